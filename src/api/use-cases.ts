@@ -1,0 +1,114 @@
+import type { Job, JobState } from '../core/job.js';
+import type {
+  ClaimAnswer,
+  ClusterView,
+  HeartbeatAnswer,
+  Page,
+  QueueView,
+  RedriveAnswer,
+  ReportAnswer,
+  StatsView,
+  StoredLogLine,
+  Why,
+  WorkerView,
+  WorkerWelcome,
+} from '../core/wire.js';
+
+/**
+ * What the product can do, independent of how it is asked. HTTP (and later gRPC) are thin layers over this.
+ * Bodies arrive as `unknown`: validation happens here, once, for every way in.
+ */
+
+/** Who asks, as the credential says. The tenant comes from the credential alone. */
+export interface Caller {
+  readonly tenant: string;
+  /** Recorded as `createdBy`; the name of the key. */
+  readonly actor: string;
+  readonly operator: boolean;
+}
+
+/** What an attempt's token allows: to report about this one job. */
+export interface AttemptCredential {
+  readonly tenant: string;
+  readonly jobId: string;
+  readonly fence: number;
+}
+
+export interface JobFilter {
+  readonly state?: JobState;
+  readonly task?: string;
+  readonly queue?: string;
+  readonly key?: string;
+  readonly worker?: string;
+  readonly limit: number;
+  readonly after?: string;
+}
+
+export interface JobUseCases {
+  submit(caller: Caller, body: unknown): Promise<{ readonly created: boolean; readonly job: Job }>;
+  submitBulk(caller: Caller, body: unknown): Promise<{ readonly ids: readonly string[] }>;
+  list(caller: Caller, filter: JobFilter): Promise<Page<Job>>;
+  /** Waits for the end of the job up to `waitMs`; 0 answers at once. */
+  get(caller: Caller, id: string, waitMs: number, signal: AbortSignal): Promise<Job>;
+  logs(caller: Caller, id: string, after: number, limit: number): Promise<Page<StoredLogLine>>;
+  change(caller: Caller, id: string, body: unknown): Promise<Job>;
+  cancel(caller: Caller, id: string): Promise<Job>;
+  retry(caller: Caller, id: string): Promise<Job>;
+  hold(caller: Caller, id: string): Promise<Job>;
+  release(caller: Caller, id: string): Promise<Job>;
+  redrive(caller: Caller, body: unknown): Promise<RedriveAnswer>;
+  why(caller: Caller, id: string): Promise<Why>;
+}
+
+/** Reports about one attempt, by its worker's key or by the attempt's token. */
+export interface AttemptUseCases {
+  complete(by: Caller | AttemptCredential, jobId: string, body: unknown): Promise<void>;
+  fail(by: Caller | AttemptCredential, jobId: string, body: unknown): Promise<void>;
+  progress(by: Caller | AttemptCredential, jobId: string, body: unknown): Promise<void>;
+  log(by: Caller | AttemptCredential, jobId: string, body: unknown): Promise<void>;
+}
+
+export interface WorkerUseCases {
+  register(caller: Caller, body: unknown): Promise<WorkerWelcome>;
+  heartbeat(caller: Caller, workerId: string, body: unknown): Promise<HeartbeatAnswer>;
+  claim(caller: Caller, workerId: string, body: unknown, signal: AbortSignal): Promise<ClaimAnswer>;
+  report(caller: Caller, workerId: string, body: unknown): Promise<ReportAnswer>;
+  leave(caller: Caller, workerId: string): Promise<void>;
+  drain(caller: Caller, workerId: string): Promise<WorkerView>;
+  list(caller: Caller): Promise<Page<WorkerView>>;
+  get(caller: Caller, workerId: string): Promise<WorkerView>;
+}
+
+export interface QueueUseCases {
+  list(caller: Caller): Promise<Page<QueueView>>;
+  get(caller: Caller, name: string): Promise<QueueView>;
+  pause(caller: Caller, name: string): Promise<QueueView>;
+  resume(caller: Caller, name: string): Promise<QueueView>;
+}
+
+export interface ClusterUseCases {
+  view(caller: Caller): Promise<ClusterView>;
+  pause(caller: Caller): Promise<ClusterView>;
+  resume(caller: Caller): Promise<ClusterView>;
+  stats(caller: Caller, historyMs: number): Promise<StatsView>;
+  /** Prometheus text. */
+  metrics(): Promise<string>;
+}
+
+export interface HealthView {
+  readonly ok: boolean;
+  readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
+}
+
+export interface UseCases {
+  readonly jobs: JobUseCases;
+  readonly attempts: AttemptUseCases;
+  readonly workers: WorkerUseCases;
+  readonly queues: QueueUseCases;
+  readonly cluster: ClusterUseCases;
+  /** Resolves a bearer credential, or null when it is none of ours. */
+  authenticate(
+    bearer: string,
+  ): Promise<{ readonly operator: boolean; readonly name: string } | AttemptCredential | null>;
+  ready(): Promise<HealthView>;
+}

@@ -1,0 +1,172 @@
+import { formatDuration, parseDuration } from './duration.js';
+import { PunctualError } from './errors.js';
+
+/**
+ * Every setting of the product, once: its type, default, environment name and description. Flags win over
+ * the environment, the environment over the default. Resolved once at start and frozen.
+ */
+
+type Kind = 'duration' | 'integer' | 'boolean' | 'text' | 'secret';
+
+interface Setting<K extends Kind, D> {
+  readonly kind: K;
+  readonly default: D;
+  readonly min?: number;
+  readonly max?: number;
+  readonly description: string;
+}
+
+const duration = (text: string, description: string, min = 1): Setting<'duration', number> => ({
+  kind: 'duration',
+  default: parseDuration(text)!,
+  min,
+  description,
+});
+
+const integer = (
+  value: number,
+  description: string,
+  min = 0,
+  max = 2 ** 31 - 1,
+): Setting<'integer', number> => ({
+  kind: 'integer',
+  default: value,
+  min,
+  max,
+  description,
+});
+
+const boolean = (value: boolean, description: string): Setting<'boolean', boolean> => ({
+  kind: 'boolean',
+  default: value,
+  description,
+});
+
+const text = (value: string, description: string): Setting<'text', string> => ({
+  kind: 'text',
+  default: value,
+  description,
+});
+
+const secret = (description: string): Setting<'secret', string> => ({
+  kind: 'secret',
+  default: '',
+  description,
+});
+
+/** The settings, by name. Durations are kept in milliseconds. */
+export const SETTINGS = {
+  url: text('', 'Address of a node (or several, separated by commas) for clients and workers.'),
+  apiKey: secret('Key for the API.'),
+  databaseUrl: secret('Postgres to use instead of the embedded one.'),
+  data: text('.punctual', 'Folder for the embedded Postgres, credentials and logs of `punctual up`.'),
+  logLevel: text('info', 'One of trace, debug, info, warn, error, silent.'),
+  host: text('127.0.0.1', 'Address to listen on.'),
+  port: integer(8080, 'Port to listen on; 0 picks a free one.', 0, 65_535),
+  advertiseUrl: text('', 'Address under which other nodes and workers reach this node.'),
+  leaseTtl: duration('5s', 'How long a term lasts without renewal.', 500),
+  heartbeatInterval: duration('3s', 'How often workers send heartbeats.', 50),
+  workerTimeout: duration('10s', 'Silence after which a worker is dead.', 100),
+  jobTimeout: duration('20m', 'Timeout of a job that names none.', 1),
+  maxJobTimeout: duration('20m', 'Longest timeout a job may ask for.', 1),
+  maxPayload: integer(256 * 1024, 'Largest payload and result of a job, in bytes.', 1),
+  maxError: integer(16 * 1024, 'Largest error of an attempt, in bytes; what is longer is cut.', 256),
+  maxLog: integer(1024 * 1024, 'Log kept per job, in bytes.', 0),
+  maxBulkJobs: integer(10_000, 'Jobs in one bulk submission.', 1),
+  maxBulkBytes: integer(16 * 1024 * 1024, 'Bytes in one bulk submission.', 1024),
+  maxDepth: integer(64, 'Levels of nesting in a JSON body.', 4, 1_000),
+  historyRetention: duration('30d', 'How long ended jobs are kept.', 86_400_000),
+  databaseConnections: integer(12, 'Connections of a node to the database.', 4, 1_000),
+  laterThreshold: duration('15m', 'Jobs due beyond this wait outside the live table.', 1_000),
+  hints: boolean(true, 'Wake the leader after each submission; without it the look-back finds new jobs.'),
+} as const;
+
+export type SettingName = keyof typeof SETTINGS;
+
+export type Config = {
+  readonly [N in SettingName]: (typeof SETTINGS)[N]['default'] extends number
+    ? number
+    : (typeof SETTINGS)[N]['default'] extends boolean
+      ? boolean
+      : string;
+};
+
+/** What flags or a program may set: durations as text or milliseconds, the rest as it is or as text. */
+export type ConfigInput = { readonly [N in SettingName]?: string | number | boolean | undefined };
+
+/** The environment variable of a setting: `leaseTtl` → `PUNCTUAL_LEASE_TTL`. */
+export function environmentName(name: SettingName): string {
+  return `PUNCTUAL_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
+}
+
+function parse(name: SettingName, value: string | number | boolean, from: string): string | number | boolean {
+  const setting = SETTINGS[name] as Setting<Kind, unknown>;
+  const wrong = (expected: string) =>
+    new PunctualError(
+      'CONFIGURATION',
+      `${from}: expected ${expected}, got ${JSON.stringify(String(value))}.`,
+    );
+  if (setting.kind === 'text' || setting.kind === 'secret') return String(value);
+  if (setting.kind === 'boolean') {
+    if (value === true || value === 'true' || value === '1') return true;
+    if (value === false || value === 'false' || value === '0') return false;
+    throw wrong('true or false');
+  }
+  const isDuration = setting.kind === 'duration';
+  const number =
+    typeof value === 'number'
+      ? value
+      : isDuration
+        ? parseDuration(String(value))
+        : Number(String(value).trim() || 'x');
+  if (number === null || !Number.isSafeInteger(number))
+    throw wrong(isDuration ? 'a duration such as 5s' : 'a whole number');
+  if (setting.min !== undefined && number < setting.min) {
+    throw wrong(`at least ${isDuration ? formatDuration(setting.min) : setting.min}`);
+  }
+  if (setting.max !== undefined && number > setting.max) throw wrong(`at most ${setting.max}`);
+  return number;
+}
+
+export interface ResolvedConfig {
+  readonly config: Config;
+  /** Where each value came from: `flag`, an environment variable, or `default`. */
+  readonly sources: Readonly<Record<SettingName, string>>;
+}
+
+/** Resolves all settings. `readFile` serves the `_FILE` variants, which keep secrets out of the environment. */
+export function resolveConfig(
+  input: ConfigInput,
+  environment: Readonly<Record<string, string | undefined>>,
+  readFile: (path: string) => string,
+): ResolvedConfig {
+  const config: Record<string, string | number | boolean> = {};
+  const sources: Record<string, string> = {};
+  for (const name of Object.keys(SETTINGS) as SettingName[]) {
+    const variable = environmentName(name);
+    const given = input[name];
+    const fromEnvironment = environment[variable];
+    const file = environment[`${variable}_FILE`];
+    if (given !== undefined) {
+      config[name] = parse(name, given, name);
+      sources[name] = 'flag';
+    } else if (fromEnvironment !== undefined && fromEnvironment !== '') {
+      config[name] = parse(name, fromEnvironment, variable);
+      sources[name] = variable;
+    } else if (file) {
+      config[name] = parse(name, readFile(file).trim(), `${variable}_FILE`);
+      sources[name] = `${variable}_FILE`;
+    } else {
+      config[name] = SETTINGS[name].default;
+      sources[name] = 'default';
+    }
+  }
+  const resolved = Object.freeze(config) as Config;
+  if (resolved.workerTimeout <= resolved.heartbeatInterval) {
+    throw new PunctualError('CONFIGURATION', 'workerTimeout must be longer than heartbeatInterval.');
+  }
+  if (resolved.jobTimeout > resolved.maxJobTimeout) {
+    throw new PunctualError('CONFIGURATION', 'jobTimeout must not exceed maxJobTimeout.');
+  }
+  return { config: resolved, sources: sources as Record<SettingName, string> };
+}

@@ -1,0 +1,27 @@
+import type {
+  ClaimAnswer,
+  ClaimRequest,
+  Heartbeat,
+  HeartbeatAnswer,
+  LogReport,
+  ProgressReport,
+  ReportAnswer,
+  ReportRequest,
+  WorkerRegistration,
+  WorkerWelcome,
+} from './wire.js';
+
+/**
+ * What a worker needs of the scheduler. Spoken over HTTP by workers in processes of their own, and directly
+ * by workers embedded in a node, so both run the same worker code.
+ */
+export interface WorkerGateway {
+  register(registration: WorkerRegistration, signal?: AbortSignal): Promise<WorkerWelcome>;
+  heartbeat(workerId: string, heartbeat: Heartbeat, signal?: AbortSignal): Promise<HeartbeatAnswer>;
+  /** Answers as soon as there is work, or with none when the wait is over or the signal aborts. */
+  claim(workerId: string, request: ClaimRequest, signal?: AbortSignal): Promise<ClaimAnswer>;
+  report(workerId: string, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer>;
+  progress(jobId: string, token: string, report: ProgressReport): Promise<void>;
+  log(jobId: string, token: string, report: LogReport): Promise<void>;
+  leave(workerId: string): Promise<void>;
+}

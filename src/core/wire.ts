@@ -1,0 +1,228 @@
+import type { JobError, Labels, Target, TargetType } from './job.js';
+
+/** The messages between workers, nodes and clients. Shapes are those of the public contract. */
+
+export interface WorkerRegistration {
+  readonly name: string;
+  readonly queues: readonly string[];
+  readonly slots: number;
+  readonly targets: readonly TargetType[];
+  /** Handlers the worker has; empty for a worker without handlers. */
+  readonly tasks: readonly string[];
+  readonly labels: Labels;
+}
+
+export interface WorkerWelcome {
+  readonly workerId: string;
+  readonly shard: number;
+  readonly epoch: number;
+  readonly heartbeatInterval: string;
+  readonly workerTimeout: string;
+  /** The server's time, so that a worker can report moments on the database's clock. */
+  readonly now: string;
+}
+
+export interface FencedJob {
+  readonly jobId: string;
+  readonly fence: number;
+}
+
+export interface Heartbeat {
+  /** The highest epoch the worker has seen of this shard. */
+  readonly epoch: number;
+  /** Everything received whose report is not yet answered. */
+  readonly running: readonly FencedJob[];
+}
+
+export interface HeartbeatAnswer {
+  readonly epoch: number;
+  readonly stop: readonly FencedJob[];
+  readonly drain: boolean;
+  readonly now: string;
+}
+
+export interface ClaimRequest {
+  readonly max: number;
+  readonly wait: string;
+}
+
+export interface ClaimAnswer {
+  readonly epoch: number;
+  readonly jobs: readonly Assignment[];
+}
+
+/** One attempt handed to a worker. */
+export interface Assignment {
+  readonly jobId: string;
+  readonly task: string | null;
+  readonly target: Target;
+  readonly payload: unknown;
+  readonly attempt: number;
+  readonly fence: number;
+  readonly epoch: number;
+  readonly timeoutMs: number;
+  readonly token: string;
+  readonly traceparent?: string;
+}
+
+/** When the attempt started, on the database's clock as the worker estimates it (RFC 3339). */
+interface AttemptTimes {
+  readonly startedAt?: string;
+}
+
+export type AttemptResult = FencedJob &
+  AttemptTimes &
+  (
+    | { readonly outcome: 'succeeded'; readonly result?: unknown }
+    | { readonly outcome: 'failed'; readonly error: JobError; readonly retryable?: boolean }
+    | { readonly outcome: 'timed-out'; readonly error?: JobError }
+    | { readonly outcome: 'cancelled'; readonly error?: JobError }
+  );
+
+export interface ReportRequest {
+  readonly results: readonly AttemptResult[];
+}
+
+export interface ReportAnswer {
+  readonly epoch: number;
+  readonly accepted: readonly string[];
+  readonly stale: readonly string[];
+}
+
+export interface ProgressReport {
+  readonly fence: number;
+  readonly progress: number;
+  readonly message?: string;
+}
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export interface LogLine {
+  readonly at: string;
+  readonly level: LogLevel;
+  readonly message: string;
+}
+
+export interface LogReport {
+  readonly fence: number;
+  readonly lines: readonly LogLine[];
+}
+
+/** A line of a job's log as it is read back. */
+export interface StoredLogLine extends LogLine {
+  readonly fence: number;
+}
+
+export type WorkerState = 'alive' | 'draining' | 'dead';
+
+export interface WorkerView {
+  readonly id: string;
+  readonly tenant: string;
+  readonly name: string;
+  readonly state: WorkerState;
+  readonly queues: readonly string[];
+  readonly targets: readonly TargetType[];
+  readonly tasks: readonly string[];
+  readonly labels: Labels;
+  readonly slots: number;
+  readonly running: number;
+  readonly registeredAt: string;
+  readonly lastSeen: string;
+}
+
+export interface QueueView {
+  readonly name: string;
+  readonly paused: boolean;
+  /** Jobs that could start now or are held back by a limit only; exact up to the size of the backlog. */
+  readonly ready: number;
+  readonly upcoming: number;
+  readonly running: number;
+  /** Whether more jobs wait in the table than the figures above count. */
+  readonly more: boolean;
+  /** How long the oldest ready job has been due, in milliseconds. */
+  readonly oldestReadyMs: number | null;
+  readonly createdAt: string;
+}
+
+export interface ClusterView {
+  readonly shards: readonly {
+    readonly id: number;
+    readonly leader: string | null;
+    readonly epoch: number;
+    readonly expiresAt: string;
+    readonly terms: number;
+  }[];
+  readonly nodes: readonly {
+    readonly id: string;
+    readonly url: string;
+    readonly leads: readonly number[];
+    readonly lastSeen: string;
+    readonly version: string;
+  }[];
+  readonly paused: boolean;
+}
+
+/** What a job that is not running waits for. */
+export type Gate =
+  | 'due-time'
+  | 'hold'
+  | 'cluster-paused'
+  | 'queue-paused'
+  | 'no-fitting-worker'
+  | 'no-free-slot'
+  | 'behind-others'
+  | 'not-admitted'
+  | 'being-claimed'
+  | 'not-waiting';
+
+export interface Why {
+  readonly jobId: string;
+  readonly state: string;
+  readonly gate: Gate;
+  /** One sentence for people. */
+  readonly detail: string;
+  /** The figures behind it, e.g. `{"dueInMs": 1200}`. */
+  readonly figures: Readonly<Record<string, number | string | boolean | null>>;
+}
+
+export const COUNTERS = [
+  'leaderElections',
+  'jobsSubmitted',
+  'jobsAssigned',
+  'jobsCompleted',
+  'jobsFailed',
+  'jobsCancelled',
+  'jobsRetried',
+  'jobsRequeued',
+  'staleCompletions',
+  'staleFailures',
+] as const;
+export type Counter = (typeof COUNTERS)[number];
+export type Counts = Readonly<Record<Counter, number>>;
+
+export interface LatenessView {
+  readonly count: number;
+  readonly p50Ms: number | null;
+  readonly p90Ms: number | null;
+  readonly p99Ms: number | null;
+  readonly maxMs: number | null;
+}
+
+export interface StatsView extends Counts {
+  readonly lateness: LatenessView;
+  readonly history?: readonly (Counts & { readonly minute: string; readonly lateness: LatenessView })[];
+}
+
+export interface Page<T> {
+  readonly data: readonly T[];
+  readonly next: string | null;
+}
+
+export interface RedriveAnswer {
+  readonly matched: number;
+  readonly redriven: number;
+  readonly dryRun: boolean;
+  /** Whether more dead letters match than one call sends round again. */
+  readonly more: boolean;
+}
