@@ -1,0 +1,274 @@
+import { formatDuration } from './duration.js';
+import { type FieldError, invalid, PunctualError } from './errors.js';
+import { FieldReader, isPlainObject } from './fields.js';
+import type { Delivery, Labels, Target, TargetType } from './job.js';
+import { DEFAULT_BACKOFF, DEFAULT_RETRY, type RetryPolicy } from './retry.js';
+
+/** From what a user wrote to a job that can be stored: every default filled in, everything checked. */
+
+/** What a worker must have to run the job. Jobs with equal needs share a backlog. */
+export interface Needs {
+  readonly target: TargetType;
+  /** The handler's name; empty for other targets. */
+  readonly handler: string;
+  readonly labels: Labels;
+}
+
+export interface ParsedSubmission {
+  readonly queue: string;
+  readonly task: string | null;
+  /** Null when the target is the handler that the task names. */
+  readonly target: Target | null;
+  readonly needs: Needs;
+  /** The payload as JSON text. */
+  readonly payload: string;
+  readonly priority: number;
+  readonly runAt: number;
+  readonly key: string | null;
+  readonly retry: RetryPolicy;
+  readonly timeoutMs: number;
+  readonly delivery: Delivery;
+  readonly concurrencyKey: string | null;
+  readonly startBefore: number | null;
+  readonly hold: boolean;
+}
+
+export interface SubmissionContext {
+  /** The moment that `delay` and "now" count from. */
+  readonly now: number;
+  readonly maxPayload: number;
+  readonly jobTimeout: number;
+  readonly maxJobTimeout: number;
+  readonly maxDepth: number;
+}
+
+const FIELDS = [
+  'task',
+  'target',
+  'payload',
+  'runAt',
+  'delay',
+  'queue',
+  'priority',
+  'key',
+  'retry',
+  'timeout',
+  'delivery',
+  'concurrencyKey',
+  'requires',
+  'startBefore',
+  'hold',
+];
+
+const HTTP_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'] as const;
+const NO_LABELS: Labels = Object.freeze({});
+
+/** Checks one submission; throws INVALID_REQUEST with a pointer to every wrong field. */
+export function parseSubmission(input: unknown, context: SubmissionContext, pointer = ''): ParsedSubmission {
+  const errors: FieldError[] = [];
+  const parsed = readSubmission(input, context, pointer, errors);
+  if (!parsed) throw invalid(errors);
+  return parsed;
+}
+
+/** Checks many; either all are good or the error names what is wrong with each. */
+export function parseSubmissions(inputs: readonly unknown[], context: SubmissionContext): ParsedSubmission[] {
+  const errors: FieldError[] = [];
+  const parsed: ParsedSubmission[] = [];
+  for (let i = 0; i < inputs.length; i++) {
+    const one = readSubmission(inputs[i], context, `/jobs/${i}`, errors);
+    if (one) parsed.push(one);
+    if (errors.length >= 100) break;
+  }
+  if (errors.length > 0) throw invalid(errors);
+  return parsed;
+}
+
+function readSubmission(
+  input: unknown,
+  context: SubmissionContext,
+  pointer: string,
+  errors: FieldError[],
+): ParsedSubmission | null {
+  const before = errors.length;
+  const fields = new FieldReader(input, pointer, FIELDS, errors);
+  const task = fields.name('task');
+  const target = readTarget(fields);
+  if (isPlainObject(input) && fields.has('task') === fields.has('target')) {
+    fields.wrong('task', 'give either "task" or "target"');
+  }
+  const labels = fields.texts('requires', 32, 256) ?? NO_LABELS;
+  const delivery = fields.oneOf<Delivery>('delivery', ['at-least-once', 'at-most-once']) ?? 'at-least-once';
+  const submission = {
+    queue: fields.name('queue') ?? 'default',
+    task: task ?? null,
+    target: target?.type === 'handler' && task === undefined ? target : (target ?? null),
+    needs: needsOf(task, target, labels),
+    payload: readPayload(fields, context),
+    priority: fields.integer('priority', 1, 9) ?? 5,
+    runAt: readRunAt(fields, context.now),
+    key: fields.text('key', 512) ?? null,
+    retry: readRetry(fields, delivery),
+    timeoutMs: readTimeout(fields, context),
+    delivery,
+    concurrencyKey: fields.text('concurrencyKey', 512) ?? null,
+    startBefore: fields.moment('startBefore') ?? null,
+    hold: fields.boolean('hold') ?? false,
+  };
+  if (submission.startBefore !== null && submission.startBefore <= submission.runAt) {
+    fields.wrong('startBefore', 'must lie after the time the job is due');
+  }
+  return errors.length > before ? null : submission;
+}
+
+function needsOf(task: string | undefined, target: Target | undefined, labels: Labels): Needs {
+  if (!target) return { target: 'handler', handler: task ?? '', labels };
+  return { target: target.type, handler: target.type === 'handler' ? target.name : '', labels };
+}
+
+function readRunAt(fields: FieldReader, now: number): number {
+  if (fields.has('runAt') && fields.has('delay')) fields.wrong('delay', 'give either "runAt" or "delay"');
+  const delay = fields.duration('delay');
+  const runAt = fields.moment('runAt');
+  if (delay !== undefined) return now + delay;
+  // A due time in the past means now: the job cannot be late for a moment before it was submitted.
+  return Math.max(runAt ?? now, now);
+}
+
+function readTimeout(fields: FieldReader, context: SubmissionContext): number {
+  const timeout = fields.duration('timeout') ?? Math.min(context.jobTimeout, context.maxJobTimeout);
+  if (timeout < 1) fields.wrong('timeout', 'must be at least 1ms');
+  if (timeout > context.maxJobTimeout) {
+    fields.wrong('timeout', `must be at most ${formatDuration(context.maxJobTimeout)}`);
+  }
+  return timeout;
+}
+
+function readRetry(fields: FieldReader, delivery: Delivery): RetryPolicy {
+  const once = delivery === 'at-most-once';
+  const retry = fields.nested('retry', ['maxAttempts', 'backoff', 'onWorkerLost']);
+  if (!retry)
+    return once ? { ...DEFAULT_RETRY, maxAttempts: 1, onWorkerLost: { maxAttempts: 1 } } : DEFAULT_RETRY;
+  const backoff = retry.nested('backoff', ['base', 'factor', 'max', 'jitter']);
+  const lost = retry.nested('onWorkerLost', ['maxAttempts']);
+  const maxAttempts = retry.integer('maxAttempts', 1, 1_000);
+  const maxLost = lost?.integer('maxAttempts', 1, 1_000);
+  if (once && (maxAttempts ?? 1) > 1) {
+    retry.wrong('maxAttempts', 'an at-most-once job is started exactly once, so this must be 1');
+  }
+  if (once && (maxLost ?? 1) > 1) {
+    lost!.wrong('maxAttempts', 'an at-most-once job is started exactly once, so this must be 1');
+  }
+  return {
+    maxAttempts: maxAttempts ?? (once ? 1 : DEFAULT_RETRY.maxAttempts),
+    backoff: {
+      baseMs: backoff?.duration('base') ?? DEFAULT_BACKOFF.baseMs,
+      factor: backoff?.number('factor', 1, 100) ?? DEFAULT_BACKOFF.factor,
+      maxMs: backoff?.duration('max') ?? DEFAULT_BACKOFF.maxMs,
+      jitter: backoff?.number('jitter', 0, 1) ?? DEFAULT_BACKOFF.jitter,
+    },
+    onWorkerLost: { maxAttempts: maxLost ?? (once ? 1 : DEFAULT_RETRY.onWorkerLost.maxAttempts) },
+  };
+}
+
+function readPayload(fields: FieldReader, context: SubmissionContext): string {
+  return (
+    readJson(fields.raw('payload'), context, (detail, code) => {
+      if (code === 'PAYLOAD_TOO_LARGE') throw new PunctualError(code, `payload: ${detail}`);
+      fields.wrong('payload', detail);
+    }) ?? 'null'
+  );
+}
+
+/** JSON text of a value within size and depth, or null after saying what is wrong. */
+export function readJson(
+  value: unknown,
+  limits: Pick<SubmissionContext, 'maxPayload' | 'maxDepth'>,
+  wrong: (detail: string, code: 'INVALID_REQUEST' | 'PAYLOAD_TOO_LARGE') => void,
+): string | null {
+  if (value === undefined || value === null) return 'null';
+  if (isTooDeep(value, limits.maxDepth)) {
+    wrong(`must not be nested deeper than ${limits.maxDepth} levels`, 'INVALID_REQUEST');
+    return null;
+  }
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch (error) {
+    wrong(`cannot be written as JSON: ${(error as Error).message}`, 'INVALID_REQUEST');
+    return null;
+  }
+  if (text === undefined) {
+    wrong('cannot be written as JSON', 'INVALID_REQUEST');
+    return null;
+  }
+  if (text.length > limits.maxPayload || Buffer.byteLength(text) > limits.maxPayload) {
+    wrong(`must be at most ${limits.maxPayload} bytes as JSON`, 'PAYLOAD_TOO_LARGE');
+    return null;
+  }
+  return text;
+}
+
+/** Postgres parses JSON recursively: nesting beyond a bound would fail there, for the whole batch. */
+function isTooDeep(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (levels === 0) return true;
+  for (const child of Array.isArray(value) ? value : Object.values(value)) {
+    if (typeof child === 'object' && child !== null && isTooDeep(child, levels - 1)) return true;
+  }
+  return false;
+}
+
+function readTarget(fields: FieldReader): Target | undefined {
+  if (!fields.has('target')) return undefined;
+  const type = isPlainObject(fields.raw('target'))
+    ? (fields.raw('target') as { type?: unknown }).type
+    : undefined;
+  if (type === 'http') return readHttpTarget(fields);
+  if (type === 'exec') return readExecTarget(fields);
+  const target = fields.nested('target', ['type', 'name'])!;
+  target.oneOf('type', ['handler', 'http', 'exec']) ?? target.wrong('type', 'is required');
+  return { type: 'handler', name: target.name('name') ?? target.wrong('name', 'is required') ?? '' };
+}
+
+function readHttpTarget(fields: FieldReader): Target {
+  const target = fields.nested('target', ['type', 'url', 'method', 'headers', 'body'])!;
+  const url = target.text('url', 8_192);
+  if (!url) target.wrong('url', 'is required');
+  else if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : '')) {
+    target.wrong('url', 'must be an http or https URL');
+  }
+  const method = target.oneOf('method', HTTP_METHODS);
+  const headers = target.texts('headers', 64, 8_192);
+  return {
+    type: 'http',
+    url: url ?? '',
+    ...(method && { method }),
+    ...(headers && { headers }),
+    ...(target.has('body') && { body: target.raw('body') }),
+  };
+}
+
+function readExecTarget(fields: FieldReader): Target {
+  const target = fields.nested('target', ['type', 'artifact', 'command', 'args', 'env'])!;
+  const artifact = target.text('artifact', 256);
+  const command = target.text('command', 4_096);
+  if (target.has('artifact') === target.has('command')) {
+    target.wrong('artifact', 'give either "artifact" or "command"');
+  }
+  const args = target.raw('args');
+  const argsFit =
+    args === undefined ||
+    (Array.isArray(args) &&
+      args.length <= 256 &&
+      args.every((arg) => typeof arg === 'string' && !arg.includes('\0')));
+  if (!argsFit) target.wrong('args', 'must be at most 256 texts');
+  const env = target.texts('env', 128, 32_768);
+  return {
+    type: 'exec',
+    ...(artifact && { artifact }),
+    ...(command && { command }),
+    ...(args !== undefined && { args: args as string[] }),
+    ...(env && { env }),
+  };
+}
