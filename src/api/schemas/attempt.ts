@@ -1,0 +1,66 @@
+import Type from 'typebox';
+import { LOG_LEVELS } from '../../core/wire.js';
+import { strict } from './object.js';
+import { Fence, Id, Json, Moment, Words } from './text.js';
+
+/** What went wrong in an attempt; longer than the operator allows, it is cut, never refused. */
+export const AttemptError = strict(
+  { message: Words, code: Type.Optional(Words), stack: Type.Optional(Words) },
+  { title: 'AttemptError' },
+);
+
+const times = { startedAt: Type.Optional(Moment) };
+const attempt = { jobId: Id, fence: Fence, ...times };
+
+/** One result in a worker's report. */
+export const AttemptResult = Type.Union(
+  [
+    strict({ ...attempt, outcome: Type.Literal('succeeded'), result: Type.Optional(Json) }),
+    strict({
+      ...attempt,
+      outcome: Type.Literal('failed'),
+      error: AttemptError,
+      retryable: Type.Optional(Type.Boolean()),
+    }),
+    strict({ ...attempt, outcome: Type.Literal('timed-out'), error: Type.Optional(AttemptError) }),
+    strict({ ...attempt, outcome: Type.Literal('cancelled'), error: Type.Optional(AttemptError) }),
+  ],
+  { title: 'AttemptResult' },
+);
+
+/** An attempt succeeded. */
+export const Completion = strict(
+  { fence: Fence, ...times, result: Type.Optional(Json) },
+  { title: 'Completion' },
+);
+
+/** An attempt failed; `retryable: false` rules out another one. */
+export const Failure = strict(
+  { fence: Fence, ...times, error: AttemptError, retryable: Type.Optional(Type.Boolean()) },
+  { title: 'Failure' },
+);
+
+/** How far an attempt has come. */
+export const ProgressReport = strict(
+  {
+    fence: Fence,
+    progress: Type.Number({ minimum: 0, maximum: 1 }),
+    message: Type.Optional(Words),
+  },
+  { title: 'ProgressReport' },
+);
+
+/** Lines of an attempt's log. */
+export const LogReport = strict(
+  {
+    fence: Fence,
+    lines: Type.Array(
+      strict(
+        { at: Moment, level: Type.Enum(LOG_LEVELS, { type: 'string' }), message: Words },
+        { title: 'LogLine' },
+      ),
+      { maxItems: 10_000 },
+    ),
+  },
+  { title: 'LogReport' },
+);

@@ -1,0 +1,69 @@
+import Type from 'typebox';
+import { COUNTERS, type Counter } from '../../core/wire.js';
+import { nullable } from './object.js';
+
+const Time = Type.String({ format: 'date-time' });
+
+/** Shards with their leaders, and the nodes. */
+export const ClusterView = Type.Object(
+  {
+    shards: Type.Array(
+      Type.Object({
+        id: Type.Integer(),
+        leader: nullable(Type.String()),
+        epoch: Type.Integer(),
+        expiresAt: Time,
+        terms: Type.Integer(),
+      }),
+    ),
+    nodes: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        url: Type.String(),
+        leads: Type.Array(Type.Integer()),
+        lastSeen: Time,
+        version: Type.String(),
+      }),
+    ),
+    paused: Type.Boolean(),
+  },
+  { title: 'Cluster' },
+);
+
+const Lateness = Type.Object(
+  {
+    count: Type.Integer(),
+    p50Ms: nullable(Type.Number()),
+    p90Ms: nullable(Type.Number()),
+    p99Ms: nullable(Type.Number()),
+    maxMs: nullable(Type.Number()),
+  },
+  { title: 'Lateness' },
+);
+
+const count = Type.Integer({ minimum: 0 });
+const counts = Object.fromEntries(COUNTERS.map((name) => [name, count])) as Record<Counter, typeof count>;
+
+/** Totals that survive failovers, and their history by the minute when asked for. */
+export const StatsView = Type.Object(
+  {
+    ...counts,
+    lateness: Lateness,
+    history: Type.Optional(Type.Array(Type.Object({ minute: Time, ...counts, lateness: Lateness }))),
+  },
+  { title: 'Stats' },
+);
+
+/** Whether a node can be used, and what was looked at. */
+export const HealthView = Type.Object(
+  {
+    ok: Type.Boolean(),
+    checks: Type.Optional(
+      Type.Unsafe<Record<string, { ok: boolean; detail: string }>>({
+        type: 'object',
+        additionalProperties: Type.Object({ ok: Type.Boolean(), detail: Type.String() }),
+      }),
+    ),
+  },
+  { title: 'Health' },
+);

@@ -1,0 +1,181 @@
+import type { TSchema } from 'typebox';
+import type { FieldError } from '../../core/errors.js';
+import { isPlainObject, pointerStep } from '../../core/fields.js';
+
+/**
+ * Says in plain words what a schema finds wrong with a value. It knows the part of JSON Schema that the
+ * schemas beside it use; a property test holds it against the compiled check. Nothing here is on the path of
+ * a good request.
+ */
+
+/** More errors than this help nobody, and a bulk of bad jobs must not become an answer of megabytes. */
+const MOST_ERRORS = 100;
+
+interface Rules {
+  readonly type?: string | readonly string[];
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly Rules[];
+  readonly pattern?: string;
+  readonly maxLength?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly items?: Rules;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly properties?: Readonly<Record<string, Rules>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: Rules | boolean;
+  readonly propertyNames?: Rules;
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+  readonly 'x-expected'?: string;
+  readonly '~refine'?: readonly { check(value: unknown): boolean }[];
+}
+
+/** Everything that is wrong with the value, up to a bound. */
+export function explain(schema: TSchema, value: unknown): FieldError[] {
+  const errors: FieldError[] = [];
+  look(schema as Rules, value, '', errors);
+  return errors;
+}
+
+function look(rules: Rules, value: unknown, pointer: string, errors: FieldError[]): void {
+  if (errors.length >= MOST_ERRORS) return;
+  if (rules.anyOf) lookAtChoice(rules.anyOf, value, pointer, errors);
+  else if (rules.enum) {
+    if (!rules.enum.includes(value)) errors.push({ pointer, detail: oneOf(rules.enum) });
+  } else if ('const' in rules) {
+    if (rules.const !== value) errors.push({ pointer, detail: oneOf([rules.const]) });
+  } else if (rules.type === 'object') lookAtObject(rules, value, pointer, errors);
+  else if (rules.type === 'array') lookAtArray(rules, value, pointer, errors);
+  else if (!fits(rules, value)) errors.push({ pointer, detail: expectation(rules, value) });
+}
+
+/** A choice between objects is made by the one field that has another constant in each of them. */
+function lookAtChoice(
+  choices: readonly Rules[],
+  value: unknown,
+  pointer: string,
+  errors: FieldError[],
+): void {
+  const tag = Object.entries(choices[0]?.properties ?? {}).find(([, rules]) => 'const' in rules)?.[0];
+  if (tag === undefined) {
+    const attempts = choices.map((choice) => {
+      const found: FieldError[] = [];
+      look(choice, value, pointer, found);
+      return found;
+    });
+    if (attempts.every((found) => found.length > 0)) errors.push(...attempts[0]!);
+    return;
+  }
+  if (!isPlainObject(value)) {
+    errors.push({ pointer, detail: 'must be an object' });
+    return;
+  }
+  const chosen = choices.find((choice) => choice.properties?.[tag]?.const === value[tag]);
+  if (chosen) lookAtObject(chosen, value, pointer, errors);
+  else {
+    const known = choices.map((choice) => choice.properties?.[tag]?.const);
+    errors.push({ pointer: pointer + pointerStep(tag), detail: oneOf(known) });
+  }
+}
+
+function lookAtObject(rules: Rules, value: unknown, pointer: string, errors: FieldError[]): void {
+  if (!isPlainObject(value)) {
+    errors.push({ pointer, detail: 'must be an object' });
+    return;
+  }
+  const names = Object.keys(value);
+  if (names.length > (rules.maxProperties ?? Number.POSITIVE_INFINITY)) {
+    errors.push({ pointer, detail: `must have at most ${rules.maxProperties} entries` });
+    return;
+  }
+  if (names.length < (rules.minProperties ?? 0)) errors.push({ pointer, detail: 'must name something' });
+  for (const name of rules.required ?? []) {
+    if (!Object.hasOwn(value, name))
+      errors.push({ pointer: pointer + pointerStep(name), detail: 'is required' });
+  }
+  for (const name of names) {
+    const at = pointer + pointerStep(name);
+    if (rules.propertyNames && !fits(rules.propertyNames, name)) {
+      errors.push({ pointer: at, detail: `the name ${expectation(rules.propertyNames, name)}` });
+    }
+    const known = rules.properties && Object.hasOwn(rules.properties, name) && rules.properties[name];
+    if (known) lookAtField(rules, name, known, value[name], at, errors);
+    else if (rules.additionalProperties === false)
+      errors.push({ pointer: at, detail: 'is not a known field' });
+    else if (typeof rules.additionalProperties === 'object') {
+      look(rules.additionalProperties, value[name], at, errors);
+    }
+  }
+}
+
+/** A field that may be absent may also be undefined: a program that embeds a node can write it so. */
+function lookAtField(
+  owner: Rules,
+  name: string,
+  rules: Rules,
+  value: unknown,
+  pointer: string,
+  errors: FieldError[],
+): void {
+  if (value === undefined && !owner.required?.includes(name)) return;
+  look(rules, value, pointer, errors);
+}
+
+function lookAtArray(rules: Rules, value: unknown, pointer: string, errors: FieldError[]): void {
+  const { items, minItems = 0, maxItems = Number.POSITIVE_INFINITY } = rules;
+  if (!Array.isArray(value)) errors.push({ pointer, detail: 'must be an array' });
+  else if (value.length < minItems) errors.push({ pointer, detail: `must have at least ${minItems} entry` });
+  else if (value.length > maxItems) errors.push({ pointer, detail: `must have at most ${maxItems} entries` });
+  else if (items) {
+    for (let i = 0; i < value.length && errors.length < MOST_ERRORS; i++) {
+      look(items, value[i], `${pointer}/${i}`, errors);
+    }
+  }
+}
+
+/** Whether a value that is neither object nor array keeps all rules. */
+function fits(rules: Rules, value: unknown): boolean {
+  if (rules.type === undefined) return true;
+  if (!hasType(rules.type, value)) return false;
+  if (typeof value === 'string') {
+    if (rules.maxLength !== undefined && value.length > rules.maxLength) return false;
+    if (rules.pattern !== undefined && !new RegExp(rules.pattern, 'u').test(value)) return false;
+  }
+  if (typeof value === 'number') {
+    if (rules.minimum !== undefined && value < rules.minimum) return false;
+    if (rules.maximum !== undefined && value > rules.maximum) return false;
+  }
+  return (rules['~refine'] ?? []).every((refinement) => refinement.check(value));
+}
+
+function hasType(type: string | readonly string[], value: unknown): boolean {
+  if (typeof type !== 'string') return type.some((one) => hasType(one, value));
+  if (type === 'null') return value === null;
+  if (type === 'integer') return Number.isInteger(value);
+  if (type === 'number') return Number.isFinite(value);
+  return typeof value === type;
+}
+
+function expectation(rules: Rules, value: unknown): string {
+  const { type, minimum, maximum } = rules;
+  if (rules['x-expected']) return `must be ${rules['x-expected']}`;
+  if (type === 'boolean') return 'must be true or false';
+  if (type === 'null') return 'must be null';
+  if (type === 'string') return 'must be text';
+  const kind = type === 'integer' ? 'a whole number' : 'a number';
+  if (minimum !== undefined && maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER) {
+    return `must be ${kind} from ${minimum} to ${maximum}`;
+  }
+  if (minimum !== undefined && typeof value === 'number' && value < minimum) {
+    return `must be ${kind} of at least ${minimum}`;
+  }
+  return `must be ${kind}`;
+}
+
+function oneOf(values: readonly unknown[]): string {
+  const words = values.map((value) => JSON.stringify(value));
+  return words.length === 1 ? `must be ${words[0]}` : `must be one of ${words.join(', ')}`;
+}

@@ -1,0 +1,126 @@
+import Type from 'typebox';
+import { ATTEMPT_OUTCOMES, JOB_STATES } from '../../core/job.js';
+import { LOG_LEVELS } from '../../core/wire.js';
+import { nullable, page } from './object.js';
+import { Delivery, Retry } from './submission.js';
+import { Target } from './target.js';
+import { Json, Labels } from './text.js';
+
+/** A state of a job. */
+export const JobState = Type.Enum(JOB_STATES, { type: 'string' });
+
+const Text = Type.String();
+const Time = Type.String({ format: 'date-time' });
+const Whole = Type.Integer();
+
+/** What went wrong, as it is read back. */
+const StoredError = Type.Object(
+  { message: Text, code: Type.Optional(Text), stack: Type.Optional(Text) },
+  { title: 'JobError' },
+);
+
+const Attempt = Type.Object(
+  {
+    attempt: Whole,
+    fence: Whole,
+    epoch: Whole,
+    worker: Text,
+    claimedAt: Time,
+    startedAt: nullable(Time),
+    finishedAt: nullable(Time),
+    outcome: nullable(Type.Enum(ATTEMPT_OUTCOMES, { type: 'string' })),
+    error: nullable(StoredError),
+  },
+  { title: 'Attempt' },
+);
+
+const Progress = Type.Object(
+  { progress: Type.Number({ minimum: 0, maximum: 1 }), message: Type.Optional(Text), at: Time },
+  { title: 'Progress' },
+);
+
+/** A job as the API shows it. */
+export const Job = Type.Object(
+  {
+    id: Text,
+    tenant: Text,
+    task: nullable(Text),
+    target: Target,
+    queue: Text,
+    state: JobState,
+    priority: Whole,
+    payload: Json,
+    result: Json,
+    error: nullable(StoredError),
+    key: nullable(Text),
+    hold: Type.Boolean(),
+    runAt: Time,
+    startBefore: nullable(Time),
+    createdAt: Time,
+    createdBy: Text,
+    scheduledAt: nullable(Time),
+    scheduledBy: nullable(Text),
+    schedule: nullable(Text),
+    workflow: nullable(Text),
+    batch: nullable(Text),
+    attempt: Whole,
+    maxAttempts: Whole,
+    retry: Retry,
+    timeout: Text,
+    delivery: Delivery,
+    concurrencyKey: nullable(Text),
+    requires: Labels,
+    fence: Whole,
+    worker: nullable(Text),
+    startedAt: nullable(Time),
+    finishedAt: nullable(Time),
+    lateBy: nullable(Type.Integer({ description: 'Milliseconds between due time and start.' })),
+    progress: nullable(Progress),
+    dependsOn: Type.Array(Text),
+    dependents: Type.Array(Text),
+    ancestors: Type.Array(Text),
+    attempts: Type.Array(Attempt),
+  },
+  { title: 'Job' },
+);
+
+/** One page of jobs, newest first. */
+export const JobPage = page('JobPage', Job);
+
+/** One page of a job's log. */
+export const LogPage = page(
+  'LogPage',
+  Type.Object(
+    { at: Time, level: Type.Enum(LOG_LEVELS, { type: 'string' }), message: Text, fence: Whole },
+    { title: 'StoredLogLine' },
+  ),
+);
+
+/** What a job that is not running waits for. */
+export const Why = Type.Object(
+  {
+    jobId: Text,
+    state: Text,
+    gate: Type.Enum(
+      [
+        'due-time',
+        'hold',
+        'cluster-paused',
+        'queue-paused',
+        'no-fitting-worker',
+        'no-free-slot',
+        'behind-others',
+        'not-admitted',
+        'being-claimed',
+        'not-waiting',
+      ],
+      { type: 'string' },
+    ),
+    detail: Text,
+    figures: Type.Unsafe<Record<string, number | string | boolean | null>>({
+      type: 'object',
+      additionalProperties: { type: ['number', 'string', 'boolean', 'null'] },
+    }),
+  },
+  { title: 'Why' },
+);

@@ -1,0 +1,19 @@
+import Type, { type TObjectOptions, type TProperties, type TSchema } from 'typebox';
+
+/** An object of an input: a field it does not know is an error, so that a typing mistake is not ignored. */
+export function strict<P extends TProperties>(properties: P, options: TObjectOptions = {}) {
+  return Type.Object(properties, { ...options, additionalProperties: false });
+}
+
+/** A value that an answer may leave open. */
+export function nullable<S extends TSchema>(schema: S) {
+  return Type.Union([schema, Type.Null()]);
+}
+
+/** An answer with one page of a list; `next` goes into `?after=` for the following page. */
+export function page<S extends TSchema>(title: string, item: S) {
+  return Type.Object({ data: Type.Array(item), next: nullable(Type.String()) }, { title });
+}
+
+/** The body of a call that needs none: nothing, or an empty object. */
+export const Nothing = strict({}, { title: 'Nothing' });

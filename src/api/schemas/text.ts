@@ -1,0 +1,82 @@
+import Type from 'typebox';
+import { parseDuration } from '../../core/duration.js';
+import { NAME_PATTERN, parseMoment } from '../../core/fields.js';
+
+/**
+ * The kinds of text that the API takes. `x-expected` completes the sentence "must be …" in an error, and
+ * stands beside the pattern in the OpenAPI document.
+ */
+
+/** Names of tasks, queues and tenants. */
+export const Name = Type.String({
+  pattern: NAME_PATTERN.source,
+  'x-expected': '1 to 128 letters, digits, ".", "_", "-" or ":"',
+});
+
+/** Ids of jobs and workers, in the one spelling that the product prints. */
+export const Id = Type.String({
+  format: 'uuid',
+  pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$',
+  'x-expected': 'a UUID in lower case',
+});
+
+/** A duration as people write it. */
+export const Duration = Type.Refine(
+  Type.String({
+    pattern: '^[0-9]{1,15}(\\.[0-9]{1,6})?(ms|s|m|h|d)$',
+    examples: ['30s'],
+    'x-expected': 'a duration such as 250ms, 30s, 20m, 6h or 2d',
+  }),
+  (text) => parseDuration(text) !== null,
+);
+
+/** A moment in RFC 3339. */
+export const Moment = Type.Refine(
+  Type.String({
+    format: 'date-time',
+    maxLength: 40,
+    examples: ['2026-12-24T18:00:00Z'],
+    'x-expected': 'an RFC 3339 time such as 2026-12-24T18:00:00Z',
+  }),
+  (text) => parseMoment(text) !== null,
+);
+
+/**
+ * One line of text without control characters. Postgres text holds neither NUL nor half of a surrogate pair,
+ * and two keys that differ in such a half only would become one.
+ */
+export function line(maxLength: number, minLength = 1) {
+  return Type.String({
+    pattern: `^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]{${minLength},${maxLength}}$`,
+    'x-expected': `text of ${minLength} to ${maxLength} characters without control characters`,
+  });
+}
+
+/**
+ * What a handler says about itself: messages, stacks, log lines. Any text is taken, because refusing a report
+ * for a character in it would hold back the results that travel with it; it is stored as JSON, which can hold
+ * every character.
+ */
+export const Words = Type.String();
+
+/** A map from text to text with bounds, such as labels or headers. */
+export function texts(maxEntries: number, maxLength: number) {
+  return Type.Unsafe<Record<string, string>>({
+    type: 'object',
+    maxProperties: maxEntries,
+    propertyNames: line(128),
+    additionalProperties: line(maxLength, 0),
+  });
+}
+
+/** Labels of a worker, and what a job requires of one. */
+export const Labels = texts(32, 256);
+
+/** Any JSON value, kept as it is. */
+export const Json = Type.Unknown({ description: 'Any JSON value.' });
+
+/** A fence: the number of the attempt. */
+export const Fence = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 });
+
+/** The number of a term. 0 before any was seen. */
+export const Epoch = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });

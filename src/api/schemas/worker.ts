@@ -1,0 +1,123 @@
+import Type from 'typebox';
+import { AttemptResult } from './attempt.js';
+import { page, strict } from './object.js';
+import { Target, TargetType } from './target.js';
+import { Duration, Epoch, Fence, Id, Json, Labels, line, Name } from './text.js';
+
+const Slots = Type.Integer({ minimum: 1, maximum: 10_000 });
+
+/** How a worker introduces itself. */
+export const WorkerRegistration = strict(
+  {
+    name: line(128),
+    queues: Type.Array(Name, { minItems: 1, maxItems: 1_000 }),
+    slots: Slots,
+    targets: Type.Array(TargetType, { minItems: 1, maxItems: 3 }),
+    tasks: Type.Array(Name, { maxItems: 10_000 }),
+    labels: Labels,
+  },
+  {
+    title: 'WorkerRegistration',
+    examples: [
+      {
+        name: 'mailer-1',
+        queues: ['default'],
+        slots: 10,
+        targets: ['handler'],
+        tasks: ['greet'],
+        labels: {},
+      },
+    ],
+  },
+);
+
+/** The session that a registration opened. */
+export const WorkerWelcome = Type.Object(
+  {
+    workerId: Type.String(),
+    shard: Type.Integer(),
+    epoch: Type.Integer(),
+    heartbeatInterval: Type.String(),
+    workerTimeout: Type.String(),
+    now: Type.String({ format: 'date-time' }),
+  },
+  { title: 'WorkerWelcome' },
+);
+
+const FencedJob = strict({ jobId: Id, fence: Fence }, { title: 'FencedJob' });
+
+/** A sign of life with everything received whose report is not yet answered. */
+export const Heartbeat = strict(
+  { epoch: Epoch, running: Type.Array(FencedJob, { maxItems: 100_000 }) },
+  { title: 'Heartbeat' },
+);
+
+/** What the leader wants of the worker. */
+export const HeartbeatAnswer = Type.Object(
+  {
+    epoch: Type.Integer(),
+    stop: Type.Array(FencedJob),
+    drain: Type.Boolean(),
+    now: Type.String({ format: 'date-time' }),
+  },
+  { title: 'HeartbeatAnswer' },
+);
+
+/** How many jobs a worker can take, and how long it waits for the first. */
+export const ClaimRequest = strict({ max: Slots, wait: Duration }, { title: 'ClaimRequest' });
+
+const Assignment = Type.Object(
+  {
+    jobId: Type.String(),
+    task: Type.Union([Type.String(), Type.Null()]),
+    target: Target,
+    payload: Json,
+    attempt: Type.Integer(),
+    fence: Type.Integer(),
+    epoch: Type.Integer(),
+    timeoutMs: Type.Integer(),
+    token: Type.String({ description: 'Allows to report about this job, and nothing else.' }),
+    traceparent: Type.Optional(Type.String()),
+  },
+  { title: 'Assignment' },
+);
+
+/** The attempts handed over. */
+export const ClaimAnswer = Type.Object(
+  { epoch: Type.Integer(), jobs: Type.Array(Assignment) },
+  { title: 'ClaimAnswer' },
+);
+
+/** Results of attempts, at most one per job. */
+export const ReportRequest = strict(
+  { results: Type.Array(AttemptResult, { maxItems: 10_000 }) },
+  { title: 'ReportRequest' },
+);
+
+/** Which results count, and which came from an attempt that no longer owns its job. */
+export const ReportAnswer = Type.Object(
+  { epoch: Type.Integer(), accepted: Type.Array(Type.String()), stale: Type.Array(Type.String()) },
+  { title: 'ReportAnswer' },
+);
+
+/** A worker as the API shows it. */
+export const WorkerView = Type.Object(
+  {
+    id: Type.String(),
+    tenant: Type.String(),
+    name: Type.String(),
+    state: Type.Enum(['alive', 'draining', 'dead'], { type: 'string' }),
+    queues: Type.Array(Type.String()),
+    targets: Type.Array(TargetType),
+    tasks: Type.Array(Type.String()),
+    labels: Labels,
+    slots: Type.Integer(),
+    running: Type.Integer(),
+    registeredAt: Type.String({ format: 'date-time' }),
+    lastSeen: Type.String({ format: 'date-time' }),
+  },
+  { title: 'Worker' },
+);
+
+/** The workers of a tenant. */
+export const WorkerPage = page('WorkerPage', WorkerView);

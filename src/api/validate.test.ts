@@ -1,0 +1,276 @@
+import fc from 'fast-check';
+import type { TSchema } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { describe, expect, it } from 'vitest';
+import { type FieldError, PunctualError } from '../core/errors.js';
+import { parseSubmission } from '../core/submission.js';
+import { AttemptResult, LogReport, ProgressReport } from './schemas/attempt.js';
+import { explain } from './schemas/explain.js';
+import { JobListQuery } from './schemas/query.js';
+import { BulkSubmission, JobChange, JobSubmission } from './schemas/submission.js';
+import { ClaimRequest, Heartbeat, ReportRequest, WorkerRegistration } from './schemas/worker.js';
+import { validate } from './validate.js';
+
+const JOB_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
+
+function errorsOf(schema: TSchema, value: unknown): readonly FieldError[] {
+  try {
+    validate(schema, value);
+  } catch (error) {
+    expect(error).toBeInstanceOf(PunctualError);
+    expect((error as PunctualError).code).toBe('INVALID_REQUEST');
+    return (error as PunctualError).errors;
+  }
+  return [];
+}
+
+describe('validate', () => {
+  it('returns the very value it was given', () => {
+    const value = { max: 10, wait: '20s' };
+    expect(validate(ClaimRequest, value)).toBe(value);
+  });
+
+  it.each<[string, TSchema, unknown, string, string]>([
+    ['an unknown field', ClaimRequest, { max: 1, wait: '1s', x: 1 }, '/x', 'is not a known field'],
+    ['a missing field', ClaimRequest, { max: 1 }, '/wait', 'is required'],
+    [
+      'a wrong type',
+      ClaimRequest,
+      { max: '1', wait: '1s' },
+      '/max',
+      'must be a whole number from 1 to 10000',
+    ],
+    ['a fraction', ClaimRequest, { max: 1.5, wait: '1s' }, '/max', 'must be a whole number from 1 to 10000'],
+    ['no object', ClaimRequest, [], '', 'must be an object'],
+    ['no body', ClaimRequest, undefined, '', 'must be an object'],
+    [
+      'a bad duration',
+      ClaimRequest,
+      { max: 1, wait: '1 s' },
+      '/wait',
+      'must be a duration such as 250ms, 30s, 20m, 6h or 2d',
+    ],
+    [
+      'a duration of a thousand years',
+      ClaimRequest,
+      { max: 1, wait: '365000d' },
+      '/wait',
+      'must be a duration such as 250ms, 30s, 20m, 6h or 2d',
+    ],
+    [
+      'a priority out of range',
+      JobSubmission,
+      { task: 'a', priority: 10 },
+      '/priority',
+      'must be a whole number from 1 to 9',
+    ],
+    [
+      'a bad name',
+      JobSubmission,
+      { task: 'a b' },
+      '/task',
+      'must be 1 to 128 letters, digits, ".", "_", "-" or ":"',
+    ],
+    [
+      'NUL in a key',
+      JobSubmission,
+      { task: 'a', key: 'x\0' },
+      '/key',
+      'must be text of 1 to 512 characters without control characters',
+    ],
+    [
+      'half a surrogate pair in a key',
+      JobSubmission,
+      { task: 'a', key: '\ud800' },
+      '/key',
+      'must be text of 1 to 512 characters without control characters',
+    ],
+    [
+      'February 30th',
+      JobSubmission,
+      { task: 'a', runAt: '2026-02-30T00:00:00Z' },
+      '/runAt',
+      'must be an RFC 3339 time such as 2026-12-24T18:00:00Z',
+    ],
+    [
+      'an unknown kind of target',
+      JobSubmission,
+      { target: { type: 'ftp' } },
+      '/target/type',
+      'must be one of "handler", "http", "exec"',
+    ],
+    [
+      'a field of another target',
+      JobSubmission,
+      { target: { type: 'handler', name: 'a', url: 'http://a' } },
+      '/target/url',
+      'is not a known field',
+    ],
+    [
+      'a URL of another scheme',
+      JobSubmission,
+      { target: { type: 'http', url: 'file:///etc/passwd' } },
+      '/target/url',
+      'must be an http or https URL',
+    ],
+    [
+      'a label that is no text',
+      JobSubmission,
+      { task: 'a', requires: { 'a/b': 1 } },
+      '/requires/a~1b',
+      'must be text of 0 to 256 characters without control characters',
+    ],
+    [
+      'too many labels',
+      JobSubmission,
+      { task: 'a', requires: Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`l${i}`, ''])) },
+      '/requires',
+      'must have at most 32 entries',
+    ],
+    [
+      'one bad job in a bulk',
+      BulkSubmission,
+      { jobs: [{ task: 'a' }, { task: 'a', hold: 1 }] },
+      '/jobs/1/hold',
+      'must be true or false',
+    ],
+    ['an empty bulk', BulkSubmission, { jobs: [] }, '/jobs', 'must have at least 1 entry'],
+    [
+      'a 10,001st job',
+      BulkSubmission,
+      { jobs: Array.from({ length: 10_001 }, () => ({ task: 'a' })) },
+      '/jobs',
+      'must have at most 10000 entries',
+    ],
+    ['an empty change', JobChange, {}, '', 'must name something'],
+    [
+      'progress above 1',
+      ProgressReport,
+      { fence: 1, progress: 1.1 },
+      '/progress',
+      'must be a number from 0 to 1',
+    ],
+    [
+      'a fence of zero',
+      ProgressReport,
+      { fence: 0, progress: 1 },
+      '/fence',
+      'must be a whole number from 1 to 2147483647',
+    ],
+    [
+      'a negative epoch',
+      Heartbeat,
+      { epoch: -1, running: [] },
+      '/epoch',
+      'must be a whole number of at least 0',
+    ],
+    [
+      'an id in a heartbeat that is none',
+      Heartbeat,
+      { epoch: 1, running: [{ jobId: 'x', fence: 1 }] },
+      '/running/0/jobId',
+      'must be a UUID in lower case',
+    ],
+    [
+      'an unknown outcome',
+      ReportRequest,
+      { results: [{ jobId: JOB_ID, fence: 1, outcome: 'lost' }] },
+      '/results/0/outcome',
+      'must be one of "succeeded", "failed", "timed-out", "cancelled"',
+    ],
+    [
+      'a failure without an error',
+      ReportRequest,
+      { results: [{ jobId: JOB_ID, fence: 1, outcome: 'failed' }] },
+      '/results/0/error',
+      'is required',
+    ],
+    [
+      'an unknown state in a filter',
+      JobListQuery,
+      { state: 'done' },
+      '/state',
+      'must be one of "blocked", "pending", "running", "succeeded", "failed", "cancelled", "skipped"',
+    ],
+  ])('points at %s', (_, schema, value, pointer, detail) => {
+    expect(errorsOf(schema, value)).toEqual([{ pointer, detail }]);
+  });
+
+  it('reports all that is wrong, up to a hundred errors', () => {
+    const jobs = Array.from({ length: 10_000 }, () => ({ task: 'a', nope: 1, priority: 0 }));
+    expect(errorsOf(BulkSubmission, { jobs })).toHaveLength(100);
+  });
+
+  it('takes any text in what a handler says, so that one character cannot hold back a report', () => {
+    const result = { jobId: JOB_ID, fence: 1, outcome: 'failed', error: { message: 'a\0b\ud800' } };
+    expect(errorsOf(ReportRequest, { results: [result] })).toEqual([]);
+  });
+});
+
+const SCHEMAS: readonly TSchema[] = [
+  JobSubmission,
+  JobChange,
+  JobListQuery,
+  AttemptResult,
+  LogReport,
+  ProgressReport,
+  WorkerRegistration,
+  Heartbeat,
+  ClaimRequest,
+  ReportRequest,
+];
+
+const odd = fc.oneof(
+  fc.jsonValue({ maxDepth: 2 }),
+  fc.constantFrom('a', '', '\0', '30s', JOB_ID, '2026-12-24T18:00:00Z', 1, 0, 10, 0.5, -1, {}, [], null),
+);
+
+/** Bodies that are nearly right: known fields with values that may or may not fit. */
+function nearly(schema: TSchema): fc.Arbitrary<unknown> {
+  const names = Object.keys(
+    (schema as { properties?: object }).properties ?? { outcome: 1, error: 1, fence: 1 },
+  );
+  const value = fc.oneof(
+    odd,
+    fc.constant('http').map((type) => ({ type, url: 'http://a' })),
+  );
+  return fc.dictionary(
+    fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...names) }, { weight: 1, arbitrary: fc.string() }),
+    value,
+  );
+}
+
+describe('explain', () => {
+  it.each(SCHEMAS.map((schema) => [(schema as { title?: string }).title ?? 'JobListQuery', schema] as const))(
+    'finds something wrong exactly where the compiled check does: %s',
+    (_, schema) => {
+      const compiled = Compile(schema);
+      fc.assert(
+        fc.property(fc.oneof(nearly(schema), odd), (value) => {
+          expect(explain(schema, value).length === 0).toBe(compiled.Check(value));
+        }),
+        { numRuns: 500 },
+      );
+    },
+  );
+});
+
+describe('the schema of a submission', () => {
+  const context = { now: 0, maxPayload: 10_000, jobTimeout: 1_000, maxJobTimeout: 100_000, maxDepth: 64 };
+
+  it('refuses nothing that the product accepts', () => {
+    const compiled = Compile(JobSubmission);
+    fc.assert(
+      fc.property(nearly(JobSubmission), (value) => {
+        let accepted = true;
+        try {
+          parseSubmission({ task: 'a', ...(value as object) }, context);
+        } catch {
+          accepted = false;
+        }
+        if (accepted) expect(compiled.Check({ task: 'a', ...(value as object) })).toBe(true);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
