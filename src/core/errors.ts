@@ -15,6 +15,7 @@ export const ERROR_CODES = {
   QUEUE_NOT_FOUND: { status: 404, exit: 5, title: 'There is no such queue' },
   WORKER_NOT_FOUND: { status: 404, exit: 5, title: 'The worker is not registered here' },
   STALE_FENCE: { status: 409, exit: 6, title: 'A newer attempt owns the job' },
+  ATTEMPT_STOPPED: { status: 409, exit: 6, title: 'The attempt was told to stop' },
   JOB_STARTED: { status: 409, exit: 6, title: 'The job has already started' },
   JOB_ENDED: { status: 409, exit: 6, title: 'The job has already ended' },
   JOB_NOT_ENDED: { status: 409, exit: 6, title: 'The job has not ended' },
