@@ -1,0 +1,81 @@
+import { readFile, stat } from 'node:fs/promises';
+import { type Account, runCommand } from './command.js';
+import { embeddedFailure, OWN_DATABASE } from './failure.js';
+
+/**
+ * Postgres refuses to run as root. A program that runs as root therefore starts it under another account;
+ * everybody else runs it as themselves.
+ */
+
+const PREFERRED = ['postgres', '_postgres', 'punctual', 'nobody'];
+
+/** The accounts of `/etc/passwd` that are not root, the best ones to run a database first. */
+export function candidateAccounts(passwd: string): Account[] {
+  const accounts = passwd
+    .split('\n')
+    .map((line) => line.split(':'))
+    .filter((fields) => fields.length >= 4 && !fields[0]!.startsWith('#'))
+    .map(([name, , uid, gid]) => ({ name: name!, uid: unsigned(uid!), gid: unsigned(gid!) }))
+    .filter((account) => account.uid > 0);
+  const rank = (account: Account) => {
+    const index = PREFERRED.indexOf(account.name);
+    return index === -1 ? PREFERRED.length : index;
+  };
+  return accounts.sort((a, b) => rank(a) - rank(b) || a.uid - b.uid);
+}
+
+/** Some systems write `nobody` as -2; the kernel means 4294967294. */
+function unsigned(id: string): number {
+  return /^-?\d+$/.test(id) ? Number(id) >>> 0 : 0;
+}
+
+/** Whether this process is root and so has to hand Postgres to another account. */
+export function runsAsRoot(): boolean {
+  return process.getuid?.() === 0;
+}
+
+/** The account a new server shall run under, or null for "as we are". */
+export async function chooseAccount(): Promise<Account | null> {
+  if (!runsAsRoot()) return null;
+  const [account] = candidateAccounts(await readFile('/etc/passwd', 'utf8').catch(() => ''));
+  if (account === undefined) {
+    throw embeddedFailure(
+      'Postgres refuses to run as root, and there is no other account on this machine. ' +
+        `Create one (useradd --system postgres), or run as a normal user. ${OWN_DATABASE}`,
+    );
+  }
+  return await mustBeUsable(account);
+}
+
+/** The account that owns the data already there, or null for "as we are"; root's own files get a new owner. */
+export async function ownerOf(pgdata: string): Promise<Account | null> {
+  const { uid, gid } = await stat(pgdata);
+  if (!runsAsRoot()) {
+    if (uid === process.getuid?.()) return null;
+    throw embeddedFailure(
+      `The database in ${pgdata} belongs to another user (uid ${uid}). ` +
+        'Run as that user or as root, or choose another folder with --data.',
+    );
+  }
+  return uid === 0 ? await chooseAccount() : await mustBeUsable({ name: `uid ${uid}`, uid, gid });
+}
+
+/** Containers may run root without the right to become somebody else; better to say so than to fail later. */
+async function mustBeUsable(account: Account): Promise<Account> {
+  const attempt = await runCommand('/bin/sh', ['-c', 'exit 0'], { account, cwd: '/' });
+  if (attempt.code === 0) return account;
+  throw embeddedFailure(
+    `Postgres refuses to run as root, and this process may not run it as ${account.name}: ` +
+      `${attempt.output.trim()}. Run as a normal user. ${OWN_DATABASE}`,
+  );
+}
+
+/** Whether the account (or, for null, this process) may read (`-r`), write (`-w`) or enter and run (`-x`) a path. */
+export async function may(
+  account: Account | null,
+  right: '-r' | '-w' | '-x',
+  path: string,
+): Promise<boolean> {
+  const script = 'test "$1" "$2"';
+  return (await runCommand('/bin/sh', ['-c', script, 'sh', right, path], { account, cwd: '/' })).code === 0;
+}

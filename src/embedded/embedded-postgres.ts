@@ -1,0 +1,174 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { embeddedFailure, explain, OWN_DATABASE } from './failure.js';
+import { freePort } from './free-port.js';
+import { REACHABLE_FOLDER } from './home.js';
+import { endLeftBehind, findLeftBehind, isUsable } from './left-behind.js';
+import { DATABASE, ROLE } from './new-database.js';
+import { openServerFolder, type ServerFolder } from './server-folder.js';
+import { keepSmall, openLog, type ServerLog, tailOf } from './server-log.js';
+import { becameReady, endServer, type Patience, type ServerProcess, spawnServer } from './server-process.js';
+import { serverArguments } from './server-settings.js';
+import { writeState } from './state-file.js';
+
+export interface EmbeddedPostgresOptions {
+  /** Folder that belongs to the server and to the program that starts it; made on first use. */
+  readonly dataFolder: string;
+  /** Takes one line about each thing that takes time. */
+  readonly log?: (line: string) => void;
+  /** Postgres settings that differ from those of `server-settings.ts`. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Called when the server ends without having been asked to. */
+  readonly onUnexpectedExit?: (detail: string) => void;
+  /** Where the files go when the account that root uses for Postgres cannot reach the data folder. */
+  readonly reachableFolder?: string;
+}
+
+/** A running Postgres that belongs to this program. */
+export interface EmbeddedPostgres {
+  /** Address with user and password. */
+  readonly url: string;
+  readonly port: number;
+  /** The folder that holds the server's files; another than the data folder where that could not be reached. */
+  readonly home: string;
+  /** Whether the server was left behind by a program that was killed, and is used as it is. */
+  readonly adopted: boolean;
+  /** Shuts the server down and gives the folder free. */
+  stop(): Promise<void>;
+}
+
+const STOP_PATIENCE: Patience = { fastMs: 60_000, immediateMs: 10_000 };
+const PORT_TRIES = 5;
+const STRAGGLERS_GONE_WITHIN_MS = 20_000;
+const STRAGGLERS_RETRY_MS = 250;
+
+interface Running {
+  readonly server: ServerProcess;
+  readonly port: number;
+  readonly adopted: boolean;
+}
+
+/**
+ * Starts the Postgres that comes along, or takes over the one that a killed program left running on the same
+ * folder. One folder is never used by two programs at once.
+ */
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const log = options.log ?? (() => {});
+  const folder = await openServerFolder(options.dataFolder, options.reachableFolder ?? REACHABLE_FOLDER, log);
+  try {
+    const serverLog = await openLog(folder.dataFolder);
+    const settings = options.settings ?? {};
+    const running = (await adopt(folder, settings, log)) ?? (await start(folder, settings, serverLog, log));
+    return handle(folder, running, serverLog, options.onUnexpectedExit ?? (() => {}));
+  } catch (error) {
+    await folder.release();
+    throw explain(error, 'The embedded Postgres could not be started');
+  }
+}
+
+function urlOf(folder: ServerFolder, port: number): string {
+  return `postgres://${ROLE}:${folder.state.password}@127.0.0.1:${port}/${DATABASE}`;
+}
+
+type Settings = Readonly<Record<string, string>>;
+type Log = (line: string) => void;
+
+async function adopt(folder: ServerFolder, settings: Settings, log: Log): Promise<Running | null> {
+  const leftBehind = await findLeftBehind(folder.pgdata);
+  if (leftBehind === null) return null;
+  const { server, port } = leftBehind;
+  if (port !== null) {
+    const args = serverArguments(folder.pgdata, port, settings);
+    if (await isUsable(folder.pgdata, args, urlOf(folder, port))) {
+      log(`Taking over the database server that was left running (process ${server.pid})`);
+      return { server, port, adopted: true };
+    }
+  }
+  log(`Ending a database server that was left running (process ${server.pid})`);
+  await endLeftBehind(leftBehind);
+  return null;
+}
+
+async function start(
+  folder: ServerFolder,
+  settings: Settings,
+  serverLog: ServerLog,
+  log: Log,
+): Promise<Running> {
+  const begin = performance.now();
+  let preferred: number | null = folder.state.port;
+  for (let portTries = 1; ; ) {
+    const port = await freePort(preferred);
+    if (port !== folder.state.port) await writeState(folder.dataFolder, { ...folder.state, port });
+    const args = serverArguments(folder.pgdata, port, settings);
+    const server = await spawnServer(folder.binaries.postgres, args, folder.account, serverLog);
+    const onWait = (seconds: number) =>
+      log(`The database is not ready yet (${seconds} s); it may be recovering`);
+    if (await becameReady(server, folder.pgdata, onWait)) return { server, port, adopted: false };
+    await endServer(server, STOP_PATIENCE);
+    const output = await tailOf(serverLog);
+    switch (obstacleIn(output)) {
+      case 'port-taken':
+        if (portTries++ >= PORT_TRIES) throw startFailure(serverLog, output);
+        preferred = null;
+        break;
+      case 'stragglers':
+        if (performance.now() - begin > STRAGGLERS_GONE_WITHIN_MS) throw startFailure(serverLog, output);
+        await sleep(STRAGGLERS_RETRY_MS);
+        break;
+      case 'other':
+        throw startFailure(serverLog, output);
+    }
+  }
+}
+
+/** What kept the server from starting, as far as another try can help. The messages are those of locale C. */
+function obstacleIn(output: string): 'port-taken' | 'stragglers' | 'other' {
+  const last = output.slice(output.lastIndexOf('FATAL:'));
+  if (/could not create any TCP\/IP sockets/.test(last)) return 'port-taken';
+  // Children of a server that was killed may finish what they were doing before they notice.
+  if (/pre-existing shared memory block/.test(last)) return 'stragglers';
+  return 'other';
+}
+
+function startFailure(serverLog: ServerLog, output: string): Error {
+  const full = /no space left on device/i.test(output);
+  const advice = full ? 'The disk is full. Make room and start again.' : OWN_DATABASE;
+  return embeddedFailure(
+    `The embedded Postgres did not start. It said (${serverLog.path}):\n${output || 'nothing'}\n${advice}`,
+  );
+}
+
+function handle(
+  folder: ServerFolder,
+  { server, port, adopted }: Running,
+  serverLog: ServerLog,
+  onUnexpectedExit: (detail: string) => void,
+): EmbeddedPostgres {
+  let stopped: Promise<void> | null = null;
+  const sizeCheck = keepSmall(serverLog);
+  server.hold(false);
+  const watch = async () => {
+    await server.exited;
+    if (stopped !== null) return;
+    const output = await tailOf(serverLog).catch(() => '');
+    onUnexpectedExit(
+      `The embedded Postgres (process ${server.pid}) ended. It said last:\n${output || 'nothing'}`,
+    );
+  };
+  void watch();
+  const stop = async () => {
+    sizeCheck.cancel();
+    await endServer(server, STOP_PATIENCE);
+    await folder.release();
+  };
+  return {
+    url: urlOf(folder, port),
+    port,
+    home: folder.home,
+    adopted,
+    stop: () => {
+      stopped ??= stop();
+      return stopped;
+    },
+  };
+}

@@ -1,0 +1,34 @@
+import { messageOf, PunctualError } from '../core/errors.js';
+
+/** The way out that every failure of the embedded server leaves open. */
+export const OWN_DATABASE =
+  'Give a Postgres of your own with --database-url (PUNCTUAL_DATABASE_URL) instead.';
+
+/** An error of the embedded server: what went wrong and what to do, in sentences. */
+export function embeddedFailure(detail: string, cause?: unknown): PunctualError {
+  return new PunctualError('EMBEDDED_POSTGRES', detail, cause === undefined ? {} : { cause });
+}
+
+const ADVICE: Readonly<Record<string, string>> = {
+  EACCES: 'This user may not write there. Choose another folder with --data, or change its permissions.',
+  EPERM: 'This user may not change it. Choose another folder with --data, or change its permissions.',
+  EROFS: 'The file system is read-only. Choose another folder with --data.',
+  ENOSPC: 'The disk is full. Make room, or choose another folder with --data.',
+  EDQUOT: 'The disk quota is used up. Make room, or choose another folder with --data.',
+  ENOTDIR: 'A part of the path is not a folder. Choose another folder with --data.',
+  EEXIST: 'There is a file of that name. Choose another folder with --data.',
+};
+
+/** Turns what the file system or a program refused into an error that says what to do about it. */
+export function explain(thrown: unknown, doing: string): PunctualError {
+  if (thrown instanceof PunctualError) return thrown;
+  const message = messageOf(thrown);
+  const advice = ADVICE[codeOf(thrown) ?? ''] ?? OWN_DATABASE;
+  return embeddedFailure(`${doing}: ${message}. ${advice}`, thrown);
+}
+
+/** The error code of a failed system call, where there is one. */
+export function codeOf(thrown: unknown): string | undefined {
+  if (!(thrown instanceof Error) || !('code' in thrown)) return undefined;
+  return typeof thrown.code === 'string' ? thrown.code : undefined;
+}

@@ -1,0 +1,58 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import { disownPostmasterFile, readPostmasterFile, removePostmasterFile } from './postmaster-file.js';
+import { isServerOf, processMark } from './process-identity.js';
+import { endServer, type Patience, type ServerProcess, watchServer } from './server-process.js';
+
+/** What a killed program left behind: its server, still running, or traces of one that is gone. */
+export interface LeftBehind {
+  readonly server: ServerProcess;
+  /** The port it listens on, when it takes connections. */
+  readonly port: number | null;
+}
+
+const PATIENCE: Patience = { fastMs: 15_000, immediateMs: 5_000 };
+const LOGIN_WITHIN_MS = 5_000;
+
+/**
+ * Finds the server that still runs on a folder. Traces of dead ones are cleared as far as Postgres does not do
+ * that itself. The caller holds the folder's lock, so nobody starts a server meanwhile.
+ */
+export async function findLeftBehind(pgdata: string): Promise<LeftBehind | null> {
+  const file = await readPostmasterFile(pgdata);
+  if (file === null) return null;
+  if (file === 'damaged') {
+    await removePostmasterFile(pgdata);
+    return null;
+  }
+  const mark = await processMark(file.pid);
+  if (mark === null) return null;
+  if (!(await isServerOf(file.pid, pgdata))) {
+    await disownPostmasterFile(pgdata);
+    return null;
+  }
+  return { server: watchServer(file.pid, mark), port: file.ready ? file.port : null };
+}
+
+/** Whether the server was started with these arguments and lets us in, so that it can be used as it is. */
+export async function isUsable(pgdata: string, args: readonly string[], url: string): Promise<boolean> {
+  const startedWith = await readFile(join(pgdata, 'postmaster.opts'), 'utf8').catch(() => '');
+  if (!startedWith.trimEnd().endsWith(args.map((argument) => `"${argument}"`).join(' '))) return false;
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: LOGIN_WITHIN_MS });
+  // A connection that breaks after the check has nothing to tell us.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+/** Ends a server that was left behind and cannot be used. */
+export async function endLeftBehind(leftBehind: LeftBehind): Promise<void> {
+  await endServer(leftBehind.server, PATIENCE);
+}

@@ -1,0 +1,52 @@
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { codeOf } from './failure.js';
+
+/** What a running server says about itself in `postmaster.pid`. */
+export interface PostmasterFile {
+  readonly pid: number;
+  readonly port: number | null;
+  readonly ready: boolean;
+}
+
+/** Above every process number that systems give out, so no process ever has it. */
+const NO_PROCESS = 2 ** 31 - 1;
+
+/** Understands the text of `postmaster.pid`: process, folder, start, port, socket folder, address, memory, status. */
+export function parsePostmasterFile(text: string): PostmasterFile | null {
+  const lines = text.split('\n').map((line) => line.trim());
+  // A negative number is a server in single-user mode.
+  const pid = Math.abs(Number(lines[0]));
+  if (!Number.isSafeInteger(pid) || pid === 0) return null;
+  const port = Number(lines[3]);
+  return { pid, port: port > 0 ? port : null, ready: lines[7] === 'ready' };
+}
+
+/** The file of a server folder: null when there is none, `damaged` when a power cut left it empty or torn. */
+export async function readPostmasterFile(pgdata: string): Promise<PostmasterFile | 'damaged' | null> {
+  try {
+    return parsePostmasterFile(await readFile(pathIn(pgdata), 'utf8')) ?? 'damaged';
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** Removes a damaged file, which Postgres would refuse to start beside. */
+export async function removePostmasterFile(pgdata: string): Promise<void> {
+  await rm(pathIn(pgdata), { force: true });
+}
+
+/**
+ * Makes a file whose process number now belongs to a stranger harmless. Postgres would take the stranger for
+ * a server and refuse to start. The file is kept, not removed: it also names the shared memory of the old
+ * server, by which Postgres finds out whether children of that server are still at work on the data.
+ */
+export async function disownPostmasterFile(pgdata: string): Promise<void> {
+  const text = await readFile(pathIn(pgdata), 'utf8');
+  await writeFile(pathIn(pgdata), text.replace(/^-?\d+/, String(NO_PROCESS)));
+}
+
+function pathIn(pgdata: string): string {
+  return join(pgdata, 'postmaster.pid');
+}

@@ -1,0 +1,28 @@
+import { realpath, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { lockFolder } from './folder-lock.js';
+import { rememberedHome } from './home.js';
+import { endLeftBehind, findLeftBehind } from './left-behind.js';
+import { readState } from './state-file.js';
+
+/**
+ * Removes a data folder and the server's files, wherever they are. A server that was left behind is ended
+ * first; a folder in use is refused.
+ */
+export async function removeEmbeddedPostgres(path: string): Promise<void> {
+  const dataFolder = await realpath(path);
+  const locks = [await lockFolder(dataFolder)];
+  try {
+    const home = await rememberedHome(dataFolder, await readState(dataFolder));
+    if (home !== null) {
+      if (home !== dataFolder) locks.push(await lockFolder(home));
+      const leftBehind = await findLeftBehind(join(home, 'postgres'));
+      if (leftBehind !== null) await endLeftBehind(leftBehind);
+      await rm(home, { recursive: true, force: true });
+    }
+    await rm(dataFolder, { recursive: true, force: true });
+  } catch (error) {
+    for (const lock of locks) await lock.release().catch(() => {});
+    throw error;
+  }
+}

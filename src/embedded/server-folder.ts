@@ -1,0 +1,116 @@
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { chooseAccount, may, ownerOf } from './account.js';
+import { type Account, runCommand } from './command.js';
+import { embeddedFailure } from './failure.js';
+import { lockFolder } from './folder-lock.js';
+import { freePort } from './free-port.js';
+import { chooseHome, exists, openDataFolder, rememberedHome } from './home.js';
+import { endLeftBehind, findLeftBehind } from './left-behind.js';
+import { createDatabaseFiles, resetPassword } from './new-database.js';
+import { findBinaryPackage, type PostgresBinaries, prepareBinaries } from './postgres-binaries.js';
+import { randomPassword, readState, type ServerState, writeState } from './state-file.js';
+
+/** A data folder that this process holds alone, with a complete database in it, ready for a server to start. */
+export interface ServerFolder {
+  readonly dataFolder: string;
+  readonly home: string;
+  readonly pgdata: string;
+  readonly account: Account | null;
+  readonly binaries: PostgresBinaries;
+  readonly state: ServerState;
+  /** Gives the folder free for other processes. */
+  release(): Promise<void>;
+}
+
+/** Takes hold of a data folder and makes whatever is not there yet. */
+export async function openServerFolder(
+  path: string,
+  reachableFolder: string,
+  log: (line: string) => void,
+): Promise<ServerFolder> {
+  const installed = await findBinaryPackage();
+  const newcomer = await chooseAccount();
+  const dataFolder = await openDataFolder(path, newcomer);
+  const locks = [await lockFolder(dataFolder)];
+  const release = async () => {
+    for (const lock of locks.splice(0).reverse()) await lock.release();
+  };
+  try {
+    const remembered = await readState(dataFolder);
+    const home =
+      (await rememberedHome(dataFolder, remembered)) ??
+      (await chooseHome(dataFolder, newcomer, reachableFolder));
+    // Data folders that were copied with their state point at one home, which needs a lock of its own.
+    if (home !== dataFolder) locks.push(await lockFolder(home));
+    const pgdata = join(home, 'postgres');
+    const present = await exists(pgdata);
+    const account = present ? await ownerOf(pgdata) : newcomer;
+    const binaries = await prepareBinaries(installed, home, account);
+    const state = remembered ?? (await firstState(dataFolder, home));
+    if (!present) {
+      log(`Making a new database in ${pgdata}`);
+      await createDatabaseFiles(binaries, home, account, state.password);
+    } else {
+      await checkDatabase(pgdata, account, binaries);
+      if (remembered === null) await replacePassword(binaries, pgdata, account, state.password);
+    }
+    return { dataFolder, home, pgdata, account, binaries, state, release };
+  } catch (error) {
+    await release();
+    throw error;
+  }
+}
+
+/** The state is on disk before the database is made, so that no database has a password nobody knows. */
+async function firstState(dataFolder: string, home: string): Promise<ServerState> {
+  const state: ServerState = {
+    home: home === dataFolder ? '.' : home,
+    port: await freePort(null),
+    password: randomPassword(),
+  };
+  await writeState(dataFolder, state);
+  return state;
+}
+
+async function checkDatabase(
+  pgdata: string,
+  account: Account | null,
+  binaries: PostgresBinaries,
+): Promise<void> {
+  if (account !== null) await handOver(pgdata, account);
+  const version = Number((await readFile(join(pgdata, 'PG_VERSION'), 'utf8').catch(() => '')).trim());
+  if (version === binaries.majorVersion) return;
+  throw embeddedFailure(
+    version > 0
+      ? `The database in ${pgdata} was made by Postgres ${version}, and this program brings Postgres ` +
+          `${binaries.majorVersion}. Use the program it was made with, or choose another folder with --data.`
+      : `${pgdata} holds no database. Remove that folder if nothing in it is needed, or choose another with --data.`,
+  );
+}
+
+/** Files that root copied or restored belong to root until they are given back to the server's account. */
+async function handOver(pgdata: string, account: Account): Promise<void> {
+  let output = '';
+  if ((await stat(pgdata)).uid === 0) {
+    const script = 'chown -R "$1" "$2" && chmod 700 "$2"';
+    const args = ['-c', script, 'sh', `${account.uid}:${account.gid}`, pgdata];
+    output = (await runCommand('/bin/sh', args, { account: null, cwd: '/' })).output.trim();
+  }
+  if (await may(account, '-w', pgdata)) return;
+  throw embeddedFailure(
+    `The account ${account.name}, which runs Postgres because root may not, cannot work in ${pgdata}. ` +
+      `Let it enter the folders above (chmod a+x). ${output}`.trim(),
+  );
+}
+
+async function replacePassword(
+  binaries: PostgresBinaries,
+  pgdata: string,
+  account: Account | null,
+  password: string,
+): Promise<void> {
+  const leftBehind = await findLeftBehind(pgdata);
+  if (leftBehind !== null) await endLeftBehind(leftBehind);
+  await resetPassword(binaries, pgdata, account, password);
+}

@@ -1,0 +1,47 @@
+import { totalmem } from 'node:os';
+
+/** How the embedded server is set up. Everything not named here is Postgres's own default. */
+
+const MEGABYTE = 1024 * 1024;
+
+/** An eighth of the memory this process may use, between 32 and 256 megabytes. */
+export function sharedBuffersMb(memoryBytes: number): number {
+  const share = Math.floor(memoryBytes / 8 / MEGABYTE);
+  return Math.min(256, Math.max(32, share));
+}
+
+/** The memory this process may use: the machine's, or less where a container says so. */
+function availableMemory(): number {
+  const constrained = process.constrainedMemory();
+  return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
+}
+
+/**
+ * The arguments of the server. They are given on the command line, so that nothing written into the data
+ * by hand can open the server to the network or switch off its durability.
+ */
+export function serverArguments(
+  pgdata: string,
+  port: number,
+  overrides: Readonly<Record<string, string>>,
+): string[] {
+  const settings: Record<string, string> = {
+    port: String(port),
+    listen_addresses: '127.0.0.1',
+    // Without a socket in the file system there is no folder where others could get at it or squat its name.
+    unix_socket_directories: '',
+    password_encryption: 'scram-sha-256',
+    fsync: 'on',
+    synchronous_commit: 'on',
+    max_connections: '200',
+    shared_buffers: `${sharedBuffersMb(availableMemory())}MB`,
+    max_wal_size: '4GB',
+    autovacuum_naptime: '10s',
+    // Checkpoints are routine; the log is kept for what went wrong.
+    log_checkpoints: 'off',
+    log_timezone: 'UTC',
+    timezone: 'UTC',
+    ...overrides,
+  };
+  return ['-D', pgdata, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
+}
