@@ -26,6 +26,8 @@ export interface ParsedSubmission {
   readonly runAt: number;
   readonly key: string | null;
   readonly retry: RetryPolicy;
+  /** Whether the user left the backoff to the default, which then need not be stored. */
+  readonly backoffIsDefault: boolean;
   readonly timeoutMs: number;
   readonly delivery: Delivery;
   readonly concurrencyKey: string | null;
@@ -93,12 +95,13 @@ function readSubmission(
   const before = errors.length;
   const fields = new FieldReader(input, pointer, FIELDS, errors);
   const task = fields.name('task');
-  const target = readTarget(fields);
+  const target = readTarget(fields, context);
   if (isPlainObject(input) && fields.has('task') === fields.has('target')) {
     fields.wrong('task', 'give either "task" or "target"');
   }
   const labels = fields.texts('requires', 32, 256) ?? NO_LABELS;
   const delivery = fields.oneOf<Delivery>('delivery', ['at-least-once', 'at-most-once']) ?? 'at-least-once';
+  const retry = readRetry(fields, delivery);
   const submission = {
     queue: fields.name('queue') ?? 'default',
     task: task ?? null,
@@ -108,7 +111,8 @@ function readSubmission(
     priority: fields.integer('priority', 1, 9) ?? 5,
     runAt: readRunAt(fields, context.now),
     key: fields.text('key', 512) ?? null,
-    retry: readRetry(fields, delivery),
+    retry,
+    backoffIsDefault: retry.backoff === DEFAULT_BACKOFF,
     timeoutMs: readTimeout(fields, context),
     delivery,
     concurrencyKey: fields.text('concurrencyKey', 512) ?? null,
@@ -161,12 +165,14 @@ function readRetry(fields: FieldReader, delivery: Delivery): RetryPolicy {
   }
   return {
     maxAttempts: maxAttempts ?? (once ? 1 : DEFAULT_RETRY.maxAttempts),
-    backoff: {
-      baseMs: backoff?.duration('base') ?? DEFAULT_BACKOFF.baseMs,
-      factor: backoff?.number('factor', 1, 100) ?? DEFAULT_BACKOFF.factor,
-      maxMs: backoff?.duration('max') ?? DEFAULT_BACKOFF.maxMs,
-      jitter: backoff?.number('jitter', 0, 1) ?? DEFAULT_BACKOFF.jitter,
-    },
+    backoff: backoff
+      ? {
+          baseMs: backoff.duration('base') ?? DEFAULT_BACKOFF.baseMs,
+          factor: backoff.number('factor', 1, 100) ?? DEFAULT_BACKOFF.factor,
+          maxMs: backoff.duration('max') ?? DEFAULT_BACKOFF.maxMs,
+          jitter: backoff.number('jitter', 0, 1) ?? DEFAULT_BACKOFF.jitter,
+        }
+      : DEFAULT_BACKOFF,
     onWorkerLost: { maxAttempts: maxLost ?? (once ? 1 : DEFAULT_RETRY.onWorkerLost.maxAttempts) },
   };
 }
@@ -219,8 +225,13 @@ function isTooDeep(value: unknown, levels: number): boolean {
   return false;
 }
 
-function readTarget(fields: FieldReader): Target | undefined {
+function readTarget(fields: FieldReader, context: SubmissionContext): Target | undefined {
   if (!fields.has('target')) return undefined;
+  const text = readJson(fields.raw('target'), context, (detail, code) => {
+    if (code === 'PAYLOAD_TOO_LARGE') throw new PunctualError(code, `target: ${detail}`);
+    fields.wrong('target', detail);
+  });
+  if (text === null) return undefined;
   const type = isPlainObject(fields.raw('target'))
     ? (fields.raw('target') as { type?: unknown }).type
     : undefined;

@@ -1,0 +1,70 @@
+import type { Queryable } from './database.js';
+import { run, type Statement } from './database.js';
+import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+
+/** Claims as a new leader finds them, and what is written to them while a job runs. */
+
+/** Read in a statement of its own after the takeover's commit, or the last claims of the old term are missed. */
+const READ_CLAIMS: Statement = {
+  name: 'read-claims',
+  text: `
+    SELECT c.job AS id, c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt", c.progress, j.tenant, j.queue,
+      j.needs, j.rank, j.task, j.target, j.payload, j.timeout_ms AS "timeoutMs", j.failures, j.losses,
+      j.max_attempts AS "maxAttempts", j.max_losses AS "maxLosses", j.at_most_once AS "atMostOnce", j.backoff,
+      j.run_at AS "runAt", j.late_by AS "lateBy", j.start_before AS "startBefore"
+    FROM punctual.claims c JOIN punctual.jobs j ON j.id = c.job`,
+};
+
+const SAVE_PROGRESS = leaderStatement(
+  'save-progress',
+  `answer AS (
+    UPDATE punctual.claims c SET progress = u.progress
+    FROM unnest($4::uuid[], $5::int[], $6::json[]) u(job, fence, progress)
+    WHERE c.job = u.job AND c.fence = u.fence AND ${WHILE_TERM_LASTS}
+    RETURNING c.job
+  )`,
+);
+
+/** A claim with what the dispatcher must know of its job. JSON columns are texts. */
+export interface StoredClaim extends Record<string, unknown> {
+  readonly id: string;
+  readonly fence: number;
+  readonly worker: string;
+  readonly epoch: number;
+  readonly claimedAt: number;
+  readonly progress: string | null;
+  readonly tenant: string;
+  readonly queue: number;
+  readonly needs: number;
+  readonly rank: number;
+  readonly task: string | null;
+  readonly target: string | null;
+  readonly payload: string;
+  readonly timeoutMs: number;
+  readonly failures: number;
+  readonly losses: number;
+  readonly maxAttempts: number;
+  readonly maxLosses: number;
+  readonly atMostOnce: boolean;
+  readonly backoff: string | null;
+  readonly runAt: number;
+  readonly lateBy: number | null;
+  readonly startBefore: number | null;
+}
+
+export function readClaims(db: Queryable): Promise<StoredClaim[]> {
+  return run(db, READ_CLAIMS, []);
+}
+
+/** Keeps the newest progress of running attempts. */
+export async function saveProgress(
+  db: Queryable,
+  term: TermKey,
+  reports: readonly { id: string; fence: number; progress: string }[],
+): Promise<void> {
+  await runAsLeader(db, term, SAVE_PROGRESS, [
+    reports.map((report) => report.id),
+    reports.map((report) => report.fence),
+    reports.map((report) => report.progress),
+  ]);
+}

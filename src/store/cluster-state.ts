@@ -1,0 +1,96 @@
+import { type Queryable, run, type Statement } from './database.js';
+import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+
+/** What all nodes share: the pause switch, the secret, the list of nodes, the terms so far. */
+
+const READ_STATE: Statement = { name: 'read-cluster', text: 'SELECT paused, secret FROM punctual.cluster' };
+
+const PAUSE_CLUSTER = leaderStatement(
+  'pause-cluster',
+  `answer AS (
+    UPDATE punctual.cluster SET paused = $4::boolean WHERE paused <> $4::boolean AND ${WHILE_TERM_LASTS}
+    RETURNING paused
+  )`,
+);
+
+const SEE_NODE: Statement = {
+  name: 'see-node',
+  text: `
+    INSERT INTO punctual.nodes (id, url, version, started_at, last_seen) VALUES ($1, $2, $3, $4, $4)
+    ON CONFLICT (id) DO UPDATE SET url = $2, version = $3, last_seen = $4`,
+};
+
+const FORGET_NODE: Statement = { name: 'forget-node', text: 'DELETE FROM punctual.nodes WHERE id = $1' };
+
+const FORGET_SILENT_NODES: Statement = {
+  name: 'forget-silent-nodes',
+  text: 'DELETE FROM punctual.nodes WHERE last_seen < $1',
+};
+
+const LIST_NODES: Statement = {
+  name: 'list-nodes',
+  text: 'SELECT id, url, version, last_seen AS "lastSeen" FROM punctual.nodes ORDER BY started_at, id',
+};
+
+const COUNT_TERMS: Statement = {
+  name: 'count-terms',
+  text: 'SELECT count(*)::int AS terms FROM punctual.terms WHERE shard = $1',
+};
+
+const DATABASE_TIME: Statement = {
+  name: 'database-time',
+  text: 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now',
+};
+
+export interface ClusterState extends Record<string, unknown> {
+  readonly paused: boolean;
+  readonly secret: Buffer;
+}
+
+export async function readClusterState(db: Queryable): Promise<ClusterState> {
+  const rows = await run<ClusterState>(db, READ_STATE, []);
+  return rows[0]!;
+}
+
+/** Answers whether anything changed: false when it was so already. */
+export async function pauseCluster(db: Queryable, term: TermKey, paused: boolean): Promise<boolean> {
+  return (await runAsLeader(db, term, PAUSE_CLUSTER, [paused])).length > 0;
+}
+
+export async function seeNode(
+  db: Queryable,
+  node: { id: string; url: string; version: string },
+  now: number,
+): Promise<void> {
+  await run(db, SEE_NODE, [node.id, node.url, node.version, now]);
+}
+
+export async function forgetNode(db: Queryable, id: string): Promise<void> {
+  await run(db, FORGET_NODE, [id]);
+}
+
+export async function forgetSilentNodes(db: Queryable, seenBefore: number): Promise<void> {
+  await run(db, FORGET_SILENT_NODES, [seenBefore]);
+}
+
+export interface NodeRow extends Record<string, unknown> {
+  readonly id: string;
+  readonly url: string;
+  readonly version: string;
+  readonly lastSeen: number;
+}
+
+export function listNodes(db: Queryable): Promise<NodeRow[]> {
+  return run(db, LIST_NODES, []);
+}
+
+export async function countTerms(db: Queryable, shard: number): Promise<number> {
+  const rows = await run<{ terms: number }>(db, COUNT_TERMS, [shard]);
+  return rows[0]!.terms;
+}
+
+/** The database's time in milliseconds, with its fraction. */
+export async function databaseTime(db: Queryable): Promise<number> {
+  const rows = await run<{ now: number }>(db, DATABASE_TIME, []);
+  return rows[0]!.now;
+}

@@ -1,0 +1,172 @@
+import pg from 'pg';
+import { PunctualError } from '../core/errors.js';
+
+/** Connections to one shard's database, and the kinds of failure that matter to those who use them. */
+
+export type Row = Record<string, unknown>;
+
+/** A prepared statement: static text under a stable name. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** What statements run on: a pool, or one connection inside a transaction. */
+export interface Queryable {
+  query(config: {
+    name?: string;
+    text: string;
+    values?: unknown[];
+    rowMode?: 'array';
+  }): Promise<pg.QueryResult>;
+  query(text: string, values?: unknown[]): Promise<pg.QueryResult>;
+}
+
+export type Pool = pg.Pool;
+export type Connection = pg.PoolClient;
+
+/** Bigints in our tables are milliseconds and counters: all within the safe integers. */
+const types: pg.CustomTypesConfig = {
+  getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
+    oid === 20
+      ? Number
+      : oid === 114
+        ? String
+        : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+};
+
+/**
+ * Generic plans for statements over `unnest($1)` are estimated badly and turn into hash joins over sequential
+ * scans. The hot pool therefore rules those out; a test checks the plans.
+ */
+const HOT_PLANS = {
+  plan_cache_mode: 'force_generic_plan',
+  jit: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  enable_seqscan: 'off',
+  enable_bitmapscan: 'off',
+  random_page_cost: '1',
+};
+
+export interface PoolOptions {
+  readonly max: number;
+  readonly applicationName: string;
+  /** Plans for the hot statements only; reads for people want the planner's full freedom. */
+  readonly hot: boolean;
+  /** Deadlines on the server; each covers a hang that the others do not. */
+  readonly statementTimeoutMs: number;
+  readonly lockTimeoutMs: number;
+  readonly idleInTransactionTimeoutMs: number;
+  /** Called for errors of idle connections, which belong to no query. */
+  readonly onIdleError?: (error: Error) => void;
+}
+
+function settings(options: PoolOptions): string {
+  const values: Record<string, string | number> = {
+    statement_timeout: options.statementTimeoutMs,
+    lock_timeout: options.lockTimeoutMs,
+    idle_in_transaction_session_timeout: options.idleInTransactionTimeoutMs,
+    tcp_user_timeout: options.statementTimeoutMs,
+    ...(options.hot ? HOT_PLANS : { jit: 'off' }),
+  };
+  return Object.entries(values)
+    .map(([name, value]) => `-c ${name}=${value}`)
+    .join(' ');
+}
+
+/** Opens a pool; connections are made on demand. */
+export function openPool(databaseUrl: string, options: PoolOptions): Pool {
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    max: options.max,
+    types,
+    application_name: options.applicationName,
+    options: settings(options),
+    connectionTimeoutMillis: 5_000,
+    // The server's deadline comes first; this one covers a server that no longer answers at all.
+    query_timeout: options.statementTimeoutMs + 2_000,
+    keepAlive: true,
+    idleTimeoutMillis: 30_000,
+  });
+  pool.on('error', (error) => options.onIdleError?.(error));
+  return pool;
+}
+
+/** One connection outside any pool, for what must never wait for a free one. */
+export async function openConnection(
+  databaseUrl: string,
+  options: Omit<PoolOptions, 'max'>,
+): Promise<pg.Client> {
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    types,
+    application_name: options.applicationName,
+    options: settings({ ...options, max: 1 }),
+    connectionTimeoutMillis: 5_000,
+    query_timeout: options.statementTimeoutMs + 2_000,
+    keepAlive: true,
+  });
+  client.on('error', (error) => options.onIdleError?.(error));
+  await client.connect();
+  return client;
+}
+
+/** Runs a prepared statement. */
+export async function run<R extends Row>(
+  db: Queryable,
+  statement: Statement,
+  values: unknown[],
+): Promise<R[]> {
+  const result = await db.query({ name: statement.name, text: statement.text, values });
+  return result.rows as R[];
+}
+
+/** Runs `work` in one transaction on one connection; a connection that failed is not given back to the pool. */
+export async function inTransaction<T>(pool: Pool, work: (db: Connection) => Promise<T>): Promise<T> {
+  const db = await pool.connect();
+  let broken: Error | undefined;
+  try {
+    await db.query('BEGIN');
+    const value = await work(db);
+    await db.query('COMMIT');
+    return value;
+  } catch (error) {
+    await db.query('ROLLBACK').catch((failure: Error) => {
+      broken = failure;
+    });
+    throw error;
+  } finally {
+    db.release(broken);
+  }
+}
+
+/** The SQLSTATE of an error that the server answered with, or null when the answer never came. */
+export function sqlState(error: unknown): string | null {
+  return error instanceof pg.DatabaseError ? (error.code ?? null) : null;
+}
+
+/**
+ * Whether the statement certainly had no effect: the server itself refused it. Everything else, a lost
+ * connection above all, leaves the outcome unknown. Class 57P is the server going away, 08 the connection.
+ */
+export function isCertainFailure(error: unknown): boolean {
+  const state = sqlState(error);
+  return state !== null && !state.startsWith('57P') && !state.startsWith('08');
+}
+
+/** Whether the data of a batch is at fault, so that its other rows may still go through. */
+export function isDataError(error: unknown): boolean {
+  const state = sqlState(error);
+  return state !== null && (state.startsWith('22') || state.startsWith('23') || state.startsWith('54'));
+}
+
+/** Turns failures to reach the database into the error that users see; others pass through. */
+export function explainDatabaseError(error: unknown): unknown {
+  if (error instanceof PunctualError || isCertainFailure(error)) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  return new PunctualError('DATABASE_UNAVAILABLE', `The database did not answer: ${message}`, {
+    cause: error,
+    retryAfter: 1,
+  });
+}

@@ -1,0 +1,97 @@
+import type { EndState } from '../core/job.js';
+import { type Queryable, run, type Statement } from './database.js';
+import { SHARED_COLUMNS } from './finish-jobs.js';
+import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+
+/** Jobs that end without a (further) attempt: cancelled, expired, or refused on admission. */
+
+const PARTS = `
+  kept AS (
+    INSERT INTO punctual.job_history (${SHARED_COLUMNS}, state, finished_at, error)
+    SELECT ${SHARED_COLUMNS}, ended_as, $7::bigint, ended_why FROM gone
+  ), counted AS (
+    INSERT INTO punctual.tallies (at, tenant, jobs_failed, jobs_cancelled)
+    SELECT $7::bigint, tenant, count(*) FILTER (WHERE ended_as = 'failed'),
+      count(*) FILTER (WHERE ended_as = 'cancelled')
+    FROM gone GROUP BY tenant
+  ), answer AS (SELECT id FROM gone)`;
+
+const END_LIVE = leaderStatement(
+  'end-waiting-live',
+  `gone AS (
+    DELETE FROM punctual.jobs j USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
+    WHERE j.id = u.id AND NOT EXISTS (SELECT 1 FROM punctual.claims c WHERE c.job = j.id) AND ${WHILE_TERM_LASTS}
+    RETURNING j.*, u.ended_as, u.ended_why
+  ), ${PARTS}`,
+);
+
+const END_LATER = leaderStatement(
+  'end-waiting-later',
+  `taken AS (
+    DELETE FROM punctual.later l USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
+    WHERE l.id = u.id AND l.parsed AND ${WHILE_TERM_LASTS}
+    RETURNING l.job, u.ended_as, u.ended_why
+  ), gone AS (
+    SELECT r.*, t.ended_as, t.ended_why FROM taken t
+    CROSS JOIN LATERAL json_populate_record(NULL::punctual.jobs, t.job) r
+  ), ${PARTS}`,
+);
+
+const FIND_EXPIRED: Statement = {
+  name: 'find-expired',
+  text: `
+    (SELECT j.id, j.tenant, j.start_before AS "startBefore", false AS later FROM punctual.jobs j
+     WHERE j.start_before <= $1 AND NOT EXISTS (SELECT 1 FROM punctual.claims c WHERE c.job = j.id)
+     ORDER BY j.start_before LIMIT $2)
+    UNION ALL
+    (SELECT l.id, l.tenant, l.start_before, true FROM punctual.later l
+     WHERE l.start_before <= $1 ORDER BY l.start_before LIMIT $2)`,
+};
+
+const NEXT_EXPIRY: Statement = {
+  name: 'next-expiry',
+  text: `
+    SELECT least(
+      (SELECT min(start_before) FROM punctual.jobs WHERE start_before IS NOT NULL),
+      (SELECT min(start_before) FROM punctual.later WHERE start_before IS NOT NULL)) AS at`,
+};
+
+/** How a waiting job ends. */
+export interface WaitingEnd {
+  readonly id: string;
+  readonly state: EndState;
+  /** The reason as JSON, or null. */
+  readonly error: string | null;
+}
+
+/** Ends live jobs that are not running, or jobs not admitted yet; answers with the ids of those it ended. */
+export async function endWaitingJobs(
+  db: Queryable,
+  term: TermKey,
+  place: 'live' | 'later',
+  ends: readonly WaitingEnd[],
+  now: number,
+): Promise<string[]> {
+  const rows = await runAsLeader<{ id: string }>(db, term, place === 'live' ? END_LIVE : END_LATER, [
+    ends.map((end) => end.id),
+    ends.map((end) => end.state),
+    ends.map((end) => end.error),
+    now,
+  ]);
+  return rows.map((row) => row.id);
+}
+
+/** Waiting jobs whose last moment to start has passed. */
+export function findExpired(
+  db: Queryable,
+  now: number,
+  limit: number,
+): Promise<{ id: string; tenant: string; startBefore: number; later: boolean }[]> {
+  return run(db, FIND_EXPIRED, [now, limit]);
+}
+
+/** The earliest last moment to start of any job, running ones included; null when no job has one. */
+export async function nextExpiry(db: Queryable): Promise<number | null> {
+  const rows = await run<{ at: number | null }>(db, NEXT_EXPIRY, []);
+  return rows[0]?.at ?? null;
+}

@@ -1,0 +1,93 @@
+/**
+ * One job, whatever place it is in, as one set of columns. The three arms are joined by UNION ALL inside a
+ * single statement: with one statement per place, a job that moves between two of them would be found nowhere.
+ */
+
+/** Live jobs: waiting or running. */
+export const LIVE_ARM = `
+  SELECT 'live' AS place, j.id, j.tenant, q.name AS queue,
+    CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, false AS held,
+    j.rank, j.run_at, j.attempts, j.failures, j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms,
+    j.created_at, j.start_before, j.late_by, j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff,
+    j.requires, j.payload, j.earlier_attempts, c.fence, c.worker, c.epoch, c.claimed_at, NULL::bigint AS started_at,
+    NULL::bigint AS finished_at, NULL::text AS outcome, NULL::json AS result, NULL::json AS error, c.progress
+  FROM punctual.jobs j
+  JOIN punctual.queues q ON q.id = j.queue
+  LEFT JOIN punctual.claims c ON c.job = j.id`;
+
+/** Jobs not admitted yet. A raw submission shows what it says; the rest follows within a second. */
+export const LATER_ARM = `
+  SELECT 'later' AS place, l.id, l.tenant, coalesce(q.name, l.queue) AS queue, 'pending' AS state, l.held,
+    coalesce(r.rank, 5::smallint), coalesce(r.run_at, l.admit_at), coalesce(r.attempts, 0),
+    coalesce(r.failures, 0::smallint), coalesce(r.losses, 0::smallint), coalesce(r.max_attempts, 4::smallint),
+    coalesce(r.max_losses, 3::smallint), coalesce(r.at_most_once, false), coalesce(r.timeout_ms, 1200000),
+    l.created_at, l.start_before, r.late_by, r.task, l.created_by, r.key, r.concurrency_key, r.target, r.backoff,
+    r.requires, coalesce(r.payload, 'null'::json), r.earlier_attempts, NULL::int, NULL::uuid, NULL::bigint,
+    NULL::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::json, NULL::json, NULL::json
+  FROM punctual.later l
+  CROSS JOIN LATERAL json_populate_record(NULL::punctual.jobs, CASE WHEN l.parsed THEN l.job ELSE json_build_object(
+    'task', l.job -> 'task', 'target', l.job -> 'target', 'payload', l.job -> 'payload', 'key', l.job -> 'key') END) r
+  LEFT JOIN punctual.queues q ON q.id = r.queue`;
+
+/** Ended jobs. */
+export const HISTORY_ARM = `
+  SELECT 'history' AS place, h.id, h.tenant, q.name AS queue, h.state, false AS held,
+    h.rank, h.run_at, h.attempts, h.failures, h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms,
+    h.created_at, h.start_before, h.late_by, h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff,
+    h.requires, h.payload, h.earlier_attempts, h.fence, h.worker, h.epoch, h.claimed_at, h.started_at,
+    h.finished_at, h.outcome, h.result, h.error, h.progress
+  FROM punctual.job_history h
+  JOIN punctual.queues q ON q.id = h.queue`;
+
+/** A stored attempt, as JSON in `earlier_attempts`. */
+export interface StoredAttempt {
+  readonly fence: number;
+  readonly epoch: number;
+  readonly worker: string;
+  readonly claimedAt: number;
+  readonly startedAt: number | null;
+  readonly finishedAt: number;
+  readonly outcome: string;
+  readonly error: { message: string; code?: string; stack?: string } | null;
+}
+
+/** A job read from any place. JSON columns are texts. */
+export interface PlacedRow extends Record<string, unknown> {
+  readonly place: 'live' | 'later' | 'history';
+  readonly id: string;
+  readonly tenant: string;
+  readonly queue: string;
+  readonly state: 'pending' | 'running' | 'succeeded' | 'failed' | 'cancelled' | 'skipped';
+  readonly held: boolean;
+  readonly rank: number;
+  readonly run_at: number;
+  readonly attempts: number;
+  readonly failures: number;
+  readonly losses: number;
+  readonly max_attempts: number;
+  readonly max_losses: number;
+  readonly at_most_once: boolean;
+  readonly timeout_ms: number;
+  readonly created_at: number;
+  readonly start_before: number | null;
+  readonly late_by: number | null;
+  readonly task: string | null;
+  readonly created_by: string;
+  readonly key: string | null;
+  readonly concurrency_key: string | null;
+  readonly target: string | null;
+  readonly backoff: string | null;
+  readonly requires: string | null;
+  readonly payload: string;
+  readonly earlier_attempts: StoredAttempt[] | null;
+  readonly fence: number | null;
+  readonly worker: string | null;
+  readonly epoch: number | null;
+  readonly claimed_at: number | null;
+  readonly started_at: number | null;
+  readonly finished_at: number | null;
+  readonly outcome: string | null;
+  readonly result: string | null;
+  readonly error: string | null;
+  readonly progress: string | null;
+}

@@ -1,0 +1,73 @@
+import type { ParsedSubmission } from '../core/submission.js';
+
+/** A row of punctual.jobs as it is inserted. JSON columns are texts. */
+export interface JobRow {
+  readonly id: string;
+  readonly tenant: string;
+  readonly queue: number;
+  readonly needs: number;
+  readonly rank: number;
+  readonly run_at: number;
+  readonly max_attempts: number;
+  readonly max_losses: number;
+  readonly at_most_once: boolean;
+  readonly timeout_ms: number;
+  readonly created_at: number;
+  readonly start_before: number | null;
+  readonly task: string | null;
+  readonly created_by: string;
+  readonly key: string | null;
+  readonly concurrency_key: string | null;
+  readonly target: string | null;
+  readonly backoff: string | null;
+  readonly requires: string | null;
+  readonly payload: string;
+}
+
+/** Priority 9 comes first, and an index is read upwards. */
+export function rankOf(priority: number): number {
+  return 10 - priority;
+}
+
+export interface Origin {
+  readonly id: string;
+  readonly tenant: string;
+  readonly queue: number;
+  readonly needs: number;
+  readonly createdAt: number;
+  readonly createdBy: string;
+}
+
+/** The row of a new job. */
+export function toRow(submission: ParsedSubmission, origin: Origin): JobRow {
+  const { retry, needs } = submission;
+  return {
+    id: origin.id,
+    tenant: origin.tenant,
+    queue: origin.queue,
+    needs: origin.needs,
+    rank: rankOf(submission.priority),
+    run_at: submission.runAt,
+    max_attempts: retry.maxAttempts,
+    max_losses: retry.onWorkerLost.maxAttempts,
+    at_most_once: submission.delivery === 'at-most-once',
+    timeout_ms: submission.timeoutMs,
+    created_at: origin.createdAt,
+    start_before: submission.startBefore,
+    task: submission.task,
+    created_by: origin.createdBy,
+    key: submission.key,
+    concurrency_key: submission.concurrencyKey,
+    target: submission.target ? JSON.stringify(submission.target) : null,
+    backoff: submission.backoffIsDefault ? null : JSON.stringify(retry.backoff),
+    requires: Object.keys(needs.labels).length > 0 ? JSON.stringify(needs.labels) : null,
+    payload: submission.payload,
+  };
+}
+
+/** The row as JSON with the table's column names, the form in which `later` keeps it. */
+export function rowToJson(row: JobRow): string {
+  const { target, backoff, requires, payload, ...plain } = row;
+  const head = JSON.stringify({ ...plain, attempts: 0, failures: 0, losses: 0 });
+  return `${head.slice(0, -1)},"target":${target ?? 'null'},"backoff":${backoff ?? 'null'},"requires":${requires ?? 'null'},"payload":${payload}}`;
+}

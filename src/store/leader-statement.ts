@@ -1,0 +1,122 @@
+import {
+  inTransaction,
+  isCertainFailure,
+  type Pool,
+  type Queryable,
+  type Row,
+  type Statement,
+} from './database.js';
+
+/**
+ * The one way to write as leader.
+ *
+ * Every statement made here begins by locking its term's row FOR KEY SHARE and yields no row at all when the
+ * term is over. A takeover changes the key of that row, so it waits for writes in flight and makes later ones
+ * match nothing; a renewal changes no key column, so the two never wait for each other. The holder is compared
+ * too, because a replica that was promoted may repeat an epoch.
+ *
+ * Each data-modifying part must be gated by `EXISTS (SELECT 1 FROM term)` or feed on a part that is: Postgres
+ * runs the parts of a WITH independently. A test runs every statement of this registry with an old epoch.
+ */
+
+/** A term as the fence sees it. */
+export interface TermKey {
+  readonly shard: number;
+  readonly epoch: number;
+  readonly holder: string;
+}
+
+/** The term is over: whatever was attempted changed nothing. */
+export class TermOverError extends Error {
+  constructor(readonly term: TermKey) {
+    super(`the term of epoch ${term.epoch} is over`);
+    this.name = 'TermOverError';
+  }
+}
+
+/** The outcome of a leader's write is unknown; only a new term can tell what is true. */
+export class InDoubtError extends Error {
+  constructor(statement: string, cause: unknown) {
+    super(`the outcome of ${statement} is unknown`, { cause });
+    this.name = 'InDoubtError';
+  }
+}
+
+/** A fenced statement; $1, $2, $3 are shard, epoch and holder. */
+export interface LeaderStatement extends Statement {
+  readonly leader: true;
+}
+
+const registry: LeaderStatement[] = [];
+
+/** All leader statements that have been defined, for the test of the fences. */
+export function leaderStatements(): readonly LeaderStatement[] {
+  return registry;
+}
+
+const TERM = `term AS (
+  SELECT 1 AS held FROM punctual.leases WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE
+)`;
+
+/** True inside a leader statement while the term lasts. */
+export const WHILE_TERM_LASTS = 'EXISTS (SELECT 1 FROM term)';
+
+/**
+ * Defines a fenced statement from the parts of its WITH; the part named `answer` is what it returns. The first
+ * column of `answer` must not be null. The outer join makes "nothing found" (one row of nulls) different from
+ * "the term is over" (no row).
+ */
+export function leaderStatement(name: string, parts: string): LeaderStatement {
+  const statement: LeaderStatement = {
+    leader: true,
+    name,
+    text: `WITH ${TERM}, ${parts} SELECT answer.* FROM term LEFT JOIN answer ON true`,
+  };
+  registry.push(statement);
+  return statement;
+}
+
+/** Runs a fenced statement; throws TermOverError or InDoubtError when this process can no longer decide. */
+export async function runAsLeader<R extends Row>(
+  db: Queryable,
+  term: TermKey,
+  statement: LeaderStatement,
+  values: unknown[],
+): Promise<R[]> {
+  let rows: R[];
+  try {
+    const result = await db.query({
+      name: statement.name,
+      text: statement.text,
+      values: [term.shard, term.epoch, term.holder, ...values],
+    });
+    rows = result.rows as R[];
+  } catch (error) {
+    if (isCertainFailure(error)) throw error;
+    throw new InDoubtError(statement.name, error);
+  }
+  if (rows.length === 0) throw new TermOverError(term);
+  if (rows.length === 1 && Object.values(rows[0]!)[0] === null) return [];
+  return rows;
+}
+
+const HOLD_TERM = `SELECT 1 FROM punctual.leases WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE`;
+
+/** Several statements in one transaction that begins with the fence. */
+export async function leaderTransaction<T>(
+  pool: Pool,
+  term: TermKey,
+  work: (db: Queryable) => Promise<T>,
+): Promise<T> {
+  try {
+    return await inTransaction(pool, async (db) => {
+      const held = await db.query(HOLD_TERM, [term.shard, term.epoch, term.holder]);
+      if (held.rowCount === 0) throw new TermOverError(term);
+      return work(db);
+    });
+  } catch (error) {
+    if (error instanceof TermOverError || error instanceof InDoubtError || isCertainFailure(error))
+      throw error;
+    throw new InDoubtError('a transaction', error);
+  }
+}

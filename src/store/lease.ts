@@ -1,0 +1,150 @@
+import type { Queryable } from './database.js';
+import { run, type Statement } from './database.js';
+import type { TermKey } from './leader-statement.js';
+
+/**
+ * The lease of a shard. Its statements use the database's clock only (`clock_timestamp()`, which moves while
+ * a statement waits), READ COMMITTED, and check the state again inside the UPDATE.
+ */
+
+const ENSURE: Statement = {
+  name: 'ensure-lease',
+  text: `
+    INSERT INTO punctual.leases (shard, epoch, holder, holder_url, expires_at)
+    SELECT $1, 0, '', '', 'epoch' WHERE NOT EXISTS (SELECT 1 FROM punctual.leases WHERE shard = $1)
+    ON CONFLICT DO NOTHING`,
+};
+
+const LOOK: Statement = {
+  name: 'look-at-lease',
+  text: `
+    SELECT l.epoch, l.holder, l.holder_url AS "holderUrl",
+      (extract(epoch FROM l.expires_at) * 1000)::bigint AS "expiresAt",
+      l.expires_at < clock_timestamp() AS expired,
+      l.session_pid IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM pg_stat_activity a WHERE a.pid = l.session_pid AND a.backend_start = l.session_start
+      ) AS "sessionGone",
+      (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
+    FROM punctual.leases l WHERE l.shard = $1`,
+};
+
+/**
+ * The lock comes before the UPDATE because share lockers would overtake a waiting UPDATE for ever; it is only
+ * asked for once the term was seen to be over, because a queued lock stalls a healthy leader.
+ */
+const LOCK = 'LOCK TABLE punctual.leases IN EXCLUSIVE MODE';
+
+const TAKE: Statement = {
+  name: 'take-term',
+  text: `
+    UPDATE punctual.leases l SET
+      epoch = greatest(l.epoch, $4::bigint) + 1, holder = $2, holder_url = $3, session_pid = $5::int,
+      session_start = (SELECT a.backend_start FROM pg_stat_activity a WHERE a.pid = $5::int),
+      expires_at = clock_timestamp() + $6::bigint * interval '1 millisecond'
+    WHERE l.shard = $1 AND (l.holder = $2 OR l.expires_at < clock_timestamp() OR (
+      l.session_pid IS NOT NULL AND NOT EXISTS (
+        SELECT 1 FROM pg_stat_activity a WHERE a.pid = l.session_pid AND a.backend_start = l.session_start)))
+    RETURNING l.epoch`,
+};
+
+const RECORD: Statement = {
+  name: 'record-term',
+  text: `
+    WITH counted AS (
+      INSERT INTO punctual.tallies (at, tenant, leader_elections)
+      SELECT floor(extract(epoch FROM clock_timestamp()) * 1000), '', 1
+    )
+    INSERT INTO punctual.terms (shard, epoch, holder, reason, taken_at)
+    VALUES ($1, $2, $3, $4, floor(extract(epoch FROM clock_timestamp()) * 1000))
+    ON CONFLICT DO NOTHING`,
+};
+
+/** Touches no key column, so it never waits for fenced writes nor they for it. */
+const RENEW: Statement = {
+  name: 'renew-term',
+  text: `
+    UPDATE punctual.leases SET expires_at = clock_timestamp() + $4::bigint * interval '1 millisecond'
+    WHERE shard = $1 AND epoch = $2 AND holder = $3 AND expires_at > clock_timestamp()
+    RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now`,
+};
+
+const RELEASE: Statement = {
+  name: 'release-term',
+  text: `
+    UPDATE punctual.leases SET expires_at = 'epoch', session_pid = NULL
+    WHERE shard = $1 AND epoch = $2 AND holder = $3 RETURNING epoch`,
+};
+
+/** The granted lockers only: those who wait are standbys like ourselves. */
+const END_HOLDERS: Statement = {
+  name: 'end-lease-holders',
+  text: `
+    SELECT pg_terminate_backend(pid) FROM pg_locks
+    WHERE relation = 'punctual.leases'::regclass AND granted AND pid <> ALL ($1::int[])`,
+};
+
+export interface LeaseView extends Record<string, unknown> {
+  readonly epoch: number;
+  readonly holder: string;
+  readonly holderUrl: string;
+  readonly expiresAt: number | null;
+  readonly expired: boolean;
+  readonly sessionGone: boolean;
+  readonly now: number;
+}
+
+/** Makes the shard's row when the database is new. */
+export async function ensureLease(db: Queryable, shard: number): Promise<void> {
+  await run(db, ENSURE, [shard]);
+}
+
+/** Who leads, and whether that term is over; takes no lock. */
+export async function lookAtLease(db: Queryable, shard: number): Promise<LeaseView> {
+  const rows = await run<LeaseView>(db, LOOK, [shard]);
+  return rows[0]!;
+}
+
+export interface Candidate {
+  readonly shard: number;
+  readonly holder: string;
+  readonly holderUrl: string;
+  /** The session whose end proves that the holder is gone; null behind a transaction pooler. */
+  readonly sessionPid: number | null;
+  /** The new epoch will lie above this one too. */
+  readonly aboveEpoch: number;
+  readonly ttlMs: number;
+  readonly reason: string;
+}
+
+/** Takes the term if it is over (or already ours) at this moment; to be run inside a transaction. */
+export async function takeTerm(db: Queryable, candidate: Candidate): Promise<number | null> {
+  await db.query(LOCK);
+  const rows = await run<{ epoch: number }>(db, TAKE, [
+    candidate.shard,
+    candidate.holder,
+    candidate.holderUrl,
+    candidate.aboveEpoch,
+    candidate.sessionPid,
+    candidate.ttlMs,
+  ]);
+  const epoch = rows[0]?.epoch;
+  if (epoch === undefined) return null;
+  await run(db, RECORD, [candidate.shard, epoch, candidate.holder, candidate.reason]);
+  return epoch;
+}
+
+/** Prolongs the term; null when it is over. Answers with the database's time. */
+export async function renewTerm(db: Queryable, term: TermKey, ttlMs: number): Promise<number | null> {
+  const rows = await run<{ now: number }>(db, RENEW, [term.shard, term.epoch, term.holder, ttlMs]);
+  return rows[0]?.now ?? null;
+}
+
+/** Gives the term up, so that another node takes over at once. */
+export async function releaseTerm(db: Queryable, term: TermKey): Promise<void> {
+  await run(db, RELEASE, [term.shard, term.epoch, term.holder]);
+}
+
+/** Ends sessions that hold locks on the lease, except the given ones: a hung leader cannot block a takeover. */
+export async function endLeaseHolders(db: Queryable, except: readonly number[]): Promise<void> {
+  await run(db, END_HOLDERS, [except]);
+}

@@ -1,0 +1,192 @@
+import pg from 'pg';
+import { messageOf, PunctualError } from '../core/errors.js';
+import { compareVersions, VERSION } from '../core/version.js';
+import { loadMigrations } from './migrations.js';
+import { keepPartitions } from './partitions.js';
+
+/** Brings a database up to this program's schema, once, however many nodes start at the same moment. */
+
+export interface MigrationReport {
+  readonly serverVersion: string;
+  readonly applied: readonly string[];
+  /** The number of the newest migration in the database. */
+  readonly at: number;
+  /** Migrations that this program carries and the database lacks. */
+  readonly pending: readonly string[];
+}
+
+/** The oldest Postgres that is supported. */
+export const OLDEST_POSTGRES = 14;
+
+/** An arbitrary number that only Punctual's migrations lock on. */
+const LOCK = 7_301_112_009;
+
+const BOOTSTRAP = `
+  CREATE SCHEMA IF NOT EXISTS punctual;
+  CREATE TABLE IF NOT EXISTS punctual.migrations (
+    number          int PRIMARY KEY,
+    name            text NOT NULL,
+    oldest_program  text NOT NULL,
+    applied_by      text NOT NULL,
+    applied_at      timestamptz NOT NULL DEFAULT clock_timestamp()
+  )`;
+
+/** Applies what is missing. Refuses servers that are too old, read-only, or ahead of this program. */
+export async function migrate(databaseUrl: string): Promise<MigrationReport> {
+  const client = await connect(databaseUrl);
+  try {
+    const serverVersion = await checkServer(client);
+    await checkWritable(client);
+    await client.query('BEGIN');
+    await client.query(`SELECT pg_advisory_xact_lock(${LOCK})`);
+    await client.query(BOOTSTRAP);
+    const present = await readApplied(client);
+    refuseNewer(present);
+    const missing = loadMigrations().filter(
+      (migration) => !present.some((row) => row.number === migration.number),
+    );
+    for (const migration of missing) {
+      await client.query(migration.sql);
+      await client.query(
+        'INSERT INTO punctual.migrations (number, name, oldest_program, applied_by) VALUES ($1, $2, $3, $4)',
+        [migration.number, migration.name, migration.oldestProgram, VERSION],
+      );
+    }
+    await keepPartitions(client, Date.now());
+    await client.query('COMMIT');
+    return {
+      serverVersion,
+      applied: missing.map((migration) => migration.name),
+      at: Math.max(0, ...present.map((row) => row.number), ...missing.map((migration) => migration.number)),
+      pending: [],
+    };
+  } catch (error) {
+    throw explain(error);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/** What is applied and what is missing, without changing anything. */
+export async function migrationStatus(databaseUrl: string): Promise<MigrationReport> {
+  const client = await connect(databaseUrl);
+  try {
+    const serverVersion = await checkServer(client);
+    const exists = await client.query(`SELECT to_regclass('punctual.migrations') IS NOT NULL AS exists`);
+    const present = exists.rows[0].exists ? await readApplied(client) : [];
+    refuseNewer(present);
+    return {
+      serverVersion,
+      applied: present.map((row) => row.name),
+      at: Math.max(0, ...present.map((row) => row.number)),
+      pending: loadMigrations()
+        .filter((migration) => !present.some((row) => row.number === migration.number))
+        .map((migration) => migration.name),
+    };
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+async function connect(databaseUrl: string): Promise<pg.Client> {
+  let client: pg.Client;
+  try {
+    client = new pg.Client({
+      connectionString: databaseUrl,
+      connectionTimeoutMillis: 10_000,
+      application_name: 'punctual migrate',
+    });
+  } catch (error) {
+    throw new PunctualError('CONFIGURATION', `The database URL is not valid: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return client;
+  } catch (error) {
+    throw explain(error);
+  }
+}
+
+interface AppliedRow {
+  readonly number: number;
+  readonly name: string;
+  readonly oldest_program: string;
+}
+
+async function readApplied(client: pg.Client): Promise<AppliedRow[]> {
+  return (await client.query('SELECT number, name, oldest_program FROM punctual.migrations ORDER BY number'))
+    .rows;
+}
+
+function refuseNewer(present: readonly AppliedRow[]): void {
+  const newer = present.filter((row) => compareVersions(row.oldest_program, VERSION) > 0);
+  if (newer.length === 0) return;
+  const needed = newer
+    .map((row) => row.oldest_program)
+    .sort(compareVersions)
+    .at(-1);
+  throw new PunctualError(
+    'DATABASE_NEWER',
+    `The database needs Punctual ${needed} or newer (this is ${VERSION}): migration "${newer.at(-1)!.name}" was applied by a newer program. Upgrade Punctual, or use another database.`,
+  );
+}
+
+async function checkServer(client: pg.Client): Promise<string> {
+  const { rows } = await client.query(
+    `SELECT current_setting('server_version_num')::int AS number, current_setting('server_version') AS text`,
+  );
+  if (rows[0].number < OLDEST_POSTGRES * 10_000) {
+    throw new PunctualError(
+      'DATABASE_TOO_OLD',
+      `The database server is Postgres ${rows[0].text}; Punctual needs ${OLDEST_POSTGRES} or newer. Upgrade the server, or leave --database-url out to use the embedded one.`,
+    );
+  }
+  return rows[0].text as string;
+}
+
+async function checkWritable(client: pg.Client): Promise<void> {
+  const { rows } = await client.query(
+    `SELECT current_setting('transaction_read_only') = 'on' OR pg_is_in_recovery() AS read_only`,
+  );
+  if (rows[0].read_only) {
+    throw new PunctualError(
+      'DATABASE_NOT_WRITABLE',
+      'The database is read-only (a standby, or default_transaction_read_only is on). Point --database-url at the primary.',
+    );
+  }
+}
+
+function explain(error: unknown): PunctualError {
+  if (error instanceof PunctualError) return error;
+  const code = (error as { code?: string }).code ?? '';
+  const detail = messageOf(error instanceof AggregateError ? error.errors[0] : error);
+  if (code === '42501') {
+    return new PunctualError(
+      'DATABASE_NOT_WRITABLE',
+      `The database user may not create Punctual's schema: ${detail}. Grant CREATE on the database to it, or use another user.`,
+      { cause: error },
+    );
+  }
+  if (code === '28P01' || code === '28000') {
+    return new PunctualError(
+      'DATABASE_UNAVAILABLE',
+      `The database refused the login: ${detail}. Check user and password in the URL.`,
+      { cause: error },
+    );
+  }
+  if (code === '3D000') {
+    return new PunctualError(
+      'DATABASE_UNAVAILABLE',
+      `${detail}. Create the database first, for example with createdb.`,
+      { cause: error },
+    );
+  }
+  return new PunctualError(
+    'DATABASE_UNAVAILABLE',
+    `The database cannot be used: ${detail}. Check that it runs and that the URL (host, port, name) is right.`,
+    { cause: error },
+  );
+}

@@ -1,0 +1,122 @@
+import type { Needs } from '../core/submission.js';
+import { type Queryable, run, type Statement } from './database.js';
+
+/** Names of queues and needs of jobs, and the small integers that stand for them in the hot table. */
+
+export interface QueueRow {
+  readonly id: number;
+  readonly tenant: string;
+  readonly name: string;
+  readonly paused: boolean;
+  readonly created_at: number;
+}
+
+export interface NeedsRow {
+  readonly id: number;
+  readonly tenant: string;
+  readonly target: string;
+  readonly handler: string;
+  readonly labels: string;
+}
+
+const ADD_QUEUES: Statement = {
+  name: 'add-queues',
+  text: `
+    INSERT INTO punctual.queues (tenant, name, created_at)
+    SELECT DISTINCT u.tenant, u.name, $3::bigint FROM unnest($1::text[], $2::text[]) u(tenant, name)
+    WHERE NOT EXISTS (SELECT 1 FROM punctual.queues q WHERE q.tenant = u.tenant AND q.name = u.name)
+    ORDER BY 1, 2
+    ON CONFLICT (tenant, name) DO NOTHING`,
+};
+
+const FIND_QUEUES: Statement = {
+  name: 'find-queues',
+  text: `
+    SELECT q.id, q.tenant, q.name, q.paused, q.created_at
+    FROM unnest($1::text[], $2::text[]) u(tenant, name)
+    JOIN punctual.queues q ON q.tenant = u.tenant AND q.name = u.name`,
+};
+
+const ADD_NEEDS: Statement = {
+  name: 'add-needs',
+  text: `
+    INSERT INTO punctual.needs (tenant, target, handler, labels)
+    SELECT DISTINCT u.tenant, u.target, u.handler, u.labels
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) u(tenant, target, handler, labels)
+    WHERE NOT EXISTS (
+      SELECT 1 FROM punctual.needs n
+      WHERE n.tenant = u.tenant AND n.target = u.target AND n.handler = u.handler AND n.labels = u.labels)
+    ORDER BY 1, 2, 3, 4
+    ON CONFLICT (tenant, target, handler, labels) DO NOTHING`,
+};
+
+const FIND_NEEDS: Statement = {
+  name: 'find-needs',
+  text: `
+    SELECT n.id, n.tenant, n.target, n.handler, n.labels
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) u(tenant, target, handler, labels)
+    JOIN punctual.needs n
+      ON n.tenant = u.tenant AND n.target = u.target AND n.handler = u.handler AND n.labels = u.labels`,
+};
+
+/** Labels in one canonical text, so that the order in which a user wrote them makes no difference. */
+export function labelsText(labels: Readonly<Record<string, string>>): string {
+  const names = Object.keys(labels);
+  if (names.length === 0) return '';
+  return JSON.stringify(names.sort().map((name) => [name, labels[name]]));
+}
+
+/** The labels that `labelsText` wrote. */
+export function textLabels(text: string): Readonly<Record<string, string>> {
+  return text === '' ? {} : Object.fromEntries(JSON.parse(text) as [string, string][]);
+}
+
+/** What names a job uses; asked for in bulk. */
+export interface Named {
+  readonly tenant: string;
+  readonly queue: string;
+  readonly needs: Needs;
+}
+
+/** Both maps are never emptied: names are few, and an id once given is never given to another name. */
+export class Names {
+  private readonly queues = new Map<string, number>();
+  private readonly needs = new Map<string, number>();
+
+  constructor(private readonly db: Queryable) {}
+
+  /** The ids for each of the given, made where they do not exist yet. */
+  async resolve(named: readonly Named[], now: number): Promise<{ queue: number; needs: number }[]> {
+    const queueKeys = named.map((each) => `${each.tenant}\n${each.queue}`);
+    const needsKeys = named.map(
+      (each) =>
+        `${each.tenant}\n${each.needs.target}\n${each.needs.handler}\n${labelsText(each.needs.labels)}`,
+    );
+    await this.learnQueues(queueKeys, now);
+    await this.learnNeeds(needsKeys);
+    return named.map((_, i) => ({
+      queue: this.queues.get(queueKeys[i]!)!,
+      needs: this.needs.get(needsKeys[i]!)!,
+    }));
+  }
+
+  private async learnQueues(keys: readonly string[], now: number): Promise<void> {
+    const unknown = [...new Set(keys)].filter((key) => !this.queues.has(key)).map((key) => key.split('\n'));
+    if (unknown.length === 0) return;
+    const columns = [unknown.map((parts) => parts[0]), unknown.map((parts) => parts[1])];
+    await run(this.db, ADD_QUEUES, [...columns, now]);
+    for (const row of await run<QueueRow & Record<string, unknown>>(this.db, FIND_QUEUES, columns)) {
+      this.queues.set(`${row.tenant}\n${row.name}`, row.id);
+    }
+  }
+
+  private async learnNeeds(keys: readonly string[]): Promise<void> {
+    const unknown = [...new Set(keys)].filter((key) => !this.needs.has(key)).map((key) => key.split('\n'));
+    if (unknown.length === 0) return;
+    const columns = [0, 1, 2, 3].map((i) => unknown.map((parts) => parts[i]));
+    await run(this.db, ADD_NEEDS, columns);
+    for (const row of await run<NeedsRow & Record<string, unknown>>(this.db, FIND_NEEDS, columns)) {
+      this.needs.set(`${row.tenant}\n${row.target}\n${row.handler}\n${row.labels}`, row.id);
+    }
+  }
+}

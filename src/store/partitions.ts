@@ -1,0 +1,74 @@
+import type { Queryable } from './database.js';
+
+/**
+ * History and logs are partitioned by day (UTC). Partitions are made ahead by CREATE … LIKE and ATTACH, which
+ * do not wait for readers; CREATE … PARTITION OF, CONCURRENTLY, a default partition or DROP behind a reader
+ * would stall all finishing.
+ */
+
+const DAY_MS = 86_400_000;
+/** How many days ahead partitions exist, so that a leader that is down for a week finds its day ready. */
+const DAYS_AHEAD = 14;
+
+const PARTITIONED = ['job_history', 'job_logs'] as const;
+type Partitioned = (typeof PARTITIONED)[number];
+
+const LIST = `
+  SELECT child.relname AS name
+  FROM pg_inherits
+  JOIN pg_class child ON child.oid = inhrelid
+  WHERE inhparent = $1::regclass`;
+
+/** The name of the partition that holds a moment. */
+export function partitionName(table: Partitioned, atMs: number): string {
+  return `${table}_${new Date(atMs).toISOString().slice(0, 10).replaceAll('-', '')}`;
+}
+
+function dayOf(name: string): number {
+  const digits = name.slice(-8);
+  return Date.parse(`${digits.slice(0, 4)}-${digits.slice(4, 6)}-${digits.slice(6)}T00:00:00Z`);
+}
+
+async function listPartitions(db: Queryable, table: Partitioned): Promise<string[]> {
+  const { rows } = await db.query(LIST, [`punctual.${table}`]);
+  return rows.map((row: { name: string }) => row.name);
+}
+
+/** Makes the partitions of yesterday to two weeks ahead; safe to repeat and to run side by side. */
+export async function keepPartitions(db: Queryable, nowMs: number): Promise<void> {
+  for (const table of PARTITIONED) {
+    const present = new Set(await listPartitions(db, table));
+    const today = Math.floor(nowMs / DAY_MS) * DAY_MS;
+    for (let day = today - DAY_MS; day <= today + DAYS_AHEAD * DAY_MS; day += DAY_MS) {
+      if (!present.has(partitionName(table, day))) await makePartition(db, table, day);
+    }
+  }
+}
+
+/** Makes the partition of one day; used when an insert finds none. */
+export async function makePartition(db: Queryable, table: Partitioned, atMs: number): Promise<void> {
+  const day = Math.floor(atMs / DAY_MS) * DAY_MS;
+  const name = partitionName(table, day);
+  await db.query(
+    `CREATE TABLE IF NOT EXISTS punctual.${name} (LIKE punctual.${table} INCLUDING DEFAULTS INCLUDING INDEXES)`,
+  );
+  const attached = await listPartitions(db, table);
+  if (attached.includes(name)) return;
+  await db.query(
+    `ALTER TABLE punctual.${table} ATTACH PARTITION punctual.${name} FOR VALUES FROM (${day}) TO (${day + DAY_MS})`,
+  );
+}
+
+/** Partitions that lie wholly before the moment, oldest first. */
+export async function partitionsBefore(
+  db: Queryable,
+  atMs: number,
+): Promise<{ table: Partitioned; name: string }[]> {
+  const found: { table: Partitioned; name: string }[] = [];
+  for (const table of PARTITIONED) {
+    for (const name of await listPartitions(db, table)) {
+      if (dayOf(name) + DAY_MS <= atMs) found.push({ table, name });
+    }
+  }
+  return found.sort((a, b) => dayOf(a.name) - dayOf(b.name));
+}

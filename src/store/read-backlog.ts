@@ -1,0 +1,95 @@
+import { type Queryable, run, type Statement } from './database.js';
+
+/** Reading what waits: the shelves that hold something, pages of a shelf from a cursor, and what is new. */
+
+/** A waiting job as the dispatcher knows it: enough to choose, nothing more. */
+export interface Waiting {
+  readonly id: string;
+  readonly tenant: string;
+  readonly queue: number;
+  readonly needs: number;
+  readonly rank: number;
+  readonly runAt: number;
+  /** The fence of its next attempt. */
+  readonly fence: number;
+  readonly startBefore: number | null;
+}
+
+/** A position on the shelf of one queue, needs and rank; reading goes on strictly after it. */
+export interface Cursor {
+  readonly queue: number;
+  readonly needs: number;
+  readonly rank: number;
+  readonly runAt: number;
+  readonly id: string;
+}
+
+/** Below every job of its shelf. */
+export const SHELF_START = { runAt: -1, id: '00000000-0000-0000-0000-000000000000' } as const;
+
+const WAITING = `j.id, j.tenant, j.queue, j.needs, j.rank, j.run_at AS "runAt", j.attempts + 1 AS fence,
+  j.start_before AS "startBefore"`;
+
+/** Hops from shelf to shelf through the index instead of reading every row: cost grows with shelves, not jobs. */
+const FIND_SHELVES: Statement = {
+  name: 'find-shelves',
+  text: `
+    WITH RECURSIVE shelf AS (
+      (SELECT queue, needs, rank FROM punctual.jobs ORDER BY queue, needs, rank LIMIT 1)
+      UNION ALL
+      SELECT n.queue, n.needs, n.rank FROM shelf s CROSS JOIN LATERAL (
+        SELECT j.queue, j.needs, j.rank FROM punctual.jobs j
+        WHERE (j.queue, j.needs, j.rank) > (s.queue, s.needs, s.rank)
+        ORDER BY j.queue, j.needs, j.rank LIMIT 1) n
+    )
+    SELECT queue, needs, rank FROM shelf`,
+};
+
+const READ_PAGES: Statement = {
+  name: 'read-pages',
+  text: `
+    SELECT p.* FROM unnest($1::int[], $2::int[], $3::smallint[], $4::bigint[], $5::uuid[])
+      c(queue, needs, rank, run_at, id)
+    CROSS JOIN LATERAL (
+      SELECT ${WAITING} FROM punctual.jobs j
+      WHERE j.queue = c.queue AND j.needs = c.needs AND j.rank = c.rank AND (j.run_at, j.id) > (c.run_at, c.id)
+      ORDER BY j.run_at, j.id
+      LIMIT $6) p`,
+};
+
+/** One range of the primary key for all queues; a range per queue takes seconds at 100,000 queues. */
+const LOOK_BACK: Statement = {
+  name: 'look-back',
+  text: `SELECT ${WAITING} FROM punctual.jobs j WHERE j.id >= $1::uuid AND j.id > $2::uuid ORDER BY j.id LIMIT $3`,
+};
+
+/** The shelves (queue, needs, rank) that hold at least one live job. */
+export function findShelves(db: Queryable): Promise<{ queue: number; needs: number; rank: number }[]> {
+  return run(db, FIND_SHELVES, []);
+}
+
+/** Up to `limit` jobs after each cursor, in order per shelf; running jobs are among them. */
+export function readPages(
+  db: Queryable,
+  cursors: readonly Cursor[],
+  limit: number,
+): Promise<(Waiting & Record<string, unknown>)[]> {
+  return run(db, READ_PAGES, [
+    cursors.map((cursor) => cursor.queue),
+    cursors.map((cursor) => cursor.needs),
+    cursors.map((cursor) => cursor.rank),
+    cursors.map((cursor) => cursor.runAt),
+    cursors.map((cursor) => cursor.id),
+    limit,
+  ]);
+}
+
+/** Live jobs with ids from `from` on and after `after`, in order of id. */
+export function lookBack(
+  db: Queryable,
+  from: string,
+  after: string,
+  limit: number,
+): Promise<(Waiting & Record<string, unknown>)[]> {
+  return run(db, LOOK_BACK, [from, after, limit]);
+}

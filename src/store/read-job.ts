@@ -1,0 +1,37 @@
+import { uuidTime } from '../core/uuid.js';
+import { type Queryable, run, type Statement } from './database.js';
+import { HISTORY_ARM, LATER_ARM, LIVE_ARM, type PlacedRow } from './job-places.js';
+
+/** Reading one job, by id or by key. */
+
+/** A clock that was wrong when the id was made must not hide the job from its partition. */
+const CLOCK_ERROR_MS = 2 * 86_400_000;
+
+const READ_JOB: Statement = {
+  name: 'read-job',
+  text: `
+    ${LIVE_ARM} WHERE j.tenant = $1 AND j.id = $2::uuid
+    UNION ALL ${LATER_ARM} WHERE l.tenant = $1 AND l.id = $2::uuid
+    UNION ALL ${HISTORY_ARM} WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3`,
+};
+
+const FIND_KEY: Statement = {
+  name: 'find-key',
+  text: `
+    SELECT job AS id FROM punctual.keys WHERE tenant = $1 AND key = $2
+    UNION ALL
+    SELECT id FROM punctual.later WHERE tenant = $1 AND NOT parsed AND job ->> 'key' = $2
+    LIMIT 1`,
+};
+
+/** The job, or null when the tenant has none of that id. */
+export async function readJob(db: Queryable, tenant: string, id: string): Promise<PlacedRow | null> {
+  const rows = await run<PlacedRow>(db, READ_JOB, [tenant, id, uuidTime(id) - CLOCK_ERROR_MS]);
+  return rows[0] ?? null;
+}
+
+/** The id of the job with that key. */
+export async function findKey(db: Queryable, tenant: string, key: string): Promise<string | null> {
+  const rows = await run<{ id: string }>(db, FIND_KEY, [tenant, key]);
+  return rows[0]?.id ?? null;
+}

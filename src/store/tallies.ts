@@ -1,0 +1,120 @@
+import { COUNTERS, type Counter } from '../core/wire.js';
+import { type Queryable, run, type Statement } from './database.js';
+import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+
+/** Statistics that survive anything: changes are appended where they happen and folded here by the minute. */
+
+const column = (counter: Counter) => counter.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const COLUMNS = COUNTERS.map(column);
+const SUMS = COLUMNS.map((name) => `sum(${name})::bigint AS ${name}`).join(', ');
+const NO_HISTOGRAM = `'{}'::bigint[]`;
+
+/** Adds what a conflicting row already counts. */
+const addTo = (table: string) =>
+  [
+    ...COLUMNS.map((name) => `${name} = ${table}.${name} + excluded.${name}`),
+    `lateness = punctual.add_histograms(${table}.lateness, excluded.lateness)`,
+  ].join(', ');
+
+const FOLD = leaderStatement(
+  'fold-tallies',
+  `folded AS (
+    DELETE FROM punctual.tallies t WHERE t.at < $4::bigint AND ${WHILE_TERM_LASTS} RETURNING t.*
+  ), minutes AS (
+    INSERT INTO punctual.tally_minutes AS m (minute, tenant, ${COLUMNS.join(', ')}, lateness)
+    SELECT (at / 60000) * 60000, tenant, ${SUMS}, coalesce(punctual.sum_histograms(lateness), ${NO_HISTOGRAM})
+    FROM folded GROUP BY 1, 2
+    ON CONFLICT (minute, tenant) DO UPDATE SET ${addTo('m')}
+  ), totals AS (
+    INSERT INTO punctual.tally_totals AS m (tenant, ${COLUMNS.join(', ')}, lateness)
+    SELECT tenant, ${SUMS}, coalesce(punctual.sum_histograms(lateness), ${NO_HISTOGRAM})
+    FROM folded GROUP BY 1
+    ON CONFLICT (tenant) DO UPDATE SET ${addTo('m')}
+  ), answer AS (SELECT count(*) AS folded FROM folded)`,
+);
+
+const FORGET_MINUTES = leaderStatement(
+  'forget-minutes',
+  `answer AS (DELETE FROM punctual.tally_minutes WHERE minute < $4::bigint AND ${WHILE_TERM_LASTS} RETURNING minute)`,
+);
+
+const ADD_STALE = leaderStatement(
+  'add-stale',
+  `answer AS (
+    INSERT INTO punctual.tallies (at, tenant, stale_completions, stale_failures)
+    SELECT $7::bigint, u.tenant, u.completions, u.failures
+    FROM unnest($4::text[], $5::bigint[], $6::bigint[]) u(tenant, completions, failures)
+    WHERE ${WHILE_TERM_LASTS}
+    RETURNING at
+  )`,
+);
+
+const SOURCE = `tenant, ${COLUMNS.join(', ')}, lateness`;
+
+const TOTALS: Statement = {
+  name: 'tally-totals',
+  text: `
+    SELECT ${SUMS}, coalesce(punctual.sum_histograms(lateness), ${NO_HISTOGRAM}) AS lateness
+    FROM (SELECT ${SOURCE} FROM punctual.tally_totals UNION ALL SELECT ${SOURCE} FROM punctual.tallies) t
+    WHERE $1::text IS NULL OR tenant = $1`,
+};
+
+const HISTORY: Statement = {
+  name: 'tally-history',
+  text: `
+    SELECT minute, ${SUMS}, coalesce(punctual.sum_histograms(lateness), ${NO_HISTOGRAM}) AS lateness
+    FROM (
+      SELECT minute, ${SOURCE} FROM punctual.tally_minutes WHERE minute >= $2::bigint
+      UNION ALL SELECT (at / 60000) * 60000, ${SOURCE} FROM punctual.tallies WHERE at >= $2::bigint
+    ) t
+    WHERE $1::text IS NULL OR tenant = $1
+    GROUP BY minute ORDER BY minute`,
+};
+
+export type Tally = Record<Counter, number> & { readonly lateness: readonly number[] };
+
+function toTally(row: Record<string, unknown>): Tally {
+  const counts = Object.fromEntries(COUNTERS.map((counter) => [counter, Number(row[column(counter)] ?? 0)]));
+  return { ...counts, lateness: (row.lateness as (string | number)[]).map(Number) } as unknown as Tally;
+}
+
+/** Folds what was counted before the moment into minutes and totals. */
+export async function foldTallies(db: Queryable, term: TermKey, before: number): Promise<void> {
+  await runAsLeader(db, term, FOLD, [before]);
+}
+
+/** Forgets minutes before the moment; totals keep them. */
+export async function forgetMinutes(db: Queryable, term: TermKey, before: number): Promise<void> {
+  await runAsLeader(db, term, FORGET_MINUTES, [before]);
+}
+
+/** Counts reports that were refused because their fence was old. */
+export async function addStale(
+  db: Queryable,
+  term: TermKey,
+  stale: readonly { tenant: string; completions: number; failures: number }[],
+  now: number,
+): Promise<void> {
+  await runAsLeader(db, term, ADD_STALE, [
+    stale.map((each) => each.tenant),
+    stale.map((each) => each.completions),
+    stale.map((each) => each.failures),
+    now,
+  ]);
+}
+
+/** Everything ever counted, of one tenant or of all. */
+export async function readTotals(db: Queryable, tenant: string | null): Promise<Tally> {
+  const rows = await run(db, TOTALS, [tenant]);
+  return toTally(rows[0]!);
+}
+
+/** Minutes from the moment on, oldest first. */
+export async function readMinutes(
+  db: Queryable,
+  tenant: string | null,
+  from: number,
+): Promise<(Tally & { minute: number })[]> {
+  const rows = await run(db, HISTORY, [tenant, from]);
+  return rows.map((row) => ({ ...toTally(row), minute: Number(row.minute) }));
+}
