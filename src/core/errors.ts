@@ -4,6 +4,9 @@
 export const ERROR_CODES = {
   INVALID_REQUEST: { status: 422, exit: 2, title: 'The request is not valid' },
   MALFORMED_JSON: { status: 400, exit: 2, title: 'The body is not valid JSON' },
+  MALFORMED_REQUEST: { status: 400, exit: 2, title: 'The request is not valid HTTP' },
+  REQUEST_TIMED_OUT: { status: 408, exit: 7, title: 'The request took too long to arrive' },
+  HEADERS_TOO_LARGE: { status: 431, exit: 2, title: 'The headers are too large' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, exit: 2, title: 'The body must be JSON' },
   BODY_TOO_LARGE: { status: 413, exit: 2, title: 'The request is too large' },
   PAYLOAD_TOO_LARGE: { status: 413, exit: 2, title: 'The payload is too large' },
