@@ -1,0 +1,43 @@
+import pg from 'pg';
+import type { TestProject } from 'vitest/node';
+import { startEmbeddedPostgres } from '../src/embedded/embedded-postgres.js';
+import { removeEmbeddedPostgres } from '../src/embedded/remove.js';
+import { migrate } from '../src/store/migrate.js';
+import { removeAbandonedFolders, temporaryFolder } from './temporary-folder.js';
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** Address of the server that all integration tests share, with the right to create databases. */
+    readonly serverUrl: string;
+    /** A migrated, empty database to clone. */
+    readonly templateDatabase: string;
+  }
+}
+
+const TEMPLATE = 'punctual_template';
+
+/**
+ * Starts one server for all integration tests. Its data is thrown away, so it need not survive a power cut;
+ * tests about durability start a server of their own.
+ */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  await removeAbandonedFolders();
+  const dataFolder = await temporaryFolder();
+  const server = await startEmbeddedPostgres({
+    dataFolder,
+    settings: { fsync: 'off', full_page_writes: 'off', max_connections: '400' },
+  });
+  const template = new URL(server.url);
+  template.pathname = `/${TEMPLATE}`;
+  const client = new pg.Client({ connectionString: server.url });
+  await client.connect();
+  await client.query(`CREATE DATABASE ${TEMPLATE}`);
+  await client.end();
+  await migrate(template.href);
+  project.provide('serverUrl', server.url);
+  project.provide('templateDatabase', TEMPLATE);
+  return async () => {
+    await server.stop();
+    await removeEmbeddedPostgres(dataFolder);
+  };
+}
