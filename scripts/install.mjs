@@ -1,0 +1,71 @@
+/**
+ * Brings node_modules to what package-lock.json says, and does nothing when it is there already. Runs before
+ * anything is installed, so it uses nothing but Node.
+ */
+
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { endingWell, isCalled, root, run, say, secondsSince } from './step.mjs';
+
+const OLDEST_NODE = [20, 19];
+
+/** Ends with a clear message when this Node cannot run the product. */
+export function checkNode(version = process.versions.node) {
+  const [major, minor] = version.split('.').map(Number);
+  const [oldestMajor, oldestMinor] = OLDEST_NODE;
+  if (major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) return;
+  throw new Error(
+    `Punctual needs Node ${OLDEST_NODE.join('.')} or newer; this is ${version}. See https://nodejs.org/.`,
+  );
+}
+
+/**
+ * Whether npm's own record of what it installed agrees with the lock. Packages for other platforms are left
+ * out by npm; so is a package for another C library, which the lock does not always tell.
+ */
+export function agrees(lock, installed, { platform, arch }) {
+  return Object.entries(lock.packages).every(([path, wanted]) => {
+    if (!path.startsWith('node_modules/') || wanted.link) return true;
+    const present = installed.packages[path];
+    if (present) return present.version === wanted.version && present.integrity === wanted.integrity;
+    const fits = (list, value) => !list || list.includes(value);
+    return wanted.optional === true && !(fits(wanted.os, platform) && fits(wanted.cpu, arch) && !wanted.libc);
+  });
+}
+
+function readText(...path) {
+  try {
+    return readFileSync(join(root, ...path), 'utf8');
+  } catch {
+    return null;
+  }
+}
+
+const stampFile = join('node_modules', '.punctual-lock');
+
+function isInstalled(lock, stamp) {
+  const installed = readText('node_modules', '.package-lock.json');
+  if (installed === null) return false;
+  // The stamp covers what the comparison cannot know: npm has decided that a package does not fit here.
+  return readText(stampFile) === stamp || agrees(JSON.parse(lock), JSON.parse(installed), process);
+}
+
+/** Installs the packages if need be. */
+export async function install() {
+  checkNode();
+  const lock = readFileSync(join(root, 'package-lock.json'), 'utf8');
+  const stamp = createHash('sha256').update(lock).digest('hex');
+  if (isInstalled(lock, stamp)) return;
+  say('Installing packages (this takes a minute the first time) …');
+  const begin = performance.now();
+  // Development packages are needed to build, whatever NODE_ENV or the user's npm settings say.
+  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--include=dev', '--include=optional'];
+  const npm = process.env.npm_execpath;
+  const code = npm ? await run(process.execPath, [npm, ...args]) : await run('npm', args);
+  if (code !== 0) throw new Error(`npm ci failed with code ${code}. Is the npm registry within reach?`);
+  writeFileSync(join(root, stampFile), stamp);
+  say(`Installed in ${secondsSince(begin)}`);
+}
+
+if (isCalled(import.meta.url)) await endingWell(install);
