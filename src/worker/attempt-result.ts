@@ -1,0 +1,89 @@
+import { assertNever } from '../core/errors.js';
+import type { AttemptResult } from '../core/wire.js';
+import { type Attempt, stopReason } from './attempt.js';
+import { type Failure, failureOf } from './failure.js';
+import { encodeResult } from './result-json.js';
+
+/** How the work of an attempt came to its end; `abandoned` means that it did not settle after it was told to stop. */
+export type Ending =
+  | { readonly kind: 'returned'; readonly value: unknown }
+  | { readonly kind: 'threw'; readonly thrown: unknown }
+  | { readonly kind: 'abandoned' };
+
+export interface ResultLimits {
+  readonly maxResultBytes: number;
+  readonly maxErrorBytes: number;
+}
+
+/** A result to be reported, and roughly how large it is as JSON. */
+export interface SizedResult {
+  readonly result: AttemptResult;
+  readonly bytes: number;
+}
+
+const OVERHEAD_BYTES = 160;
+
+/** Decides what is reported about an attempt, from how it ended and why it was told to stop, if it was. */
+export function resultOf(attempt: Attempt, ending: Ending, limits: ResultLimits): SizedResult {
+  switch (attempt.stopCause) {
+    case 'timeout':
+      return stopped(attempt, 'timed-out', ending);
+    case 'leader':
+    case 'stale':
+    case 'shutdown':
+      // Work that was done in spite of the order to stop is reported as done: the first accepted outcome wins.
+      return ending.kind === 'returned'
+        ? returned(attempt, ending.value, limits)
+        : stopped(attempt, 'cancelled', ending);
+    case null:
+      break;
+    default:
+      return assertNever(attempt.stopCause);
+  }
+  switch (ending.kind) {
+    case 'returned':
+      return returned(attempt, ending.value, limits);
+    case 'threw':
+      return failed(attempt, failureOf(ending.thrown, limits.maxErrorBytes));
+    case 'abandoned':
+      return stopped(attempt, 'cancelled', ending);
+    default:
+      return assertNever(ending);
+  }
+}
+
+/** A failed result, for attempts that ended badly and for results that the scheduler refuses. */
+export function failed(attempt: Attempt, failure: Failure): SizedResult {
+  const { error, retryable } = failure;
+  return {
+    result: { ...identity(attempt), outcome: 'failed', error, ...(!retryable && { retryable }) },
+    bytes: OVERHEAD_BYTES + 2 * (error.message.length + (error.stack?.length ?? 0)),
+  };
+}
+
+function returned(attempt: Attempt, value: unknown, limits: ResultLimits): SizedResult {
+  try {
+    const encoded = encodeResult(value, limits.maxResultBytes);
+    return {
+      result: { ...identity(attempt), outcome: 'succeeded', result: encoded.value },
+      bytes: OVERHEAD_BYTES + encoded.bytes,
+    };
+  } catch (thrown) {
+    return failed(attempt, failureOf(thrown, limits.maxErrorBytes));
+  }
+}
+
+function stopped(attempt: Attempt, outcome: 'timed-out' | 'cancelled', ending: Ending): SizedResult {
+  const reason = stopReason(attempt.stopCause ?? 'leader', attempt.assignment);
+  const message =
+    ending.kind === 'abandoned' ? `${reason.message} Its handler did not end when told to.` : reason.message;
+  return {
+    result: { ...identity(attempt), outcome, error: { message, code: reason.code } },
+    bytes: OVERHEAD_BYTES + message.length,
+  };
+}
+
+function identity(attempt: Attempt): { jobId: string; fence: number; startedAt?: string } {
+  const { jobId, fence, startedAt } = attempt;
+  return startedAt === undefined ? { jobId, fence } : { jobId, fence, startedAt };
+}

@@ -1,0 +1,87 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { formatDuration } from '../core/duration.js';
+import { monotonic } from './monotonic.js';
+import { Bell, GrowingPause, pause } from './pause.js';
+
+/** How long a claim waits for work at the scheduler. */
+const WAIT_MS = 20_000;
+/** An empty answer well before that is a scheduler that does not want to be asked just now. */
+const EARLY_MS = 1_000;
+
+export interface ClaimLoopParts {
+  readonly freeSlots: () => number;
+  /** Asks for up to `max` jobs and takes them in; gives how many came. */
+  readonly claim: (max: number, wait: string, signal: AbortSignal) => Promise<number>;
+}
+
+/**
+ * Keeps one claim open as long as there are free slots, for as many jobs as there are. Slots that become free
+ * while a claim is open go into the next one, so claims grow with the load.
+ */
+export class ClaimLoop {
+  readonly #parts: ClaimLoopParts;
+  readonly #stopped = new AbortController();
+  readonly #slotFreed = new Bell();
+  readonly #growing = new GrowingPause(50, 1_000);
+  #ended: Promise<void> | null = null;
+
+  constructor(parts: ClaimLoopParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#ended ??= this.#run();
+  }
+
+  /** Tells the loop that a slot may have become free. */
+  slotFreed(): void {
+    this.#slotFreed.ring();
+  }
+
+  /** Claims nothing more; resolves when the open claim has ended and what it brought has been started. */
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    this.#slotFreed.ring();
+    await this.#ended;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopped;
+    while (!signal.aborted) {
+      if (this.#parts.freeSlots() <= 0) {
+        await this.#slotFreed.rung();
+        // Handlers that end in the same turn make room for one claim together.
+        await nextTurn();
+        continue;
+      }
+      await this.#claimOnce(this.#parts.freeSlots(), signal);
+    }
+  }
+
+  async #claimOnce(max: number, signal: AbortSignal): Promise<void> {
+    const askedAt = monotonic.now();
+    try {
+      const received = await this.#parts.claim(max, formatDuration(WAIT_MS), signal);
+      const tooEarly = received === 0 && monotonic.now() - askedAt < EARLY_MS;
+      if (tooEarly) await pause(this.#growing.nextMs(), signal);
+      else this.#growing.reset();
+    } catch {
+      await pause(this.#growing.nextMs(), signal);
+    }
+  }
+}
+
+/** Handlers that begin with long computations are started in portions of this, so that heartbeats get through. */
+const PORTION_MS = 20;
+
+/** Starts attempts in order, letting the event loop turn when starting them takes long. */
+export async function startInPortions<T>(attempts: readonly T[], start: (attempt: T) => void): Promise<void> {
+  let since = monotonic.now();
+  for (const attempt of attempts) {
+    start(attempt);
+    if (monotonic.now() - since > PORTION_MS) {
+      await nextTurn();
+      since = monotonic.now();
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import type { Timer } from '../core/clock.js';
+import { monotonic } from './monotonic.js';
+
+/** Something that must have ended by `dueAt` (monotonic milliseconds). */
+export interface Timed {
+  dueAt: number;
+  expire(): void;
+}
+
+/**
+ * Deadlines of everything that runs, on one timer. Nearly all attempts end long before their deadline, so
+ * adding and removing must cost next to nothing, and looking through all of them is left to the rare moment
+ * when the earliest one is due.
+ */
+export class Deadlines {
+  readonly #entries = new Set<Timed>();
+  #timer: Timer | null = null;
+  #timerAt = Number.POSITIVE_INFINITY;
+
+  add(entry: Timed): void {
+    this.#entries.add(entry);
+    if (entry.dueAt < this.#timerAt) this.#arm(entry.dueAt);
+  }
+
+  remove(entry: Timed): void {
+    this.#entries.delete(entry);
+  }
+
+  /** Drops everything; nothing expires any more. */
+  clear(): void {
+    this.#entries.clear();
+    this.#timer?.cancel();
+    this.#timerAt = Number.POSITIVE_INFINITY;
+  }
+
+  #arm(at: number): void {
+    this.#timer?.cancel();
+    this.#timerAt = at;
+    this.#timer = monotonic.at(at, () => this.#look());
+  }
+
+  #look(): void {
+    const now = monotonic.now();
+    this.#timerAt = Number.POSITIVE_INFINITY;
+    const due: Timed[] = [];
+    let next = Number.POSITIVE_INFINITY;
+    for (const entry of this.#entries) {
+      if (entry.dueAt <= now) due.push(entry);
+      else if (entry.dueAt < next) next = entry.dueAt;
+    }
+    for (const entry of due) this.#entries.delete(entry);
+    if (next < Number.POSITIVE_INFINITY) this.#arm(next);
+    for (const entry of due) entry.expire();
+  }
+}

@@ -1,0 +1,191 @@
+import type { Clock } from '../core/clock.js';
+import type { WorkerGateway } from '../core/gateway.js';
+import type { TargetType } from '../core/job.js';
+import type { Assignment } from '../core/wire.js';
+import { Attempt, AttemptContext, type AttemptOwner, type StopCause } from './attempt.js';
+import { type Ending, resultOf, type SizedResult } from './attempt-result.js';
+import { Deadlines } from './deadlines.js';
+import { asPunctualError, PermanentError } from './failure.js';
+import { type LogDelivery, LogSender } from './log-sender.js';
+import { monotonic } from './monotonic.js';
+import type { ProcessGuard } from './process-guard.js';
+import { ProgressSender } from './progress-sender.js';
+import type { Runner } from './runners/runner.js';
+import type { ResolvedWorkerOptions } from './worker-options.js';
+
+/** How long a report waits for the log and progress that belong before it. */
+const FLUSH_PATIENCE_MS = 5_000;
+
+export interface ExecutorParts {
+  readonly gateway: WorkerGateway;
+  readonly runners: readonly Runner[];
+  readonly options: ResolvedWorkerOptions;
+  /** Tells the server's time. */
+  readonly clock: Pick<Clock, 'now'>;
+  /** Called once per attempt, when its outcome is decided and its log is sent. */
+  readonly onResult: (attempt: Attempt, result: SizedResult) => void;
+  /** Called when a slot becomes free, which is before the result is reported. */
+  readonly onSlotFree: () => void;
+}
+
+/** Runs attempts: calls their runner, holds their slot, tells them to stop, and gives up those that do not. */
+export class Executor implements AttemptOwner {
+  /** Set while the worker is its process's main business. */
+  guard: ProcessGuard | null = null;
+  readonly #parts: ExecutorParts;
+  readonly #runners: ReadonlyMap<TargetType, Runner>;
+  readonly #deadlines = new Deadlines();
+  #busy = 0;
+  /** Attempts whose handler has ended but whose log and progress are still being sent. */
+  #flushing = 0;
+
+  constructor(parts: ExecutorParts) {
+    this.#parts = parts;
+    this.#runners = new Map(parts.runners.map((runner) => [runner.target, runner]));
+  }
+
+  /** Slots in use. */
+  get busy(): number {
+    return this.#busy;
+  }
+
+  /** Whether every accepted attempt has come to its result. */
+  get idle(): boolean {
+    return this.#busy === 0 && this.#flushing === 0;
+  }
+
+  /** Takes a slot for an attempt that is about to be started. */
+  accept(assignment: Assignment): Attempt {
+    this.#busy += 1;
+    return new Attempt(assignment, this);
+  }
+
+  /** Starts an accepted attempt, unless it was told to stop before. */
+  start(attempt: Attempt): void {
+    if (attempt.phase !== 'accepted') return;
+    const { clock, options } = this.#parts;
+    attempt.phase = 'running';
+    attempt.startedAt = new Date(clock.now()).toISOString();
+    attempt.dueAt = monotonic.now() + attempt.assignment.timeoutMs;
+    this.#deadlines.add(attempt);
+    options.events.onJobStarted?.(attempt.assignment);
+    try {
+      const returned = this.guard ? this.guard.run(attempt, () => this.#call(attempt)) : this.#call(attempt);
+      if (!isThenable(returned)) this.end(attempt, { kind: 'returned', value: returned });
+      else {
+        returned.then(
+          (value) => this.end(attempt, { kind: 'returned', value }),
+          (thrown) => this.end(attempt, { kind: 'threw', thrown }),
+        );
+      }
+    } catch (thrown) {
+      this.end(attempt, { kind: 'threw', thrown });
+    }
+  }
+
+  /** Tells an attempt to stop: aborts its signal now, and gives it up if it has not ended after the grace. */
+  stop(attempt: Attempt, cause: StopCause): void {
+    if (attempt.phase === 'accepted') {
+      attempt.abort(cause);
+      this.end(attempt, { kind: 'threw', thrown: attempt.signal.reason });
+      return;
+    }
+    if (attempt.phase !== 'running') return;
+    attempt.phase = 'stopping';
+    this.#deadlines.remove(attempt);
+    attempt.dueAt = monotonic.now() + this.#parts.options.stopGraceMs;
+    this.#deadlines.add(attempt);
+    attempt.abort(cause);
+  }
+
+  /** Decides the outcome of an attempt; whatever its handler does afterwards no longer matters. */
+  end(attempt: Attempt, ending: Ending): void {
+    if (attempt.phase === 'ended') return;
+    attempt.phase = 'ended';
+    this.#deadlines.remove(attempt);
+    this.#busy -= 1;
+    const sized = resultOf(attempt, ending, this.#parts.options);
+    this.#parts.options.events.onJobEnded?.(attempt.assignment, sized.result.outcome);
+    if (!attempt.logs && !attempt.progress) {
+      this.#parts.onResult(attempt, sized);
+      this.#parts.onSlotFree();
+      return;
+    }
+    this.#flushing += 1;
+    this.#parts.onSlotFree();
+    void this.#flush(attempt).then(() => {
+      this.#flushing -= 1;
+      this.#parts.onResult(attempt, sized);
+    });
+  }
+
+  expired(attempt: Attempt): void {
+    if (attempt.phase === 'running') this.stop(attempt, 'timeout');
+    else this.end(attempt, { kind: 'abandoned' });
+  }
+
+  /** Stops keeping time, when the worker is over. */
+  close(): void {
+    this.#deadlines.clear();
+  }
+
+  openLog(attempt: Attempt): LogSender {
+    const { gateway, clock, options } = this.#parts;
+    const { jobId, token } = attempt.assignment;
+    return new LogSender(
+      (lines) =>
+        gateway.log(jobId, token, { fence: attempt.fence, lines }).then(
+          (): LogDelivery => 'taken',
+          (error) => this.#notTaken(attempt, error),
+        ),
+      clock,
+      options.maxLogBytes,
+    );
+  }
+
+  openProgress(attempt: Attempt): ProgressSender {
+    const { jobId, token } = attempt.assignment;
+    return new ProgressSender(async (latest) => {
+      try {
+        await this.#parts.gateway.progress(jobId, token, { fence: attempt.fence, ...latest });
+      } catch (error) {
+        this.#notTaken(attempt, error);
+      }
+    });
+  }
+
+  #call(attempt: Attempt): unknown {
+    const runner = this.#runners.get(attempt.assignment.target.type);
+    if (!runner) {
+      const type = attempt.assignment.target.type;
+      throw new PermanentError(`This worker does not run ${type} targets.`, { code: 'UNKNOWN_TARGET' });
+    }
+    return runner.run(attempt.assignment, new AttemptContext(attempt));
+  }
+
+  /** Being told about a newer attempt is an order to stop; anything else does not concern the job. */
+  #notTaken(attempt: Attempt, thrown: unknown): LogDelivery {
+    const error = asPunctualError(thrown);
+    if (error.code === 'STALE_FENCE' || error.code === 'JOB_ENDED') this.stop(attempt, 'stale');
+    else this.#parts.options.events.onWarning?.(error);
+    return error.status === 503 ? 'later' : 'refused';
+  }
+
+  async #flush(attempt: Attempt): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const enough = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, FLUSH_PATIENCE_MS);
+    });
+    await Promise.race([
+      Promise.all([attempt.logs?.flush(FLUSH_PATIENCE_MS), attempt.progress?.flush()]),
+      enough,
+    ]);
+    clearTimeout(timer);
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+  );
+}

@@ -1,0 +1,80 @@
+import { parseDuration } from '../core/duration.js';
+import type { WorkerGateway } from '../core/gateway.js';
+import type {
+  ClaimAnswer,
+  ClaimRequest,
+  Heartbeat,
+  HeartbeatAnswer,
+  LogReport,
+  ProgressReport,
+  ReportAnswer,
+  ReportRequest,
+  WorkerRegistration,
+  WorkerWelcome,
+} from '../core/wire.js';
+import type { RequestOptions, Transport } from './transport.js';
+
+/** How much longer than the agreed wait a claim may take before the node counts as gone. */
+const CLAIM_SLACK_MS = 10_000;
+
+/**
+ * The scheduler as a worker sees it over the network. Each call is one try at one node; the worker's loops
+ * repeat what must be repeated, and the transport turns to the next node after a failure.
+ */
+export class HttpWorkerGateway implements WorkerGateway {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  register(registration: WorkerRegistration, signal?: AbortSignal): Promise<WorkerWelcome> {
+    return this.#post('/v1/workers', registration, withSignal(signal));
+  }
+
+  heartbeat(workerId: string, heartbeat: Heartbeat, signal?: AbortSignal): Promise<HeartbeatAnswer> {
+    return this.#post(`${pathOf(workerId)}/heartbeat`, heartbeat, withSignal(signal));
+  }
+
+  claim(workerId: string, request: ClaimRequest, signal?: AbortSignal): Promise<ClaimAnswer> {
+    const timeoutMs = (parseDuration(request.wait) ?? 0) + CLAIM_SLACK_MS;
+    return this.#post(`${pathOf(workerId)}/claim`, request, {
+      ...withSignal(signal),
+      timeoutMs,
+      longPoll: true,
+    });
+  }
+
+  report(workerId: string, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer> {
+    return this.#post(`${pathOf(workerId)}/report`, report, withSignal(signal));
+  }
+
+  progress(jobId: string, token: string, report: ProgressReport): Promise<void> {
+    return this.#post(`/v1/jobs/${encodeURIComponent(jobId)}/progress`, report, withToken(token));
+  }
+
+  log(jobId: string, token: string, report: LogReport): Promise<void> {
+    return this.#post(`/v1/jobs/${encodeURIComponent(jobId)}/logs`, report, withToken(token));
+  }
+
+  leave(workerId: string): Promise<void> {
+    return this.#transport.request('DELETE', pathOf(workerId), { timeoutMs: 5_000 });
+  }
+
+  #post<T>(path: string, body: unknown, options: RequestOptions): Promise<T> {
+    return this.#transport.request<T>('POST', path, { ...options, body, retry: false });
+  }
+}
+
+function pathOf(workerId: string): string {
+  return `/v1/workers/${encodeURIComponent(workerId)}`;
+}
+
+function withSignal(signal: AbortSignal | undefined): RequestOptions {
+  return signal ? { signal } : {};
+}
+
+/** Reports about one attempt carry its own token, which can touch nothing else. */
+function withToken(token: string): RequestOptions {
+  return { headers: { authorization: `Bearer ${token}` }, timeoutMs: 10_000 };
+}

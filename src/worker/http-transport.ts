@@ -1,0 +1,189 @@
+import { type Dispatcher, Pool } from 'undici';
+import { messageOf, PunctualError } from '../core/errors.js';
+import { errorFromAnswer } from './problem.js';
+import type { Method, RequestOptions, Transport } from './transport.js';
+
+/** Where the nodes are and who asks. */
+export interface HttpTransportOptions {
+  /** Addresses of one or more nodes; each can answer everything. */
+  readonly urls: readonly string[];
+  readonly apiKey: string;
+  /** The tenant to act for; only an operator's key may choose one. */
+  readonly tenant?: string;
+}
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+/** Enough to keep a node busy; more would only queue there instead of here. */
+const MAX_CONNECTIONS = 64;
+/** Long polls hold their connection, so they have connections of their own and more of them. */
+const MAX_LONG_POLLS = 512;
+
+/** No answer came from a node. `sent` says whether the request may have reached it and taken effect. */
+export class UnreachableError extends PunctualError {
+  readonly sent: boolean;
+
+  constructor(detail: string, sent: boolean, cause: unknown) {
+    super('UNREACHABLE', detail, { cause });
+    this.name = 'UnreachableError';
+    this.sent = sent;
+  }
+}
+
+/** Failures that happen before a connection stands, so before anything could be sent. */
+const NOTHING_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+interface Node {
+  readonly url: string;
+  readonly basePath: string;
+  readonly calls: Pool;
+  readonly longPolls: Pool;
+}
+
+/** Asks one of several nodes, and the next one from then on when a node does not answer or cannot serve. */
+export class HttpTransport implements Transport {
+  readonly #nodes: readonly Node[];
+  readonly #identity: Readonly<Record<string, string>>;
+  #current = 0;
+
+  constructor(options: HttpTransportOptions) {
+    if (options.urls.length === 0) {
+      throw new PunctualError('CONFIGURATION', 'No address of a node was given; pass at least one URL.');
+    }
+    this.#nodes = options.urls.map(openNode);
+    this.#identity = {
+      authorization: `Bearer ${options.apiKey}`,
+      ...(options.tenant !== undefined && { 'punctual-tenant': options.tenant }),
+    };
+  }
+
+  /** How many nodes there are to turn to. */
+  get nodeCount(): number {
+    return this.#nodes.length;
+  }
+
+  /** Makes one try at one node. */
+  async request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
+    const index = this.#current;
+    const node = this.#nodes[index]!;
+    try {
+      return await this.#ask<T>(node, method, path, options);
+    } catch (error) {
+      const unavailable = error instanceof PunctualError && error.status === 503;
+      // Another request may have moved on already; moving twice could lead back to the node that is down.
+      if (unavailable && this.#current === index) this.#current = (index + 1) % this.#nodes.length;
+      throw error;
+    }
+  }
+
+  /** Ends all connections; requests under way fail. */
+  async close(): Promise<void> {
+    await Promise.all(this.#nodes.flatMap((node) => [node.calls.destroy(), node.longPolls.destroy()]));
+  }
+
+  async #ask<T>(node: Node, method: Method, path: string, options: RequestOptions): Promise<T> {
+    options.signal?.throwIfAborted();
+    const body = options.body === undefined ? undefined : JSON.stringify(options.body);
+    const limit = new RequestLimit(options.timeoutMs ?? DEFAULT_TIMEOUT_MS, options.signal);
+    try {
+      const answer = await (options.longPoll ? node.longPolls : node.calls).request({
+        method,
+        path: node.basePath + path,
+        headers: {
+          // A request with a credential of its own is not made on behalf of the key's tenant.
+          ...(options.headers?.authorization === undefined && this.#identity),
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...options.headers,
+        },
+        ...(body !== undefined && { body }),
+        signal: limit.signal,
+      });
+      return await readAnswer<T>(answer, node.url);
+    } catch (error) {
+      if (error instanceof PunctualError) throw error;
+      options.signal?.throwIfAborted();
+      throw unreachable(node.url, error, limit.timedOut);
+    } finally {
+      limit.release();
+    }
+  }
+}
+
+/** Ends one try when its time is up or the caller gives up. Lets go of the caller's signal afterwards. */
+class RequestLimit {
+  timedOut = false;
+  readonly #controller = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+  readonly #callerSignal: AbortSignal | undefined;
+  readonly #abort = () => this.#controller.abort();
+
+  constructor(timeoutMs: number, callerSignal: AbortSignal | undefined) {
+    this.#timer = setTimeout(() => {
+      this.timedOut = true;
+      this.#abort();
+    }, timeoutMs);
+    this.#callerSignal = callerSignal;
+    callerSignal?.addEventListener('abort', this.#abort, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  release(): void {
+    clearTimeout(this.#timer);
+    this.#callerSignal?.removeEventListener('abort', this.#abort);
+  }
+}
+
+function openNode(url: string): Node {
+  const parsed = URL.canParse(url) ? new URL(url) : null;
+  if (!parsed || !/^https?:$/.test(parsed.protocol)) {
+    throw new PunctualError(
+      'CONFIGURATION',
+      `${JSON.stringify(url)} is not the address of a node; expected something like http://127.0.0.1:8080.`,
+    );
+  }
+  // The limits of time are ours, per request: undici's own would cut long polls short.
+  const settings = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_TIMEOUT_MS } };
+  return {
+    url,
+    basePath: parsed.pathname.replace(/\/+$/, ''),
+    calls: new Pool(parsed.origin, { ...settings, connections: MAX_CONNECTIONS }),
+    longPolls: new Pool(parsed.origin, { ...settings, connections: MAX_LONG_POLLS }),
+  };
+}
+
+async function readAnswer<T>(answer: Dispatcher.ResponseData, url: string): Promise<T> {
+  const text = await answer.body.text();
+  if (answer.statusCode >= 300) {
+    throw errorFromAnswer(answer.statusCode, text, header(answer, 'retry-after'), url);
+  }
+  if (text === '') return undefined as T;
+  if (!header(answer, 'content-type')?.includes('json')) return text as T;
+  try {
+    return JSON.parse(text) as T;
+  } catch (cause) {
+    throw new PunctualError('INTERNAL', `${url} answered with JSON that cannot be read.`, { cause });
+  }
+}
+
+function header(answer: Dispatcher.ResponseData, name: string): string | undefined {
+  const value = answer.headers[name];
+  return Array.isArray(value) ? value[0] : value;
+}
+
+function unreachable(url: string, error: unknown, timedOut: boolean): UnreachableError {
+  const code = (error as { code?: unknown } | null)?.code;
+  const sent = timedOut || !NOTHING_SENT.has(String(code));
+  const why = timedOut ? 'no answer in time' : messageOf(error);
+  const detail = `${url} cannot be reached (${why}). Is a node running there? Check the address, or start one with "punctual up".`;
+  return new UnreachableError(detail, sent, error);
+}

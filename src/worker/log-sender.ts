@@ -1,0 +1,97 @@
+import { inspect } from 'node:util';
+import type { Clock, Timer } from '../core/clock.js';
+import { LOG_LEVELS, type LogLevel, type LogLine } from '../core/wire.js';
+import type { JobLog } from './job-context.js';
+import { monotonic } from './monotonic.js';
+import { pause } from './pause.js';
+
+/** How long lines are gathered before they are sent while the job runs. */
+const GATHER_MS = 200;
+const MAX_LINES = 500;
+const MAX_LINE_LENGTH = 16 * 1024;
+const RETRY_MS = 500;
+
+/** Whether lines were taken, may be sent again later, or will never be taken. */
+export type LogDelivery = 'taken' | 'later' | 'refused';
+
+/**
+ * Gathers the log of one attempt and sends it in batches, in order. What could not be sent is kept and tried
+ * again, up to a bound of memory: a log is worth less than the job it tells about.
+ */
+export class LogSender {
+  readonly #send: (lines: readonly LogLine[]) => Promise<LogDelivery>;
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #maxBytes: number;
+  #lines: LogLine[] = [];
+  #bytes = 0;
+  #timer: Timer | null = null;
+  #sending: Promise<LogDelivery> | null = null;
+
+  /** `send` must not reject. `maxBytes` bounds what one attempt may log; what is beyond it is left out. */
+  constructor(
+    send: (lines: readonly LogLine[]) => Promise<LogDelivery>,
+    clock: Pick<Clock, 'now'>,
+    maxBytes: number,
+  ) {
+    this.#send = send;
+    this.#clock = clock;
+    this.#maxBytes = maxBytes;
+  }
+
+  /** The function handlers call. */
+  readonly log: JobLog = Object.assign(
+    (message: unknown) => this.#add('info', message),
+    Object.fromEntries(
+      LOG_LEVELS.map((level) => [level, (message: unknown) => this.#add(level, message)]),
+    ) as {
+      [Level in LogLevel]: (message: unknown) => void;
+    },
+  );
+
+  /** Sends what is left, trying for a while if the scheduler does not answer. */
+  async flush(patienceMs: number): Promise<void> {
+    this.#timer?.cancel();
+    const until = monotonic.now() + patienceMs;
+    while ((this.#sending || this.#lines.length > 0) && monotonic.now() < until) {
+      const delivery = await (this.#sending ?? this.#sendBatch());
+      if (delivery === 'later') await pause(Math.min(RETRY_MS, Math.max(0, until - monotonic.now())));
+    }
+  }
+
+  #add(level: LogLevel, message: unknown): void {
+    if (this.#bytes > this.#maxBytes) return;
+    const text = (typeof message === 'string' ? message : inspect(message)).slice(0, MAX_LINE_LENGTH);
+    this.#bytes += Buffer.byteLength(text) + 64;
+    const full = this.#bytes > this.#maxBytes;
+    this.#lines.push({
+      at: new Date(this.#clock.now()).toISOString(),
+      level: full ? 'warn' : level,
+      message: full ? 'The log of this attempt is full; further lines are left out.' : text,
+    });
+    if (this.#sending) return;
+    if (this.#lines.length >= MAX_LINES) this.#sendInBackground();
+    else this.#timer ??= monotonic.at(monotonic.now() + GATHER_MS, () => this.#sendInBackground());
+  }
+
+  #sendInBackground(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    if (this.#sending) return;
+    void this.#sendBatch().then((delivery) => {
+      if (this.#lines.length > 0) {
+        const restMs = delivery === 'later' ? RETRY_MS : 0;
+        this.#timer ??= monotonic.at(monotonic.now() + restMs, () => this.#sendInBackground());
+      }
+    });
+  }
+
+  #sendBatch(): Promise<LogDelivery> {
+    const batch = this.#lines.slice(0, MAX_LINES);
+    this.#sending = this.#send(batch).then((delivery) => {
+      this.#sending = null;
+      if (delivery !== 'later') this.#lines.splice(0, batch.length);
+      return delivery;
+    });
+    return this.#sending;
+  }
+}

@@ -1,0 +1,142 @@
+import type { ReportAnswer } from '../core/wire.js';
+import type { Attempt } from './attempt.js';
+import { failed, type SizedResult } from './attempt-result.js';
+import { asPunctualError } from './failure.js';
+import { GrowingPause, pause } from './pause.js';
+import type { WorkerEvents } from './worker-options.js';
+
+const MAX_RESULTS = 2_000;
+const MAX_BYTES = 4 * 1024 * 1024;
+
+interface Pending extends SizedResult {
+  readonly attempt: Attempt;
+  /** Whether the scheduler refused the result itself, so that this failure takes its place. */
+  readonly isSubstitute: boolean;
+}
+
+export interface ReporterParts {
+  /** Sends one report; null when its answer came from a replaced leader and does not count. */
+  readonly send: (results: readonly SizedResult['result'][]) => Promise<ReportAnswer | null>;
+  /** Called once per attempt, when its report was answered. */
+  readonly onAnswered: (attempt: Attempt) => void;
+  readonly events: WorkerEvents;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Delivers results. One report is on its way at a time and carries everything that ended meanwhile, so that
+ * reports grow with the load instead of multiplying. A result is kept and repeated until a leader has
+ * answered it, for as long as that takes.
+ */
+export class Reporter {
+  readonly #parts: ReporterParts;
+  readonly #growing = new GrowingPause(50, 1_000);
+  #pending: Pending[] = [];
+  /** Lowered when a report as a whole is refused, to find the result that spoils it. */
+  #maxResults = MAX_RESULTS;
+  #running = false;
+
+  constructor(parts: ReporterParts) {
+    this.#parts = parts;
+  }
+
+  /** Takes a result to be reported with all others that end in this turn of the event loop. */
+  add(attempt: Attempt, sized: SizedResult): void {
+    this.#pending.push({ ...sized, attempt, isSubstitute: false });
+    if (this.#running) return;
+    this.#running = true;
+    setImmediate(() => void this.#deliverAll());
+  }
+
+  async #deliverAll(): Promise<void> {
+    const { signal } = this.#parts;
+    while (this.#pending.length > 0 && !signal.aborted) {
+      const batch = this.#takeBatch();
+      try {
+        const answer = await this.#parts.send(batch.map((each) => each.result));
+        const unanswered = answer ? this.#settle(batch, answer) : batch;
+        if (unanswered.length === 0) {
+          this.#growing.reset();
+          this.#maxResults = Math.min(this.#maxResults * 2, MAX_RESULTS);
+        } else {
+          this.#pending.unshift(...unanswered);
+          await pause(this.#growing.nextMs(), signal);
+        }
+      } catch (thrown) {
+        if (signal.aborted) break;
+        await this.#recover(batch, thrown);
+      }
+    }
+    this.#running = false;
+  }
+
+  /** The next results, as many as one report takes; at most one per job, since answers name jobs. */
+  #takeBatch(): Pending[] {
+    const batch: Pending[] = [];
+    const jobs = new Set<string>();
+    const left: Pending[] = [];
+    let bytes = 0;
+    let index = 0;
+    for (; index < this.#pending.length; index++) {
+      const each = this.#pending[index]!;
+      if (batch.length >= this.#maxResults || (batch.length > 0 && bytes + each.bytes > MAX_BYTES)) break;
+      if (jobs.has(each.attempt.jobId)) {
+        left.push(each);
+        continue;
+      }
+      jobs.add(each.attempt.jobId);
+      bytes += each.bytes;
+      batch.push(each);
+    }
+    this.#pending = index === this.#pending.length ? left : left.concat(this.#pending.slice(index));
+    return batch;
+  }
+
+  #settle(batch: readonly Pending[], answer: ReportAnswer): Pending[] {
+    const accepted = new Set(answer.accepted);
+    const stale = new Set(answer.stale);
+    const unanswered: Pending[] = [];
+    for (const each of batch) {
+      if (accepted.has(each.attempt.jobId)) this.#answered(each, 'accepted');
+      else if (stale.has(each.attempt.jobId)) this.#answered(each, 'stale');
+      else unanswered.push(each);
+    }
+    return unanswered;
+  }
+
+  #answered(pending: Pending, answer: 'accepted' | 'stale' | 'refused'): void {
+    this.#parts.onAnswered(pending.attempt);
+    this.#parts.events.onJobReported?.(pending.attempt.assignment, answer);
+  }
+
+  /**
+   * A scheduler that is away or does not know us is asked again later. One that refuses or trips over the
+   * report itself gets it in halves, until the result that spoils it stands alone.
+   */
+  async #recover(batch: Pending[], thrown: unknown): Promise<void> {
+    const error = asPunctualError(thrown);
+    this.#parts.events.onWarning?.(error);
+    const refused = [400, 413, 415, 422].includes(error.status);
+    if (refused && batch.length === 1) this.#replaceRefused(batch[0]!, error.message);
+    else if (error.status === 500 && batch.length === 1) this.#pending.push(batch[0]!);
+    else this.#pending = batch.concat(this.#pending);
+    if (refused || error.status === 500) this.#maxResults = Math.max(1, Math.floor(batch.length / 2));
+    if (!refused) await pause(this.#growing.nextMs(), this.#parts.signal);
+  }
+
+  #replaceRefused(pending: Pending, why: string): void {
+    if (pending.isSubstitute) {
+      this.#answered(pending, 'refused');
+      return;
+    }
+    const failure = {
+      error: { message: `The scheduler refused the result: ${why}`, code: 'RESULT_REFUSED' },
+      retryable: false,
+    };
+    this.#pending.unshift({
+      ...failed(pending.attempt, failure),
+      attempt: pending.attempt,
+      isSubstitute: true,
+    });
+  }
+}

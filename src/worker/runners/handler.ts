@@ -1,0 +1,56 @@
+import { PunctualError } from '../../core/errors.js';
+import type { Assignment } from '../../core/wire.js';
+import { PermanentError } from '../failure.js';
+import type { JobContext } from '../job-context.js';
+import { type AnyTask, checkInput, type Handler } from '../task.js';
+import type { Runner } from './runner.js';
+
+/** Runs handlers: functions of this process, by the name of their task. */
+export class HandlerRunner implements Runner {
+  readonly target = 'handler';
+  readonly tasks: readonly string[];
+  readonly #tasks: ReadonlyMap<string, AnyTask>;
+
+  constructor(tasks: readonly AnyTask[]) {
+    this.#tasks = new Map(tasks.map((each) => [each.name, each]));
+    this.tasks = [...this.#tasks.keys()];
+    if (this.tasks.length < tasks.length) {
+      const names = tasks.map((each) => each.name);
+      const twice = names.find((name, index) => names.indexOf(name) !== index);
+      throw new PunctualError(
+        'CONFIGURATION',
+        `Two tasks are called ${twice}; a worker needs distinct names.`,
+      );
+    }
+  }
+
+  run(assignment: Assignment, context: JobContext): unknown {
+    const { target } = assignment;
+    if (target.type !== 'handler') {
+      throw new PermanentError(`A ${target.type} target was given to the runner of handlers.`);
+    }
+    const found = this.#tasks.get(target.name);
+    if (!found) {
+      throw new PermanentError(
+        `This worker has no handler called ${target.name}; it has ${this.tasks.join(', ') || 'none'}.`,
+        { code: 'UNKNOWN_HANDLER' },
+      );
+    }
+    // The payload's type is what the task promised to its submitters; a schema, where given, has the proof.
+    const handler = found.handler as Handler<unknown, unknown>;
+    if (!found.schema) return handler(assignment.payload, context);
+    return checked(found, assignment.payload).then((input) => handler(input, context));
+  }
+}
+
+async function checked(task: AnyTask, payload: unknown): Promise<unknown> {
+  try {
+    return await checkInput(task, payload);
+  } catch (error) {
+    if (!(error instanceof PunctualError)) throw error;
+    throw new PermanentError(`The payload does not fit the task: ${error.message}`, {
+      code: 'INVALID_PAYLOAD',
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,42 @@
+import { monotonic as processTime } from './monotonic.js';
+
+/** Two quartz clocks drift apart by less than this share of the time since they were compared. */
+const DRIFT = 1e-4;
+
+/**
+ * The server's clock as seen from here: a comparison taken with each answer that carries the server's time,
+ * carried forward by monotonic time, so that a wrong or jumping local clock does not matter.
+ */
+export class ServerClock {
+  readonly #monotonic: () => number;
+  #offsetMs: number;
+  #errorMs = Number.POSITIVE_INFINITY;
+  #comparedAt = 0;
+
+  constructor(monotonic: () => number = processTime.now, wall: () => number = Date.now) {
+    this.#monotonic = monotonic;
+    this.#offsetMs = wall() - monotonic();
+  }
+
+  /** Monotonic time, to be taken just before a request and handed to `compare` after its answer. */
+  mark(): number {
+    return this.#monotonic();
+  }
+
+  /** Takes in the server's time from an answer; the tightest comparison wins until it has aged. */
+  compare(serverTime: string, askedAt: number): void {
+    const serverMs = Date.parse(serverTime);
+    if (Number.isNaN(serverMs)) return;
+    const now = this.#monotonic();
+    const errorMs = (now - askedAt) / 2;
+    if (errorMs > this.#errorMs + (now - this.#comparedAt) * DRIFT) return;
+    this.#offsetMs = serverMs - (askedAt + now) / 2;
+    this.#errorMs = errorMs;
+    this.#comparedAt = now;
+  }
+
+  /** The server's time now, in milliseconds since 1970. */
+  now(): number {
+    return this.#offsetMs + this.#monotonic();
+  }
+}

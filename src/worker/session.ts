@@ -1,0 +1,122 @@
+import { parseDuration } from '../core/duration.js';
+import { PunctualError } from '../core/errors.js';
+import type { WorkerGateway } from '../core/gateway.js';
+import type { WorkerRegistration, WorkerWelcome } from '../core/wire.js';
+import { asPunctualError } from './failure.js';
+import { GrowingPause, pause } from './pause.js';
+import type { ServerClock } from './server-clock.js';
+import type { WorkerEvents } from './worker-options.js';
+
+const REGISTER_TIMEOUT_MS = 10_000;
+
+/**
+ * The worker's standing with a shard's leader: its id, and the highest epoch it has seen of each shard.
+ * Answers of a lower epoch come from a leader that has been replaced without knowing it; following them could
+ * stop jobs the new leader counts on, so they are dropped.
+ */
+export class Session {
+  readonly #gateway: WorkerGateway;
+  readonly #registration: WorkerRegistration;
+  readonly #clock: ServerClock;
+  readonly #events: WorkerEvents;
+  readonly #highestEpochs = new Map<number, number>();
+  #welcome: WorkerWelcome | null = null;
+  #registering: Promise<void> | null = null;
+  #onNewEpoch: () => void = () => undefined;
+
+  constructor(
+    gateway: WorkerGateway,
+    registration: WorkerRegistration,
+    clock: ServerClock,
+    events: WorkerEvents,
+  ) {
+    this.#gateway = gateway;
+    this.#registration = registration;
+    this.#clock = clock;
+    this.#events = events;
+  }
+
+  /** Empty before the first registration. */
+  get workerId(): string {
+    return this.#welcome?.workerId ?? '';
+  }
+
+  /** The highest epoch seen of the session's shard. */
+  get epoch(): number {
+    return this.#highestEpochs.get(this.#welcome?.shard ?? -1) ?? 0;
+  }
+
+  get heartbeatIntervalMs(): number {
+    return parseDuration(this.#welcome?.heartbeatInterval ?? '') ?? 3_000;
+  }
+
+  get workerTimeoutMs(): number {
+    return parseDuration(this.#welcome?.workerTimeout ?? '') ?? 10_000;
+  }
+
+  /** Called when another leader than the one known so far has answered. */
+  set onNewEpoch(listener: () => void) {
+    this.#onNewEpoch = listener;
+  }
+
+  /** Takes in the epoch of an answer; false when the answer must be dropped. */
+  accepts(epoch: number): boolean {
+    const highest = this.epoch;
+    if (epoch < highest) return false;
+    if (epoch > highest) {
+      this.#highestEpochs.set(this.#welcome?.shard ?? -1, epoch);
+      this.#onNewEpoch();
+    }
+    return true;
+  }
+
+  /**
+   * Registers, trying until a leader answers or the signal aborts. What a leader refuses for good (a wrong
+   * key, a bad name) is thrown, unless the worker has been in and only has to come back.
+   */
+  async register(signal: AbortSignal): Promise<void> {
+    const growing = new GrowingPause(100, 2_000);
+    const comesBack = this.#welcome !== null;
+    while (!signal.aborted) {
+      try {
+        if (await this.#registerOnce(signal)) return;
+      } catch (thrown) {
+        if (signal.aborted) return;
+        const error = asPunctualError(thrown);
+        if (!comesBack && error.status < 500) throw error;
+        this.#events.onWarning?.(error);
+      }
+      await pause(growing.nextMs(), signal);
+    }
+  }
+
+  /** Registers anew after a leader did not know `workerId`; several who notice share one registration. */
+  async renew(workerId: string, signal: AbortSignal): Promise<void> {
+    if (workerId !== this.workerId) return;
+    this.#registering ??= this.register(signal).finally(() => {
+      this.#registering = null;
+    });
+    await this.#registering;
+  }
+
+  async #registerOnce(signal: AbortSignal): Promise<boolean> {
+    const askedAt = this.#clock.mark();
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(REGISTER_TIMEOUT_MS)]);
+    const welcome = await this.#gateway.register(this.#registration, limit);
+    const highest = this.#highestEpochs.get(welcome.shard) ?? 0;
+    if (welcome.epoch < highest) {
+      this.#events.onWarning?.(
+        new PunctualError(
+          'NO_LEADER',
+          `A replaced leader (epoch ${welcome.epoch}, not ${highest}) answered.`,
+        ),
+      );
+      return false;
+    }
+    this.#clock.compare(welcome.now, askedAt);
+    this.#highestEpochs.set(welcome.shard, welcome.epoch);
+    this.#welcome = welcome;
+    this.#events.onRegistered?.(welcome.workerId);
+    return true;
+  }
+}

@@ -1,0 +1,77 @@
+import { hostname } from 'node:os';
+import { SETTINGS } from '../core/config.js';
+import { PunctualError } from '../core/errors.js';
+import { NAME_PATTERN, NAME_RULE } from '../core/fields.js';
+import type { AttemptOutcome, Labels } from '../core/job.js';
+import type { Assignment } from '../core/wire.js';
+
+/** What a program or a test may follow; none of these may throw. */
+export interface WorkerEvents {
+  /** The worker has a session with a leader, the first or a new one. */
+  onRegistered?(workerId: string): void;
+  /** A handler is about to be called. */
+  onJobStarted?(assignment: Assignment): void;
+  /** A handler has ended, or was given up; the report about it follows. */
+  onJobEnded?(assignment: Assignment, outcome: AttemptOutcome): void;
+  /** The scheduler has answered the report about an attempt. */
+  onJobReported?(assignment: Assignment, answer: 'accepted' | 'stale' | 'refused'): void;
+  /** Something went wrong that the worker deals with by itself. */
+  onWarning?(warning: PunctualError): void;
+}
+
+export interface WorkerOptions {
+  /** How the worker is called in lists; default the host's name and the process id. */
+  readonly name?: string;
+  /** Queues to take jobs from; default `default`. */
+  readonly queues?: readonly string[];
+  /** How many jobs run at once; default 10. */
+  readonly slots?: number;
+  /** What the worker offers to jobs that require it, e.g. `{ region: 'eu' }`; default nothing. */
+  readonly labels?: Labels;
+  /** Largest result of a job as JSON, in bytes; default 256 KiB. Must not exceed the server's limit. */
+  readonly maxResultBytes?: number;
+  /** What one attempt may log, in bytes; default 1 MiB. */
+  readonly maxLogBytes?: number;
+  /** How long a handler may go on after its signal aborted before its slot is given to others; default 5 s. */
+  readonly stopGraceMs?: number;
+  /**
+   * Whether `run()` keeps handlers from ending the process: an exception or rejection nobody caught, or a
+   * call of `process.exit()`, fails the job it came from instead. Default true.
+   */
+  readonly guardProcess?: boolean;
+  readonly events?: WorkerEvents;
+}
+
+export interface ResolvedWorkerOptions extends Required<WorkerOptions> {
+  readonly maxErrorBytes: number;
+}
+
+/** Fills in the defaults and checks the rest. */
+export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOptions {
+  const resolved: ResolvedWorkerOptions = {
+    name: options.name ?? `${hostname()}-${process.pid}`,
+    queues: options.queues ?? ['default'],
+    slots: options.slots ?? 10,
+    labels: options.labels ?? {},
+    maxResultBytes: options.maxResultBytes ?? SETTINGS.maxPayload.default,
+    maxLogBytes: options.maxLogBytes ?? SETTINGS.maxLog.default,
+    maxErrorBytes: SETTINGS.maxError.default,
+    stopGraceMs: options.stopGraceMs ?? 5_000,
+    guardProcess: options.guardProcess ?? true,
+    events: options.events ?? {},
+  };
+  if (!Number.isSafeInteger(resolved.slots) || resolved.slots < 1) {
+    throw new PunctualError(
+      'CONFIGURATION',
+      `slots: expected a whole number from 1 on, got ${resolved.slots}.`,
+    );
+  }
+  const badQueue = resolved.queues.find((queue) => !NAME_PATTERN.test(queue));
+  if (badQueue !== undefined) {
+    throw new PunctualError('CONFIGURATION', `queues: ${JSON.stringify(badQueue)} ${NAME_RULE}.`);
+  }
+  if (resolved.queues.length === 0) {
+    throw new PunctualError('CONFIGURATION', 'queues: name at least one queue.');
+  }
+  return Object.freeze(resolved);
+}
