@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { outputsOf } from './build.mjs';
 import { agrees, checkNode } from './install.mjs';
 
 describe('installing', () => {
@@ -34,14 +33,5 @@ describe('installing', () => {
   it('refuses a Node that is too old, and says which one is needed', () => {
     for (const version of ['18.20.4', '20.18.3']) expect(() => checkNode(version)).toThrow('20.19 or newer');
     for (const version of ['20.19.0', '22.0.0', '24.1.0']) expect(() => checkNode(version)).not.toThrow();
-  });
-});
-
-describe('building', () => {
-  it('knows what each source becomes, and that tests become nothing', () => {
-    expect(outputsOf('core/job.ts')).toEqual(['core/job.js', 'core/job.js.map', 'core/job.d.ts']);
-    expect(outputsOf('store/migrations/0001-jobs.sql')).toEqual(['store/migrations/0001-jobs.sql']);
-    expect(outputsOf('core/job.test.ts')).toEqual([]);
-    expect(outputsOf('client/task.test-d.ts')).toEqual([]);
   });
 });

@@ -1,0 +1,69 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { intervals, type SourceFile, strayStatements, wrongImports } from './source-rules.js';
+
+const root = fileURLToPath(new URL('../src', import.meta.url));
+
+const sources: SourceFile[] = readdirSync(root, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+  .map((entry) => join(entry.parentPath, entry.name))
+  .map((path) => ({
+    path: relative(root, path).split(sep).join('/'),
+    text: readFileSync(path, 'utf8'),
+  }));
+
+describe('the sources', () => {
+  it('are found', () => {
+    expect(sources.map((source) => source.path)).toContain('core/job.ts');
+  });
+
+  it('import in one direction only', () => {
+    expect(wrongImports(sources)).toEqual([]);
+  });
+
+  it('keep SQL statements in the store', () => {
+    expect(strayStatements(sources)).toEqual([]);
+  });
+
+  it('have no intervals', () => {
+    expect(intervals(sources)).toEqual([]);
+  });
+});
+
+describe('the rules', () => {
+  it.each([
+    ['core/job.ts', "import { query } from '../store/query.js';"],
+    ['core/job.ts', "import type { Row } from '../store/row.js';"],
+    ['store/a/b.ts', "export { run } from '../../dispatch/run.js';"],
+    ['cluster/term.ts', "import {\n  a,\n  b,\n} from '../dispatch/run.js';"],
+    ['worker/run.ts', "const { connect } = await import('../client/connect.js');"],
+    ['embedded/start.ts', "import '../store/migrate.js';"],
+    ['node/node.ts', "import { main } from '../cli/main.js';"],
+    ['index.ts', "export { startNode } from './node/start-node.js';"],
+    ['core/job.ts', "import { thing } from '../../test/thing.js';"],
+    ['elsewhere/thing.ts', ''],
+  ])('refuse %s with %s', (path, text) => {
+    expect(wrongImports([{ path, text }])).toHaveLength(1);
+  });
+
+  it.each([
+    ['store/jobs.ts', "import type { Job } from '../core/job.js';"],
+    ['store/a/b.ts', "import { c } from '../c.js';"],
+    ['dispatch/run.ts', "import { term } from '../cluster/term.js';"],
+    ['client/connect.ts', "import { run } from '../worker/run.js';"],
+    ['server.ts', "export { startNode } from './node/start-node.js';"],
+    ['core/job.ts', "import { randomBytes } from 'node:crypto';"],
+    ['core/job.test.ts', "import { query } from '../store/query.js';"],
+  ])('accept %s with %s', (path, text) => {
+    expect(wrongImports([{ path, text }])).toEqual([]);
+  });
+
+  it('find statements and intervals where they do not belong', () => {
+    const text = 'const a = `DELETE FROM jobs WHERE id = $1`;\nsetInterval(run, 5);\n';
+    expect(strayStatements([{ path: 'api/jobs.ts', text }])).toHaveLength(1);
+    expect(strayStatements([{ path: 'store/jobs.ts', text }])).toEqual([]);
+    expect(intervals([{ path: 'store/jobs.ts', text }])).toEqual([expect.stringContaining('jobs.ts:2')]);
+  });
+});

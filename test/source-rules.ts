@@ -1,0 +1,94 @@
+/** The rules that the sources keep, as plain functions over text, so that the rules themselves are tested. */
+
+export interface SourceFile {
+  /** Path below `src/`, with forward slashes. */
+  readonly path: string;
+  readonly text: string;
+}
+
+const LEADER_PARTS = ['store', 'core'];
+const ALL_BUT_CLI = [
+  'core',
+  'store',
+  'cluster',
+  'dispatch',
+  'schedule',
+  'workflow',
+  'api',
+  'worker',
+  'client',
+  'embedded',
+  'node',
+];
+
+/** What each part of `src/` may import besides itself. Dependencies point one way. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  store: ['core'],
+  cluster: LEADER_PARTS,
+  dispatch: ['cluster', ...LEADER_PARTS],
+  schedule: LEADER_PARTS,
+  workflow: LEADER_PARTS,
+  api: ['dispatch', 'cluster', 'schedule', 'workflow', 'store', 'core'],
+  worker: ['core'],
+  client: ['worker', 'core'],
+  embedded: ['core'],
+  node: ALL_BUT_CLI,
+  cli: ALL_BUT_CLI,
+  'index.ts': ['client', 'worker', 'core'],
+  'server.ts': ['node', 'client', 'core'],
+};
+
+const IMPORT = /\b(?:from|import)\s*\(?\s*['"](\.[^'"]+)['"]/g;
+const STATEMENT = /\b(SELECT\s.*\sFROM|INSERT INTO|UPDATE [a-z_.]+ SET|DELETE FROM)\s/;
+
+/** The part a path below `src/` belongs to: its first folder, or the file itself at the top. */
+function partOf(path: string): string {
+  return path.split('/')[0]!;
+}
+
+/** The path below `src/` that a relative import means; it begins with `..` when it leaves `src/`. */
+function resolveImport(from: string, specifier: string): string {
+  const parts = from.split('/').slice(0, -1);
+  for (const step of specifier.split('/')) {
+    if (step === '..' && parts.length > 0 && parts.at(-1) !== '..') parts.pop();
+    else if (step !== '.') parts.push(step);
+  }
+  return parts.join('/').replace(/\.js$/, '.ts');
+}
+
+/** Imports that point the wrong way, each as one line. */
+export function wrongImports(files: readonly SourceFile[]): string[] {
+  return files.filter(isProductCode).flatMap(({ path, text }) => {
+    const part = partOf(path);
+    const allowed = MAY_IMPORT[part];
+    if (allowed === undefined) return [`${path}: ${part} is not a part of the design`];
+    return [...text.matchAll(IMPORT)]
+      .map((match) => resolveImport(path, match[1]!))
+      .filter((target) => partOf(target) !== part && !allowed.includes(partOf(target)))
+      .map((target) => `${path} may not import ${target}`);
+  });
+}
+
+/** Statements outside the store, each as one line. */
+export function strayStatements(files: readonly SourceFile[]): string[] {
+  return files
+    .filter((file) => isProductCode(file) && partOf(file.path) !== 'store')
+    .flatMap((file) => linesMatching(file, STATEMENT));
+}
+
+/** Intervals, which overlap themselves and outlive errors; loops belong to the one that does not. */
+export function intervals(files: readonly SourceFile[]): string[] {
+  return files.filter(isProductCode).flatMap((file) => linesMatching(file, /\bsetInterval\(/));
+}
+
+/** Tests stand beside the code and may reach across the parts. */
+function isProductCode(file: SourceFile): boolean {
+  return !/\.test(-d)?\.ts$/.test(file.path);
+}
+
+function linesMatching({ path, text }: SourceFile, pattern: RegExp): string[] {
+  return text
+    .split('\n')
+    .flatMap((line, index) => (pattern.test(line) ? [`${path}:${index + 1}: ${line.trim()}`] : []));
+}
