@@ -145,7 +145,8 @@ function handle(
   onUnexpectedExit: (detail: string) => void,
 ): EmbeddedPostgres {
   let stopped: Promise<void> | null = null;
-  const sizeCheck = keepSmall(serverLog);
+  const stopping = new AbortController();
+  void keepSmall(serverLog, stopping.signal);
   server.hold(false);
   const watch = async () => {
     await server.exited;
@@ -157,7 +158,7 @@ function handle(
   };
   void watch();
   const stop = async () => {
-    sizeCheck.cancel();
+    stopping.abort();
     await endServer(server, STOP_PATIENCE);
     await folder.release();
   };

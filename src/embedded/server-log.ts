@@ -1,6 +1,6 @@
 import { open, rename, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, type Timer } from '../core/clock.js';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** What the server says goes straight to a file, so that it can go on speaking when the program is killed. */
 
@@ -31,36 +31,24 @@ export async function tailOf(log: ServerLog): Promise<string> {
   return (await readFrom(log.path, from, size - from)).trim();
 }
 
-/** Watches the size while the server runs; the server appends, so the file can be cut under its hands. */
-export function keepSmall(log: ServerLog): Timer {
-  let timer: Timer;
-  const check = async () => {
-    const size = await sizeOf(log.path);
-    if (size > KEPT_BYTES) {
-      await writeFile(`${log.path}.old`, await readFrom(log.path, size - KEPT_BYTES, KEPT_BYTES), {
-        mode: 0o600,
-      });
-      await truncate(log.path);
-    }
-  };
-  let stopped = false;
-  const next = () => {
-    timer = after(CHECK_EVERY_MS, () => {
-      // A log that cannot be cut now (a full disk) is tried again a minute later.
-      void check()
-        .catch(() => {})
-        .finally(() => {
-          if (!stopped) next();
-        });
-    });
-  };
-  next();
-  return {
-    cancel: () => {
-      stopped = true;
-      timer.cancel();
-    },
-  };
+/**
+ * Keeps the file from growing without end until the signal aborts. The server appends, so the file can be cut
+ * under its hands.
+ */
+export async function keepSmall(log: ServerLog, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await sleep(CHECK_EVERY_MS, undefined, { ref: false, signal }).catch(() => {});
+    // A log that cannot be cut now (a full disk) is tried again a minute later.
+    await cut(log).catch(() => {});
+  }
+}
+
+async function cut(log: ServerLog): Promise<void> {
+  const size = await sizeOf(log.path);
+  if (size <= KEPT_BYTES) return;
+  const tail = await readFrom(log.path, size - KEPT_BYTES, KEPT_BYTES);
+  await writeFile(`${log.path}.old`, tail, { mode: 0o600 });
+  await truncate(log.path);
 }
 
 async function sizeOf(path: string): Promise<number> {
