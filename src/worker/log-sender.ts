@@ -68,7 +68,7 @@ export class LogSender {
       level: full ? 'warn' : level,
       message: full ? 'The log of this attempt is full; further lines are left out.' : text,
     });
-    if (this.#sending) return;
+    if (this.#sending !== null) return;
     if (this.#lines.length >= MAX_LINES) this.#sendInBackground();
     else this.#timer ??= monotonic.at(monotonic.now() + GATHER_MS, () => this.#sendInBackground());
   }
@@ -76,7 +76,7 @@ export class LogSender {
   #sendInBackground(): void {
     this.#timer?.cancel();
     this.#timer = null;
-    if (this.#sending) return;
+    if (this.#sending !== null) return;
     void this.#sendBatch().then((delivery) => {
       if (this.#lines.length > 0) {
         const restMs = delivery === 'later' ? RETRY_MS : 0;

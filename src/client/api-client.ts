@@ -1,0 +1,53 @@
+import { PunctualError } from '../core/errors.js';
+import { HttpTransport, type HttpTransportOptions, UnreachableError } from '../worker/http-transport.js';
+import { GrowingPause, pause } from '../worker/pause.js';
+import type { Method, RequestOptions, Transport } from '../worker/transport.js';
+
+export interface ApiClientOptions extends HttpTransportOptions {
+  /** How long a request that may be repeated is repeated while no node can serve it; default 8 s. */
+  readonly retryForMs?: number;
+}
+
+const RETRY_FOR_MS = 8_000;
+
+/**
+ * The HTTP API of a cluster. While no node can serve, requests that may safely be made twice are repeated for
+ * a while; all others only as long as nothing was sent, since a lost answer does not say whether the request
+ * took effect.
+ */
+export class ApiClient implements Transport {
+  readonly #transport: HttpTransport;
+  readonly #retryForMs: number;
+
+  constructor(options: ApiClientOptions) {
+    this.#transport = new HttpTransport(options);
+    this.#retryForMs = options.retryForMs ?? RETRY_FOR_MS;
+  }
+
+  /** Gives the answer's JSON, its text if it is not JSON, or undefined if it is empty. */
+  async request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
+    const repeatable = options.retry ?? method === 'GET';
+    const until = performance.now() + this.#retryForMs;
+    const growing = new GrowingPause(50, 1_000);
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#transport.request<T>(method, path, options);
+      } catch (error) {
+        if (!mayRepeat(error, repeatable) || performance.now() >= until) throw error;
+        // Every node is asked once before anybody waits.
+        if (tries % this.#transport.nodeCount === 0) await pause(growing.nextMs(), options.signal);
+      }
+    }
+  }
+
+  /** Ends all connections. */
+  async close(): Promise<void> {
+    await this.#transport.close();
+  }
+}
+
+function mayRepeat(error: unknown, repeatable: boolean): boolean {
+  if (!(error instanceof PunctualError)) return false;
+  if (error instanceof UnreachableError && !error.sent) return true;
+  return repeatable && error.status === 503;
+}

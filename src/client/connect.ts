@@ -1,0 +1,38 @@
+import { HttpWorkerGateway } from '../worker/http-gateway.js';
+import { HttpTransport } from '../worker/http-transport.js';
+import { ApiClient } from './api-client.js';
+import { resolveCredentials } from './credentials.js';
+import { Punctual } from './punctual.js';
+
+export interface ConnectOptions {
+  /** Address of a node, or several; default `PUNCTUAL_URL`, then `.punctual/credentials.json`. */
+  readonly url?: string | readonly string[];
+  /** Default `PUNCTUAL_API_KEY`, then `.punctual/credentials.json`. */
+  readonly apiKey?: string;
+  /** The tenant an operator's key acts for; default `default`. */
+  readonly tenant?: string;
+  /** How long requests are repeated while no node can serve them, in milliseconds; default 8,000. */
+  readonly retryForMs?: number;
+}
+
+/** Connects to a cluster. Nothing is sent before it is needed. */
+export function connect(options: ConnectOptions = {}): Punctual {
+  const { urls, apiKey } = resolveCredentials({ url: options.url, apiKey: options.apiKey });
+  const { tenant, retryForMs } = options;
+  const target = { urls, apiKey, ...(tenant !== undefined && { tenant }) };
+  const transport = new ApiClient({ ...target, ...(retryForMs !== undefined && { retryForMs }) });
+  const opened: HttpTransport[] = [];
+  return new Punctual({
+    transport,
+    tenant: tenant ?? 'default',
+    openGateway: () => {
+      // Workers have connections of their own: their heartbeats must not queue behind a program's requests.
+      const ownTransport = new HttpTransport(target);
+      opened.push(ownTransport);
+      return new HttpWorkerGateway(ownTransport);
+    },
+    close: async () => {
+      await Promise.all([transport, ...opened].map((each) => each.close()));
+    },
+  });
+}

@@ -1,0 +1,113 @@
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { environmentName, SETTINGS } from '../core/config.js';
+import { messageOf, PunctualError } from '../core/errors.js';
+
+export interface CredentialOptions {
+  /** Address of a node, or several: as a list or separated by commas. */
+  readonly url?: string | readonly string[] | undefined;
+  readonly apiKey?: string | undefined;
+  /** Default the process's environment. */
+  readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
+  /** Where relative paths start; default the working folder. */
+  readonly folder?: string | undefined;
+}
+
+/** Where the nodes are, and the key they will take. */
+export interface Credentials {
+  readonly urls: readonly string[];
+  readonly apiKey: string;
+}
+
+const FILE = 'credentials.json';
+
+/**
+ * Finds address and key: what is given wins over `PUNCTUAL_URL` and `PUNCTUAL_API_KEY` (or the files that
+ * `PUNCTUAL_URL_FILE` and `PUNCTUAL_API_KEY_FILE` name), and those over the `credentials.json` that
+ * `punctual up` writes to its data folder.
+ */
+export function resolveCredentials(options: CredentialOptions = {}): Credentials {
+  const environment = options.environment ?? process.env;
+  const folder = options.folder ?? process.cwd();
+  const path = join(resolve(folder, environment[environmentName('data')] || SETTINGS.data.default), FILE);
+  const given = typeof options.url === 'string' || !options.url ? options.url : options.url.join(',');
+  const url = given || fromEnvironment('url', environment, folder);
+  const apiKey = options.apiKey || fromEnvironment('apiKey', environment, folder);
+  const stored = url && apiKey ? null : readStored(path);
+  const urls = splitUrls(url || stored?.url || '');
+  if (urls.length === 0) {
+    throw new PunctualError(
+      'CONFIGURATION',
+      `No address of a node is known. Start one in this folder with "punctual up", or set PUNCTUAL_URL and PUNCTUAL_API_KEY. (${path} was looked for.)`,
+    );
+  }
+  const key = apiKey || (stored && isForSameHosts(stored.url, urls) ? stored.apiKey : '');
+  if (!key) {
+    throw new PunctualError(
+      'CONFIGURATION',
+      `No key is known for ${urls.join(', ')}. Set PUNCTUAL_API_KEY, or PUNCTUAL_API_KEY_FILE to a file that holds it.`,
+    );
+  }
+  return { urls, apiKey: key };
+}
+
+function fromEnvironment(
+  name: 'url' | 'apiKey',
+  environment: Readonly<Record<string, string | undefined>>,
+  folder: string,
+): string | undefined {
+  const variable = environmentName(name);
+  const file = environment[`${variable}_FILE`];
+  if (environment[variable] || !file) return environment[variable];
+  try {
+    return readFileSync(resolve(folder, file), 'utf8').trim();
+  } catch (cause) {
+    throw new PunctualError('CONFIGURATION', `${variable}_FILE cannot be read: ${messageOf(cause)}.`, {
+      cause,
+    });
+  }
+}
+
+function splitUrls(text: string): string[] {
+  return text
+    .split(',')
+    .map((url) => url.trim())
+    .filter((url) => url !== '');
+}
+
+interface Stored {
+  readonly url: string;
+  readonly apiKey: string;
+}
+
+function readStored(path: string): Stored | null {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw new PunctualError('CONFIGURATION', `${path} cannot be read: ${messageOf(cause)}.`, { cause });
+  }
+  try {
+    const { url, apiKey } = JSON.parse(text) as Partial<Stored>;
+    if (typeof url === 'string' && typeof apiKey === 'string') return { url, apiKey };
+  } catch {
+    // Told below in the same words as a file with the wrong content.
+  }
+  throw new PunctualError(
+    'CONFIGURATION',
+    `${path} does not hold an address and a key; remove it and start "punctual up" again.`,
+  );
+}
+
+/** A stored key goes only to the host it was made on, whatever address was asked for. */
+function isForSameHosts(storedUrl: string, urls: readonly string[]): boolean {
+  const host = hostOf(storedUrl);
+  return host !== null && urls.every((url) => hostOf(url) === host);
+}
+
+function hostOf(url: string): string | null {
+  if (!URL.canParse(url)) return null;
+  const { hostname } = new URL(url);
+  return ['localhost', '[::1]'].includes(hostname) || hostname.startsWith('127.') ? 'loopback' : hostname;
+}

@@ -1,0 +1,140 @@
+import type { WorkerGateway } from '../core/gateway.js';
+import type { Job } from '../core/job.js';
+import type { Page } from '../core/wire.js';
+import { HandlerRunner } from '../worker/runners/handler.js';
+import type { AnyTask, Task } from '../worker/task.js';
+import type { Transport } from '../worker/transport.js';
+import type { WorkerOptions } from '../worker/worker-options.js';
+import { WorkerRuntime } from '../worker/worker-runtime.js';
+import { submitBulk } from './bulk.js';
+import { JobHandle, Jobs, type ResultOptions } from './job-handle.js';
+import { buildSubmission, type SubmitOptions } from './submission.js';
+import { submitInTransaction, type TransactionClient } from './transaction.js';
+
+/** Options of a single submission. */
+export interface SubmitOneOptions extends SubmitOptions {
+  /** Submits inside this transaction of the tenant's database; the job may start up to a second after the commit. */
+  readonly tx?: TransactionClient;
+}
+
+/** The input as an argument, which may be left out where the task can do without. */
+export type InputArguments<Input, Options> = undefined extends Input
+  ? [input?: Input, options?: Options]
+  : [input: Input, options?: Options];
+
+/** The same options for all jobs of a bulk, or options for each. */
+export type BulkOptions<Input> = SubmitOptions | ((input: Input, index: number) => SubmitOptions);
+
+export interface PunctualParts {
+  readonly transport: Transport;
+  /** Makes the way in which a worker talks to the scheduler. */
+  readonly openGateway: () => WorkerGateway;
+  /** The tenant of submissions inside a transaction. */
+  readonly tenant: string;
+  /** Lets go of what the transport and the gateways hold. */
+  readonly close: () => Promise<void>;
+}
+
+/** A connection to the scheduler: over the network, or to a node in the same process. */
+export class Punctual {
+  readonly #parts: PunctualParts;
+  readonly #jobs: Jobs;
+
+  constructor(parts: PunctualParts) {
+    this.#parts = parts;
+    this.#jobs = new Jobs(parts.transport);
+  }
+
+  /**
+   * Submits a job. If the answer is lost it is not known whether the job exists, and the call rejects; with a
+   * `key` it is repeated by itself, because the same key gives the same job.
+   */
+  submit<Input, Output>(
+    task: Task<Input, Output>,
+    ...rest: InputArguments<NoInfer<Input>, SubmitOneOptions>
+  ): Promise<JobHandle<Output>>;
+  submit<Output = unknown>(
+    name: string,
+    input?: unknown,
+    options?: SubmitOneOptions,
+  ): Promise<JobHandle<Output>>;
+  async submit(
+    taskOrName: AnyTask | string,
+    input?: unknown,
+    options: SubmitOneOptions = {},
+  ): Promise<JobHandle<unknown>> {
+    const { tx, ...rest } = options;
+    const submission = await buildSubmission(taskOrName, input, rest);
+    if (tx) return new JobHandle(await submitInTransaction(tx, this.#parts.tenant, submission), this.#jobs);
+    const job = await this.#parts.transport.request<Job>('POST', '/v1/jobs', {
+      body: submission,
+      retry: submission.key !== undefined,
+    });
+    return new JobHandle(job.id, this.#jobs);
+  }
+
+  /**
+   * Submits many jobs of a task and gives their handles in order. Up to 10,000 jobs (and 16 MiB) are stored
+   * all or none; more are stored in pieces of that size, and BulkError tells how far it came if one fails.
+   */
+  submitMany<Input, Output>(
+    task: Task<Input, Output>,
+    inputs: Iterable<NoInfer<Input>>,
+    options?: BulkOptions<NoInfer<Input>>,
+  ): Promise<JobHandle<Output>[]>;
+  submitMany<Output = unknown>(
+    name: string,
+    inputs: Iterable<unknown>,
+    options?: BulkOptions<unknown>,
+  ): Promise<JobHandle<Output>[]>;
+  async submitMany(
+    taskOrName: AnyTask | string,
+    inputs: Iterable<unknown>,
+    options: BulkOptions<never> = {},
+  ): Promise<JobHandle<unknown>[]> {
+    const optionsOf = typeof options === 'function' ? options : () => options;
+    const submissions = await Promise.all(
+      Array.from(inputs, (input, index) =>
+        buildSubmission(taskOrName, input, optionsOf(input as never, index)),
+      ),
+    );
+    const ids = await submitBulk(this.#parts.transport, submissions);
+    return ids.map((id) => new JobHandle(id, this.#jobs));
+  }
+
+  /** The job as it is now. */
+  get(id: string): Promise<Job> {
+    return this.#jobs.get(id);
+  }
+
+  /** The job that was submitted with this key, or null if there is none. */
+  async getByKey(key: string): Promise<Job | null> {
+    const query = new URLSearchParams({ key, limit: '1' });
+    const page = await this.#parts.transport.request<Page<Job>>('GET', `/v1/jobs?${query}`);
+    return page.data[0] ?? null;
+  }
+
+  /** Waits for the result of a job; rejects with JobFailedError if it ends without success. */
+  result(id: string, options: ResultOptions = {}): Promise<unknown> {
+    return this.#jobs.result(id, options);
+  }
+
+  /** Cancels a job; if it runs, it is told to stop. */
+  cancel(id: string): Promise<Job> {
+    return this.#jobs.cancel(id);
+  }
+
+  /** Makes a worker for the given tasks; `run()` or `start()` sets it to work. */
+  worker(tasks: readonly AnyTask[], options: WorkerOptions = {}): WorkerRuntime {
+    return new WorkerRuntime({
+      gateway: this.#parts.openGateway(),
+      runners: [new HandlerRunner(tasks)],
+      options,
+    });
+  }
+
+  /** Lets go of all connections. Workers must have ended. */
+  async close(): Promise<void> {
+    await this.#parts.close();
+  }
+}
