@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { endingWell, isCalled, root, run, say, secondsSince } from './step.mjs';
+import { endingWell, isCalled, root, runSilently, say, secondsSince } from './step.mjs';
 
 const OLDEST_NODE = [20, 19];
 
@@ -51,6 +51,31 @@ function isInstalled(lock, stamp) {
   return readText(stampFile) === stamp || agrees(JSON.parse(lock), JSON.parse(installed), process);
 }
 
+/**
+ * Installs exactly what the lock says. A registry that lacks a package for some other platform makes `npm ci`
+ * call the whole lock wrong; `npm install` keeps to the same versions and takes what fits this machine.
+ */
+async function installByLock() {
+  const clean = await npm('ci');
+  if (clean.code === 0) return;
+  if (!clean.output.includes('EUSAGE')) throw installFailure(clean);
+  say('The lock does not fit what the registry offers for other platforms; installing for this one …');
+  const lenient = await npm('install', '--no-save');
+  if (lenient.code !== 0) throw installFailure(lenient);
+}
+
+function npm(...command) {
+  // Development packages are needed to build, whatever NODE_ENV or the user's npm settings say.
+  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--include=dev', '--include=optional'];
+  const script = process.env.npm_execpath;
+  if (script === undefined) return runSilently('npm', [...command, ...flags]);
+  return runSilently(process.execPath, [script, ...command, ...flags]);
+}
+
+function installFailure({ code, output }) {
+  return new Error(`${output.trim()}\nnpm failed with code ${code}. Is the npm registry within reach?`);
+}
+
 /** Installs the packages if need be. */
 export async function install() {
   checkNode();
@@ -59,11 +84,7 @@ export async function install() {
   if (isInstalled(lock, stamp)) return;
   say('Installing packages (this takes a minute the first time) …');
   const begin = performance.now();
-  // Development packages are needed to build, whatever NODE_ENV or the user's npm settings say.
-  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--include=dev', '--include=optional'];
-  const npm = process.env.npm_execpath;
-  const code = npm ? await run(process.execPath, [npm, ...args]) : await run('npm', args);
-  if (code !== 0) throw new Error(`npm ci failed with code ${code}. Is the npm registry within reach?`);
+  await installByLock();
   writeFileSync(join(root, stampFile), stamp);
   say(`Installed in ${secondsSince(begin)}`);
 }

@@ -30,10 +30,25 @@ export function isCalled(moduleUrl) {
  * Runs a program in the root of the repository; gives its exit code, 1 when it was killed or is missing. What
  * it prints goes to the given stream, 1 for standard output or 2 for standard error.
  */
-export function run(command, args, stream = 2) {
+export async function run(command, args, stream = 2) {
+  return (await runTo(['ignore', stream, 2], command, args)).code;
+}
+
+/** Runs a program like `run`, but keeps what it prints. */
+export function runSilently(command, args) {
+  return runTo(['ignore', 'pipe', 'pipe'], command, args);
+}
+
+function runTo(stdio, command, args) {
   return new Promise((resolve) => {
     const begin = performance.now();
-    const child = spawn(command, args, { cwd: root, stdio: ['ignore', stream, 2] });
+    const child = spawn(command, args, { cwd: root, stdio });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (chunk) => {
+        output += chunk;
+      });
+    }
     let timer = setTimeout(remind, STILL_AT_IT_MS);
     function remind() {
       say(`  still at it (${secondsSince(begin)})`);
@@ -41,13 +56,14 @@ export function run(command, args, stream = 2) {
     }
     const end = (code) => {
       clearTimeout(timer);
-      resolve(code);
+      resolve({ code, output });
     };
     child.once('error', (error) => {
-      say(`${command}: ${error.message}`);
+      output += `${command}: ${error.message}`;
+      say(output);
       end(1);
     });
-    child.once('exit', (code) => end(code ?? 1));
+    child.once('close', (code) => end(code ?? 1));
   });
 }
 
