@@ -1,0 +1,36 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** What `punctual up` leaves for the CLI and the SDK. */
+export interface Credentials {
+  readonly url: string;
+  readonly apiKey: string;
+}
+
+/** Where the credentials of a data folder are. */
+export function credentialsPath(dataFolder: string): string {
+  return join(dataFolder, 'credentials.json');
+}
+
+/** The credentials of an earlier start; null when there are none that can be read. */
+export async function readCredentials(dataFolder: string): Promise<Credentials | null> {
+  try {
+    const { url, apiKey } = JSON.parse(await readFile(credentialsPath(dataFolder), 'utf8'));
+    return typeof url === 'string' && typeof apiKey === 'string' ? { url, apiKey } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Replaces the credentials in one step, so that no reader sees half of them; only the owner may read them. */
+export async function writeCredentials(dataFolder: string, credentials: Credentials): Promise<void> {
+  await mkdir(dataFolder, { recursive: true });
+  const temporary = `${credentialsPath(dataFolder)}.${randomBytes(6).toString('hex')}`;
+  try {
+    await writeFile(temporary, `${JSON.stringify(credentials)}\n`, { mode: 0o600, flag: 'wx' });
+    await rename(temporary, credentialsPath(dataFolder));
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}

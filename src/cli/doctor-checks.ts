@@ -1,0 +1,159 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { Credentials } from '../client/credentials.js';
+import { messageOf, PunctualError } from '../core/errors.js';
+import { compareVersions, VERSION } from '../core/version.js';
+import type { ClusterView, Page, WorkerView } from '../core/wire.js';
+import { migrationStatus } from '../store/migrate.js';
+import { findCredentials, type GlobalOptions, openApi } from './call.js';
+import type { Cli } from './cli.js';
+import { firstDatabase } from './configuration.js';
+import { credentialsPath } from './credentials-file.js';
+import { HINTS } from './hints.js';
+import { humanDuration } from './moment.js';
+
+/** One thing that was looked at. */
+export interface Check {
+  readonly name: string;
+  readonly status: 'ok' | 'warn' | 'fail';
+  readonly detail: string;
+  /** What to do; only where something is wrong. */
+  readonly advice?: string;
+}
+
+const OLDEST_NODE = '20.19.0';
+const REQUEST_TIMEOUT_MS = 5_000;
+/** The `Date` of an answer has whole seconds, so less than this is no finding. */
+const CLOCK_TOLERANCE_MS = 2_000;
+
+/** Whether the runtime is one that the product is made for. */
+export function checkNodeVersion(version: string): Check {
+  const name = 'Node.js';
+  if (compareVersions(version, OLDEST_NODE) >= 0) return { name, status: 'ok', detail: version };
+  return { name, status: 'fail', detail: version, advice: `Install Node.js ${OLDEST_NODE} or newer.` };
+}
+
+/** Whether the folder of `punctual up` keeps its key to its owner. A missing folder is none of our business. */
+export async function checkDataFolder(cli: Cli, data: string): Promise<Check[]> {
+  const name = 'data folder';
+  const path = credentialsPath(resolve(cli.folder, data));
+  const found = await stat(path).catch(() => null);
+  if (found === null) return [{ name, status: 'ok', detail: `no credentials in ${data}` }];
+  if ((found.mode & 0o077) === 0)
+    return [{ name, status: 'ok', detail: `${data}, its key readable by its owner only` }];
+  const detail = `others can read the key in ${path}`;
+  return [{ name, status: 'fail', detail, advice: `Run: chmod 600 ${path}` }];
+}
+
+/** Everything that can be learned from the nodes, as far as the first thing that is in the way. */
+export async function checkServer(cli: Cli, options: GlobalOptions): Promise<Check[]> {
+  let credentials: Credentials;
+  try {
+    credentials = findCredentials(cli, options);
+  } catch (error) {
+    return [failed('credentials', error)];
+  }
+  const { urls } = credentials;
+  const api = openApi(credentials, options.tenant);
+  const checks: Check[] = [{ name: 'credentials', status: 'ok', detail: `for ${urls.join(', ')}` }];
+  try {
+    for (const url of urls) checks.push(...(await checkNode(url, cli.now)));
+    if (checks.some((check) => check.status === 'fail')) return checks;
+    const request = { signal: cli.interrupted, timeoutMs: REQUEST_TIMEOUT_MS };
+    const cluster = await api.request<ClusterView>('GET', '/v1/cluster', request);
+    checks.push({ name: 'key', status: 'ok', detail: 'accepted' });
+    checks.push(...checkCluster(cluster));
+    const workers = await api.request<Page<WorkerView>>('GET', '/v1/workers', request);
+    checks.push(checkWorkers(workers.data));
+  } catch (error) {
+    const name = error instanceof PunctualError && error.exitCode === 4 ? 'key' : 'cluster';
+    checks.push(failed(name, error));
+  } finally {
+    await api.close();
+  }
+  return checks;
+}
+
+async function checkNode(url: string, now: () => number): Promise<Check[]> {
+  const name = `node ${url}`;
+  try {
+    const askedAt = now();
+    const answer = await fetch(new URL('/livez', url), { signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+    await answer.arrayBuffer();
+    const midpoint = (askedAt + now()) / 2;
+    if (!answer.ok) {
+      const detail = `answers ${answer.status} to /livez`;
+      return [{ name, status: 'fail', detail, advice: HINTS.NOT_FOUND }];
+    }
+    const date = Date.parse(answer.headers.get('date') ?? '');
+    return [
+      { name, status: 'ok', detail: 'reachable' },
+      ...(Number.isNaN(date) ? [] : [checkClock(date - midpoint)]),
+    ];
+  } catch (error) {
+    const reason = error instanceof Error && error.cause ? messageOf(error.cause) : messageOf(error);
+    return [{ name, status: 'fail', detail: `not reachable: ${reason}`, advice: HINTS.UNREACHABLE }];
+  }
+}
+
+/** Whether this machine and the node agree about the time; jobs are due by the database's. */
+export function checkClock(differenceMs: number): Check {
+  const name = 'clock';
+  const amount = humanDuration(Math.abs(differenceMs));
+  if (Math.abs(differenceMs) <= CLOCK_TOLERANCE_MS) {
+    return { name, status: 'ok', detail: "agrees with the node's" };
+  }
+  const detail = `this machine is ${amount} ${differenceMs > 0 ? 'behind' : 'ahead of'} the node`;
+  return { name, status: 'warn', detail, advice: 'Synchronise the clocks (NTP).' };
+}
+
+/** Whether every shard is led, jobs are being started, and the nodes are of this version. */
+export function checkCluster(cluster: ClusterView): Check[] {
+  const checks = cluster.shards.map((shard): Check => {
+    const name = `leader of shard ${shard.id}`;
+    if (shard.leader !== null) return { name, status: 'ok', detail: `${shard.leader}, epoch ${shard.epoch}` };
+    return { name, status: 'fail', detail: 'none', advice: HINTS.NO_LEADER };
+  });
+  if (cluster.paused) {
+    const advice = 'Start it again with `punctual cluster resume`.';
+    checks.push({ name: 'dispatch', status: 'warn', detail: 'paused', advice });
+  } else checks.push({ name: 'dispatch', status: 'ok', detail: 'on' });
+  const others = [...new Set(cluster.nodes.map((node) => node.version))].filter(
+    (version) => version !== VERSION,
+  );
+  if (others.length > 0) {
+    const detail = `nodes run ${others.join(', ')}, this program is ${VERSION}`;
+    checks.push({ name: 'version', status: 'warn', detail, advice: 'Use the same version everywhere.' });
+  } else checks.push({ name: 'version', status: 'ok', detail: VERSION });
+  return checks;
+}
+
+/** Whether anyone is there to do the work. */
+export function checkWorkers(workers: readonly WorkerView[]): Check {
+  const alive = workers.filter((worker) => worker.state === 'alive');
+  const slots = alive.reduce((sum, worker) => sum + worker.slots, 0);
+  if (alive.length > 0) {
+    return { name: 'workers', status: 'ok', detail: `${alive.length} alive with ${slots} slots` };
+  }
+  const advice = 'Start one with `punctual worker run --module FILE`.';
+  return { name: 'workers', status: 'warn', detail: 'none is alive, so no job can run', advice };
+}
+
+/** Whether the database can be used and has the schema of this version. */
+export async function checkDatabase(databaseUrl: string): Promise<Check[]> {
+  const name = 'database';
+  try {
+    const { serverVersion, pending } = await migrationStatus(firstDatabase(databaseUrl));
+    const server: Check = { name, status: 'ok', detail: `Postgres ${serverVersion}` };
+    if (pending.length === 0) return [server, { name: 'schema', status: 'ok', detail: 'up to date' }];
+    const advice = 'Run `punctual db migrate`, or start a node, which does it too.';
+    return [server, { name: 'schema', status: 'warn', detail: `lacks ${pending.join(', ')}`, advice }];
+  } catch (error) {
+    return [failed(name, error)];
+  }
+}
+
+function failed(name: string, error: unknown): Check {
+  const advice = error instanceof PunctualError ? HINTS[error.code] : HINTS.INTERNAL;
+  return { name, status: 'fail', detail: messageOf(error), advice };
+}

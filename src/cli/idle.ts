@@ -1,0 +1,52 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ApiClient } from '../client/api-client.js';
+import { PunctualError } from '../core/errors.js';
+import type { Job, JobState } from '../core/job.js';
+import { COUNTERS, type Page, type QueueView, type StatsView } from '../core/wire.js';
+import type { Progress } from './progress.js';
+
+/** Whether there is anything left to run, for `punctual up --until-idle`. */
+
+const LIVE_STATES: readonly JobState[] = ['blocked', 'pending', 'running'];
+const LOOK_EVERY_MS = 500;
+
+/**
+ * Whether no job is waiting or running. States are read one after the other, so a job could slip from one not
+ * yet read into one already read; the counters, which every such step moves, must therefore be the same
+ * before and after.
+ */
+export async function isIdle(api: ApiClient, signal: AbortSignal): Promise<boolean> {
+  const before = await readStats(api, signal);
+  for (const state of LIVE_STATES) {
+    const page = await api.request<Page<Job>>('GET', `/v1/jobs?state=${state}&limit=1`, { signal });
+    if (page.data.length > 0) return false;
+  }
+  const after = await readStats(api, signal);
+  return COUNTERS.every((counter) => before[counter] === after[counter]);
+}
+
+function readStats(api: ApiClient, signal: AbortSignal): Promise<StatsView> {
+  return api.request<StatsView>('GET', '/v1/stats', { signal });
+}
+
+/** Waits until nothing is left to run, and shows meanwhile how much is. */
+export async function waitUntilIdle(api: ApiClient, progress: Progress, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    try {
+      if (await isIdle(api, signal)) return;
+      const text = await openWork(api, signal);
+      progress.show(text, text);
+    } catch (error) {
+      // A node that is being started again answers soon.
+      if (!(error instanceof PunctualError && error.status === 503)) throw error;
+    }
+    await sleep(LOOK_EVERY_MS, undefined, { signal });
+  }
+}
+
+async function openWork(api: ApiClient, signal: AbortSignal): Promise<string> {
+  const { data } = await api.request<Page<QueueView>>('GET', '/v1/queues', { signal });
+  const sum = (count: (queue: QueueView) => number) => data.reduce((total, queue) => total + count(queue), 0);
+  const waiting = sum((queue) => queue.ready + queue.upcoming);
+  return `waiting until idle: ${sum((queue) => queue.running)} running, ${waiting} waiting`;
+}

@@ -1,0 +1,93 @@
+import type { ApiClient } from '../client/api-client.js';
+import { formatDuration } from '../core/duration.js';
+import { PunctualError } from '../core/errors.js';
+import { isEnded, type Job } from '../core/job.js';
+import type { Cli } from './cli.js';
+import { errorText, progressText, workOf } from './job-view.js';
+import { humanDuration } from './moment.js';
+import { printable } from './paint.js';
+import { Progress, progressBar } from './progress.js';
+
+/** How long one question to the server waits for the end of the job; shorter shows progress more often. */
+const STEP_MS = 500;
+const PLAIN_EVERY_MS = 10_000;
+
+/** A job again and again until it has ended, at most half a second after each other. */
+export async function* followJob(api: ApiClient, first: Job, signal: AbortSignal): AsyncGenerator<Job> {
+  let job = first;
+  yield job;
+  while (!isEnded(job.state)) {
+    job = await readJob(api, job.id, signal, STEP_MS);
+    yield job;
+  }
+}
+
+/** Reads one job, after waiting up to `waitMs` for its end. */
+export async function readJob(api: ApiClient, id: string, signal: AbortSignal, waitMs = 0): Promise<Job> {
+  const query = waitMs > 0 ? `?wait=${formatDuration(waitMs)}` : '';
+  return api.request<Job>('GET', `/v1/jobs/${encodeURIComponent(id)}${query}`, {
+    signal,
+    longPoll: waitMs > 0,
+  });
+}
+
+/** A job that ended otherwise than it should is an error to the shell, with an exit code of its own. */
+export function requireSuccess(job: Job): void {
+  if (job.state === 'succeeded') return;
+  const reason = job.error ? `: ${errorText(job)}` : '';
+  throw new PunctualError('JOB_UNSUCCESSFUL', `Job ${job.id} ended as ${job.state}${reason}`);
+}
+
+/**
+ * Waits for the end of a job and shows on stderr how it gets on. When the time is up the job is returned as it
+ * is then.
+ */
+export async function waitForEnd(
+  cli: Cli,
+  api: ApiClient,
+  first: Job,
+  timeoutMs: number | null,
+): Promise<{ readonly job: Job; readonly timedOut: boolean }> {
+  const progress = new Progress({ screen: cli.stderr, now: cli.now, plainEveryMs: PLAIN_EVERY_MS });
+  const startedAt = cli.now();
+  const remaining = () => (timeoutMs === null ? Number.POSITIVE_INFINITY : startedAt + timeoutMs - cli.now());
+  let job = first;
+  try {
+    while (!isEnded(job.state)) {
+      if (remaining() <= 0) return { job, timedOut: true };
+      progress.show(barOf(cli, job, startedAt), `${job.id} ${stateText(job)}`);
+      job = await readJob(
+        api,
+        job.id,
+        cli.interrupted,
+        Math.max(1, Math.min(STEP_MS, Math.ceil(remaining()))),
+      );
+    }
+    return { job, timedOut: false };
+  } finally {
+    progress.clear();
+  }
+}
+
+/** The state of a job with the detail that matters in that state. */
+export function stateText(job: Job): string {
+  const progress = progressText(job);
+  switch (job.state) {
+    case 'running':
+      return `running, attempt ${job.attempt}${progress ? `, ${progress}` : ''}`;
+    case 'pending':
+      if (job.hold) return 'pending, on hold';
+      return job.attempt > 0 ? `pending, attempt ${job.attempt} did not succeed` : 'pending';
+    case 'succeeded':
+    case 'failed':
+    case 'cancelled':
+    case 'skipped':
+    case 'blocked':
+      return job.error ? `${job.state}: ${errorText(job)}` : job.state;
+  }
+}
+
+function barOf(cli: Cli, job: Job, startedAt: number): string {
+  const bar = job.progress ? `${progressBar(job.progress.progress, 20)} ` : '';
+  return printable(`${workOf(job)}  ${bar}${stateText(job)}  ${humanDuration(cli.now() - startedAt)}`);
+}

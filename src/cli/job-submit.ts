@@ -1,0 +1,125 @@
+import { type Command, Option } from 'commander';
+import { messageOf, PunctualError } from '../core/errors.js';
+import type { Job } from '../core/job.js';
+import { callsServer, type ServerCall } from './call.js';
+import type { Cli } from './cli.js';
+import { requireSuccess, waitForEnd } from './job-follow.js';
+import { jobDetails } from './job-view.js';
+import { humanDuration } from './moment.js';
+import { durationMs, durationText, label, moment, wholeNumber } from './option-values.js';
+import { Progress, progressBar } from './progress.js';
+import {
+  BULK_LIMITS,
+  chunkJobs,
+  parseJobLines,
+  readInput,
+  readPayload,
+  type SubmitOptions,
+  submissionOf,
+} from './submission.js';
+
+/** `punctual job submit`: one job from options, or many from a file. */
+export function addSubmitCommand(job: Command, cli: Cli): void {
+  const command = job
+    .command('submit')
+    .description('submit one job, or many with --file; prints the id of each')
+    .option('--task <name>', 'the task to run')
+    .option('--payload <json>', 'its input: JSON, @file, or - for stdin')
+    .option('--delay <duration>', 'start after this time, such as 30s', durationText)
+    .option('--run-at <moment>', 'start at this moment, such as 2026-12-24T18:00:00Z', moment)
+    .option('--queue <name>', 'the queue to wait in')
+    .option('--priority <n>', 'from 1 to 9, 9 first', wholeNumber(1, 9))
+    .option('--key <key>', 'the same key again gives the same job')
+    .option('--timeout <duration>', 'longest time of one attempt', durationText)
+    .option('--max-attempts <n>', 'attempts in all, the first one included', wholeNumber(1, 1_000))
+    .option('--concurrency-key <key>', 'jobs that share it run one at a time')
+    .option('--requires <label>', 'a label the worker must have, such as region=eu; repeatable', label)
+    .option('--start-before <moment>', 'fail if it could not start by then', moment)
+    .option('--hold', 'wait until it is released')
+    .addOption(
+      new Option('--delivery <rule>', 'what happens when a worker is lost').choices([
+        'at-least-once',
+        'at-most-once',
+      ]),
+    )
+    .option('--wait [duration]', 'wait for its end, at most this long', durationMs)
+    .option('--file <path>', 'submit the jobs of a file with one JSON document per line; - for stdin');
+  callsServer<SubmitOptions>(cli, command, async (call) => {
+    if (call.options.file === undefined) return submitOne(call);
+    refuseBesideFile(call.options);
+    return submitFile(call, call.options.file);
+  });
+}
+
+async function submitOne({ cli, api, output, options }: ServerCall<SubmitOptions>): Promise<void> {
+  const body = submissionOf(options, await readPayload(cli, options.payload));
+  // A lost answer leaves open whether the job exists; only a key makes asking again harmless.
+  const retry = body.key !== undefined;
+  const submitted = await api.request<Job>('POST', '/v1/jobs', { body, signal: cli.interrupted, retry });
+  if (options.wait === undefined) {
+    output.document(submitted, () => `${submitted.id}\n`);
+    return;
+  }
+  const limit = options.wait === true ? null : options.wait;
+  if (!output.json) output.note(`submitted ${submitted.id}`);
+  const { job, timedOut } = await waitForEnd(cli, api, submitted, limit);
+  output.document(job, () => jobDetails(output, job));
+  if (timedOut) {
+    throw new PunctualError(
+      'TIMED_OUT',
+      `Job ${job.id} has not ended within ${humanDuration(limit ?? 0)}; it is ${job.state}.`,
+    );
+  }
+  requireSuccess(job);
+}
+
+/** A file says everything about its jobs, so an option about one job beside it is a mistake. */
+function refuseBesideFile(options: SubmitOptions): void {
+  const {
+    file: _file,
+    url: _url,
+    apiKey: _key,
+    tenant: _tenant,
+    json: _json,
+    ...rest
+  } = options as SubmitOptions & Record<string, unknown>;
+  const other = Object.keys(rest)[0];
+  if (other === undefined) return;
+  const flag = `--${other.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  throw new PunctualError(
+    'USAGE',
+    `${flag} cannot be combined with --file: write it into the lines of the file.`,
+  );
+}
+
+async function submitFile({ cli, api, output }: ServerCall<SubmitOptions>, path: string): Promise<void> {
+  const jobs = parseJobLines(await readInput(cli, path));
+  const chunks = chunkJobs(jobs, BULK_LIMITS);
+  const progress = new Progress({ screen: cli.stderr, now: cli.now });
+  const ids: string[] = [];
+  try {
+    for (const chunk of chunks) {
+      if (chunks.length > 1) {
+        const count = `${ids.length} of ${jobs.length} jobs submitted`;
+        progress.show(`${progressBar(ids.length / jobs.length, 30)} ${count}`, count);
+      }
+      const answer = await api.request<{ ids: string[] }>('POST', '/v1/jobs/bulk', {
+        body: { jobs: chunk },
+        signal: cli.interrupted,
+      });
+      ids.push(...answer.ids);
+    }
+  } catch (error) {
+    progress.clear();
+    // Whole chunks are stored or not, so the ids so far are exactly the jobs that exist.
+    if (ids.length > 0) {
+      output.document({ ids }, () => ids.map((id) => `${id}\n`).join(''));
+      output.note(
+        `The first ${ids.length} of ${jobs.length} jobs were submitted before: ${messageOf(error)}`,
+      );
+    }
+    throw error;
+  }
+  progress.clear();
+  output.document({ ids }, () => ids.map((id) => `${id}\n`).join(''));
+}

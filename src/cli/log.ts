@@ -1,0 +1,65 @@
+import { type Logger, pino } from 'pino';
+import { PunctualError } from '../core/errors.js';
+import type { OutputStream } from './cli.js';
+import { type Paint, printable, type Style } from './paint.js';
+
+const LEVELS: Readonly<Record<number, readonly [name: string, style: Style]>> = {
+  10: ['trace', 'dim'],
+  20: ['debug', 'dim'],
+  30: ['info', 'cyan'],
+  40: ['warn', 'yellow'],
+  50: ['error', 'red'],
+  60: ['fatal', 'red'],
+};
+const LEVEL_NAMES = [...Object.values(LEVELS).map(([name]) => name), 'silent'];
+
+/** The level from which on the person at the terminal should know. */
+export const WARNING_LEVEL = 40;
+
+export interface LogEntry {
+  readonly level: number;
+  readonly time: number;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** Reads one structured log line; null when it is something else, such as a stack trace of the runtime. */
+export function parseLogLine(line: string): LogEntry | null {
+  if (!line.startsWith('{')) return null;
+  try {
+    const { level, time, msg, pid: _pid, hostname: _hostname, ...fields } = JSON.parse(line);
+    if (typeof level !== 'number') return null;
+    return { level, time: new Date(time).getTime(), message: String(msg ?? ''), fields };
+  } catch {
+    return null;
+  }
+}
+
+function fieldText(value: unknown): string {
+  if (typeof value === 'object' && value !== null && 'message' in value) return String(value.message);
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+}
+
+/** One log line for people: time of day, level, message, then what else is known. */
+export function renderLogEntry(entry: LogEntry, paint: Paint): string {
+  const [name, style] = LEVELS[entry.level] ?? ['info', 'cyan'];
+  const time = Number.isNaN(entry.time) ? '' : new Date(entry.time).toISOString().slice(11, 23);
+  const fields = Object.entries(entry.fields)
+    .map(([key, value]) => `${key}=${fieldText(value)}`)
+    .join(' ');
+  const parts = [paint('dim', time), paint(style, name.padEnd(5)), printable(entry.message)];
+  if (fields) parts.push(paint('dim', printable(fields)));
+  return parts.join(' ');
+}
+
+/** The log of a long-running command: readable lines on a terminal, one JSON document per line elsewhere. */
+export function openLog(stream: OutputStream, level: string, paint: Paint): Logger {
+  if (!LEVEL_NAMES.includes(level)) {
+    throw new PunctualError('CONFIGURATION', `logLevel: expected one of ${LEVEL_NAMES.join(', ')}.`);
+  }
+  const write = (line: string): void => {
+    const entry = stream.isTTY ? parseLogLine(line) : null;
+    stream.write(entry ? `${renderLogEntry(entry, paint)}\n` : line);
+  };
+  return pino({ level, timestamp: pino.stdTimeFunctions.isoTime }, { write });
+}

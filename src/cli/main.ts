@@ -1,0 +1,47 @@
+import type { Cli } from './cli.js';
+import { EXIT_INTERRUPTED } from './failure.js';
+import { runCli } from './program.js';
+import { findSupervisor } from './supervision.js';
+
+/** The entry of the program: binds a run of the command line to the process it runs in. */
+
+/** How long handles that nobody closed may delay the end of the process. */
+const LINGER_MS = 1_000;
+
+const interrupted = new AbortController();
+const interruptedAgain = new AbortController();
+const readerGone = new AbortController();
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => {
+    if (interrupted.signal.aborted) {
+      interruptedAgain.abort();
+      process.exit(EXIT_INTERRUPTED);
+    }
+    interrupted.abort();
+  });
+}
+// A reader that goes away closes the pipe; writing on would end the process with a stack trace.
+process.stdout.on('error', () => readerGone.abort());
+process.stderr.on('error', () => undefined);
+
+const cli: Cli = {
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  environment: process.env,
+  folder: process.cwd(),
+  interrupted: interrupted.signal,
+  interruptedAgain: interruptedAgain.signal,
+  readerGone: readerGone.signal,
+  supervisor: findSupervisor(process),
+  now: Date.now,
+};
+
+/** Ends the process when its output is out; the timer alone keeps nothing alive. */
+function leave(code: number): void {
+  process.exitCode = code;
+  setTimeout(() => process.exit(code), LINGER_MS).unref();
+}
+
+leave(await runCli(process.argv.slice(2), cli));

@@ -1,0 +1,80 @@
+import { Command, type Help } from 'commander';
+import { VERSION } from '../core/version.js';
+import { exitCodeOf, globalsOf, refuseIdleGlobals } from './call.js';
+import type { Cli } from './cli.js';
+import { addClusterCommands } from './cluster.js';
+import { addCompletionCommand } from './completion.js';
+import { addDatabaseCommands } from './db.js';
+import { addDoctorCommand } from './doctor.js';
+import { EXIT_INTERRUPTED, failureDocument, failureOf, renderFailure } from './failure.js';
+import { addJobCommands } from './job.js';
+import { addKeyCommands } from './key.js';
+import { painterFor } from './paint.js';
+import { addQueueCommands } from './queue.js';
+import { addServerCommand } from './server.js';
+import { addUpCommand } from './up.js';
+import { addWorkerCommands } from './worker.js';
+
+/** Shows the global options in the help of those commands that make use of them. */
+const HELP: Partial<Help> = {
+  showGlobalOptions: true,
+  visibleGlobalOptions(command) {
+    let root = command;
+    while (root.parent) root = root.parent;
+    const used: readonly string[] = globalsOf(command);
+    return root.options.filter((option) => used.includes(option.attributeName()));
+  },
+};
+
+/** The whole command line; commands are added noun by noun. */
+export function buildProgram(cli: Cli): Command {
+  const program = new Command('punctual');
+  program
+    .description('Punctual starts work on time, every time: a distributed task scheduler.')
+    .version(VERSION, '-V, --version', 'print the version')
+    .option('--url <url>', 'address of a node, or several separated by commas')
+    .option('--api-key <key>', 'key for the API')
+    .option('--tenant <id>', 'the tenant to act for, with an operator key')
+    .option('--json', 'print JSON for programs')
+    .helpOption('-h, --help', 'show how the command is used')
+    .configureHelp(HELP)
+    .configureOutput({
+      writeOut: (text) => void cli.stdout.write(text),
+      writeErr: (text) => void cli.stderr.write(text),
+      // Errors are rendered once, at the end of the run, like every other error.
+      outputError: () => undefined,
+    })
+    .exitOverride()
+    .hook('preAction', (root, command) => refuseIdleGlobals(root, command));
+  addUpCommand(program, cli);
+  addServerCommand(program, cli);
+  addWorkerCommands(program, cli);
+  addJobCommands(program, cli);
+  addQueueCommands(program, cli);
+  addClusterCommands(program, cli);
+  addKeyCommands(program, cli);
+  addDatabaseCommands(program, cli);
+  addDoctorCommand(program, cli);
+  addCompletionCommand(program, cli);
+  return program;
+}
+
+/** Runs one command line and gives the exit code. Whatever goes wrong is explained on stderr. */
+export async function runCli(args: readonly string[], cli: Cli): Promise<number> {
+  try {
+    await buildProgram(cli).parseAsync([...args], { from: 'user' });
+    return exitCodeOf(cli);
+  } catch (thrown) {
+    // Nobody reads what is printed any more (`punctual job list | head`): there is nothing left to say.
+    if (cli.readerGone.aborted) return 0;
+    if (cli.interrupted.aborted) return EXIT_INTERRUPTED;
+    const failure = failureOf(thrown);
+    if (failure === null) return 0;
+    cli.supervisor?.failed(failure.code, failure.detail);
+    const text = args.includes('--json')
+      ? failureDocument(failure)
+      : renderFailure(failure, painterFor(cli.stderr, cli.environment));
+    cli.stderr.write(text);
+    return failure.exitCode;
+  }
+}

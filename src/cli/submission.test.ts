@@ -1,0 +1,72 @@
+import { Readable } from 'node:stream';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { cliUnderTest } from '../../test/cli-under-test.js';
+import { chunkJobs, parseJobLines, readPayload, submissionOf } from './submission.js';
+
+describe('submissionOf', () => {
+  it('sends only what was given', () => {
+    expect(submissionOf({ task: 'greet' }, undefined)).toEqual({ task: 'greet' });
+    expect(
+      submissionOf(
+        { task: 'greet', priority: 9, maxAttempts: 2, requires: { region: 'eu' }, hold: true },
+        null,
+      ),
+    ).toEqual({
+      task: 'greet',
+      payload: null,
+      priority: 9,
+      retry: { maxAttempts: 2 },
+      requires: { region: 'eu' },
+      hold: true,
+    });
+  });
+
+  it('wants a task, and one due time at most', () => {
+    expect(() => submissionOf({}, undefined)).toThrow('--task');
+    expect(() => submissionOf({ task: 'a', delay: '1s', runAt: '2026-12-24T18:00:00Z' }, undefined)).toThrow(
+      'not both',
+    );
+  });
+});
+
+describe('readPayload', () => {
+  it('reads JSON, and stdin for -', async () => {
+    const { cli } = cliUnderTest({ stdin: Readable.from(['{"a"', ':1}']) });
+    expect(await readPayload(cli, '[1]')).toEqual([1]);
+    expect(await readPayload(cli, '-')).toEqual({ a: 1 });
+    expect(await readPayload(cli, undefined)).toBeUndefined();
+  });
+
+  it('says what is wrong with it', async () => {
+    const { cli } = cliUnderTest();
+    await expect(readPayload(cli, '{name: Ada}')).rejects.toMatchObject({ code: 'MALFORMED_JSON' });
+    await expect(readPayload(cli, '@missing.json')).rejects.toMatchObject({ code: 'USAGE' });
+  });
+});
+
+describe('parseJobLines', () => {
+  it('names the line that is broken', () => {
+    expect(parseJobLines('{"task":"a"}\n\n{"task":"b"}\r\n')).toEqual([{ task: 'a' }, { task: 'b' }]);
+    expect(() => parseJobLines('{"task":"a"}\n{"task":\n')).toThrow('Line 2');
+    expect(() => parseJobLines('\n')).toThrow('no jobs');
+  });
+});
+
+describe('chunkJobs', () => {
+  it('keeps every job, in order, within the limits', () => {
+    const limits = { jobs: 7, bytes: 100 };
+    fc.assert(
+      fc.property(fc.array(fc.string({ maxLength: 90 })), (jobs) => {
+        const chunks = chunkJobs(jobs, limits);
+        expect(chunks.flat()).toEqual(jobs);
+        for (const chunk of chunks) {
+          expect(chunk.length).toBeGreaterThan(0);
+          expect(chunk.length).toBeLessThanOrEqual(limits.jobs);
+          const bytes = Buffer.byteLength(chunk.map((job) => JSON.stringify(job)).join(','));
+          if (chunk.length > 1) expect(bytes).toBeLessThanOrEqual(limits.bytes);
+        }
+      }),
+    );
+  });
+});

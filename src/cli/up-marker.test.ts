@@ -1,0 +1,55 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { claimPort } from './port.js';
+import { claimUpPort, markRunning, unmarkRunning } from './up-marker.js';
+
+let folder: string;
+let server: Server;
+let port: number;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'punctual-up-'));
+  server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  port = (server.address() as { port: number }).port;
+});
+afterEach(async () => {
+  await new Promise<unknown>((resolve) => server.close(resolve));
+  rmSync(folder, { recursive: true });
+});
+
+/** The id of a process that has ended. */
+const deadPid = (): number => spawnSync(process.execPath, ['-e', '']).pid;
+
+it('refuses a taken port at once and names the option', async () => {
+  await expect(claimUpPort(folder, '127.0.0.1', port)).rejects.toMatchObject({
+    code: 'PORT_IN_USE',
+    message: expect.stringContaining('--port'),
+  });
+});
+
+it('refuses it at once when the other `punctual up` of the folder is alive', async () => {
+  await markRunning(folder, port);
+  await expect(claimUpPort(folder, '127.0.0.1', port)).rejects.toMatchObject({ code: 'PORT_IN_USE' });
+});
+
+it('waits for the node of a killed `punctual up` to give the port free', async () => {
+  writeFileSync(join(folder, 'up.json'), JSON.stringify({ pid: deadPid(), port }));
+  const claimed = claimUpPort(folder, '127.0.0.1', port);
+  setTimeout(() => server.close(), 150);
+  expect(await claimed).toBe(port);
+});
+
+it('picks a free port for 0', async () => {
+  expect(await claimPort('127.0.0.1', 0)).toBeGreaterThan(0);
+});
+
+it('forgets the start that ended in order', async () => {
+  await markRunning(folder, port);
+  await unmarkRunning(folder);
+  await expect(claimUpPort(folder, '127.0.0.1', port)).rejects.toMatchObject({ code: 'PORT_IN_USE' });
+});

@@ -1,0 +1,64 @@
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PunctualError } from '../core/errors.js';
+import { claimPort } from './port.js';
+
+/**
+ * A note in the data folder while `punctual up` runs. One that is found although its process is gone tells
+ * that it was killed: its node notices and stops by itself, but may hold the port for a moment longer.
+ */
+interface Marker {
+  readonly pid: number;
+  readonly port: number;
+}
+
+const RELEASE_WITHIN_MS = 10_000;
+const LOOK_EVERY_MS = 100;
+
+const pathIn = (dataFolder: string): string => join(dataFolder, 'up.json');
+
+async function readMarker(dataFolder: string): Promise<Marker | null> {
+  try {
+    const { pid, port } = JSON.parse(await readFile(pathIn(dataFolder), 'utf8'));
+    return typeof pid === 'number' && typeof port === 'number' ? { pid, port } : null;
+  } catch {
+    return null;
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+/** Claims the port; waits for one that a killed `punctual up` of this folder is about to give free. */
+export async function claimUpPort(dataFolder: string, host: string, port: number): Promise<number> {
+  const marker = await readMarker(dataFolder);
+  const heldByKilled = marker !== null && marker.port === port && !isRunning(marker.pid);
+  const deadline = performance.now() + (heldByKilled ? RELEASE_WITHIN_MS : 0);
+  for (;;) {
+    try {
+      return await claimPort(host, port);
+    } catch (error) {
+      const taken = error instanceof PunctualError && error.code === 'PORT_IN_USE';
+      if (!taken || performance.now() >= deadline) throw error;
+    }
+    await sleep(LOOK_EVERY_MS);
+  }
+}
+
+/** Leaves the note. */
+export async function markRunning(dataFolder: string, port: number): Promise<void> {
+  await mkdir(dataFolder, { recursive: true });
+  await writeFile(pathIn(dataFolder), `${JSON.stringify({ pid: process.pid, port } satisfies Marker)}\n`);
+}
+
+/** Takes the note away after everything has stopped in order. */
+export async function unmarkRunning(dataFolder: string): Promise<void> {
+  await rm(pathIn(dataFolder), { force: true });
+}

@@ -1,0 +1,178 @@
+import { join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Config } from '../core/config.js';
+import { PunctualError } from '../core/errors.js';
+import { migrate } from '../store/migrate.js';
+import { createOperatorKey, verifyOperatorKey } from '../store/operator-key.js';
+import type { Cli } from './cli.js';
+import { firstDatabase } from './configuration.js';
+import { credentialsPath, readCredentials, writeCredentials } from './credentials-file.js';
+import { LogFile } from './log-file.js';
+import { SupervisedProcess } from './supervised-process.js';
+import { embeddedDatabase, ownDatabase, type UpDatabase } from './up-database.js';
+import { claimUpPort, markRunning, unmarkRunning } from './up-marker.js';
+
+export interface UpPlan {
+  readonly cli: Cli;
+  readonly config: Config;
+  readonly workers: number;
+  readonly slots: number;
+  readonly modules: readonly string[];
+  readonly report: (line: string) => void;
+}
+
+/** Everything that `punctual up` keeps running. */
+export interface Up {
+  readonly url: string;
+  readonly apiKey: string;
+  readonly workers: number;
+  /** Where the address and the key were written, as seen from the working folder. */
+  readonly credentials: string;
+  /** Aborts, with the error, when it cannot go on. */
+  readonly lost: AbortSignal;
+  /** Stops in order: workers finish what they run, then the node, then the database. */
+  stop(): Promise<void>;
+}
+
+const MAIN = fileURLToPath(new URL('./main.js', import.meta.url));
+const NODE_STOP_MS = 15_000;
+const WORKER_STOP_MS = 25_000;
+
+/** Things that were started, to be stopped in the opposite order. */
+class Started {
+  readonly #steps: (() => Promise<unknown>)[] = [];
+
+  add(stop: () => Promise<unknown>): void {
+    this.#steps.push(stop);
+  }
+
+  async stop(): Promise<void> {
+    for (let step = this.#steps.pop(); step; step = this.#steps.pop()) await step();
+  }
+}
+
+/** Starts the database, the node and the workers; what was started is stopped again when a later step fails. */
+export async function startUp(plan: UpPlan): Promise<Up> {
+  const { cli, config } = plan;
+  const dataFolder = resolve(cli.folder, config.data);
+  const port = await claimUpPort(dataFolder, config.host, config.port);
+  const started = new Started();
+  try {
+    return await startAll(plan, dataFolder, port, started);
+  } catch (error) {
+    await started.stop();
+    throw error;
+  }
+}
+
+async function startAll(plan: UpPlan, dataFolder: string, port: number, started: Started): Promise<Up> {
+  const { cli, config } = plan;
+  const lost = new AbortController();
+  await markRunning(dataFolder, port);
+  started.add(() => unmarkRunning(dataFolder));
+  const database = await openDatabase(plan, dataFolder, lost);
+  started.add(() => database.stop());
+  cli.interrupted.throwIfAborted();
+  await migrate(database.url);
+  const url = `http://${reachableHost(config.host)}:${port}`;
+  const apiKey = await keepKey(dataFolder, database.url);
+  await writeCredentials(dataFolder, { url, apiKey });
+  const node = launch(plan, dataFolder, {
+    name: 'node-1',
+    args: ['server', '--host', config.host, '--port', String(port)],
+    secrets: { PUNCTUAL_DATABASE_URL: database.url },
+    stopTimeoutMs: NODE_STOP_MS,
+  });
+  started.add(() => node.stop());
+  await unlessInterrupted(node.start(), cli.interrupted);
+  const workers = Array.from({ length: plan.workers }, (_, index) =>
+    launch(plan, dataFolder, {
+      name: `worker-${index + 1}`,
+      args: workerArguments(plan, `worker-${index + 1}`, url),
+      secrets: { PUNCTUAL_API_KEY: apiKey },
+      stopTimeoutMs: WORKER_STOP_MS,
+    }),
+  );
+  // Workers stop together, so that the slowest of them sets the time and not their number.
+  started.add(() => Promise.all(workers.map((worker) => worker.stop())));
+  await unlessInterrupted(Promise.all(workers.map((worker) => worker.start())), cli.interrupted);
+  return {
+    url,
+    apiKey,
+    workers: plan.workers,
+    credentials: relative(cli.folder, credentialsPath(dataFolder)),
+    lost: lost.signal,
+    stop: () => started.stop(),
+  };
+}
+
+function openDatabase(plan: UpPlan, dataFolder: string, lost: AbortController): Promise<UpDatabase> {
+  const { config, report } = plan;
+  if (config.databaseUrl !== '') return Promise.resolve(ownDatabase(firstDatabase(config.databaseUrl)));
+  return embeddedDatabase(dataFolder, report, (reason) =>
+    lost.abort(new PunctualError('EMBEDDED_POSTGRES', `${reason}.`)),
+  );
+}
+
+/** The key of an earlier start while the database knows it, else a new one. */
+async function keepKey(dataFolder: string, databaseUrl: string): Promise<string> {
+  const kept = await readCredentials(dataFolder);
+  if (kept !== null && (await verifyOperatorKey(databaseUrl, kept.apiKey))) return kept.apiKey;
+  return (await createOperatorKey(databaseUrl, 'punctual up')).key;
+}
+
+/** An address that listens on everything is reached on this machine through the loopback. */
+function reachableHost(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  if (host === '::') return '[::1]';
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+function workerArguments(plan: UpPlan, name: string, url: string): string[] {
+  const modules = plan.modules.flatMap((module) => ['--module', module]);
+  return ['worker', 'run', '--name', name, '--url', url, '--slots', String(plan.slots), ...modules];
+}
+
+interface Launch {
+  readonly name: string;
+  readonly args: readonly string[];
+  /** What must not be seen in the list of processes. */
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly stopTimeoutMs: number;
+}
+
+function launch(
+  plan: UpPlan,
+  dataFolder: string,
+  { name, args, secrets, stopTimeoutMs }: Launch,
+): SupervisedProcess {
+  const { cli, config, report } = plan;
+  const supervised = new SupervisedProcess({
+    name,
+    command: [process.execPath, MAIN, ...args],
+    environment: { ...cli.environment, PUNCTUAL_LOG_LEVEL: config.logLevel, ...secrets },
+    folder: cli.folder,
+    logFile: new LogFile(join(dataFolder, 'logs', `${name}.log`)),
+    stopTimeoutMs,
+    report,
+  });
+  cli.interruptedAgain.addEventListener('abort', () => supervised.kill());
+  return supervised;
+}
+
+/** Waits for a step of the start, but no longer than until somebody wants it stopped. */
+async function unlessInterrupted<T>(step: Promise<T>, interrupted: AbortSignal): Promise<T> {
+  interrupted.throwIfAborted();
+  let onAbort = (): void => undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    onAbort = () => reject(interrupted.reason);
+    interrupted.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([step, aborted]);
+  } finally {
+    interrupted.removeEventListener('abort', onAbort);
+    // The step may still fail while everything is being stopped; that is no news then.
+    step.catch(() => undefined);
+  }
+}

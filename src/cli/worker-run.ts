@@ -1,0 +1,95 @@
+import type { Command } from 'commander';
+import type { Logger } from 'pino';
+import type { Labels } from '../core/job.js';
+import { HttpWorkerGateway } from '../worker/http-gateway.js';
+import { HttpTransport } from '../worker/http-transport.js';
+import { HandlerRunner } from '../worker/runners/handler.js';
+import { WorkerRuntime } from '../worker/worker-runtime.js';
+import { findCredentials, type LocalCall, runsLocally } from './call.js';
+import type { Cli } from './cli.js';
+import { printConfig, resolveSettings } from './configuration.js';
+import { EXIT_INTERRUPTED } from './failure.js';
+import { loadTasks } from './load-tasks.js';
+import { openLog } from './log.js';
+import { commaList, label, several, wholeNumber } from './option-values.js';
+import { painterFor } from './paint.js';
+
+interface RunOptions {
+  readonly queues?: readonly string[];
+  readonly slots: number;
+  readonly label?: Labels;
+  readonly module?: readonly string[];
+  readonly name?: string;
+  readonly logLevel?: string;
+  readonly printConfig?: boolean;
+}
+
+/**
+ * How long a worker whose supervisor was killed goes on: a scheduler that comes back soon still gets its
+ * results, and nobody finds it running an hour later.
+ */
+const ORPHAN_MS = 20_000;
+
+/** `punctual worker run`: a worker in the foreground, with the tasks of the given modules. */
+export function addRunCommand(worker: Command, cli: Cli): void {
+  const command = worker
+    .command('run')
+    .description('run a worker; the first SIGTERM or Ctrl-C drains it, the second stops it at once')
+    .option('--queues <names>', 'queues to take jobs from, separated by commas (default: default)', commaList)
+    .option('--slots <n>', 'jobs to run at a time', wholeNumber(1, 10_000), 10)
+    .option('--label <label>', 'what the worker offers, such as region=eu; repeatable', label)
+    .option('--module <file>', 'a module whose exported tasks it runs; repeatable', several)
+    .option('--name <name>', 'how the worker is called in lists (default: host and process)')
+    .option('--log-level <level>', 'trace, debug, info, warn, error or silent (default: info)')
+    .option('--print-config', 'show every setting and where it came from, and exit');
+  runsLocally<RunOptions>(cli, command, ['url', 'apiKey', 'tenant', 'json'], runWorker);
+}
+
+async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOptions>): Promise<void> {
+  const { url, apiKey, tenant, logLevel } = options;
+  const resolved = resolveSettings(cli, { url, apiKey, logLevel });
+  if (options.printConfig) return printConfig(output, resolved);
+  const log = openLog(cli.stderr, resolved.config.logLevel, painterFor(cli.stderr, cli.environment));
+  const tasks = await loadTasks(cli.folder, options.module ?? []);
+  if (tasks.length === 0)
+    log.warn('the worker has no tasks and will get no jobs: name a module with --module');
+  const credentials = findCredentials(cli, options);
+  const transport = new HttpTransport({ ...credentials, ...(tenant !== undefined && { tenant }) });
+  const runtime = new WorkerRuntime({
+    gateway: new HttpWorkerGateway(transport),
+    runners: [new HandlerRunner(tasks)],
+    options: {
+      slots: options.slots,
+      ...(options.name !== undefined && { name: options.name }),
+      ...(options.queues !== undefined && { queues: options.queues }),
+      ...(options.label !== undefined && { labels: options.label }),
+      events: {
+        onRegistered: (workerId) => {
+          log.info({ workerId, tasks: tasks.map((task) => task.name) }, 'registered');
+          cli.supervisor?.ready();
+        },
+        onWarning: (warning) => log.warn({ code: warning.code }, warning.message),
+      },
+    },
+  });
+  drainWhenLeftAlone(cli, runtime, log);
+  try {
+    if ((await runtime.run()) === 'stopped') exitWith(EXIT_INTERRUPTED);
+  } finally {
+    await transport.close();
+  }
+}
+
+/** The runtime itself listens to SIGTERM and SIGINT; a closed terminal and a dead supervisor are told here. */
+function drainWhenLeftAlone(cli: Cli, runtime: WorkerRuntime, log: Logger): void {
+  cli.interrupted.addEventListener('abort', () => {
+    log.info(runtime.status(), 'draining');
+    // The runtime takes a second order to drain for impatience, so its own listener must have had its turn.
+    setImmediate(() => void runtime.drain());
+  });
+  cli.supervisor?.gone.addEventListener('abort', () => {
+    log.warn(runtime.status(), 'the supervisor is gone; draining');
+    void runtime.drain();
+    setTimeout(() => void runtime.stop(), ORPHAN_MS).unref();
+  });
+}
