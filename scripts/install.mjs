@@ -68,7 +68,8 @@ function npm(...command) {
   // Development packages are needed to build, whatever NODE_ENV or the user's npm settings say.
   const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--include=dev', '--include=optional'];
   const script = process.env.npm_execpath;
-  if (script === undefined) return runSilently('npm', [...command, ...flags]);
+  // Other package managers set the variable too, to themselves.
+  if (!script?.endsWith('npm-cli.js')) return runSilently('npm', [...command, ...flags]);
   return runSilently(process.execPath, [script, ...command, ...flags]);
 }
 
