@@ -48,14 +48,14 @@ describe('validate', () => {
       ClaimRequest,
       { max: 1, wait: '1 s' },
       '/wait',
-      'must be a duration such as 250ms, 30s, 20m, 6h or 2d',
+      'must be a duration of at most 1m, such as 20s',
     ],
     [
       'a duration of a thousand years',
       ClaimRequest,
       { max: 1, wait: '365000d' },
       '/wait',
-      'must be a duration such as 250ms, 30s, 20m, 6h or 2d',
+      'must be a duration of at most 1m, such as 20s',
     ],
     [
       'a priority out of range',

@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import { JobState } from './job.js';
 import { strict } from './object.js';
-import { Duration, Id, line, Name } from './text.js';
+import { Duration, Id, line, Name, Wait } from './text.js';
 
 const Limit = Type.Integer({ minimum: 1, maximum: 1_000, default: 100 });
 
@@ -17,7 +17,7 @@ export const JobListQuery = strict({
 });
 
 /** How long to wait for the end of a job. */
-export const WaitQuery = strict({ wait: Type.Optional(Duration) });
+export const WaitQuery = strict({ wait: Type.Optional(Wait) });
 
 /** A part of a job's log. */
 export const LogQuery = strict({

@@ -6,7 +6,10 @@ import { Json, line, Name, texts } from './text.js';
 const HandlerTarget = strict({ type: Type.Literal('handler'), name: Name }, { title: 'HandlerTarget' });
 
 const HttpUrl = Type.Refine(
-  Type.String({ pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]{1,8192}$', 'x-expected': 'an http or https URL' }),
+  Type.String({
+    pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]{1,8192}$',
+    'x-expected': 'an http or https URL',
+  }),
   (text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol),
 );
 

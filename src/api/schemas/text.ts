@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { parseDuration } from '../../core/duration.js';
+import { formatDuration, parseDuration } from '../../core/duration.js';
 import { NAME_PATTERN, parseMoment } from '../../core/fields.js';
 
 /**
@@ -20,14 +20,29 @@ export const Id = Type.String({
   'x-expected': 'a UUID in lower case',
 });
 
+const DURATION_PATTERN = '^[0-9]{1,15}(\\.[0-9]{1,6})?(ms|s|m|h|d)$';
+
 /** A duration as people write it. */
 export const Duration = Type.Refine(
   Type.String({
-    pattern: '^[0-9]{1,15}(\\.[0-9]{1,6})?(ms|s|m|h|d)$',
+    pattern: DURATION_PATTERN,
     examples: ['30s'],
     'x-expected': 'a duration such as 250ms, 30s, 20m, 6h or 2d',
   }),
   (text) => parseDuration(text) !== null,
+);
+
+/** The longest that a call may wait for something to happen. */
+export const MAX_WAIT_MS = 60_000;
+
+/** How long a call waits for something to happen. */
+export const Wait = Type.Refine(
+  Type.String({
+    pattern: DURATION_PATTERN,
+    examples: ['20s'],
+    'x-expected': `a duration of at most ${formatDuration(MAX_WAIT_MS)}, such as 20s`,
+  }),
+  (text) => (parseDuration(text) ?? Number.POSITIVE_INFINITY) <= MAX_WAIT_MS,
 );
 
 /** A moment in RFC 3339. */

@@ -2,7 +2,7 @@ import Type from 'typebox';
 import { AttemptResult } from './attempt.js';
 import { page, strict } from './object.js';
 import { Target, TargetType } from './target.js';
-import { Duration, Epoch, Fence, Id, Json, Labels, line, Name } from './text.js';
+import { Epoch, Fence, Id, Json, Labels, line, Name, Wait } from './text.js';
 
 const Slots = Type.Integer({ minimum: 1, maximum: 10_000 });
 
@@ -64,7 +64,7 @@ export const HeartbeatAnswer = Type.Object(
 );
 
 /** How many jobs a worker can take, and how long it waits for the first. */
-export const ClaimRequest = strict({ max: Slots, wait: Duration }, { title: 'ClaimRequest' });
+export const ClaimRequest = strict({ max: Slots, wait: Wait }, { title: 'ClaimRequest' });
 
 const Assignment = Type.Object(
   {

@@ -1,0 +1,42 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { VERSION } from '../../core/version.js';
+import { openApiText } from './openapi.js';
+import { testServer } from './use-cases.fixture.js';
+
+describe('the OpenAPI document', () => {
+  it('is committed as it is generated; if not: npm run build && node scripts/openapi.mjs', async () => {
+    const committed = await readFile(new URL('../../../docs/openapi.json', import.meta.url), 'utf8');
+    expect(JSON.parse(committed)).toEqual(JSON.parse(await openApiText(VERSION)));
+  });
+
+  it('has no reference that leads nowhere, and names every operation once', async () => {
+    const text = await openApiText(VERSION);
+    const document = JSON.parse(text) as {
+      openapi: string;
+      paths: Record<string, Record<string, { operationId: string }>>;
+      components: { schemas: Record<string, unknown> };
+    };
+    expect(document.openapi).toBe('3.1.0');
+    const references = [...text.matchAll(/"\$ref": "#\/components\/schemas\/([^"]+)"/g)].map(
+      ([, name]) => name,
+    );
+    expect(references.filter((name) => !(name! in document.components.schemas))).toEqual([]);
+    const ids = Object.values(document.paths).flatMap((methods) =>
+      Object.values(methods).map(({ operationId }) => operationId),
+    );
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it('is served, and so is a page made from it', async () => {
+    const { server } = testServer();
+    const document = await server.inject('/openapi.json');
+    expect(document.headers['content-type']).toContain('application/json');
+    expect(document.json().paths).toHaveProperty('/v1/jobs');
+    const page = await server.inject('/docs');
+    expect(page.headers['content-type']).toContain('text/html');
+    expect(page.body).toContain('/v1/jobs/{id}/why');
+    expect(page.body).not.toContain('<script');
+    expect((await server.inject('/')).headers.location).toBe('/docs');
+  });
+});

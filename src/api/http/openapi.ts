@@ -1,0 +1,22 @@
+import { SETTINGS } from '../../core/config.js';
+import type { UseCases } from '../use-cases.js';
+import { createHttpServer } from './server.js';
+
+/** The OpenAPI document of the given version as it is committed; made without a running node. */
+export async function openApiText(version: string): Promise<string> {
+  const server = createHttpServer({
+    useCases: {} as UseCases,
+    limits: {
+      maxBulkBytes: SETTINGS.maxBulkBytes.default,
+      maxPayload: SETTINGS.maxPayload.default,
+      maxDepth: SETTINGS.maxDepth.default,
+    },
+    log: { error: () => undefined },
+    version,
+    defaultTenant: 'default',
+  });
+  await server.ready();
+  const document = server.swagger();
+  await server.close();
+  return `${JSON.stringify(document, null, 2)}\n`;
+}

@@ -1,0 +1,67 @@
+import type { FastifyInstance } from 'fastify';
+import { NamePath, NoQuery } from '../schemas/query.js';
+import { QueuePage, QueueView } from '../schemas/queue.js';
+import { callerOf } from './access.js';
+import { expectNothing, nameOf, queryOf } from './input.js';
+import type { RouteParts } from './route-parts.js';
+
+const STEERING = [
+  ['pause', 'Stop handing out jobs of a queue; running ones go on.'],
+  ['resume', 'Hand out jobs of a queue again.'],
+] as const;
+
+/** Queues, and their pause. */
+export function queueRoutes(server: FastifyInstance, { useCases, describe }: RouteParts): void {
+  server.get(
+    '/v1/queues',
+    {
+      schema: describe({
+        id: 'listQueues',
+        tag: 'queues',
+        summary: 'List the queues.',
+        answers: { 200: QueuePage },
+      }),
+    },
+    async (request) => {
+      queryOf(request, NoQuery);
+      return useCases.queues.list(callerOf(request));
+    },
+  );
+
+  server.get(
+    '/v1/queues/:name',
+    {
+      schema: describe({
+        id: 'getQueue',
+        tag: 'queues',
+        summary: 'Read a queue with its figures.',
+        params: NamePath,
+        answers: { 200: QueueView },
+      }),
+    },
+    async (request) => {
+      queryOf(request, NoQuery);
+      return useCases.queues.get(callerOf(request), nameOf(request));
+    },
+  );
+
+  for (const [verb, summary] of STEERING) {
+    server.post(
+      `/v1/queues/:name/${verb}`,
+      {
+        schema: describe({
+          id: `${verb}Queue`,
+          tag: 'queues',
+          summary: `${summary} Already so: 409.`,
+          params: NamePath,
+          answers: { 200: QueueView },
+        }),
+      },
+      async (request) => {
+        queryOf(request, NoQuery);
+        expectNothing(request);
+        return useCases.queues[verb](callerOf(request), nameOf(request));
+      },
+    );
+  }
+}

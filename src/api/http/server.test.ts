@@ -1,0 +1,226 @@
+import { describe, expect, it } from 'vitest';
+import { PunctualError } from '../../core/errors.js';
+import { JOB_ID, OTHER_ID, testServer } from './use-cases.fixture.js';
+
+const ADMIN = { tenant: 'default', actor: 'admin', operator: true };
+
+describe('the routes', () => {
+  const fenced = { fence: 1 };
+  const registration = {
+    name: 'w',
+    queues: ['default'],
+    slots: 10,
+    targets: ['handler'],
+    tasks: ['greet'],
+    labels: {},
+  };
+
+  it.each<['GET' | 'POST' | 'PATCH' | 'DELETE', string, unknown, number, string, unknown[]]>([
+    ['POST', '/v1/jobs/bulk', { jobs: [{ task: 'a' }, { task: 'b' }] }, 201, 'submitBulk', [2]],
+    ['GET', '/v1/jobs', undefined, 200, 'list', [{ limit: 100 }]],
+    [
+      'GET',
+      `/v1/jobs?state=failed&task=a&queue=q&key=k%20k&worker=${OTHER_ID}&limit=5&after=x`,
+      undefined,
+      200,
+      'list',
+      [{ state: 'failed', task: 'a', queue: 'q', key: 'k k', worker: OTHER_ID, limit: 5, after: 'x' }],
+    ],
+    ['GET', `/v1/jobs/${JOB_ID}`, undefined, 200, 'get', [JOB_ID, 0]],
+    ['GET', `/v1/jobs/${JOB_ID}/logs?after=7&limit=3`, undefined, 200, 'logs', [JOB_ID, 7, 3]],
+    ['GET', `/v1/jobs/${JOB_ID}/why`, undefined, 200, 'why', [JOB_ID]],
+    ['PATCH', `/v1/jobs/${JOB_ID}`, { priority: 9 }, 200, 'change', [JOB_ID, { priority: 9 }]],
+    ['POST', `/v1/jobs/${JOB_ID}/cancel`, undefined, 200, 'cancel', [JOB_ID]],
+    ['POST', `/v1/jobs/${JOB_ID}/retry`, '', 200, 'retry', [JOB_ID]],
+    ['POST', `/v1/jobs/${JOB_ID}/hold`, {}, 200, 'hold', [JOB_ID]],
+    ['POST', `/v1/jobs/${JOB_ID}/release`, undefined, 200, 'release', [JOB_ID]],
+    ['POST', '/v1/jobs/redrive', { dryRun: true }, 200, 'redrive', [{ dryRun: true }]],
+    ['POST', `/v1/jobs/${JOB_ID}/complete`, fenced, 204, 'complete', [JOB_ID, fenced]],
+    [
+      'POST',
+      `/v1/jobs/${JOB_ID}/fail`,
+      { fence: 1, error: { message: 'no' } },
+      204,
+      'fail',
+      [JOB_ID, { fence: 1, error: { message: 'no' } }],
+    ],
+    [
+      'POST',
+      `/v1/jobs/${JOB_ID}/progress`,
+      { fence: 1, progress: 0.5 },
+      204,
+      'progress',
+      [JOB_ID, { fence: 1, progress: 0.5 }],
+    ],
+    [
+      'POST',
+      `/v1/jobs/${JOB_ID}/logs`,
+      { fence: 1, lines: [] },
+      204,
+      'log',
+      [JOB_ID, { fence: 1, lines: [] }],
+    ],
+    ['POST', '/v1/workers', registration, 201, 'register', [registration]],
+    [
+      'POST',
+      `/v1/workers/${OTHER_ID}/heartbeat`,
+      { epoch: 1, running: [] },
+      200,
+      'heartbeat',
+      [OTHER_ID, { epoch: 1, running: [] }],
+    ],
+    [
+      'POST',
+      `/v1/workers/${OTHER_ID}/claim`,
+      { max: 1, wait: '0s' },
+      200,
+      'claim',
+      [OTHER_ID, { max: 1, wait: '0s' }],
+    ],
+    ['POST', `/v1/workers/${OTHER_ID}/report`, { results: [] }, 200, 'report', [OTHER_ID, 0]],
+    ['DELETE', `/v1/workers/${OTHER_ID}`, undefined, 204, 'leave', [OTHER_ID]],
+    ['POST', `/v1/workers/${OTHER_ID}/drain`, undefined, 200, 'drain', [OTHER_ID]],
+    ['GET', '/v1/workers', undefined, 200, 'workers', []],
+    ['GET', `/v1/workers/${OTHER_ID}`, undefined, 200, 'worker', [OTHER_ID]],
+    ['GET', '/v1/queues', undefined, 200, 'queues', []],
+    ['GET', '/v1/queues/a%3Ab', undefined, 200, 'queue', ['a:b']],
+    ['POST', '/v1/queues/q/pause', undefined, 200, 'pauseQueue', ['q']],
+    ['POST', '/v1/queues/q/resume', undefined, 200, 'resumeQueue', ['q']],
+    ['GET', '/v1/cluster', undefined, 200, 'cluster', []],
+    ['POST', '/v1/cluster/pause', undefined, 200, 'pause', []],
+    ['GET', '/v1/stats', undefined, 200, 'stats', [0]],
+    ['GET', '/v1/stats?history=1h', undefined, 200, 'stats', [3_600_000]],
+  ])('%s %s reaches its use-case', async (method, url, body, status, name, rest) => {
+    const { call, useCases } = testServer();
+    const answer = await call(method, url, body);
+    expect(answer.statusCode).toBe(status);
+    expect(useCases.calls).toEqual([{ name, by: ADMIN, rest }]);
+    if (status === 204) expect(answer.body).toBe('');
+  });
+
+  it('answers 201 to a new job and 200 to the same key, both with its address', async () => {
+    const { call } = testServer();
+    const first = await call('POST', '/v1/jobs', { task: 'greet', key: 'k' });
+    const second = await call('POST', '/v1/jobs', { task: 'greet', key: 'k' });
+    expect([first.statusCode, second.statusCode]).toEqual([201, 200]);
+    expect(first.headers.location).toBe(`/v1/jobs/${JOB_ID}`);
+    expect(second.json()).toEqual(first.json());
+  });
+
+  it('gives a payload back as it came', async () => {
+    const { call } = testServer();
+    const payload = {
+      nested: [{ 'odd name': '\u0000\u2028' }],
+      nothing: null,
+      constructor: { prototype: 1 },
+    };
+    const answer = await call('POST', '/v1/jobs', { task: 'greet', payload });
+    expect(answer.json().payload).toEqual(payload);
+  });
+
+  it('takes HEAD wherever it takes GET', async () => {
+    const { call } = testServer();
+    const answer = await call('HEAD', '/v1/queues');
+    expect([answer.statusCode, answer.body]).toEqual([200, '']);
+  });
+});
+
+describe('health', () => {
+  it('lives without a key', async () => {
+    const { server } = testServer();
+    const answer = await server.inject('/livez');
+    expect([answer.statusCode, answer.json()]).toEqual([200, { ok: true }]);
+  });
+
+  it('says whether it is ready, and why when asked', async () => {
+    const { server, useCases } = testServer();
+    const checks = { database: { ok: true, detail: 'answers in 1 ms' } };
+    expect((await server.inject('/readyz')).json()).toEqual({ ok: true });
+    expect((await server.inject('/readyz?verbose')).json()).toEqual({ ok: true, checks });
+    useCases.healthy = false;
+    const unready = await server.inject('/readyz?verbose=true');
+    expect([unready.statusCode, unready.json().ok]).toEqual([503, false]);
+  });
+
+  it('serves metrics as text', async () => {
+    const { call } = testServer();
+    const answer = await call('GET', '/metrics');
+    expect(answer.headers['content-type']).toContain('text/plain');
+    expect(answer.body).toContain('punctual_jobs_submitted_total 1');
+  });
+});
+
+describe('errors', () => {
+  it('are problem+json with a stable code and the id of the request', async () => {
+    const { call } = testServer();
+    const answer = await call('POST', `/v1/jobs/${JOB_ID}/complete`, { fence: 2 });
+    expect(answer.headers['content-type']).toBe('application/problem+json');
+    expect(answer.json()).toEqual({
+      type: 'urn:punctual:error:STALE_FENCE',
+      title: 'A newer attempt owns the job',
+      status: 409,
+      detail: 'A newer attempt owns the job.',
+      code: 'STALE_FENCE',
+      requestId: answer.headers['request-id'],
+    });
+  });
+
+  it('do not leak what went wrong inside, but log it with the id of the request', async () => {
+    const { call, useCases, logged } = testServer();
+    useCases.failure = new Error('password is hunter2');
+    const answer = await call('GET', `/v1/jobs/${JOB_ID}/why`);
+    expect([answer.statusCode, answer.json().code]).toEqual([500, 'INTERNAL']);
+    expect(answer.body).not.toContain('hunter2');
+    expect(logged).toEqual([
+      { err: useCases.failure, requestId: answer.json().requestId, method: 'GET', route: '/v1/jobs/:id/why' },
+    ]);
+  });
+
+  it.each([undefined, null, 'text', 42, {}])('survive a thrown %j', async (thrown) => {
+    const { call, useCases } = testServer();
+    useCases.failure = thrown ?? Object.create(null);
+    const answer = await call('GET', `/v1/jobs/${JOB_ID}/why`);
+    expect(answer.json().code).toBe('INTERNAL');
+  });
+
+  it('say when to try again', async () => {
+    const { call, useCases } = testServer();
+    useCases.failure = new PunctualError('NO_LEADER', 'An election is under way.', { retryAfter: 0.4 });
+    const answer = await call('GET', `/v1/jobs/${JOB_ID}/why`);
+    expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '1']);
+  });
+
+  it('tell an unknown address from a wrong method', async () => {
+    const { server, call } = testServer();
+    const unknown = await server.inject({ method: 'POST', url: '/v1/nothing', payload: 'not json' });
+    expect([unknown.statusCode, unknown.json().code]).toEqual([404, 'NOT_FOUND']);
+    const wrong = await call('DELETE', '/v1/jobs', undefined);
+    expect([wrong.statusCode, wrong.json().code]).toEqual([405, 'METHOD_NOT_ALLOWED']);
+    expect(wrong.headers.allow).toBe('GET, HEAD, POST');
+    const bodied = await call('PUT', `/v1/jobs/${JOB_ID}/why`, 'not json');
+    expect([bodied.statusCode, bodied.headers.allow]).toEqual([405, 'GET, HEAD']);
+  });
+});
+
+describe('every answer', () => {
+  it.each(['/v1/queues', '/livez', '/docs', '/nowhere', '/%ff', '/v1/jobs/x'])(
+    'is guarded against misuse by browsers: %s',
+    async (url) => {
+      const { call } = testServer();
+      const { headers } = await call('GET', url);
+      expect(headers['x-content-type-options']).toBe('nosniff');
+      expect(headers['content-security-policy']).toContain("default-src 'none'");
+      expect(headers['cache-control']).toBe('no-store');
+      expect(headers['request-id']).toMatch(/^[0-9a-f-]{36}$/);
+    },
+  );
+
+  it('has an id of our own making', async () => {
+    const { server } = testServer();
+    const answer = await server.inject({
+      url: '/livez',
+      headers: { 'x-request-id': 'forged', 'request-id': 'f' },
+    });
+    expect(answer.headers['request-id']).not.toMatch(/^f/);
+  });
+});

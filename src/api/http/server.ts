@@ -1,0 +1,98 @@
+import { randomUUID } from 'node:crypto';
+import { type FastifyInstance, fastify } from 'fastify';
+import { PunctualError } from '../../core/errors.js';
+import { requireCredentials } from './access.js';
+import { documentApi } from './api-document.js';
+import { routeDescriber } from './describe-route.js';
+import { acceptJsonOnly } from './json-body.js';
+import { LongPolls, shuttingDown } from './long-polls.js';
+import { AllowedMethods } from './method-not-allowed.js';
+import type { HttpServerOptions } from './options.js';
+import { refuseConnection, sendProblem } from './problem.js';
+import { referenceRoutes } from './reference.js';
+import { registerRoutes } from './routes.js';
+
+/** A whole request must have arrived within this time, however slowly it is sent. */
+const REQUEST_TIMEOUT_MS = 60_000;
+const HEADERS_TIMEOUT_MS = 15_000;
+/** How often connections are held against these times; Node's half a minute would double the shorter one. */
+const TIMEOUT_CHECK_MS = 1_000;
+/** Longer than any wait that a request may ask for, or the server would hang up on its own long-polls. */
+const IDLE_SOCKET_TIMEOUT_MS = 120_000;
+/** Longer than common clients and proxies keep a connection, so that it is they who close it. */
+const KEEP_ALIVE_TIMEOUT_MS = 75_000;
+const MAX_HEADER_BYTES = 16 * 1024;
+/** Room for a name whose every character is escaped, and for wrong ids to be called wrong. */
+const MAX_PARAM_LENGTH = 1_024;
+
+const SAFE_HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+} as const;
+
+/** Builds the HTTP server of a node over its use-cases. It does not listen yet. */
+export function createHttpServer(options: HttpServerOptions): FastifyInstance {
+  const server = bareServer(options);
+  const longPolls = new LongPolls();
+  const closing = { yes: false };
+  server.addHook('preClose', (done) => {
+    closing.yes = true;
+    longPolls.end();
+    done();
+  });
+
+  server.addHook('onRequest', (request, reply, done) => {
+    reply.headers(SAFE_HEADERS).header('request-id', request.id);
+    if (closing.yes) done(shuttingDown());
+    else if (request.is404)
+      done(new PunctualError('NOT_FOUND', 'The address leads nowhere; /docs lists the routes.'));
+    else done();
+  });
+  // A connection that was busy when the server began to close must not be kept for another request.
+  server.addHook('onSend', (_request, reply, _payload, done) => {
+    if (closing.yes) reply.header('connection', 'close');
+    done();
+  });
+  requireCredentials(server, options.useCases, options.defaultTenant);
+  acceptJsonOnly(server, options.limits.maxDepth);
+
+  documentApi(server, options.version);
+  server.register((scope, _options, done) => {
+    // The schemas of the routes are there to be read. Bodies are checked once, by the use-cases, and answers
+    // are written as they are: a serializer made from a schema would drop what the schema does not know.
+    scope.setValidatorCompiler(() => () => true);
+    scope.setSerializerCompiler(() => (body) => JSON.stringify(body));
+    const allowed = new AllowedMethods(scope);
+    const { useCases, limits } = options;
+    registerRoutes(scope, { useCases, limits, longPolls, describe: routeDescriber(server) });
+    referenceRoutes(scope);
+    allowed.refuseOthers();
+    done();
+  });
+  return server;
+}
+
+function bareServer({ log }: HttpServerOptions): FastifyInstance {
+  const server = fastify({
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionTimeout: IDLE_SOCKET_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    http: {
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+    },
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    genReqId: () => randomUUID(),
+    return503OnClosing: false,
+    clientErrorHandler: (error, socket) => refuseConnection(error, socket, randomUUID()),
+    frameworkErrors: (error, request, reply) => {
+      reply.headers(SAFE_HEADERS).header('request-id', request.id);
+      sendProblem(error, request, reply as never, log);
+    },
+  });
+  server.setErrorHandler((error, request, reply) => sendProblem(error, request, reply, log));
+  return server;
+}

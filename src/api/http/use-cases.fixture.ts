@@ -1,0 +1,291 @@
+import { PunctualError } from '../../core/errors.js';
+import type { Job } from '../../core/job.js';
+import type { ClusterView, QueueView, WorkerView } from '../../core/wire.js';
+import { Completion, Failure, LogReport, ProgressReport } from '../schemas/attempt.js';
+import { BulkSubmission, JobChange, JobSubmission, Redrive } from '../schemas/submission.js';
+import { ClaimRequest, Heartbeat, ReportRequest, WorkerRegistration } from '../schemas/worker.js';
+import type { Caller, UseCases } from '../use-cases.js';
+import { validate } from '../validate.js';
+import type { HttpLimits } from './options.js';
+import { createHttpServer } from './server.js';
+
+/** A boundary that remembers what reached it, to see how HTTP maps onto it. The real one is tested elsewhere. */
+
+export const OPERATOR_KEY = 'pk_operator';
+export const TENANT_KEY = 'pk_tenant';
+export const ATTEMPT_TOKEN = 'at_token';
+export const JOB_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
+export const OTHER_ID = '01890a5d-ac96-774b-bcce-b302099a8058';
+
+/** One call that came through. */
+export interface RecordedCall {
+  readonly name: string;
+  readonly by: unknown;
+  readonly rest: readonly unknown[];
+}
+
+/** The recording boundary, what it recorded, and switches for what it answers. */
+export interface RecordingUseCases extends UseCases {
+  readonly calls: RecordedCall[];
+  /** Resolves when a call has begun to wait. */
+  readonly waiting: Promise<AbortSignal>;
+  healthy: boolean;
+  /** Thrown by the next call of `jobs.why`. */
+  failure: unknown;
+}
+
+/** A server over a recording boundary, with small limits, and a call that carries the operator's key. */
+export function testServer(limits: Partial<HttpLimits> = {}) {
+  const useCases = recordingUseCases();
+  const logged: object[] = [];
+  const server = createHttpServer({
+    useCases,
+    limits: { maxBulkBytes: 2_000_000, maxPayload: 10_000, maxDepth: 16, ...limits },
+    log: { error: (fields) => logged.push(fields) },
+    version: '0.0.0',
+    defaultTenant: 'default',
+  });
+  const call = (
+    method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'HEAD',
+    url: string,
+    payload?: unknown,
+  ) =>
+    server.inject({
+      method,
+      url,
+      headers: {
+        authorization: `Bearer ${OPERATOR_KEY}`,
+        ...(payload !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(payload !== undefined && {
+        payload: typeof payload === 'string' || Buffer.isBuffer(payload) ? payload : JSON.stringify(payload),
+      }),
+    });
+  return { server, useCases, logged, call };
+}
+
+/** The boundary alone. */
+export function recordingUseCases(): RecordingUseCases {
+  const calls: RecordedCall[] = [];
+  const record = <T>(name: string, by: unknown, rest: unknown[], answer: T): Promise<T> => {
+    calls.push({ name, by, rest });
+    return Promise.resolve(answer);
+  };
+  let began: (signal: AbortSignal) => void = () => undefined;
+  const waiting = new Promise<AbortSignal>((resolve) => {
+    began = resolve;
+  });
+  const untilAborted = (signal: AbortSignal) =>
+    new Promise<void>((resolve) => {
+      signal.addEventListener('abort', () => resolve());
+      if (signal.aborted) resolve();
+      began(signal);
+    });
+  const seen = new Map<string, Job>();
+
+  const recording: RecordingUseCases = {
+    calls,
+    waiting,
+    healthy: true,
+    failure: undefined,
+    jobs: {
+      submit: async (by, body) => {
+        const { key, ...rest } = validate(JobSubmission, body);
+        const before = key === undefined ? undefined : seen.get(key);
+        const job = before ?? exampleJob(by, rest.payload);
+        if (key !== undefined) seen.set(key, job);
+        return record('submit', by, [body], { created: before === undefined, job });
+      },
+      submitBulk: async (by, body) => {
+        const { jobs } = validate(BulkSubmission, body);
+        return record('submitBulk', by, [jobs.length], { ids: jobs.map(() => JOB_ID) });
+      },
+      list: (by, filter) => record('list', by, [filter], { data: [exampleJob(by)], next: 'cursor' }),
+      get: async (by, id, waitMs, signal) => {
+        if (id !== JOB_ID) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
+        if (waitMs > 0) await untilAborted(signal);
+        return record('get', by, [id, waitMs], exampleJob(by));
+      },
+      logs: (by, id, after, limit) => record('logs', by, [id, after, limit], { data: [], next: null }),
+      change: async (by, id, body) => {
+        validate(JobChange, body);
+        return record('change', by, [id, body], exampleJob(by));
+      },
+      cancel: (by, id) => record('cancel', by, [id], exampleJob(by)),
+      retry: (by, id) => record('retry', by, [id], exampleJob(by)),
+      hold: (by, id) => record('hold', by, [id], exampleJob(by)),
+      release: (by, id) => record('release', by, [id], exampleJob(by)),
+      redrive: async (by, body) => {
+        const { dryRun = false } = validate(Redrive, body);
+        return record('redrive', by, [body], { matched: 2, redriven: dryRun ? 0 : 2, dryRun, more: false });
+      },
+      why: async (by, id) => {
+        if (recording.failure !== undefined) throw recording.failure;
+        const why = {
+          jobId: id,
+          state: 'pending',
+          gate: 'hold',
+          detail: 'It is on hold.',
+          figures: {},
+        } as const;
+        return record('why', by, [id], why);
+      },
+    },
+    attempts: {
+      complete: async (by, id, body) => {
+        const { fence } = validate(Completion, body);
+        if (fence !== 1) throw new PunctualError('STALE_FENCE', 'A newer attempt owns the job.');
+        return record('complete', by, [id, body], undefined);
+      },
+      fail: async (by, id, body) => record('fail', by, [id, validate(Failure, body)], undefined),
+      progress: async (by, id, body) =>
+        record('progress', by, [id, validate(ProgressReport, body)], undefined),
+      log: async (by, id, body) => record('log', by, [id, validate(LogReport, body)], undefined),
+    },
+    workers: {
+      register: async (by, body) => {
+        validate(WorkerRegistration, body);
+        return record('register', by, [body], {
+          workerId: OTHER_ID,
+          shard: 0,
+          epoch: 1,
+          heartbeatInterval: '3s',
+          workerTimeout: '10s',
+          now: '2026-01-01T00:00:00.000Z',
+        });
+      },
+      heartbeat: async (by, id, body) => {
+        validate(Heartbeat, body);
+        const now = '2026-01-01T00:00:00.000Z';
+        return record('heartbeat', by, [id, body], { epoch: 1, stop: [], drain: false, now });
+      },
+      claim: async (by, id, body, signal) => {
+        const { wait } = validate(ClaimRequest, body);
+        if (wait !== '0s') await untilAborted(signal);
+        return record('claim', by, [id, body], { epoch: 1, jobs: [] });
+      },
+      report: async (by, id, body) => {
+        const { results } = validate(ReportRequest, body);
+        const accepted = results.map(({ jobId }) => jobId);
+        return record('report', by, [id, results.length], { epoch: 1, accepted, stale: [] });
+      },
+      leave: (by, id) => record('leave', by, [id], undefined),
+      drain: (by, id) => record('drain', by, [id], exampleWorker(by)),
+      list: (by) => record('workers', by, [], { data: [exampleWorker(by)], next: null }),
+      get: (by, id) => record('worker', by, [id], exampleWorker(by)),
+    },
+    queues: {
+      list: (by) => record('queues', by, [], { data: [exampleQueue('default')], next: null }),
+      get: (by, name) => record('queue', by, [name], exampleQueue(name)),
+      pause: (by, name) => record('pauseQueue', by, [name], exampleQueue(name)),
+      resume: (by, name) => record('resumeQueue', by, [name], exampleQueue(name)),
+    },
+    cluster: {
+      view: (by) => record('cluster', by, [], EXAMPLE_CLUSTER),
+      pause: (by) => record('pause', by, [], EXAMPLE_CLUSTER),
+      resume: () => Promise.reject(new PunctualError('NOT_PAUSED', 'Dispatch is not paused.')),
+      stats: (by, historyMs) => record('stats', by, [historyMs], EXAMPLE_STATS),
+      metrics: () => Promise.resolve('punctual_jobs_submitted_total 1\n'),
+    },
+    authenticate: async (bearer) => {
+      if (bearer === OPERATOR_KEY) return { operator: true, name: 'admin' };
+      if (bearer === TENANT_KEY) return { operator: false, name: 'someone' };
+      if (bearer === ATTEMPT_TOKEN) return { tenant: 'acme', jobId: JOB_ID, fence: 1 };
+      return null;
+    },
+    ready: async () => ({
+      ok: recording.healthy,
+      checks: { database: { ok: recording.healthy, detail: 'answers in 1 ms' } },
+    }),
+  };
+  return recording;
+}
+
+function exampleJob(by: Caller, payload: unknown = null): Job {
+  return {
+    id: JOB_ID,
+    tenant: by.tenant,
+    task: 'greet',
+    target: { type: 'handler', name: 'greet' },
+    queue: 'default',
+    state: 'pending',
+    priority: 5,
+    payload,
+    result: null,
+    error: null,
+    key: null,
+    hold: false,
+    runAt: '2026-01-01T00:00:00.000Z',
+    startBefore: null,
+    createdAt: '2026-01-01T00:00:00.000Z',
+    createdBy: by.actor,
+    scheduledAt: null,
+    scheduledBy: null,
+    schedule: null,
+    workflow: null,
+    batch: null,
+    attempt: 0,
+    maxAttempts: 4,
+    retry: {},
+    timeout: '20m',
+    delivery: 'at-least-once',
+    concurrencyKey: null,
+    requires: {},
+    fence: 0,
+    worker: null,
+    startedAt: null,
+    finishedAt: null,
+    lateBy: null,
+    progress: null,
+    dependsOn: [],
+    dependents: [],
+    ancestors: [],
+    attempts: [],
+  };
+}
+
+function exampleWorker(by: Caller): WorkerView {
+  return {
+    id: OTHER_ID,
+    tenant: by.tenant,
+    name: 'w',
+    state: 'alive',
+    queues: ['default'],
+    targets: ['handler'],
+    tasks: ['greet'],
+    labels: {},
+    slots: 10,
+    running: 0,
+    registeredAt: '2026-01-01T00:00:00.000Z',
+    lastSeen: '2026-01-01T00:00:00.000Z',
+  };
+}
+
+function exampleQueue(name: string): QueueView {
+  return {
+    name,
+    paused: false,
+    ready: 0,
+    upcoming: 0,
+    running: 0,
+    more: false,
+    oldestReadyMs: null,
+    createdAt: '2026-01-01T00:00:00.000Z',
+  };
+}
+
+const EXAMPLE_CLUSTER: ClusterView = { shards: [], nodes: [], paused: true };
+
+const EXAMPLE_STATS = {
+  leaderElections: 1,
+  jobsSubmitted: 0,
+  jobsAssigned: 0,
+  jobsCompleted: 0,
+  jobsFailed: 0,
+  jobsCancelled: 0,
+  jobsRetried: 0,
+  jobsRequeued: 0,
+  staleCompletions: 0,
+  staleFailures: 0,
+  lateness: { count: 0, p50Ms: null, p90Ms: null, p99Ms: null, maxMs: null },
+};

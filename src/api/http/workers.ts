@@ -1,0 +1,179 @@
+import type { FastifyInstance } from 'fastify';
+import { IdPath, NoQuery } from '../schemas/query.js';
+import {
+  ClaimAnswer,
+  ClaimRequest,
+  Heartbeat,
+  HeartbeatAnswer,
+  ReportAnswer,
+  ReportRequest,
+  WorkerPage,
+  WorkerRegistration,
+  WorkerView,
+  WorkerWelcome,
+} from '../schemas/worker.js';
+import { callerOf } from './access.js';
+import { expectNothing, idOf, queryOf } from './input.js';
+import type { RouteParts } from './route-parts.js';
+
+const OVERHEAD_BYTES = 64 * 1024;
+
+/** What workers say to the scheduler, and what people see and ask of workers. */
+export function workerRoutes(server: FastifyInstance, parts: RouteParts): void {
+  sessions(server, parts);
+  work(server, parts);
+  seeing(server, parts);
+}
+
+function sessions(server: FastifyInstance, { useCases, limits, describe }: RouteParts): void {
+  server.post(
+    '/v1/workers',
+    {
+      bodyLimit: 2 * 1024 * 1024,
+      schema: describe({
+        id: 'registerWorker',
+        tag: 'workers',
+        summary: "Open a worker's session with a shard's leader.",
+        body: WorkerRegistration,
+        answers: { 201: WorkerWelcome },
+      }),
+    },
+    async (request, reply) => {
+      queryOf(request, NoQuery);
+      return reply.code(201).send(await useCases.workers.register(callerOf(request), request.body));
+    },
+  );
+
+  server.post(
+    '/v1/workers/:id/heartbeat',
+    {
+      bodyLimit: limits.maxBulkBytes,
+      schema: describe({
+        id: 'sendHeartbeat',
+        tag: 'workers',
+        summary: 'Say that the worker lives and what it holds. 404: register again.',
+        params: IdPath,
+        body: Heartbeat,
+        answers: { 200: HeartbeatAnswer },
+      }),
+    },
+    async (request) => {
+      queryOf(request, NoQuery);
+      return useCases.workers.heartbeat(callerOf(request), idOf(request), request.body);
+    },
+  );
+
+  server.delete(
+    '/v1/workers/:id',
+    {
+      schema: describe({
+        id: 'leave',
+        tag: 'workers',
+        summary: "End a worker's session.",
+        params: IdPath,
+        answers: { 204: 'The session is over.' },
+      }),
+    },
+    async (request, reply) => {
+      queryOf(request, NoQuery);
+      expectNothing(request);
+      await useCases.workers.leave(callerOf(request), idOf(request));
+      return reply.code(204).send();
+    },
+  );
+}
+
+function work(server: FastifyInstance, { useCases, limits, describe, longPolls }: RouteParts): void {
+  server.post(
+    '/v1/workers/:id/claim',
+    {
+      schema: describe({
+        id: 'claimJobs',
+        tag: 'workers',
+        summary: 'Take jobs; waits until there are some or the time is up.',
+        params: IdPath,
+        body: ClaimRequest,
+        answers: { 200: ClaimAnswer },
+      }),
+    },
+    async (request, reply) => {
+      queryOf(request, NoQuery);
+      const id = idOf(request);
+      return longPolls.run(reply, (signal) =>
+        useCases.workers.claim(callerOf(request), id, request.body, signal),
+      );
+    },
+  );
+
+  server.post(
+    '/v1/workers/:id/report',
+    {
+      bodyLimit: limits.maxBulkBytes + OVERHEAD_BYTES,
+      schema: describe({
+        id: 'reportResults',
+        tag: 'workers',
+        summary: 'Report the results of attempts, at most one per job.',
+        params: IdPath,
+        body: ReportRequest,
+        answers: { 200: ReportAnswer },
+      }),
+    },
+    async (request) => {
+      queryOf(request, NoQuery);
+      return useCases.workers.report(callerOf(request), idOf(request), request.body);
+    },
+  );
+}
+
+function seeing(server: FastifyInstance, { useCases, describe }: RouteParts): void {
+  server.get(
+    '/v1/workers',
+    {
+      schema: describe({
+        id: 'listWorkers',
+        tag: 'workers',
+        summary: 'List the workers.',
+        answers: { 200: WorkerPage },
+      }),
+    },
+    async (request) => {
+      queryOf(request, NoQuery);
+      return useCases.workers.list(callerOf(request));
+    },
+  );
+
+  server.get(
+    '/v1/workers/:id',
+    {
+      schema: describe({
+        id: 'getWorker',
+        tag: 'workers',
+        summary: 'Read a worker.',
+        params: IdPath,
+        answers: { 200: WorkerView },
+      }),
+    },
+    async (request) => {
+      queryOf(request, NoQuery);
+      return useCases.workers.get(callerOf(request), idOf(request));
+    },
+  );
+
+  server.post(
+    '/v1/workers/:id/drain',
+    {
+      schema: describe({
+        id: 'drainWorker',
+        tag: 'workers',
+        summary: 'Ask a worker to stop taking work, finish and leave.',
+        params: IdPath,
+        answers: { 200: WorkerView },
+      }),
+    },
+    async (request) => {
+      queryOf(request, NoQuery);
+      expectNothing(request);
+      return useCases.workers.drain(callerOf(request), idOf(request));
+    },
+  );
+}
