@@ -1,0 +1,195 @@
+import { PunctualError } from '../src/core/errors.js';
+import type { WorkerGateway } from '../src/core/gateway.js';
+import type {
+  Assignment,
+  AttemptResult,
+  ClaimAnswer,
+  ClaimRequest,
+  FencedJob,
+  Heartbeat,
+  HeartbeatAnswer,
+  LogLine,
+  LogReport,
+  ProgressReport,
+  ReportAnswer,
+  ReportRequest,
+  WorkerRegistration,
+  WorkerWelcome,
+} from '../src/core/wire.js';
+
+type Call = 'register' | 'heartbeat' | 'claim' | 'report' | 'progress' | 'log' | 'leave';
+
+/** What happens to a call: it fails before the scheduler sees it, or takes effect and its answer is lost. */
+type Fault = { readonly error: PunctualError; readonly when: 'before' | 'after' };
+
+/** The other end of the worker protocol, in memory: hands out what a test gives it and remembers what it is told. */
+export class MemoryScheduler implements WorkerGateway {
+  epoch = 1;
+  heartbeatInterval = '20ms';
+  workerTimeout = '2s';
+  drain = false;
+  readonly registrations: WorkerRegistration[] = [];
+  readonly heartbeats: Heartbeat[] = [];
+  readonly claimSizes: number[] = [];
+  readonly reports: AttemptResult[][] = [];
+  readonly progressReports: ProgressReport[] = [];
+  readonly logs: LogLine[] = [];
+  readonly left: string[] = [];
+  /** Everything in the order in which it arrived. */
+  readonly calls: Call[] = [];
+  readonly accepted = new Map<string, AttemptResult>();
+  stop: FencedJob[] = [];
+  readonly #claimed = new Map<string, Assignment>();
+  readonly #faults = new Map<Call, Fault[]>();
+  #waiting: Assignment[] = [];
+  #workers = 0;
+  #listeners: (() => void)[] = [];
+  #nextJob = 0;
+
+  /** Has a job waiting for the next claim. */
+  submit(task: string, payload: unknown = null, change: Partial<Assignment> = {}): Assignment {
+    this.#nextJob += 1;
+    const assignment: Assignment = {
+      jobId: `job-${this.#nextJob}`,
+      task,
+      target: { type: 'handler', name: task },
+      payload,
+      attempt: 1,
+      fence: 1,
+      epoch: this.epoch,
+      timeoutMs: 60_000,
+      token: `token-${this.#nextJob}`,
+      ...change,
+    };
+    this.offer(assignment);
+    return assignment;
+  }
+
+  /** Hands an attempt over, again if it was before. */
+  offer(assignment: Assignment): void {
+    this.#waiting.push(assignment);
+    this.#claimed.set(assignment.jobId, assignment);
+    this.#changed();
+  }
+
+  /** Makes the next calls of a kind fail. */
+  fail(
+    call: Call,
+    times: number,
+    when: Fault['when'] = 'before',
+    code: PunctualError['code'] = 'UNREACHABLE',
+  ): void {
+    const error = new PunctualError(code, `a planted ${code} of ${call}`);
+    this.#faults.set(
+      call,
+      Array.from({ length: times }, () => ({ error, when })),
+    );
+  }
+
+  /** Knows no worker any more, as after it declared them dead. */
+  forgetWorkers(): void {
+    this.#workers += 1_000;
+  }
+
+  /** Resolves as soon as the condition holds, looking again after every call. */
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await this.#change();
+  }
+
+  /** Resolves with the result of a job when it was accepted. */
+  async resultOf(job: FencedJob): Promise<AttemptResult> {
+    await this.until(() => this.accepted.has(job.jobId));
+    return this.accepted.get(job.jobId)!;
+  }
+
+  register(registration: WorkerRegistration): Promise<WorkerWelcome> {
+    return this.#answer('register', () => {
+      this.registrations.push(registration);
+      this.#workers += 1;
+      return {
+        workerId: `worker-${this.#workers}`,
+        shard: 0,
+        epoch: this.epoch,
+        heartbeatInterval: this.heartbeatInterval,
+        workerTimeout: this.workerTimeout,
+        now: new Date().toISOString(),
+      };
+    });
+  }
+
+  heartbeat(workerId: string, heartbeat: Heartbeat): Promise<HeartbeatAnswer> {
+    return this.#answer('heartbeat', () => {
+      this.#know(workerId);
+      this.heartbeats.push(heartbeat);
+      return { epoch: this.epoch, stop: this.stop, drain: this.drain, now: new Date().toISOString() };
+    });
+  }
+
+  async claim(workerId: string, request: ClaimRequest, signal?: AbortSignal): Promise<ClaimAnswer> {
+    this.claimSizes.push(request.max);
+    await this.#answer('claim', () => this.#know(workerId));
+    const onAbort = () => this.#changed();
+    signal?.addEventListener('abort', onAbort);
+    await this.until(() => this.#waiting.length > 0 || signal?.aborted === true);
+    signal?.removeEventListener('abort', onAbort);
+    this.#know(workerId);
+    return { epoch: this.epoch, jobs: signal?.aborted ? [] : this.#waiting.splice(0, request.max) };
+  }
+
+  report(workerId: string, report: ReportRequest): Promise<ReportAnswer> {
+    return this.#answer('report', () => {
+      this.#know(workerId);
+      this.reports.push([...report.results]);
+      const accepted: string[] = [];
+      const stale: string[] = [];
+      for (const result of report.results) {
+        const isOwner = this.#claimed.get(result.jobId)?.fence === result.fence;
+        if (isOwner) this.accepted.set(result.jobId, result);
+        (isOwner ? accepted : stale).push(result.jobId);
+      }
+      return { epoch: this.epoch, accepted, stale };
+    });
+  }
+
+  progress(_jobId: string, _token: string, report: ProgressReport): Promise<void> {
+    return this.#answer('progress', () => void this.progressReports.push(report));
+  }
+
+  log(_jobId: string, _token: string, report: LogReport): Promise<void> {
+    return this.#answer('log', () => void this.logs.push(...report.lines));
+  }
+
+  leave(workerId: string): Promise<void> {
+    return this.#answer('leave', () => void this.left.push(workerId));
+  }
+
+  #know(workerId: string): void {
+    if (workerId === `worker-${this.#workers}`) return;
+    throw new PunctualError('WORKER_NOT_FOUND', `${workerId} is not registered`);
+  }
+
+  async #answer<T>(call: Call, act: () => T): Promise<T> {
+    this.calls.push(call);
+    const fault = this.#faults.get(call)?.shift();
+    // Answers arrive in a later turn of the event loop, as they do from everywhere.
+    await new Promise((resolve) => setImmediate(resolve));
+    try {
+      if (fault?.when === 'before') throw fault.error;
+      const answer = act();
+      if (fault?.when === 'after') throw fault.error;
+      return answer;
+    } finally {
+      this.#changed();
+    }
+  }
+
+  #change(): Promise<void> {
+    return new Promise((resolve) => this.#listeners.push(resolve));
+  }
+
+  #changed(): void {
+    const listeners = this.#listeners;
+    this.#listeners = [];
+    for (const listener of listeners) listener();
+  }
+}
