@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { startNode } from '../node/start-node.js';
 import { type LocalCall, runsLocally } from './call.js';
 import type { Cli } from './cli.js';
 import { firstDatabase, printConfig, resolveSettings } from './configuration.js';
@@ -42,9 +41,13 @@ async function runServer({ cli, output, options }: LocalCall<ServerOptions>): Pr
   const { config } = resolved;
   firstDatabase(config.databaseUrl);
   const log = openLog(cli.stderr, config.logLevel, painterFor(cli.stderr, cli.environment));
-  const node = await startNode({ config, log, ...(id !== undefined && { id }) }).catch((error) => {
-    throw error?.code === 'EADDRINUSE' ? portInUse(config.host, config.port) : error;
-  });
+  // Loaded here only, because the other commands should not wait for the parts of a node.
+  const { startNode } = await import('../node/start-node.js');
+  const node = await startNode({ config, log, ...(id !== undefined && { id }) }).catch(
+    (error: NodeJS.ErrnoException) => {
+      throw error.code === 'EADDRINUSE' ? portInUse(config.host, config.port) : error;
+    },
+  );
   try {
     output.document({ ready: true, url: node.url }, () => `ready ${node.url}\n`);
     cli.supervisor?.ready();

@@ -1,0 +1,296 @@
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
+import { json } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { cliUnderTest, type ShellOptions } from '../../test/cli-under-test.js';
+import type { Job } from '../core/job.js';
+import { runCli } from './program.js';
+
+/**
+ * How commands map onto the HTTP contract, seen from a server that answers as told. What a real node makes of
+ * the requests is the business of the integration tests.
+ */
+
+interface Seen {
+  readonly route: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: unknown;
+}
+type Answer = unknown | ((seen: Seen) => unknown);
+
+let server: Server;
+let seen: Seen[];
+let answers: Record<string, Answer>;
+
+beforeEach(async () => {
+  seen = [];
+  answers = {};
+  server = createServer(async (request, response) => {
+    const body = request.method === 'POST' ? await json(request).catch(() => null) : null;
+    const call = { route: `${request.method} ${request.url}`, headers: request.headers, body };
+    seen.push(call);
+    const answer = answers[call.route];
+    const value = typeof answer === 'function' ? answer(call) : answer;
+    const status = value === undefined ? 404 : ((value as { status?: number }).status ?? 200);
+    response.writeHead(status, {
+      'content-type': status < 400 ? 'application/json' : 'application/problem+json',
+    });
+    response.end(JSON.stringify(value ?? { code: 'JOB_NOT_FOUND', detail: 'No such job.', status }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+});
+afterEach(() => new Promise<unknown>((resolve) => server.close(resolve)));
+
+const ID = '0198c4f2-0000-7000-8000-000000000001';
+
+const job = (fields: Partial<Job> = {}): Job => ({
+  id: ID,
+  tenant: 'default',
+  task: 'greet',
+  target: { type: 'handler', name: 'greet' },
+  queue: 'default',
+  state: 'pending',
+  priority: 5,
+  payload: null,
+  result: null,
+  error: null,
+  key: null,
+  hold: false,
+  runAt: '2026-12-24T18:00:00.000Z',
+  startBefore: null,
+  createdAt: '2026-12-24T18:00:00.000Z',
+  createdBy: 'test',
+  scheduledAt: null,
+  scheduledBy: null,
+  schedule: null,
+  workflow: null,
+  batch: null,
+  attempt: 0,
+  maxAttempts: 4,
+  retry: {},
+  timeout: '20m',
+  delivery: 'at-least-once',
+  concurrencyKey: null,
+  requires: {},
+  fence: 0,
+  worker: null,
+  startedAt: null,
+  finishedAt: null,
+  lateBy: null,
+  progress: null,
+  dependsOn: [],
+  dependents: [],
+  ancestors: [],
+  attempts: [],
+  ...fields,
+});
+
+async function punctual(args: string[], shell: ShellOptions = {}) {
+  const environment = {
+    PUNCTUAL_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    PUNCTUAL_API_KEY: 'secret',
+    ...shell.environment,
+  };
+  const run = cliUnderTest({ ...shell, environment });
+  const code = await runCli(args, run.cli);
+  return { code, stdout: run.stdout(), stderr: run.stderr() };
+}
+
+describe('job submit', () => {
+  it('prints the id alone, so that a shell can keep it', async () => {
+    answers['POST /v1/jobs'] = job();
+    const run = await punctual([
+      'job',
+      'submit',
+      '--task',
+      'greet',
+      '--payload',
+      '{"name":"Ada"}',
+      '--delay',
+      '5s',
+    ]);
+    expect(run).toEqual({ code: 0, stdout: `${ID}\n`, stderr: '' });
+    expect(seen[0]).toMatchObject({
+      body: { task: 'greet', payload: { name: 'Ada' }, delay: '5s' },
+      headers: { authorization: 'Bearer secret' },
+    });
+  });
+
+  it('sends the tenant that was asked for', async () => {
+    answers['POST /v1/jobs'] = job();
+    await punctual(['--tenant', 'acme', 'job', 'submit', '--task', 'greet']);
+    expect(seen[0]!.headers['punctual-tenant']).toBe('acme');
+  });
+
+  it('waits for the end and exits 3 when it is not a success', async () => {
+    answers['POST /v1/jobs'] = job();
+    answers[`GET /v1/jobs/${ID}?wait=500ms`] = job({ state: 'failed', error: { message: 'no luck' } });
+    const run = await punctual(['job', 'submit', '--task', 'greet', '--wait', '--json']);
+    expect(run.code).toBe(3);
+    expect(JSON.parse(run.stdout)).toMatchObject({ state: 'failed' });
+    expect(JSON.parse(run.stderr.split('\n').at(-2)!)).toMatchObject({ error: { code: 'JOB_UNSUCCESSFUL' } });
+  });
+
+  it('exits 124 when the wait is over, with the job as it is then', async () => {
+    answers['POST /v1/jobs'] = job();
+    answers[`GET /v1/jobs/${ID}?wait=1ms`] = job({ state: 'running', attempt: 1 });
+    const run = await punctual(['job', 'submit', '--task', 'greet', '--wait', '1ms']);
+    expect(run.code).toBe(124);
+    expect(run.stderr).toContain(`has not ended within 1ms`);
+  });
+
+  it('submits the lines of a file from stdin', async () => {
+    answers['POST /v1/jobs/bulk'] = { ids: ['a', 'b'] };
+    const stdin = Readable.from(['{"task":"a"}\n{"task":"b"}\n']);
+    const run = await punctual(['job', 'submit', '--file', '-'], { stdin });
+    expect(run).toMatchObject({ code: 0, stdout: 'a\nb\n' });
+    expect(seen[0]!.body).toEqual({ jobs: [{ task: 'a' }, { task: 'b' }] });
+  });
+
+  it('refuses options beside a file that would not count', async () => {
+    const run = await punctual(['job', 'submit', '--file', '-', '--max-attempts', '2']);
+    expect(run.code).toBe(2);
+    expect(run.stderr).toContain('--max-attempts cannot be combined with --file');
+    expect(seen).toEqual([]);
+  });
+});
+
+describe('job list', () => {
+  it('reads page after page with --all', async () => {
+    answers['GET /v1/jobs?limit=1000&state=failed'] = { data: [job()], next: 'cursor' };
+    answers['GET /v1/jobs?limit=1000&state=failed&after=cursor'] = {
+      data: [job({ id: 'second' })],
+      next: null,
+    };
+    const run = await punctual(['job', 'list', '--state', 'failed', '--all', '--json']);
+    expect(JSON.parse(run.stdout).data.map((each: Job) => each.id)).toEqual([ID, 'second']);
+  });
+
+  it('says on stderr that there are more, and keeps stdout for the table', async () => {
+    answers['GET /v1/jobs?limit=1'] = { data: [job()], next: 'cursor' };
+    const run = await punctual(['job', 'list', '--limit', '1']);
+    expect(run.stdout.split('\n')).toHaveLength(3);
+    expect(run.stderr).toContain('--all');
+  });
+});
+
+describe('job watch', () => {
+  it('prints every change once and exits 0 at a success', async () => {
+    const states = [
+      job({ state: 'running', attempt: 1 }),
+      job({ state: 'running', attempt: 1 }),
+      job({ state: 'running', attempt: 1, progress: { progress: 0.5, message: 'half', at: '' } }),
+      job({ state: 'succeeded', attempt: 1 }),
+    ];
+    answers[`GET /v1/jobs/${ID}`] = job();
+    answers[`GET /v1/jobs/${ID}?wait=500ms`] = () => states.shift();
+    const run = await punctual(['job', 'watch', ID]);
+    const lines = run.stdout.trim().split('\n');
+    expect(lines.map((line) => line.replace(/^\S+ +/, ''))).toEqual([
+      'pending',
+      'running, attempt 1',
+      'running, attempt 1, 50 %, half',
+      'succeeded',
+    ]);
+    expect(run.code).toBe(0);
+  });
+});
+
+describe('job get', () => {
+  it('finds a job by its key', async () => {
+    answers['GET /v1/jobs?key=order-42&limit=1'] = { data: [job()], next: null };
+    answers[`GET /v1/jobs/${ID}`] = job({ key: 'order-42' });
+    const run = await punctual(['job', 'get', '--key', 'order-42']);
+    expect(run.stdout).toMatch(/^key +order-42$/m);
+  });
+
+  it('exits 5 for a job that does not exist and says what to do', async () => {
+    const run = await punctual(['job', 'get', ID]);
+    expect(run.code).toBe(5);
+    expect(run.stdout).toBe('');
+    expect(run.stderr).toContain('punctual job list');
+  });
+});
+
+describe('job logs', () => {
+  it('follows a log without printing a line twice', async () => {
+    const line = (message: string) => ({ at: '2026-12-24T18:00:00.000Z', level: 'info', message, fence: 1 });
+    const logs = [[line('one')], [line('one'), line('two')]];
+    answers[`GET /v1/jobs/${ID}/logs?limit=1000`] = () => ({ data: logs.shift(), next: null });
+    answers[`GET /v1/jobs/${ID}?wait=1s`] = job({ state: 'succeeded' });
+    const run = await punctual(['job', 'logs', ID, '--follow', '--json']);
+    expect(
+      run.stdout
+        .trim()
+        .split('\n')
+        .map((text) => JSON.parse(text).message),
+    ).toEqual(['one', 'two']);
+  });
+});
+
+describe('errors', () => {
+  it('exits 7 when nobody answers', async () => {
+    const run = await punctual(['queue', 'list'], { environment: { PUNCTUAL_URL: 'http://127.0.0.1:1' } });
+    expect(run.code).toBe(7);
+    expect(run.stderr).toContain('UNREACHABLE');
+  });
+
+  it('exits 4 when the key is not accepted', async () => {
+    answers['GET /v1/workers'] = { status: 401, code: 'UNAUTHENTICATED', detail: 'No such key.' };
+    expect((await punctual(['worker', 'list'])).code).toBe(4);
+  });
+
+  it('exits 6 on a conflict', async () => {
+    answers['POST /v1/cluster/pause'] = { status: 409, code: 'ALREADY_PAUSED', detail: 'It is paused.' };
+    expect((await punctual(['cluster', 'pause'])).code).toBe(6);
+  });
+
+  it('exits 130 when interrupted while it waits', async () => {
+    const interruption = new AbortController();
+    answers['POST /v1/jobs'] = job();
+    answers[`GET /v1/jobs/${ID}?wait=500ms`] = () => {
+      interruption.abort();
+      return job({ state: 'running', attempt: 1 });
+    };
+    const run = await punctual(['job', 'submit', '--task', 'greet', '--wait'], {
+      interrupted: interruption.signal,
+    });
+    expect(run.code).toBe(130);
+  });
+
+  it.each([
+    ['an unknown command', ['jbo'], 'did you mean job?'],
+    ['an unknown verb', ['job', 'lst'], 'did you mean list?'],
+    ['an unknown option', ['job', 'list', '--limti', '3'], 'did you mean --limit?'],
+    ['a wrong value', ['job', 'submit', '--priority', '10'], 'from 1 to 9'],
+    ['a missing argument', ['job', 'get'], 'Give the id'],
+    ['an option without effect', ['up', '--tenant', 'acme'], '--tenant has no meaning'],
+    ['more nodes than this version runs', ['up', '--nodes', '3'], 'one node'],
+  ])('exits 2 on %s', async (_what, args, part) => {
+    const run = await punctual(args);
+    expect(run.code).toBe(2);
+    expect(run.stderr).toContain(part);
+  });
+
+  it('prints help on stdout and exits 0', async () => {
+    const run = await punctual(['job', 'submit', '--help']);
+    expect(run.code).toBe(0);
+    expect(run.stdout).toContain('--concurrency-key');
+    expect(run.stdout).toContain('Global Options:');
+  });
+});
+
+describe('--print-config', () => {
+  it('says where each setting came from and hides secrets', async () => {
+    const environment = { PUNCTUAL_LEASE_TTL: '7s', PUNCTUAL_DATABASE_URL: 'postgres://u:secret@h/d' };
+    const run = await punctual(['server', '--port', '9000', '--print-config', '--json'], { environment });
+    const settings = new Map(
+      JSON.parse(run.stdout).data.map((each: { name: string }) => [each.name, each] as const),
+    );
+    expect(settings.get('port')).toMatchObject({ value: 9000, source: 'flag' });
+    expect(settings.get('leaseTtl')).toMatchObject({ value: '7s', source: 'PUNCTUAL_LEASE_TTL' });
+    expect(settings.get('host')).toMatchObject({ source: 'default' });
+    expect(run.stdout).not.toContain('secret');
+  });
+});

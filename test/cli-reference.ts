@@ -1,0 +1,108 @@
+import type { Argument, Command, Option } from 'commander';
+import { globalsOf } from '../src/cli/call.js';
+import { environmentName, SETTINGS, type SettingName } from '../src/core/config.js';
+import { formatDuration } from '../src/core/duration.js';
+import { ERROR_CODES } from '../src/core/errors.js';
+
+/** Writes the reference page of the command line from the commands themselves. */
+
+const EXIT_CODES: Readonly<Record<number, string>> = {
+  0: 'ok',
+  1: 'error',
+  2: 'the command was not used correctly, or its input is not valid',
+  3: 'the job ended unsuccessfully',
+  4: 'not allowed',
+  5: 'not found',
+  6: 'conflict with the present state',
+  7: 'unreachable, or not able to answer at the moment',
+  124: 'the wait timed out',
+  130: 'interrupted',
+};
+
+const PREFACE = `# Command line
+
+<!-- Written from the commands by src/cli/reference.test.ts; \`npx vitest run --project unit -u src/cli/reference\` renews it. -->
+
+\`punctual NOUN VERB\`. Data goes to stdout; logs, progress and errors go to stderr, so output can always be piped.
+\`--json\` prints one JSON document, or one per line where a command follows something. Colours and progress bars
+appear on a terminal only, and never when \`NO_COLOR\` is set. Every error says what went wrong and what to do; with
+\`--json\` it is a document \`{"error": {"code", "detail", "hint"}}\` on stderr.
+
+Commands that talk to a node find it by \`--url\` and \`--api-key\`, else by \`PUNCTUAL_URL\` and \`PUNCTUAL_API_KEY\`, else by
+the \`credentials.json\` that \`punctual up\` leaves in \`.punctual\` (or the folder in \`PUNCTUAL_DATA\`).
+`;
+
+/** The whole page. */
+export function cliReference(program: Command): string {
+  return [
+    PREFACE,
+    exitCodes(),
+    '## Commands\n',
+    ...leaves(program).map((leaf) => section(program, leaf)),
+    settings(),
+  ].join('\n');
+}
+
+function leaves(command: Command): Command[] {
+  return command.commands.length > 0 ? command.commands.flatMap(leaves) : [command];
+}
+
+function pathOf(command: Command): string {
+  return command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
+}
+
+function section(program: Command, command: Command): string {
+  const args = command.registeredArguments.map((argument) => ` ${argumentText(argument)}`).join('');
+  const used: readonly string[] = globalsOf(command);
+  const globals = program.options.filter((option) => used.includes(option.attributeName()));
+  const rows = [
+    ...command.registeredArguments.map((argument) => row(argumentText(argument), argument.description)),
+    ...command.options.map(optionRow),
+    ...globals.map(optionRow),
+  ];
+  const description = command.description();
+  const sentence = `${description[0]!.toUpperCase()}${description.slice(1)}.`;
+  return `### \`${pathOf(command)}${args}\`\n\n${sentence}\n${rows.length > 0 ? `\n| | |\n| --- | --- |\n${rows.join('\n')}\n` : ''}`;
+}
+
+function argumentText(argument: Argument): string {
+  return argument.required ? `<${argument.name()}>` : `[${argument.name()}]`;
+}
+
+function optionRow(option: Option): string {
+  const choices = option.argChoices ? `: ${option.argChoices.join(' or ')}` : '';
+  const fallback = option.defaultValue === undefined ? '' : ` (default: ${option.defaultValue})`;
+  return row(option.flags, `${option.description}${choices}${fallback}`);
+}
+
+const row = (left: string, right: string): string => `| \`${left}\` | ${right.replace(/\|/g, '\\|')} |`;
+
+function exitCodes(): string {
+  const codesOf = (exit: string) =>
+    Object.entries(ERROR_CODES)
+      .filter(([, error]) => error.exit === Number(exit))
+      .map(([code]) => `\`${code}\``)
+      .join(', ');
+  const rows = Object.entries(EXIT_CODES).map(
+    ([exit, meaning]) => `| ${exit} | ${meaning} | ${codesOf(exit)} |`,
+  );
+  return `## Exit codes\n\n| exit code | meaning | error codes |\n| --- | --- | --- |\n${rows.join('\n')}\n`;
+}
+
+function settings(): string {
+  const rows = (Object.keys(SETTINGS) as SettingName[]).map((name) => {
+    const setting = SETTINGS[name];
+    const value = setting.kind === 'duration' ? formatDuration(setting.default) : String(setting.default);
+    return `| \`${environmentName(name)}\` | ${value === '' ? '' : `\`${value}\``} | ${setting.description} |`;
+  });
+  return `## Settings
+
+Flags win over the environment, the environment over the default. \`PUNCTUAL_…_FILE\` names a file that holds the value,
+which keeps secrets out of the environment. \`--print-config\` on \`up\`, \`server\` and \`worker run\` shows what is in force
+and where it came from.
+
+| variable | default | meaning |
+| --- | --- | --- |
+${rows.join('\n')}
+`;
+}
