@@ -24,7 +24,9 @@ export function routeDescriber(server: FastifyInstance): DescribeRoute {
     if (typeof schema !== 'object' || schema === null) return schema;
     if (Array.isArray(schema)) return schema.map(refer);
     const { title } = schema as { title?: unknown };
-    const plain = Object.fromEntries(Object.entries(schema).map(([name, part]) => [name, refer(part)]));
+    const plain = Object.fromEntries(
+      Object.entries(schema).map(([name, part]) => [name === 'x-format' ? 'format' : name, refer(part)]),
+    );
     if (typeof title !== 'string') return plain;
     if (!server.getSchema(title)) server.addSchema({ ...plain, $id: title });
     return { $ref: `${title}#` };
