@@ -21,7 +21,7 @@ const EXIT_CODES: Readonly<Record<number, string>> = {
 
 const PREFACE = `# Command line
 
-<!-- Written from the commands by src/cli/reference.test.ts; \`npx vitest run --project unit -u src/cli/reference\` renews it. -->
+<!-- Written from the commands by src/cli/reference.test.ts; \`npx vitest run --project unit src/cli/reference -u\` renews it. -->
 
 \`punctual NOUN VERB\`. Data goes to stdout; logs, progress and errors go to stderr, so output can always be piped.
 \`--json\` prints one JSON document, or one per line where a command follows something. Colours and progress bars
@@ -34,13 +34,8 @@ the \`credentials.json\` that \`punctual up\` leaves in \`.punctual\` (or the fo
 
 /** The whole page. */
 export function cliReference(program: Command): string {
-  return [
-    PREFACE,
-    exitCodes(),
-    '## Commands\n',
-    ...leaves(program).map((leaf) => section(program, leaf)),
-    settings(),
-  ].join('\n');
+  const sections = leaves(program).map(section);
+  return [PREFACE, exitCodes(), globalOptions(program), '## Commands\n', ...sections, settings()].join('\n');
 }
 
 function leaves(command: Command): Command[] {
@@ -51,18 +46,25 @@ function pathOf(command: Command): string {
   return command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
 }
 
-function section(program: Command, command: Command): string {
+function section(command: Command): string {
   const args = command.registeredArguments.map((argument) => ` ${argumentText(argument)}`).join('');
-  const used: readonly string[] = globalsOf(command);
-  const globals = program.options.filter((option) => used.includes(option.attributeName()));
+  const used = globalsOf(command).map(
+    (name) => `\`--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}\``,
+  );
   const rows = [
     ...command.registeredArguments.map((argument) => row(argumentText(argument), argument.description)),
     ...command.options.map(optionRow),
-    ...globals.map(optionRow),
   ];
+  const table = rows.length > 0 ? `\n| | |\n| --- | --- |\n${rows.join('\n')}\n` : '';
+  const globals = used.length > 0 ? `\nTakes the global ${used.join(', ')}.\n` : '';
   const description = command.description();
   const sentence = `${description[0]!.toUpperCase()}${description.slice(1)}.`;
-  return `### \`${pathOf(command)}${args}\`\n\n${sentence}\n${rows.length > 0 ? `\n| | |\n| --- | --- |\n${rows.join('\n')}\n` : ''}`;
+  return `### \`${pathOf(command)}${args}\`\n\n${sentence}\n${table}${globals}`;
+}
+
+function globalOptions(program: Command): string {
+  const rows = program.options.map(optionRow).join('\n');
+  return `## Global options\n\nThey may stand anywhere on the line.\n\n| | |\n| --- | --- |\n${rows}\n`;
 }
 
 function argumentText(argument: Argument): string {
