@@ -25,7 +25,7 @@ export async function readCredentials(dataFolder: string): Promise<Credentials |
 
 /** Replaces the credentials in one step, so that no reader sees half of them; only the owner may read them. */
 export async function writeCredentials(dataFolder: string, credentials: Credentials): Promise<void> {
-  await mkdir(dataFolder, { recursive: true });
+  await mkdir(dataFolder, { recursive: true, mode: 0o700 });
   const temporary = `${credentialsPath(dataFolder)}.${randomBytes(6).toString('hex')}`;
   try {
     await writeFile(temporary, `${JSON.stringify(credentials)}\n`, { mode: 0o600, flag: 'wx' });

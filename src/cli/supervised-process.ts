@@ -141,7 +141,9 @@ export class SupervisedProcess {
       if (!isLog || line === '') return;
       const entry = parseLogLine(line);
       if (entry === null) this.#tail = [...this.#tail, line].slice(-TAIL_LINES);
-      if (entry === null || entry.level >= WARNING_LEVEL) report(`${name}: ${entry?.message ?? line}`);
+      // Before it was ever ready, what it says last becomes the error that whoever started it gets.
+      const isNews = entry === null ? this.#everReady : entry.level >= WARNING_LEVEL;
+      if (isNews) report(`${name}: ${entry?.message ?? line}`);
     });
   }
 }

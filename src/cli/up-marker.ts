@@ -54,7 +54,7 @@ export async function claimUpPort(dataFolder: string, host: string, port: number
 
 /** Leaves the note. */
 export async function markRunning(dataFolder: string, port: number): Promise<void> {
-  await mkdir(dataFolder, { recursive: true });
+  await mkdir(dataFolder, { recursive: true, mode: 0o700 });
   await writeFile(pathIn(dataFolder), `${JSON.stringify({ pid: process.pid, port } satisfies Marker)}\n`);
 }
 

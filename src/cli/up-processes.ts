@@ -68,10 +68,10 @@ export async function startUp(plan: UpPlan): Promise<Up> {
 async function startAll(plan: UpPlan, dataFolder: string, port: number, started: Started): Promise<Up> {
   const { cli, config } = plan;
   const lost = new AbortController();
-  await markRunning(dataFolder, port);
-  started.add(() => unmarkRunning(dataFolder));
   const database = await openDatabase(plan, dataFolder, lost);
   started.add(() => database.stop());
+  await markRunning(dataFolder, port);
+  started.add(() => unmarkRunning(dataFolder));
   cli.interrupted.throwIfAborted();
   await migrate(database.url);
   const url = `http://${reachableHost(config.host)}:${port}`;
