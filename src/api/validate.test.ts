@@ -142,7 +142,7 @@ describe('validate', () => {
       '/jobs',
       'must have at most 10000 entries',
     ],
-    ['an empty change', JobChange, {}, '', 'must name something'],
+    ['an empty change', JobChange, {}, '', 'must have at least one field'],
     [
       'progress above 1',
       ProgressReport,

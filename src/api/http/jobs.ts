@@ -24,6 +24,7 @@ const DEFAULT_LIMIT = 100;
 export function jobRoutes(server: FastifyInstance, parts: RouteParts): void {
   submitting(server, parts);
   reading(server, parts);
+  inspecting(server, parts);
   steering(server, parts);
 }
 
@@ -105,7 +106,9 @@ function reading(server: FastifyInstance, { useCases, describe, longPolls }: Rou
       return longPolls.run(reply, (signal) => useCases.jobs.get(callerOf(request), id, waitMs, signal));
     },
   );
+}
 
+function inspecting(server: FastifyInstance, { useCases, describe }: RouteParts): void {
   server.get(
     '/v1/jobs/:id/logs',
     {

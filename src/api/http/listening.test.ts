@@ -72,6 +72,15 @@ describe('a body that is too large', () => {
   });
 });
 
+describe('a refused request', () => {
+  it.each(['/v1/queues', '/nowhere', '/%ff'])('does not cost its connection: GET %s', async (path) => {
+    const { url, agent } = await listen();
+    const { headers, body } = await request(`${url}${path}`, { dispatcher: agent });
+    await body.dump();
+    expect(headers.connection).toBe('keep-alive');
+  });
+});
+
 describe('a request that is not one', () => {
   it.each([
     ['no HTTP', 'hello\r\n\r\n', 400, 'MALFORMED_REQUEST'],

@@ -10,7 +10,8 @@ export class LongPolls {
   async run<T>(reply: FastifyReply, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const controller = new AbortController();
     const abort = () => controller.abort();
-    if (this.ended) abort();
+    // The client may have left while its credential was checked, and its leaving is not told twice.
+    if (this.ended || reply.raw.destroyed) abort();
     this.open.add(controller);
     reply.raw.once('close', abort);
     try {

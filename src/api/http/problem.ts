@@ -108,7 +108,8 @@ function internal(cause: unknown): PunctualError {
  */
 function decideOnConnection(request: FastifyRequest, reply: FastifyReply): void {
   if (request.raw.complete) return;
-  const length = Number(request.headers['content-length']);
-  if (length <= MOST_READ_AFTER_ERROR) reply.removeHeader('connection');
-  else reply.header('connection', 'close');
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers;
+  const isBounded = encoding === undefined && Number(length) <= MOST_READ_AFTER_ERROR;
+  if (!isBounded) reply.header('connection', 'close');
+  else if (reply.hasHeader('connection')) reply.removeHeader('connection');
 }

@@ -67,7 +67,7 @@ function sessions(server: FastifyInstance, { useCases, limits, describe }: Route
     '/v1/workers/:id',
     {
       schema: describe({
-        id: 'leave',
+        id: 'leaveWorker',
         tag: 'workers',
         summary: "End a worker's session.",
         params: IdPath,

@@ -91,7 +91,8 @@ function lookAtObject(rules: Rules, value: unknown, pointer: string, errors: Fie
     errors.push({ pointer, detail: `must have at most ${rules.maxProperties} entries` });
     return;
   }
-  if (names.length < (rules.minProperties ?? 0)) errors.push({ pointer, detail: 'must name something' });
+  if (names.length < (rules.minProperties ?? 0))
+    errors.push({ pointer, detail: 'must have at least one field' });
   for (const name of rules.required ?? []) {
     if (!Object.hasOwn(value, name))
       errors.push({ pointer: pointer + pointerStep(name), detail: 'is required' });
