@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { type Dispatcher, Pool } from 'undici';
 import { messageOf, PunctualError } from '../core/errors.js';
 import { errorFromAnswer } from './problem.js';
@@ -130,6 +131,8 @@ class RequestLimit {
       this.#abort();
     }, timeoutMs);
     this.#callerSignal = callerSignal;
+    // One signal for hundreds of requests is fine: each lets go of it in the end, so nothing leaks.
+    if (callerSignal) setMaxListeners(0, callerSignal);
     callerSignal?.addEventListener('abort', this.#abort, { once: true });
   }
 

@@ -20,9 +20,9 @@ function workerOf(scheduler: MemoryScheduler, tasks: AnyTask[], options: WorkerO
 }
 
 /** A promise with its ends in hand. */
-function gate<T = void>() {
-  let open!: (value: T) => void;
-  const passed = new Promise<T>((resolve) => {
+function gate() {
+  let open!: () => void;
+  const passed = new Promise<void>((resolve) => {
     open = resolve;
   });
   return { open, passed };
