@@ -4,6 +4,7 @@ import { freePort } from './free-port.js';
 import { REACHABLE_FOLDER } from './home.js';
 import { endLeftBehind, findLeftBehind, isUsable } from './left-behind.js';
 import { DATABASE, ROLE } from './new-database.js';
+import { disownPostmasterFile } from './postmaster-file.js';
 import { openServerFolder, type ServerFolder } from './server-folder.js';
 import { keepSmall, openLog, type ServerLog, tailOf } from './server-log.js';
 import { becameReady, endServer, type Patience, type ServerProcess, spawnServer } from './server-process.js';
@@ -53,7 +54,7 @@ interface Running {
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const log = options.log ?? (() => {});
-  const folder = await openServerFolder(options.dataFolder, options.reachableFolder ?? REACHABLE_FOLDER, log);
+  const folder = await openFolder(options, log);
   try {
     const serverLog = await openLog(folder.dataFolder);
     const settings = options.settings ?? {};
@@ -62,6 +63,14 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   } catch (error) {
     await folder.release();
     throw explain(error, 'The embedded Postgres could not be started');
+  }
+}
+
+async function openFolder(options: EmbeddedPostgresOptions, log: Log): Promise<ServerFolder> {
+  try {
+    return await openServerFolder(options.dataFolder, options.reachableFolder ?? REACHABLE_FOLDER, log);
+  } catch (error) {
+    throw explain(error, `The data folder ${options.dataFolder} cannot be used`);
   }
 }
 
@@ -100,13 +109,14 @@ async function start(
     const port = await freePort(preferred);
     if (port !== folder.state.port) await writeState(folder.dataFolder, { ...folder.state, port });
     const args = serverArguments(folder.pgdata, port, settings);
+    await disownPostmasterFile(folder.pgdata);
     const server = await spawnServer(folder.binaries.postgres, args, folder.account, serverLog);
     const onWait = (seconds: number) =>
       log(`The database is not ready yet (${seconds} s); it may be recovering`);
     if (await becameReady(server, folder.pgdata, onWait)) return { server, port, adopted: false };
     await endServer(server, STOP_PATIENCE);
     const output = await tailOf(serverLog);
-    switch (obstacleIn(output)) {
+    switch (obstacleIn(output, server.pid)) {
       case 'port-taken':
         if (portTries++ >= PORT_TRIES) throw startFailure(serverLog, output);
         preferred = null;
@@ -121,12 +131,15 @@ async function start(
   }
 }
 
-/** What kept the server from starting, as far as another try can help. The messages are those of locale C. */
-function obstacleIn(output: string): 'port-taken' | 'stragglers' | 'other' {
-  const last = output.slice(output.lastIndexOf('FATAL:'));
-  if (/could not create any TCP\/IP sockets/.test(last)) return 'port-taken';
+/**
+ * What kept the server from starting, as far as another try can help. The messages are those of locale C. Only
+ * the server's own count: children of a dead one write their last words into the same log.
+ */
+function obstacleIn(output: string, pid: number): 'port-taken' | 'stragglers' | 'other' {
+  const fatal = output.split('\n').find((line) => line.includes(`[${pid}] FATAL:`)) ?? '';
+  if (fatal.includes('could not create any TCP/IP sockets')) return 'port-taken';
   // Children of a server that was killed may finish what they were doing before they notice.
-  if (/pre-existing shared memory block/.test(last)) return 'stragglers';
+  if (fatal.includes('pre-existing shared memory block')) return 'stragglers';
   return 'other';
 }
 

@@ -108,7 +108,8 @@ async function replace(folder: string, number: number, holder: Holder): Promise<
 
 async function writeDraft(folder: string, holder: Holder): Promise<string> {
   const draft = join(folder, `${PREFIX}draft-${randomBytes(8).toString('hex')}`);
-  await writeFile(draft, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
+  // Readable for all: whoever finds the folder in use may be another user than the holder.
+  await writeFile(draft, `${JSON.stringify(holder)}\n`, { mode: 0o644 });
   return draft;
 }
 

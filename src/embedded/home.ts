@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, mkdir, mkdtemp, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
-import { may } from './account.js';
+import { may, runsAsRoot } from './account.js';
 import type { Account } from './command.js';
 import { codeOf, embeddedFailure, explain } from './failure.js';
 import type { ServerState } from './state-file.js';
@@ -97,6 +97,14 @@ export async function give(folder: string, account: Account | null): Promise<voi
   if (account !== null) await chown(folder, account.uid, account.gid);
 }
 
+/** Leaves a file that root made to the owner of the folder, who may start the next server without root. */
+export async function giveToOwnerOf(folder: string, file: string): Promise<void> {
+  if (!runsAsRoot()) return;
+  const { uid, gid } = await stat(folder);
+  await chown(file, uid, gid);
+}
+
+/** Whether there is anything at a path. */
 export async function exists(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null)) !== null;
 }

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import { disownPostmasterFile, readPostmasterFile, removePostmasterFile } from './postmaster-file.js';
+import { readPostmasterFile } from './postmaster-file.js';
 import { isServerOf, processMark } from './process-identity.js';
 import { endServer, type Patience, type ServerProcess, watchServer } from './server-process.js';
 
-/** What a killed program left behind: its server, still running, or traces of one that is gone. */
+/** A server that a killed program left running. */
 export interface LeftBehind {
   readonly server: ServerProcess;
   /** The port it listens on, when it takes connections. */
@@ -15,23 +15,12 @@ export interface LeftBehind {
 const PATIENCE: Patience = { fastMs: 15_000, immediateMs: 5_000 };
 const LOGIN_WITHIN_MS = 5_000;
 
-/**
- * Finds the server that still runs on a folder. Traces of dead ones are cleared as far as Postgres does not do
- * that itself. The caller holds the folder's lock, so nobody starts a server meanwhile.
- */
+/** Finds the server that still runs on a folder. The caller holds the lock, so nobody starts one meanwhile. */
 export async function findLeftBehind(pgdata: string): Promise<LeftBehind | null> {
   const file = await readPostmasterFile(pgdata);
-  if (file === null) return null;
-  if (file === 'damaged') {
-    await removePostmasterFile(pgdata);
-    return null;
-  }
+  if (file === null || file === 'damaged') return null;
   const mark = await processMark(file.pid);
-  if (mark === null) return null;
-  if (!(await isServerOf(file.pid, pgdata))) {
-    await disownPostmasterFile(pgdata);
-    return null;
-  }
+  if (mark === null || !(await isServerOf(file.pid, pgdata))) return null;
   return { server: watchServer(file.pid, mark), port: file.ready ? file.port : null };
 }
 

@@ -12,6 +12,9 @@ export const DATABASE = 'punctual';
 
 const DRAFT_PREFIX = 'postgres.draft-';
 
+/** The end of a program's output tells what went wrong; what comes before is routine. */
+const TOLD_LINES = 8;
+
 /** Only programs on this machine that know the password get in. */
 const ACCESS_RULES = `# Written by Punctual.\nhost all all 127.0.0.1/32 scram-sha-256\n`;
 
@@ -25,7 +28,6 @@ export async function createDatabaseFiles(
   account: Account | null,
   password: string,
 ): Promise<void> {
-  await removeDrafts(home);
   const draft = await mkdtemp(join(home, DRAFT_PREFIX)).catch((error: unknown) => {
     throw explain(error, `No database can be made in ${home}`);
   });
@@ -81,11 +83,12 @@ function failed(what: string, result: CommandResult): Error {
   const full = /no space left|disk quota/i.test(result.output);
   const advice = full ? 'The disk is full. Make room, or choose another folder with --data.' : OWN_DATABASE;
   const ending = result.code === null ? 'stopped' : `ended with code ${result.code}`;
-  return embeddedFailure(`${what} (${ending}): ${result.output.trim()}\n${advice}`);
+  const said = result.output.trim().split('\n').slice(-TOLD_LINES).join('\n');
+  return embeddedFailure(`${what} (${ending}): ${said}\n${advice}`);
 }
 
 /** Drops what interrupted starts left; one that is still being written to is left for the next time. */
-async function removeDrafts(home: string): Promise<void> {
+export async function removeDrafts(home: string): Promise<void> {
   for (const name of await readdir(home)) {
     if (!name.startsWith(DRAFT_PREFIX)) continue;
     await rm(join(home, name), { recursive: true, force: true }).catch(() => {});

@@ -32,17 +32,19 @@ export async function readPostmasterFile(pgdata: string): Promise<PostmasterFile
   }
 }
 
-/** Removes a damaged file, which Postgres would refuse to start beside. */
-export async function removePostmasterFile(pgdata: string): Promise<void> {
-  await rm(pathIn(pgdata), { force: true });
-}
-
 /**
- * Makes a file whose process number now belongs to a stranger harmless. Postgres would take the stranger for
- * a server and refuse to start. The file is kept, not removed: it also names the shared memory of the old
+ * Makes the file of a server that is gone harmless. Its process number may belong to a stranger by now, or to
+ * a dead process that nobody has cleared away; Postgres would take either for a server and refuse to start.
+ * The file is kept where it can be understood, not removed: it also names the shared memory of the old
  * server, by which Postgres finds out whether children of that server are still at work on the data.
  */
 export async function disownPostmasterFile(pgdata: string): Promise<void> {
+  const file = await readPostmasterFile(pgdata);
+  if (file === null) return;
+  if (file === 'damaged') {
+    await rm(pathIn(pgdata), { force: true });
+    return;
+  }
   const text = await readFile(pathIn(pgdata), 'utf8');
   await writeFile(pathIn(pgdata), text.replace(/^-?\d+/, String(NO_PROCESS)));
 }

@@ -16,7 +16,8 @@ export async function removeEmbeddedPostgres(path: string): Promise<void> {
     const home = await rememberedHome(dataFolder, await readState(dataFolder));
     if (home !== null) {
       if (home !== dataFolder) locks.push(await lockFolder(home));
-      const leftBehind = await findLeftBehind(join(home, 'postgres'));
+      const pgdata = await realpath(join(home, 'postgres')).catch(() => home);
+      const leftBehind = await findLeftBehind(pgdata);
       if (leftBehind !== null) await endLeftBehind(leftBehind);
       await rm(home, { recursive: true, force: true });
     }

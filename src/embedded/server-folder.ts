@@ -1,4 +1,4 @@
-import { readFile, stat } from 'node:fs/promises';
+import { readFile, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { chooseAccount, may, ownerOf } from './account.js';
 import { type Account, runCommand } from './command.js';
@@ -7,8 +7,9 @@ import { lockFolder } from './folder-lock.js';
 import { freePort } from './free-port.js';
 import { chooseHome, exists, openDataFolder, rememberedHome } from './home.js';
 import { endLeftBehind, findLeftBehind } from './left-behind.js';
-import { createDatabaseFiles, resetPassword } from './new-database.js';
+import { createDatabaseFiles, removeDrafts, resetPassword } from './new-database.js';
 import { findBinaryPackage, type PostgresBinaries, prepareBinaries } from './postgres-binaries.js';
+import { disownPostmasterFile } from './postmaster-file.js';
 import { randomPassword, readState, type ServerState, writeState } from './state-file.js';
 
 /** A data folder that this process holds alone, with a complete database in it, ready for a server to start. */
@@ -25,13 +26,13 @@ export interface ServerFolder {
 
 /** Takes hold of a data folder and makes whatever is not there yet. */
 export async function openServerFolder(
-  path: string,
+  folder: string,
   reachableFolder: string,
   log: (line: string) => void,
 ): Promise<ServerFolder> {
   const installed = await findBinaryPackage();
   const newcomer = await chooseAccount();
-  const dataFolder = await openDataFolder(path, newcomer);
+  const dataFolder = await openDataFolder(folder, newcomer);
   const locks = [await lockFolder(dataFolder)];
   const release = async () => {
     for (const lock of locks.splice(0).reverse()) await lock.release();
@@ -43,8 +44,11 @@ export async function openServerFolder(
       (await chooseHome(dataFolder, newcomer, reachableFolder));
     // Data folders that were copied with their state point at one home, which needs a lock of its own.
     if (home !== dataFolder) locks.push(await lockFolder(home));
-    const pgdata = join(home, 'postgres');
-    const present = await exists(pgdata);
+    await removeDrafts(home);
+    const path = join(home, 'postgres');
+    const present = await exists(path);
+    // Somebody may have moved the files to another disk and left a link; a server knows itself by its true path.
+    const pgdata = present ? await realpath(path) : path;
     const account = present ? await ownerOf(pgdata) : newcomer;
     const binaries = await prepareBinaries(installed, home, account);
     const state = remembered ?? (await firstState(dataFolder, home));
@@ -112,5 +116,6 @@ async function replacePassword(
 ): Promise<void> {
   const leftBehind = await findLeftBehind(pgdata);
   if (leftBehind !== null) await endLeftBehind(leftBehind);
+  await disownPostmasterFile(pgdata);
   await resetPassword(binaries, pgdata, account, password);
 }

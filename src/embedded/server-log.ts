@@ -1,6 +1,7 @@
 import { open, rename, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { giveToOwnerOf } from './home.js';
 
 /** What the server says goes straight to a file, so that it can go on speaking when the program is killed. */
 
@@ -21,6 +22,7 @@ export async function openLog(dataFolder: string): Promise<ServerLog> {
   if ((await sizeOf(path)) > KEPT_BYTES) await rename(path, `${path}.old`);
   const file = await open(path, 'a', 0o600);
   await file.close();
+  await giveToOwnerOf(dataFolder, path);
   return { path, beginning: await sizeOf(path) };
 }
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { codeOf } from './failure.js';
+import { giveToOwnerOf } from './home.js';
 
 /** What the data folder remembers about its server from one start to the next. */
 export interface ServerState {
@@ -39,6 +40,7 @@ export async function writeState(dataFolder: string, state: ServerState): Promis
     } finally {
       await file.close();
     }
+    await giveToOwnerOf(dataFolder, draft);
     await rename(draft, path);
     await syncFolder(dirname(path));
   } catch (error) {

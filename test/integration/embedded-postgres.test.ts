@@ -63,6 +63,12 @@ async function killed(server: EmbeddedPostgres, signal: NodeJS.Signals): Promise
   await expect.poll(() => isAlive(pid, mark!), { timeout: 20_000 }).toBe(false);
 }
 
+async function logged(folder: string, text: string): Promise<void> {
+  await expect
+    .poll(() => readFile(join(folder, 'postgres.log'), 'utf8'), { timeout: 20_000 })
+    .toContain(text);
+}
+
 interface Said {
   readonly url?: string;
   readonly adopted?: boolean;
@@ -158,6 +164,25 @@ describe('the embedded Postgres', () => {
     await first.stop();
     const second = await start(folder);
     expect(await ask<number>(second.url, NUMBERS)).toHaveLength(1000);
+  });
+
+  it('does not start beside a child of the dead server that is still at work', async () => {
+    const folder = await newFolder();
+    const first = await start(folder);
+    const client = new pg.Client({ connectionString: first.url });
+    client.on('error', () => {});
+    await client.connect();
+    const [child] = (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows;
+    process.kill(child!.pid, 'SIGSTOP');
+    await killed(first, 'SIGKILL');
+    await first.stop();
+    let continued = false;
+    const second = start(folder).then((server) => ({ server, continued }));
+    await logged(folder, 'pre-existing shared memory block');
+    continued = true;
+    process.kill(child!.pid, 'SIGCONT');
+    expect(await second).toMatchObject({ continued: true });
+    await client.end().catch(() => {});
   });
 
   it('starts although the process number of the dead server now belongs to another process', async () => {
