@@ -1,9 +1,14 @@
-/** Time as the product sees it: the database's, in milliseconds since 1970, injectable so that tests move it. */
+/**
+ * Time as the product sees it: the database's, in milliseconds since 1970. Timers belong to the clock, so that
+ * a test that moves the clock also fires what became due.
+ */
 export interface Clock {
   now(): number;
+  /** Calls `run` once when the moment has come, never before; does not hold the process open. */
+  at(moment: number, run: () => void): Timer;
 }
 
-/** A timer handle that can be dropped. */
+/** A timer that can be dropped. */
 export interface Timer {
   cancel(): void;
 }
@@ -11,9 +16,19 @@ export interface Timer {
 /** Node cannot wait longer than this in one timer. */
 export const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Calls `run` once after `ms`; never holds the process open and never overflows Node's timer range. */
-export function after(ms: number, run: () => void): Timer {
-  const handle = setTimeout(run, Math.min(Math.max(0, ms), MAX_TIMER_MS));
-  handle.unref();
-  return { cancel: () => clearTimeout(handle) };
+/** A clock over any source of the current time, with Node's timers. */
+export class TimerClock implements Clock {
+  constructor(readonly now: () => number) {}
+
+  at(moment: number, run: () => void): Timer {
+    let handle: NodeJS.Timeout;
+    const wait = () => {
+      const left = Math.min(Math.max(0, Math.ceil(moment - this.now())), MAX_TIMER_MS);
+      // Node may fire a timer a fraction early, and long waits come in pieces: look again before running.
+      handle = setTimeout(() => (this.now() >= moment ? run() : wait()), left);
+      handle.unref();
+    };
+    wait();
+    return { cancel: () => clearTimeout(handle) };
+  }
 }

@@ -155,10 +155,19 @@ export function isCertainFailure(error: unknown): boolean {
   return state !== null && !state.startsWith('57P') && !state.startsWith('08');
 }
 
+/** SQLSTATE of a row that no partition takes. */
+const CHECK_VIOLATION = '23514';
+
+/** Whether an insert found no partition for its day. */
+export function isMissingPartition(error: unknown): boolean {
+  return sqlState(error) === CHECK_VIOLATION;
+}
+
 /** Whether the data of a batch is at fault, so that its other rows may still go through. */
 export function isDataError(error: unknown): boolean {
   const state = sqlState(error);
-  return state !== null && (state.startsWith('22') || state.startsWith('23') || state.startsWith('54'));
+  if (state === null || state === CHECK_VIOLATION) return false;
+  return state.startsWith('22') || state.startsWith('23') || state.startsWith('54');
 }
 
 /** Turns failures to reach the database into the error that users see; others pass through. */

@@ -41,7 +41,8 @@ const FIND_EXPIRED: Statement = {
   name: 'find-expired',
   text: `
     (SELECT j.id, j.tenant, j.start_before AS "startBefore", false AS later FROM punctual.jobs j
-     WHERE j.start_before <= $1 AND NOT EXISTS (SELECT 1 FROM punctual.claims c WHERE c.job = j.id)
+     WHERE j.start_before <= $1 AND j.attempts = 0
+       AND NOT EXISTS (SELECT 1 FROM punctual.claims c WHERE c.job = j.id)
      ORDER BY j.start_before LIMIT $2)
     UNION ALL
     (SELECT l.id, l.tenant, l.start_before, true FROM punctual.later l
@@ -52,7 +53,10 @@ const NEXT_EXPIRY: Statement = {
   name: 'next-expiry',
   text: `
     SELECT least(
-      (SELECT min(start_before) FROM punctual.jobs WHERE start_before IS NOT NULL),
+      (SELECT j.start_before FROM punctual.jobs j
+       WHERE j.start_before IS NOT NULL AND j.attempts = 0
+         AND NOT EXISTS (SELECT 1 FROM punctual.claims c WHERE c.job = j.id)
+       ORDER BY j.start_before LIMIT 1),
       (SELECT min(start_before) FROM punctual.later WHERE start_before IS NOT NULL)) AS at`,
 };
 
@@ -90,7 +94,7 @@ export function findExpired(
   return run(db, FIND_EXPIRED, [now, limit]);
 }
 
-/** The earliest last moment to start of any job, running ones included; null when no job has one. */
+/** The earliest last moment to start of any job that has not started; null when no job has one. */
 export async function nextExpiry(db: Queryable): Promise<number | null> {
   const rows = await run<{ at: number | null }>(db, NEXT_EXPIRY, []);
   return rows[0]?.at ?? null;

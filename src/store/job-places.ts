@@ -5,7 +5,7 @@
 
 /** Live jobs: waiting or running. */
 export const LIVE_ARM = `
-  SELECT 'live' AS place, j.id, j.tenant, q.name AS queue,
+  SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue,
     CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, false AS held,
     j.rank, j.run_at, j.attempts, j.failures, j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms,
     j.created_at, j.start_before, j.late_by, j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff,
@@ -17,7 +17,7 @@ export const LIVE_ARM = `
 
 /** Jobs not admitted yet. A raw submission shows what it says; the rest follows within a second. */
 export const LATER_ARM = `
-  SELECT 'later' AS place, l.id, l.tenant, coalesce(q.name, l.queue) AS queue, 'pending' AS state, l.held,
+  SELECT 'later' AS place, NOT l.parsed AS raw, l.id, l.tenant, coalesce(q.name, l.queue) AS queue, 'pending' AS state, l.held,
     coalesce(r.rank, 5::smallint), coalesce(r.run_at, l.admit_at), coalesce(r.attempts, 0),
     coalesce(r.failures, 0::smallint), coalesce(r.losses, 0::smallint), coalesce(r.max_attempts, 4::smallint),
     coalesce(r.max_losses, 3::smallint), coalesce(r.at_most_once, false), coalesce(r.timeout_ms, 1200000),
@@ -31,7 +31,7 @@ export const LATER_ARM = `
 
 /** Ended jobs. */
 export const HISTORY_ARM = `
-  SELECT 'history' AS place, h.id, h.tenant, q.name AS queue, h.state, false AS held,
+  SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.state, false AS held,
     h.rank, h.run_at, h.attempts, h.failures, h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms,
     h.created_at, h.start_before, h.late_by, h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff,
     h.requires, h.payload, h.earlier_attempts, h.fence, h.worker, h.epoch, h.claimed_at, h.started_at,
@@ -54,6 +54,8 @@ export interface StoredAttempt {
 /** A job read from any place. JSON columns are texts. */
 export interface PlacedRow extends Record<string, unknown> {
   readonly place: 'live' | 'later' | 'history';
+  /** A submission of a caller's transaction that has not been parsed yet. */
+  readonly raw: boolean;
   readonly id: string;
   readonly tenant: string;
   readonly queue: string;

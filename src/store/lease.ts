@@ -83,6 +83,14 @@ const END_HOLDERS: Statement = {
     WHERE relation = 'punctual.leases'::regclass AND granted AND pid <> ALL ($1::int[])`,
 };
 
+const SESSION: Statement = { name: 'session-pid', text: 'SELECT pg_backend_pid() AS pid' };
+
+/** The process id of this connection's session in the database server. */
+export async function sessionPid(db: Queryable): Promise<number> {
+  const rows = await run<{ pid: number }>(db, SESSION, []);
+  return rows[0]!.pid;
+}
+
 export interface LeaseView extends Record<string, unknown> {
   readonly epoch: number;
   readonly holder: string;

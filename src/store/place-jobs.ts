@@ -14,12 +14,13 @@ const POSTPONE_JOB = leaderStatement(
   `gone AS (
     DELETE FROM punctual.jobs j
     WHERE j.id = $4::uuid AND NOT EXISTS (SELECT 1 FROM punctual.claims c WHERE c.job = j.id) AND ${WHILE_TERM_LASTS}
-    RETURNING j.*
+    RETURNING j.id, j AS row
   ), changed AS (
-    SELECT r.* FROM gone CROSS JOIN LATERAL json_populate_record(gone, coalesce($5::json, '{}')) r
+    SELECT r.* FROM gone CROSS JOIN LATERAL json_populate_record(gone.row, coalesce($5::json, '{}')) r
   ), kept AS (
     INSERT INTO punctual.later (id, tenant, admit_at, held, start_before, queue, created_at, created_by, job)
-    SELECT id, tenant, $6::bigint, $7::boolean, start_before, '', created_at, created_by, row_to_json(changed)
+    SELECT id, tenant, $6::bigint, $7::boolean, CASE WHEN attempts = 0 THEN start_before END, '', created_at,
+      created_by, row_to_json(changed)
     FROM changed
   ), answer AS (SELECT id FROM gone)`,
 );

@@ -311,5 +311,6 @@ BEGIN
   INSERT INTO punctual.later (id, tenant, admit_at, parsed, queue, created_at, created_by, job)
   VALUES (job_id, tenant, now_ms, false, coalesce(submission ->> 'queue', 'default'), now_ms,
           'transaction:' || current_user, submission);
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted) VALUES (now_ms, submit_job.tenant, 1);
   RETURN job_id;
 END $$;

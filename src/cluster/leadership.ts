@@ -1,0 +1,222 @@
+import type pg from 'pg';
+import { messageOf } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+import { Loop } from '../core/loop.js';
+import { openConnection } from '../store/database.js';
+import {
+  endLeaseHolders,
+  ensureLease,
+  type LeaseView,
+  lookAtLease,
+  releaseTerm,
+  renewTerm,
+  sessionPid,
+  takeTerm,
+} from '../store/lease.js';
+import { Term } from './term.js';
+
+/**
+ * Leading a shard by the lease in its database.
+ *
+ * A standby looks at the lease without locking anything. Only when it is expired, or its holder's session is
+ * gone from the database, does it lock the table, check again inside the UPDATE, and so wait out every fenced
+ * write of the old term. The connection that holds the lease is used for nothing else: its session is the proof
+ * of life, and renewals never wait for a free connection. Sockets between nodes play no part: three nodes that
+ * cannot reach each other must not take the term from one another.
+ *
+ * A leader trusts its term from when the renewal was sent, and no longer than most of the TTL. After any doubt
+ * it ends the term and takes a new one, which waits for or ends its own stragglers.
+ */
+
+export interface LeadershipOptions {
+  readonly databaseUrl: string;
+  readonly shard: number;
+  readonly nodeId: string;
+  readonly url: () => string;
+  readonly ttlMs: number;
+  readonly log: Log;
+  /** Called with every new term; it lasts until `term.over`. */
+  readonly onTerm: (term: Term) => void;
+  /** Called with the database's time whenever an answer carries it. */
+  readonly onTime: (databaseNow: number) => void;
+}
+
+/** Share of the TTL that a leader trusts: the rest covers clocks that run at different speeds. */
+const TRUSTED_SHARE = 0.8;
+/** How long a takeover waits for fenced writes of the old term before it ends their sessions. */
+const PATIENCE_MS = 500;
+
+export class Leadership {
+  private connection: pg.Client | undefined;
+  private sessionPid = 0;
+  private term: Term | undefined;
+  private readonly loop: Loop;
+  private latest: LeaseView | undefined;
+  private pendingReason = 'first term of this node';
+  private stopping = false;
+
+  constructor(private readonly options: LeadershipOptions) {
+    this.loop = new Loop({
+      name: 'leadership',
+      everyMs: this.standbyMs,
+      pass: () => this.runOnce(),
+      onError: (name, error) =>
+        options.log.warn({ loop: name, error: messageOf(error) }, 'the lease could not be kept or looked at'),
+    });
+  }
+
+  private get standbyMs(): number {
+    return Math.min(800, this.options.ttlMs / 4);
+  }
+
+  /** The term of this node while it leads. */
+  get current(): Term | undefined {
+    return this.term && !this.term.over ? this.term : undefined;
+  }
+
+  /** The lease as last seen. */
+  get lease(): LeaseView | undefined {
+    return this.latest;
+  }
+
+  start(): void {
+    this.loop.start();
+  }
+
+  /** Gives the term up, so that another node can lead at once. */
+  async stop(): Promise<void> {
+    this.stopping = true;
+    const term = this.term;
+    await this.loop.stop();
+    term?.end('the node stops');
+    if (term && this.connection) await releaseTerm(this.connection, term).catch(() => undefined);
+    await this.connection?.end().catch(() => undefined);
+    this.connection = undefined;
+  }
+
+  /** Ends the current term and takes a new one: the way out of every doubt. */
+  renounce(term: Term, reason: string): void {
+    if (this.term !== term) return;
+    this.pendingReason = reason;
+    term.end(reason);
+    this.loop.wake();
+  }
+
+  /** One look, renewal or takeover; answers with the pause until the next. */
+  async runOnce(): Promise<number> {
+    if (this.stopping) return this.standbyMs;
+    const connection = this.connection ?? (await this.connect());
+    const term = this.current;
+    if (term) return this.renew(connection, term);
+    return this.stand(connection);
+  }
+
+  private async renew(connection: pg.Client, term: Term): Promise<number> {
+    const sentAt = performance.now();
+    try {
+      const now = await renewTerm(connection, term, this.options.ttlMs);
+      if (now !== null) {
+        this.options.onTime(now);
+        term.trustUntil(sentAt + this.options.ttlMs * TRUSTED_SHARE);
+        return this.options.ttlMs / 3;
+      }
+    } catch (error) {
+      this.dropConnection();
+      throw error;
+    }
+    term.end('another node took the term, or it ran out');
+    return 0;
+  }
+
+  private async stand(connection: pg.Client): Promise<number> {
+    let view: LeaseView;
+    try {
+      view = await lookAtLease(connection, this.options.shard);
+    } catch (error) {
+      this.dropConnection();
+      throw error;
+    }
+    this.latest = view;
+    this.options.onTime(view.now);
+    const ours = view.holder === this.options.nodeId;
+    if (!ours && !view.expired && !view.sessionGone) return this.standbyMs;
+    const reason = ours
+      ? this.pendingReason
+      : view.expired
+        ? 'the lease had expired'
+        : "the leader's session was gone";
+    const sentAt = performance.now();
+    const epoch = await this.take(connection, view.epoch, reason);
+    if (epoch === null || this.stopping) return this.standbyMs;
+    const trustedUntil = sentAt + this.options.ttlMs * TRUSTED_SHARE;
+    this.term = new Term(this.options.shard, epoch, this.options.nodeId, trustedUntil);
+    this.options.log.info({ shard: this.options.shard, epoch, reason }, 'this node leads');
+    this.options.onTerm(this.term);
+    return this.options.ttlMs / 3;
+  }
+
+  private async take(connection: pg.Client, aboveEpoch: number, reason: string): Promise<number | null> {
+    const patience = setTimeout(() => void this.endStragglers(), PATIENCE_MS);
+    try {
+      await connection.query('BEGIN');
+      const epoch = await takeTerm(connection, {
+        shard: this.options.shard,
+        holder: this.options.nodeId,
+        holderUrl: this.options.url(),
+        sessionPid: this.sessionPid,
+        aboveEpoch,
+        ttlMs: this.options.ttlMs,
+        reason,
+      });
+      await connection.query('COMMIT');
+      return epoch;
+    } catch (error) {
+      this.dropConnection();
+      throw error;
+    } finally {
+      clearTimeout(patience);
+    }
+  }
+
+  /** A hung leader keeps its locks: end the sessions that hold the table, on a connection beside the waiting one. */
+  private async endStragglers(): Promise<void> {
+    try {
+      const helper = await this.openLeaseConnection(() => undefined);
+      await endLeaseHolders(helper, [this.sessionPid]).finally(() => helper.end());
+    } catch (error) {
+      this.options.log.warn({ error: messageOf(error) }, 'sessions of the old term could not be ended');
+    }
+  }
+
+  private async connect(): Promise<pg.Client> {
+    const connection = await this.openLeaseConnection(() => this.dropConnection());
+    await ensureLease(connection, this.options.shard);
+    this.sessionPid = await sessionPid(connection);
+    this.connection = connection;
+    return connection;
+  }
+
+  private openLeaseConnection(onIdleError: () => void): Promise<pg.Client> {
+    const deadline = Math.round(this.options.ttlMs * 0.6);
+    return openConnection(this.options.databaseUrl, {
+      applicationName: `punctual lease ${this.options.nodeId}`,
+      hot: false,
+      statementTimeoutMs: deadline,
+      lockTimeoutMs: deadline,
+      idleInTransactionTimeoutMs: deadline,
+      onIdleError,
+    });
+  }
+
+  /** The session is the proof of life: without it the term cannot be kept, and a new one begins. */
+  private dropConnection(): void {
+    const connection = this.connection;
+    this.connection = undefined;
+    void connection?.end().catch(() => undefined);
+    if (this.term && !this.term.over && connection) {
+      this.pendingReason = 'the lease connection was lost';
+      this.term.end(this.pendingReason);
+    }
+    this.loop.wake();
+  }
+}

@@ -1,0 +1,51 @@
+import type { TermKey } from '../store/leader-statement.js';
+
+/**
+ * One term of this node. Whoever decides something asks `trusted` first: it turns false on its own before the
+ * lease can run out in the database, and for good once the term is over.
+ */
+export class Term implements TermKey {
+  private trustedUntil: number;
+  private readonly listeners: ((reason: string) => void)[] = [];
+  private endReason: string | null = null;
+
+  constructor(
+    readonly shard: number,
+    readonly epoch: number,
+    readonly holder: string,
+    /** Monotonic time when the request that gave the term was sent, plus what may be trusted of the TTL. */
+    trustedUntil: number,
+  ) {
+    this.trustedUntil = trustedUntil;
+  }
+
+  get over(): boolean {
+    return this.endReason !== null;
+  }
+
+  /** Why the term ended; null while it lasts. */
+  get reason(): string | null {
+    return this.endReason;
+  }
+
+  get trusted(): boolean {
+    return this.endReason === null && performance.now() < this.trustedUntil;
+  }
+
+  trustUntil(moment: number): void {
+    this.trustedUntil = moment;
+  }
+
+  /** Calls back once when the term ends, at once if it has ended. */
+  onOver(listener: (reason: string) => void): void {
+    if (this.endReason !== null) listener(this.endReason);
+    else this.listeners.push(listener);
+  }
+
+  /** Ends the term as far as this process is concerned; the first reason counts. */
+  end(reason: string): void {
+    if (this.endReason !== null) return;
+    this.endReason = reason;
+    for (const listener of this.listeners.splice(0)) listener(reason);
+  }
+}

@@ -1,0 +1,75 @@
+import { MAX_TIMER_MS } from './clock.js';
+
+/** One background pass, run again and again. All of the product's background work goes through this. */
+export interface LoopOptions {
+  readonly name: string;
+  /** Pause between two passes unless the pass asks for another one. */
+  readonly everyMs: number;
+  /** One pass; an answer that is a number is the pause until the next one. */
+  readonly pass: () => Promise<unknown>;
+  readonly onError: (name: string, error: unknown) => void;
+}
+
+const MAX_BACKOFF_MS = 5_000;
+
+/** Never overlaps itself, goes on after any error with a growing pause, can be woken, stops cleanly. */
+export class Loop {
+  private timer: NodeJS.Timeout | undefined;
+  private running: Promise<void> = Promise.resolve();
+  private busy = false;
+  private wokenWhileRunning = false;
+  private stopped = true;
+  private failures = 0;
+
+  constructor(private readonly options: LoopOptions) {}
+
+  /** Starts with a pass at once. */
+  start(): this {
+    this.stopped = false;
+    this.schedule(0);
+    return this;
+  }
+
+  /** Has a pass run as soon as possible: now, or right after the one that runs. */
+  wake(): void {
+    if (this.stopped) return;
+    if (this.busy) this.wokenWhileRunning = true;
+    else this.schedule(0);
+  }
+
+  /** Resolves when the last pass has ended; no further one starts. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    clearTimeout(this.timer);
+    await this.running;
+  }
+
+  private schedule(ms: number): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(
+      () => {
+        this.running = this.runOnce();
+      },
+      Math.min(ms, MAX_TIMER_MS),
+    );
+    this.timer.unref();
+  }
+
+  private async runOnce(): Promise<void> {
+    this.busy = true;
+    let next = this.options.everyMs;
+    try {
+      const answer = await this.options.pass();
+      if (typeof answer === 'number') next = answer;
+      this.failures = 0;
+    } catch (error) {
+      this.failures += 1;
+      next = Math.max(next, Math.min(MAX_BACKOFF_MS, 50 * 2 ** Math.min(this.failures, 10)));
+      this.options.onError(this.options.name, error);
+    }
+    this.busy = false;
+    if (this.stopped) return;
+    this.schedule(this.wokenWhileRunning ? 0 : next);
+    this.wokenWhileRunning = false;
+  }
+}

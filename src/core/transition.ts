@@ -1,0 +1,72 @@
+import { assertNever } from './errors.js';
+import type { AttemptOutcome, EndState, JobError } from './job.js';
+import { type Backoff, backoffMs } from './retry.js';
+
+/** What becomes of a job when its attempt has ended: decided here, purely; written elsewhere. */
+
+/** What the decision depends on; counts are those before the attempt ended. */
+export interface RunningJob {
+  readonly failures: number;
+  readonly losses: number;
+  readonly maxAttempts: number;
+  readonly maxLosses: number;
+  readonly atMostOnce: boolean;
+  readonly backoff: Backoff;
+}
+
+/** How an attempt ended. */
+export type AttemptEnd =
+  | { readonly outcome: 'succeeded'; readonly result: string }
+  | { readonly outcome: 'failed'; readonly error: JobError; readonly retryable: boolean }
+  | { readonly outcome: 'timed-out'; readonly error: JobError }
+  | { readonly outcome: 'lost'; readonly error: JobError }
+  | { readonly outcome: 'cancelled'; readonly error: JobError | null };
+
+export type Decision =
+  | {
+      readonly kind: 'end';
+      readonly state: EndState;
+      readonly outcome: AttemptOutcome;
+      readonly result: string | null;
+      readonly error: JobError | null;
+    }
+  | {
+      readonly kind: 'again';
+      readonly outcome: AttemptOutcome;
+      readonly delayMs: number;
+      readonly error: JobError;
+    };
+
+/** Failures draw on one budget and losses on another; an at-most-once job has neither. */
+export function decide(job: RunningJob, end: AttemptEnd, random: number): Decision {
+  switch (end.outcome) {
+    case 'succeeded':
+      return { kind: 'end', state: 'succeeded', outcome: 'succeeded', result: end.result, error: null };
+    case 'cancelled':
+      return { kind: 'end', state: 'cancelled', outcome: 'cancelled', result: null, error: end.error };
+    case 'failed':
+    case 'timed-out': {
+      const failures = job.failures + 1;
+      const again =
+        !job.atMostOnce && failures < job.maxAttempts && (end.outcome === 'timed-out' || end.retryable);
+      if (!again) return failed(end.outcome, end.error);
+      return {
+        kind: 'again',
+        outcome: end.outcome,
+        delayMs: backoffMs(job.backoff, failures, random),
+        error: end.error,
+      };
+    }
+    case 'lost': {
+      const again = !job.atMostOnce && job.losses + 1 < job.maxLosses;
+      if (!again) return failed('lost', end.error);
+      return { kind: 'again', outcome: 'lost', delayMs: 0, error: end.error };
+    }
+    default:
+      return assertNever(end);
+  }
+}
+
+function failed(outcome: AttemptOutcome, error: JobError): Decision {
+  return { kind: 'end', state: 'failed', outcome, result: null, error };
+}

@@ -1,0 +1,183 @@
+import { messageOf, PunctualError } from '../core/errors.js';
+import { Loop } from '../core/loop.js';
+import { type ParsedSubmission, parseSubmission } from '../core/submission.js';
+import { endWaitingJobs } from '../store/end-waiting-jobs.js';
+import { type JobRow, rowToJson, toRow } from '../store/job-row.js';
+import { leaderTransaction } from '../store/leader-statement.js';
+import { Names } from '../store/names.js';
+import { admitJobs, keepLater, readToAdmit, type ToAdmit } from '../store/place-jobs.js';
+import { registerKeys } from '../store/submit-jobs.js';
+import { admissionTime } from './admission-time.js';
+import type { Reading } from './reading.js';
+import type { LeaderState } from './state.js';
+
+const MAX_BATCH = 1_000;
+const EVERY_MS = 60_000;
+
+/** A raw submission, made inside a caller's transaction, and what it turned out to be. */
+interface Raw {
+  readonly id: string;
+  readonly row: JobRow;
+  readonly held: boolean;
+  readonly admitAt: number | null;
+  /** Why it cannot run. */
+  readonly refusal: PunctualError | null;
+}
+
+/** Brings jobs of `later` into the live table when their time comes near. */
+export class Admitting {
+  private readonly loop: Loop;
+  private readonly names: Names;
+
+  constructor(
+    private readonly state: LeaderState,
+    private readonly reading: Reading,
+  ) {
+    this.names = new Names(state.hot);
+    this.loop = new Loop({
+      name: 'admitting',
+      everyMs: EVERY_MS,
+      pass: () => this.runOnce(),
+      onError: (loop, error) =>
+        state.log.warn({ loop, error: messageOf(error) }, 'jobs could not be admitted'),
+    });
+  }
+
+  start(): void {
+    this.loop.start();
+  }
+
+  stop(): Promise<void> {
+    return this.loop.stop();
+  }
+
+  wake(): void {
+    this.loop.wake();
+  }
+
+  /** Admits everything whose time has come. */
+  async runOnce(): Promise<void> {
+    const { state } = this;
+    for (;;) {
+      const due = await readToAdmit(state.hot, state.clock.now(), MAX_BATCH);
+      if (due.length === 0) return;
+      const raws = await this.parse(due.filter((job) => !job.parsed));
+      const ready = due
+        .filter((job) => job.parsed)
+        .map((job) => ({ id: job.id, row: null as string | null }));
+      ready.push(...(await this.settle(raws)));
+      const admitted = await state.write(() =>
+        admitJobs(
+          state.hot,
+          state.term,
+          ready.map((job) => ({ ...job, override: null })),
+        ),
+      );
+      if (!admitted.every((job) => state.directory.knows(job))) await state.directory.learn();
+      for (const job of admitted) state.backlog.add(job, true);
+      this.reading.wake();
+      if (due.length < MAX_BATCH) return;
+    }
+  }
+
+  private async parse(jobs: readonly ToAdmit[]): Promise<Raw[]> {
+    const { config, clock } = this.state;
+    const now = clock.now();
+    const parsed = jobs.map((job) => {
+      try {
+        return {
+          job,
+          submission: parseSubmission(JSON.parse(job.submission!), { ...config, now: job.createdAt }),
+          refusal: null,
+        };
+      } catch (error) {
+        const refusal =
+          error instanceof PunctualError ? error : new PunctualError('INVALID_REQUEST', messageOf(error));
+        return { job, submission: PLACEHOLDER, refusal };
+      }
+    });
+    const ids = await this.names.resolve(
+      parsed.map(({ job, submission }) => ({
+        tenant: job.tenant,
+        queue: submission.queue,
+        needs: submission.needs,
+      })),
+      now,
+    );
+    return parsed.map(({ job, submission, refusal }, i) => ({
+      id: job.id,
+      row: toRow(submission, {
+        ...ids[i]!,
+        id: job.id,
+        tenant: job.tenant,
+        createdAt: job.createdAt,
+        createdBy: job.createdBy,
+      }),
+      held: submission.hold,
+      admitAt: admissionTime(submission.runAt, now, config.laterThreshold),
+      refusal,
+    }));
+  }
+
+  /** Registers keys, ends what cannot run, keeps what is not due; answers with what may be admitted now. */
+  private async settle(raws: readonly Raw[]): Promise<{ id: string; row: string | null }[]> {
+    if (raws.length === 0) return [];
+    const { state } = this;
+    const now = state.clock.now();
+    return state.write(() =>
+      leaderTransaction(state.hot, state.term, async (db) => {
+        const valid = raws.filter((raw) => raw.refusal === null);
+        const winners = await registerKeys(
+          db,
+          valid.map((raw) => raw.row),
+        );
+        const duplicates = new Map(
+          valid.flatMap((raw, i) => (winners[i] === raw.id ? [] : [[raw.id, winners[i]!] as const])),
+        );
+        const ended = raws.filter((raw) => raw.refusal !== null || duplicates.has(raw.id));
+        const stays = (raw: Raw) => raw.held || raw.admitAt !== null;
+        const kept = raws.filter((raw) => ended.includes(raw) || stays(raw));
+        if (kept.length > 0) {
+          await keepLater(
+            db,
+            state.term,
+            kept.map((raw) => ({
+              id: raw.id,
+              row: rowToJson(raw.row),
+              held: raw.held,
+              admitAt: raw.admitAt ?? now,
+              startBefore: raw.row.start_before,
+            })),
+          );
+        }
+        if (ended.length > 0) {
+          await endWaitingJobs(
+            db,
+            state.term,
+            'later',
+            ended.map((raw) => refuse(raw, duplicates.get(raw.id))),
+            now,
+          );
+        }
+        return raws
+          .filter((raw) => !kept.includes(raw))
+          .map((raw) => ({ id: raw.id, row: rowToJson(raw.row) }));
+      }),
+    );
+  }
+}
+
+function refuse(raw: Raw, winner: string | undefined) {
+  if (winner !== undefined) {
+    const error = { code: 'DUPLICATE_KEY', message: `The key belongs to job ${winner}.` };
+    return { id: raw.id, state: 'skipped' as const, error: JSON.stringify(error) };
+  }
+  const error = { code: raw.refusal!.code, message: raw.refusal!.message };
+  return { id: raw.id, state: 'failed' as const, error: JSON.stringify(error) };
+}
+
+/** Stands in for a submission that cannot be read, so that its failure has a row in history. */
+const PLACEHOLDER: ParsedSubmission = parseSubmission(
+  { task: 'invalid' },
+  { now: 0, maxPayload: 1024, maxDepth: 8, jobTimeout: 1, maxJobTimeout: 1 },
+);

@@ -1,0 +1,25 @@
+import { isDataError } from '../store/database.js';
+
+/**
+ * Runs a batch; when the data of some row spoils it, halves it until the bad row stands alone. One tenant's
+ * odd value thereby costs nobody else more than a few repeated statements.
+ */
+export async function bisect<T, R>(
+  items: readonly T[],
+  run: (items: readonly T[]) => Promise<R[]>,
+  onBad: (item: T, error: unknown) => void,
+): Promise<R[]> {
+  if (items.length === 0) return [];
+  try {
+    return await run(items);
+  } catch (error) {
+    if (!isDataError(error)) throw error;
+    if (items.length === 1) {
+      onBad(items[0]!, error);
+      return [];
+    }
+    const half = items.length >> 1;
+    const first = await bisect(items.slice(0, half), run, onBad);
+    return [...first, ...(await bisect(items.slice(half), run, onBad))];
+  }
+}

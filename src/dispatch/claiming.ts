@@ -1,0 +1,182 @@
+import { messageOf } from '../core/errors.js';
+import { bucketOf, emptyHistogram } from '../core/histogram.js';
+import { Loop } from '../core/loop.js';
+import { type ClaimedRow, claimJobs } from '../store/claim-jobs.js';
+import { readWaiting } from '../store/read-backlog.js';
+import { toAssignment } from './assignment.js';
+import { bisect } from './bisect.js';
+import { startRunning } from './running.js';
+import type { Poll, WorkerSession } from './session.js';
+import type { Entry } from './shelf.js';
+import type { LeaderState } from './state.js';
+
+/** Jobs claimed in one statement: enough to spread its cost, few enough to answer within milliseconds. */
+const MAX_BATCH = 500;
+
+interface Intent {
+  readonly entry: Entry;
+  readonly poll: Poll;
+}
+
+/**
+ * Brings due jobs and waiting workers together. A job is chosen in memory, claimed in the database, and only
+ * what the claim returned is handed over, after its commit.
+ */
+export class Claiming {
+  private readonly loop: Loop;
+
+  constructor(
+    private readonly state: LeaderState,
+    private readonly parts: { onExpired(): void; onDrained(): void },
+  ) {
+    this.loop = new Loop({
+      name: 'claiming',
+      everyMs: 60_000,
+      pass: () => this.runOnce(),
+      onError: (loop, error) =>
+        state.log.warn({ loop, error: messageOf(error) }, 'jobs could not be claimed'),
+    });
+    state.wakeClaiming = () => this.loop.wake();
+  }
+
+  start(): void {
+    this.loop.start();
+  }
+
+  stop(): Promise<void> {
+    return this.loop.stop();
+  }
+
+  /** Claims until there is no work for any waiting worker, or no worker for any work. */
+  async runOnce(): Promise<void> {
+    while (!this.state.term.over) {
+      const intents = this.choose();
+      if (intents.length === 0) return;
+      this.parts.onDrained();
+      await this.claim(intents);
+    }
+  }
+
+  /** Polls take one job each in turn, so that work spreads evenly over the workers. */
+  private choose(): Intent[] {
+    const { state } = this;
+    if (state.paused) return [];
+    const now = state.clock.now();
+    const intents: Intent[] = [];
+    const room = new Map(this.waitingPolls().map((poll) => [poll, poll.max]));
+    while (room.size > 0 && intents.length < MAX_BATCH) {
+      for (const [poll, left] of room) {
+        const entry = intents.length < MAX_BATCH ? this.nextFor(poll.session, now) : undefined;
+        if (entry) intents.push({ entry, poll });
+        if (entry && left > 1) room.set(poll, left - 1);
+        else room.delete(poll);
+      }
+    }
+    return intents;
+  }
+
+  private waitingPolls(): Poll[] {
+    const polls: Poll[] = [];
+    for (const session of this.state.sessions.values()) {
+      if (session.draining) continue;
+      for (const poll of session.polls) if (!poll.settled) polls.push(poll);
+    }
+    return polls;
+  }
+
+  /** Queues take turns; inside a queue priority decides. */
+  private nextFor(session: WorkerSession, now: number): Entry | undefined {
+    const { backlog, directory, turns } = this.state;
+    for (const queue of backlog.turns) {
+      const info = directory.queue(queue.queue);
+      if (!info || info.paused || !session.serves(info)) continue;
+      for (;;) {
+        const entry = backlog.take(queue, (needs) => session.fits(directory.needsOf(needs)!));
+        if (!entry) break;
+        if (entry.fence === 1 && entry.startBefore !== null && entry.startBefore <= now) {
+          this.parts.onExpired();
+          continue;
+        }
+        turns.tryTake(entry.id);
+        return entry;
+      }
+    }
+    return undefined;
+  }
+
+  private async claim(intents: readonly Intent[]): Promise<void> {
+    const { state } = this;
+    const now = state.clock.now();
+    try {
+      const rows = await state.write(() =>
+        bisect(
+          intents,
+          (part) => this.write(part, now),
+          (intent, error) =>
+            state.log.error({ job: intent.entry.id, error: messageOf(error) }, 'a job cannot be claimed'),
+        ),
+      );
+      this.handOver(intents, new Map(rows.map((row) => [row.id, row])), now);
+      await this.lookAgain(intents.filter((intent) => !state.running.has(intent.entry.id)));
+    } catch (error) {
+      // The server refused the whole statement: nothing was claimed, so everything waits again.
+      for (const { entry } of intents) state.turns.give(entry.id);
+      for (const { entry } of intents) state.backlog.add(entry, true);
+      throw error;
+    }
+  }
+
+  private write(intents: readonly Intent[], now: number): Promise<ClaimedRow[]> {
+    const lateness = new Map<string, number[]>();
+    for (const { entry } of intents) {
+      if (entry.fence > 1) continue;
+      let counts = lateness.get(entry.tenant);
+      if (!counts) {
+        counts = emptyHistogram();
+        lateness.set(entry.tenant, counts);
+      }
+      counts[bucketOf(Math.max(0, now - entry.runAt))]! += 1;
+    }
+    return claimJobs(
+      this.state.hot,
+      this.state.term,
+      intents.map(({ entry, poll }) => ({ id: entry.id, fence: entry.fence, worker: poll.session.id })),
+      now,
+      lateness,
+    );
+  }
+
+  private handOver(intents: readonly Intent[], rows: ReadonlyMap<string, ClaimedRow>, now: number): void {
+    const { state } = this;
+    const polls = new Set<Poll>();
+    for (const { entry, poll } of intents) {
+      const row = rows.get(entry.id);
+      if (row) {
+        const running = startRunning(entry, row, poll.session.id, state.term.epoch, now);
+        state.running.set(entry.id, running);
+        poll.session.running.set(entry.id, running);
+        poll.given.push(running);
+        polls.add(poll);
+      }
+      state.turns.give(entry.id);
+    }
+    for (const poll of polls) {
+      // A poll that ended meanwhile leaves its jobs unacknowledged; the next poll offers them again.
+      poll.settle({
+        epoch: state.term.epoch,
+        jobs: poll.given.map((running) => toAssignment(running, state.secret)),
+      });
+    }
+  }
+
+  /** A job that was not to be claimed has ended, or waits under another fence: the table knows. */
+  private async lookAgain(intents: readonly Intent[]): Promise<void> {
+    if (intents.length === 0) return;
+    for (const waiting of await readWaiting(
+      this.state.hot,
+      intents.map(({ entry }) => entry.id),
+    )) {
+      this.state.backlog.add(waiting, true);
+    }
+  }
+}

@@ -1,0 +1,209 @@
+import { PunctualError } from '../core/errors.js';
+import type { Progress } from '../core/job.js';
+import type { AttemptEnd } from '../core/transition.js';
+import type { FencedJob, QueueView, Why } from '../core/wire.js';
+import { readClaims } from '../store/claims.js';
+import { pauseCluster, readClusterState } from '../store/cluster-state.js';
+import type { PlacedRow, StoredAttempt } from '../store/job-places.js';
+import type { QueueRow } from '../store/names.js';
+import { pauseQueue } from '../store/queues.js';
+import type { Waiting } from '../store/read-backlog.js';
+import { readJob } from '../store/read-job.js';
+import { Admitting } from './admitting.js';
+import { Claiming } from './claiming.js';
+import { Expiring } from './expiring.js';
+import { Finishing } from './finishing.js';
+import { Reading } from './reading.js';
+import { resumeRunning } from './running.js';
+import { type LeaderOptions, LeaderState } from './state.js';
+import { Steering } from './steering.js';
+import { Upkeep } from './upkeep.js';
+import { explainWaiting } from './why.js';
+import { Workers } from './workers.js';
+
+/** An attempt's end as a worker reports it. */
+export interface Report extends FencedJob {
+  readonly end: AttemptEnd;
+  readonly startedAt: number | null;
+}
+
+export interface DispatcherOptions extends LeaderOptions {
+  /** How long after its id was made a submission can become visible: the submitters' statement timeout. */
+  readonly submitTimeoutMs: number;
+}
+
+/**
+ * The one dispatcher of a shard, alive for one term. It is built when the term begins and thrown away when it
+ * ends; a new term builds a new one from the tables, so no state outlives the right to decide.
+ */
+export class Dispatcher {
+  readonly workers: Workers;
+  readonly steering: Steering;
+  private readonly state: LeaderState;
+  private readonly finishing: Finishing;
+  private readonly claiming: Claiming;
+  private readonly reading: Reading;
+  private readonly admitting: Admitting;
+  private readonly expiring: Expiring;
+  private readonly upkeep: Upkeep;
+
+  constructor(options: DispatcherOptions) {
+    this.state = new LeaderState(options);
+    this.finishing = new Finishing(this.state);
+    this.expiring = new Expiring(this.state);
+    this.reading = new Reading(this.state, options.submitTimeoutMs, () => this.admitting.wake());
+    this.admitting = new Admitting(this.state, this.reading);
+    this.claiming = new Claiming(this.state, {
+      onExpired: () => this.expiring.wake(),
+      onDrained: () => this.reading.wake(),
+    });
+    this.workers = new Workers(this.state, this.finishing);
+    this.steering = new Steering(this.state, this.admitting, (at) => this.expiring.expect(at));
+    this.upkeep = new Upkeep(this.state);
+  }
+
+  get epoch(): number {
+    return this.state.term.epoch;
+  }
+
+  /** Claims first, in a statement after the takeover's commit; then what waits, page by page. */
+  async start(): Promise<void> {
+    const { state } = this;
+    state.paused = (await readClusterState(state.hot)).paused;
+    for (const claim of await readClaims(state.hot)) state.running.set(claim.id, resumeRunning(claim));
+    await this.workers.load();
+    await this.reading.load();
+    if (state.term.over) return;
+    for (const part of this.parts) part.start();
+  }
+
+  /** Ends all background work of this term; nothing is written any more. */
+  async stop(): Promise<void> {
+    this.state.dispose();
+    await Promise.all(this.parts.map((part) => part.stop()));
+  }
+
+  private get parts() {
+    return [
+      this.finishing,
+      this.claiming,
+      this.reading,
+      this.admitting,
+      this.expiring,
+      this.workers,
+      this.upkeep,
+    ];
+  }
+
+  /** Jobs that were just stored, and the earliest `startBefore` among those in `later`. */
+  async hint(jobs: readonly Waiting[], startBefore: number | null = null): Promise<void> {
+    for (const job of jobs) this.expiring.expect(job.startBefore);
+    this.expiring.expect(startBefore);
+    await this.reading.hint(jobs);
+  }
+
+  /** Ends attempts; answers for each whether it counted. */
+  async report(tenant: string, reports: readonly Report[]): Promise<boolean[]> {
+    return Promise.all(reports.map((report) => this.reportOne(tenant, report)));
+  }
+
+  private async reportOne(tenant: string, report: Report): Promise<boolean> {
+    const running = this.state.running.get(report.jobId);
+    if (running?.tenant === tenant || this.state.turns.has(report.jobId)) {
+      if (await this.finishing.end(report.jobId, report.fence, report.end, report.startedAt)) return true;
+    }
+    const job = await readJob(this.state.hot, tenant, report.jobId);
+    if (job && isOnRecord(job, report)) return true;
+    if (job) this.upkeep.countStale(tenant, report.end.outcome === 'succeeded');
+    return false;
+  }
+
+  /** Notes the progress of a running attempt; answers false when it is not the one that runs. */
+  progress(tenant: string, { jobId, fence }: FencedJob, progress: Progress): boolean {
+    const running = this.state.running.get(jobId);
+    if (running?.fence !== fence || running.tenant !== tenant) return false;
+    running.acknowledged = true;
+    running.progress = progress;
+    running.progressSaved = false;
+    return true;
+  }
+
+  /** The newest progress of a running job, before it reaches the database. */
+  progressOf(jobId: string): Progress | null {
+    return this.state.running.get(jobId)?.progress ?? null;
+  }
+
+  onJobEnd(jobId: string, listener: () => void): () => void {
+    return this.state.onJobEnd(jobId, listener);
+  }
+
+  why(job: PlacedRow): Why {
+    return explainWaiting(this.state, job);
+  }
+
+  get paused(): boolean {
+    return this.state.paused;
+  }
+
+  /** Running jobs go on while dispatch is paused. */
+  async pause(paused: boolean): Promise<void> {
+    const { state } = this;
+    if (!(await state.write(() => pauseCluster(state.hot, state.term, paused)))) {
+      throw paused
+        ? new PunctualError('ALREADY_PAUSED', 'Dispatch is paused already.')
+        : new PunctualError('NOT_PAUSED', 'Dispatch is not paused.');
+    }
+    state.paused = paused;
+    state.wakeClaiming();
+  }
+
+  async pauseQueue(tenant: string, name: string, paused: boolean): Promise<void> {
+    const { state } = this;
+    await state.directory.learn();
+    const queue = state.directory.findQueue(tenant, name);
+    if (!queue) throw new PunctualError('QUEUE_NOT_FOUND', `There is no queue ${name}.`);
+    if (!(await state.write(() => pauseQueue(state.hot, state.term, tenant, name, paused)))) {
+      throw paused
+        ? new PunctualError('ALREADY_PAUSED', `Queue ${name} is paused already.`)
+        : new PunctualError('NOT_PAUSED', `Queue ${name} is not paused.`);
+    }
+    queue.paused = paused;
+    state.wakeClaiming();
+  }
+
+  queueView(row: QueueRow): QueueView {
+    const { state } = this;
+    const shelves = [...(state.backlog.queueBacklog(row.id)?.shelves.values() ?? [])];
+    const heads = shelves.map((shelf) => shelf.head()?.runAt).filter((at) => at !== undefined);
+    let running = 0;
+    for (const job of state.running.values()) if (job.queue === row.id) running += 1;
+    const ready = shelves.reduce((sum, shelf) => sum + shelf.readyCount, 0);
+    return {
+      name: row.name,
+      paused: state.directory.queue(row.id)?.paused ?? row.paused,
+      ready,
+      upcoming: shelves.reduce((sum, shelf) => sum + shelf.size, 0) - ready,
+      running,
+      more: shelves.some((shelf) => shelf.hasUnread),
+      oldestReadyMs: heads.length === 0 ? null : Math.max(0, state.clock.now() - Math.min(...heads)),
+      createdAt: new Date(row.created_at).toISOString(),
+    };
+  }
+
+  /** Figures for metrics. */
+  gauges(): { running: number; waiting: number; workers: number } {
+    return {
+      running: this.state.running.size,
+      waiting: this.state.backlog.size,
+      workers: this.state.sessions.size,
+    };
+  }
+}
+
+/** Whether the attempts on record already hold this very outcome: a repeated report is accepted again. */
+function isOnRecord(job: PlacedRow, report: Report): boolean {
+  if (job.fence === report.fence) return job.outcome === report.end.outcome;
+  return (job.earlier_attempts ?? []).some(
+    (attempt: StoredAttempt) => attempt.fence === report.fence && attempt.outcome === report.end.outcome,
+  );
+}

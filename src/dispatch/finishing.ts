@@ -1,0 +1,211 @@
+import { messageOf, PunctualError } from '../core/errors.js';
+import type { JobError } from '../core/job.js';
+import { Loop } from '../core/loop.js';
+import { type AttemptEnd, type Decision, decide } from '../core/transition.js';
+import { isMissingPartition } from '../store/database.js';
+import { type Ending, finishJobs, type Retrying, retryJobs } from '../store/finish-jobs.js';
+import type { StoredAttempt } from '../store/job-places.js';
+import { makePartition } from '../store/partitions.js';
+import { bisect } from './bisect.js';
+import type { Running } from './running.js';
+import { type LeaderState, noLeader } from './state.js';
+
+/** Attempts ended in one transaction. */
+const MAX_BATCH = 1_000;
+
+interface Pending {
+  readonly running: Running;
+  readonly decision: Decision;
+  readonly startedAt: number | null;
+  resolve(accepted: boolean): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Ends attempts in batches. Whoever reports is answered after the commit, never before. The turn of a job is
+ * held from the moment its end is decided until it is written.
+ */
+export class Finishing {
+  private queue: Pending[] = [];
+  private readonly loop: Loop;
+
+  constructor(private readonly state: LeaderState) {
+    this.loop = new Loop({
+      name: 'finishing',
+      everyMs: 60_000,
+      pass: () => this.runOnce(),
+      onError: (loop, error) =>
+        state.log.warn({ loop, error: messageOf(error) }, 'ended attempts could not be stored'),
+    });
+  }
+
+  start(): void {
+    this.loop.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.loop.stop();
+    for (const pending of this.queue.splice(0)) pending.reject(noLeader());
+  }
+
+  /**
+   * Ends the attempt (job, fence) if it is the one that runs; answers false when it is not. Waits while
+   * another statement about the job is in flight.
+   */
+  async end(jobId: string, fence: number, end: AttemptEnd, startedAt: number | null): Promise<boolean> {
+    const { state } = this;
+    while (state.turns.has(jobId)) await state.turns.free(jobId);
+    if (state.term.over) throw noLeader();
+    const running = state.running.get(jobId);
+    if (!running || running.fence !== fence) return false;
+    state.turns.tryTake(jobId);
+    const decision = decide(running, end, Math.random());
+    return new Promise<boolean>((resolve, reject) => {
+      this.queue.push({ running, decision, startedAt, resolve, reject });
+      if (this.queue.length === 1) this.loop.wake();
+    });
+  }
+
+  /** Writes everything that has gathered. Ends and retries are transactions of their own: each stands alone. */
+  async runOnce(): Promise<void> {
+    while (this.queue.length > 0) {
+      const batch = this.queue.splice(0, MAX_BATCH);
+      const { hot, term } = this.state;
+      const ends = batch.filter((pending) => pending.decision.kind === 'end');
+      const agains = batch.filter((pending) => pending.decision.kind === 'again');
+      const outcomes = await Promise.allSettled([
+        this.write(ends, (part, now) =>
+          finishJobs(
+            hot,
+            term,
+            part.map((each) => toEnding(each, now)),
+            now,
+          ),
+        ),
+        this.write(agains, (part, now) =>
+          retryJobs(
+            hot,
+            term,
+            part.map((each) => toRetrying(each, now)),
+            now,
+          ),
+        ),
+      ]);
+      for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+    }
+  }
+
+  private async write(
+    batch: readonly Pending[],
+    store: (part: readonly Pending[], now: number) => Promise<string[]>,
+  ): Promise<void> {
+    if (batch.length === 0) return;
+    const now = this.state.clock.now();
+    const bad = new Map<Pending, unknown>();
+    try {
+      const stored = await this.state.write(() =>
+        bisect(
+          batch,
+          (part) => store(part, now),
+          (pending, error) => bad.set(pending, error),
+        ),
+      );
+      const done = new Set(stored);
+      for (const pending of batch) {
+        if (bad.has(pending)) this.refuse(pending, bad.get(pending));
+        else this.settle(pending, done.has(pending.running.id), now);
+      }
+    } catch (error) {
+      await this.afterFailure(batch, error);
+      throw error;
+    }
+  }
+
+  private settle(pending: Pending, accepted: boolean, now: number): void {
+    const { state } = this;
+    const { running, decision } = pending;
+    state.running.delete(running.id);
+    state.sessions.get(running.worker)?.running.delete(running.id);
+    state.turns.give(running.id);
+    if (accepted && decision.kind === 'again') {
+      const runAt = retryAt(running, decision, now);
+      state.backlog.add({ ...running, runAt, fence: running.fence + 1 }, true);
+    }
+    if (decision.kind === 'end') state.jobEnded(running.id);
+    pending.resolve(accepted);
+  }
+
+  /** A result that the database cannot hold fails its job, and no other. */
+  private refuse(pending: Pending, error: unknown): void {
+    const { state } = this;
+    state.turns.give(pending.running.id);
+    const failure: JobError = {
+      code: 'UNSTORABLE',
+      message: `The outcome could not be stored: ${messageOf(error)}`,
+    };
+    this.end(
+      pending.running.id,
+      pending.running.fence,
+      { outcome: 'failed', error: failure, retryable: false },
+      null,
+    ).then(pending.resolve, pending.reject);
+  }
+
+  private async afterFailure(batch: readonly Pending[], error: unknown): Promise<void> {
+    const { state } = this;
+    if (state.term.over || (error instanceof PunctualError && error.code === 'NO_LEADER')) {
+      for (const pending of batch) {
+        state.turns.give(pending.running.id);
+        pending.reject(noLeader(error));
+      }
+      return;
+    }
+    if (isMissingPartition(error)) await makePartition(state.pool, 'job_history', state.clock.now());
+    // The server refused the transaction as a whole, so nothing of it happened and all of it can be repeated.
+    this.queue.unshift(...batch);
+  }
+}
+
+function retryAt(running: Running, decision: Extract<Decision, { kind: 'again' }>, now: number): number {
+  // A lost attempt starts again at once and keeps its place in the order.
+  return decision.outcome === 'lost' ? Math.min(running.runAt, now) : now + decision.delayMs;
+}
+
+function lateness(running: Running, startedAt: number | null): number {
+  return running.lateBy ?? Math.max(0, (startedAt ?? running.claimedAt) - running.runAt);
+}
+
+function toEnding({ running, decision, startedAt }: Pending, now: number): Ending {
+  if (decision.kind !== 'end') throw new Error('not an end');
+  return {
+    id: running.id,
+    fence: running.fence,
+    state: decision.state,
+    outcome: decision.outcome,
+    result: decision.result,
+    error: decision.error === null ? null : JSON.stringify(decision.error),
+    startedAt: startedAt === null ? null : Math.min(startedAt, now),
+  };
+}
+
+function toRetrying({ running, decision, startedAt }: Pending, now: number): Retrying {
+  if (decision.kind !== 'again') throw new Error('not a retry');
+  const attempt: StoredAttempt = {
+    fence: running.fence,
+    epoch: running.epoch,
+    worker: running.worker,
+    claimedAt: running.claimedAt,
+    startedAt,
+    finishedAt: now,
+    outcome: decision.outcome,
+    error: decision.error,
+  };
+  return {
+    id: running.id,
+    fence: running.fence,
+    outcome: decision.outcome,
+    runAt: retryAt(running, decision, now),
+    lateBy: lateness(running, startedAt),
+    attempt: JSON.stringify(attempt),
+  };
+}

@@ -1,0 +1,128 @@
+import { messageOf } from '../core/errors.js';
+import { Loop } from '../core/loop.js';
+import { firstUuidAt } from '../core/uuid.js';
+import { findShelves, lookBack, readPages, SHELF_START, type Waiting } from '../store/read-backlog.js';
+import type { LeaderState } from './state.js';
+
+/** Jobs read from a shelf at once; with many shelves to read, each gets less. */
+const PAGE_JOBS = 5_000;
+const SMALL_PAGE_JOBS = 100;
+const MAX_CURSORS = 200;
+/** Jobs that one statement of the look-back returns. */
+const LOOK_BACK_JOBS = 10_000;
+const LOOK_BACK_EVERY_MS = 1_000;
+/** A look-back may use at most this share of the time, so that it never becomes the load it looks for. */
+const LOOK_BACK_SHARE = 0.05;
+/** How wrong the clock of a submitting node may be. */
+const CLOCK_ERROR_MS = 2_000;
+
+/**
+ * Fills the backlog from the table: pages for shelves that run low, and a look-back for jobs whose hint was
+ * lost. A submission becomes visible at most its statement timeout after its id was made, so looking back that
+ * far finds every job.
+ */
+export class Reading {
+  private readonly pages: Loop;
+  private readonly watch: Loop;
+  /** Hints of queues that this leader has not heard of wait until it has. */
+  private learning: Promise<void> | undefined;
+
+  constructor(
+    private readonly state: LeaderState,
+    private readonly submitTimeoutMs: number,
+    private readonly onAdmit: () => void,
+  ) {
+    const onError = (loop: string, error: unknown) =>
+      state.log.warn({ loop, error: messageOf(error) }, 'the backlog could not be read');
+    this.pages = new Loop({ name: 'pages', everyMs: 1_000, pass: () => this.readWanted(), onError });
+    this.watch = new Loop({
+      name: 'look-back',
+      everyMs: LOOK_BACK_EVERY_MS,
+      pass: () => this.lookBack(),
+      onError,
+    });
+  }
+
+  /** At the start of a term everything that waits is in the table. */
+  async load(): Promise<void> {
+    const { state } = this;
+    await state.directory.learn();
+    state.backlog.rewindAll(await findShelves(state.hot), SHELF_START);
+  }
+
+  start(): void {
+    this.pages.start();
+    this.watch.start();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.pages.stop(), this.watch.stop()]);
+  }
+
+  wake(): void {
+    this.pages.wake();
+  }
+
+  /** New jobs, as somebody who stored them tells. */
+  async hint(jobs: readonly Waiting[]): Promise<void> {
+    const { state } = this;
+    if (!jobs.every((job) => state.directory.knows(job))) await this.learn();
+    for (const job of jobs) if (state.directory.knows(job)) state.backlog.add(job);
+  }
+
+  /** Reads pages until no shelf wants one. */
+  async readWanted(): Promise<void> {
+    const { state } = this;
+    for (;;) {
+      const cursors = state.backlog.wantedPages(MAX_CURSORS);
+      if (cursors.length === 0) return;
+      const limit = Math.max(SMALL_PAGE_JOBS, Math.floor(PAGE_JOBS / cursors.length));
+      let rows: Waiting[];
+      try {
+        rows = await readPages(state.hot, cursors, limit);
+        if (!rows.every((row) => state.directory.knows(row))) await this.learn();
+      } catch (error) {
+        for (const cursor of cursors) state.backlog.abandonRead(cursor);
+        throw error;
+      }
+      const pages = new Map<string, Waiting[]>();
+      for (const row of rows) {
+        const key = `${row.queue}/${row.needs}/${row.rank}`;
+        const page = pages.get(key);
+        if (page) page.push(row);
+        else pages.set(key, [row]);
+      }
+      for (const cursor of cursors) {
+        const page = pages.get(`${cursor.queue}/${cursor.needs}/${cursor.rank}`) ?? [];
+        const last = page.at(-1);
+        // The cursor moves first: what the page brings must not be taken for still unread.
+        state.backlog.endRead(cursor, page.length === limit && last ? last : null);
+        for (const row of page) state.backlog.add(row);
+      }
+    }
+  }
+
+  /** Finds jobs whose hint never came; answers with the pause until the next look. */
+  async lookBack(): Promise<number> {
+    const { state } = this;
+    const startedAt = performance.now();
+    const now = state.clock.now();
+    const from = firstUuidAt(now - this.submitTimeoutMs - CLOCK_ERROR_MS);
+    let after = SHELF_START.id as string;
+    for (;;) {
+      const found = await lookBack(state.hot, from, after, LOOK_BACK_JOBS, now);
+      if (found.admit) this.onAdmit();
+      await this.hint(found.jobs);
+      if (found.jobs.length < LOOK_BACK_JOBS) break;
+      after = found.jobs.at(-1)!.id;
+    }
+    return Math.max(LOOK_BACK_EVERY_MS, (performance.now() - startedAt) / LOOK_BACK_SHARE);
+  }
+
+  private learn(): Promise<void> {
+    this.learning ??= this.state.directory.learn().finally(() => {
+      this.learning = undefined;
+    });
+    return this.learning;
+  }
+}

@@ -1,0 +1,126 @@
+import type { Term } from '../cluster/term.js';
+import type { Clock } from '../core/clock.js';
+import type { Config } from '../core/config.js';
+import { messageOf, PunctualError } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+import type { Pool } from '../store/database.js';
+import { InDoubtError, TermOverError } from '../store/leader-statement.js';
+import { Backlog } from './backlog.js';
+import { Directory } from './directory.js';
+import type { Running } from './running.js';
+import type { WorkerSession } from './session.js';
+import { Turns } from './turns.js';
+
+export interface LeaderOptions {
+  readonly term: Term;
+  /** Connections with the plans of the hot statements. */
+  readonly hot: Pool;
+  /** Connections for everything else. */
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly config: Config;
+  readonly log: Log;
+  /** Signs attempt tokens. */
+  readonly secret: Buffer;
+  /** Ends the term and takes a new one. */
+  readonly renounce: (reason: string) => void;
+}
+
+/** Jobs in memory per queue and needs; what is more stays in the table. */
+const SHELF_LIMIT = 10_000;
+
+/** Everything a leader holds in memory during one term. It is thrown away whole when the term ends. */
+export class LeaderState {
+  readonly term: Term;
+  readonly hot: Pool;
+  readonly pool: Pool;
+  readonly clock: Clock;
+  readonly config: Config;
+  readonly log: Log;
+  readonly secret: Buffer;
+  readonly directory: Directory;
+  readonly backlog: Backlog;
+  readonly turns = new Turns();
+  readonly running = new Map<string, Running>();
+  readonly sessions = new Map<string, WorkerSession>();
+  paused = false;
+  /** Set by the part that claims; called whenever a job or a slot may have become available. */
+  wakeClaiming: () => void = () => undefined;
+  private readonly renounce: (reason: string) => void;
+  private readonly endListeners = new Map<string, Set<() => void>>();
+
+  constructor(options: LeaderOptions) {
+    this.term = options.term;
+    this.hot = options.hot;
+    this.pool = options.pool;
+    this.clock = options.clock;
+    this.config = options.config;
+    this.log = options.log;
+    this.secret = options.secret;
+    this.renounce = options.renounce;
+    this.directory = new Directory(options.hot);
+    this.backlog = new Backlog({
+      clock: options.clock,
+      shelfLimit: SHELF_LIMIT,
+      isTaken: (jobId) => this.running.has(jobId) || this.turns.has(jobId),
+      onReady: () => this.wakeClaiming(),
+    });
+  }
+
+  /**
+   * Runs a leader's write. When its outcome is unknown, or the term is over, this leader can decide nothing
+   * any more: the term ends, and whoever asked is told to try again.
+   */
+  async write<T>(work: () => Promise<T>): Promise<T> {
+    if (this.term.over) throw noLeader();
+    if (!this.term.trusted) {
+      this.renounce('the lease was not renewed in time');
+      throw noLeader();
+    }
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof TermOverError || error instanceof InDoubtError) {
+        const cause = error.cause === undefined ? '' : `: ${messageOf(error.cause)}`;
+        this.renounce(`${error.message}${cause}`);
+        throw noLeader(error);
+      }
+      throw error;
+    }
+  }
+
+  /** Calls back once when the job ends or the term does; answers with a way to stop listening. */
+  onJobEnd(jobId: string, listener: () => void): () => void {
+    const listeners = this.endListeners.get(jobId) ?? new Set();
+    listeners.add(listener);
+    this.endListeners.set(jobId, listeners);
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0) this.endListeners.delete(jobId);
+    };
+  }
+
+  jobEnded(jobId: string): void {
+    const listeners = this.endListeners.get(jobId);
+    if (!listeners) return;
+    this.endListeners.delete(jobId);
+    for (const listener of listeners) listener();
+  }
+
+  /** Lets everybody go who waits for something of this term. */
+  dispose(): void {
+    this.backlog.stop();
+    for (const listeners of this.endListeners.values()) for (const listener of listeners) listener();
+    this.endListeners.clear();
+    for (const session of this.sessions.values()) {
+      for (const poll of session.polls) poll.settle({ epoch: this.term.epoch, jobs: [] });
+    }
+  }
+}
+
+export function noLeader(cause?: unknown): PunctualError {
+  return new PunctualError('NO_LEADER', 'The shard has no leader at the moment; try again shortly.', {
+    retryAfter: 1,
+    ...(cause !== undefined && { cause }),
+  });
+}

@@ -1,0 +1,82 @@
+import type { Gate, Why } from '../core/wire.js';
+import type { PlacedRow } from '../store/job-places.js';
+import type { NeedsInfo, QueueInfo } from './directory.js';
+import type { LeaderState } from './state.js';
+
+type Figures = Why['figures'];
+
+/** Why a job is not running, by the first gate it cannot pass. */
+export function explainWaiting(state: LeaderState, job: PlacedRow): Why {
+  const answer = (gate: Gate, detail: string, figures: Figures = {}): Why => ({
+    jobId: job.id,
+    state: job.state,
+    gate,
+    detail,
+    figures,
+  });
+  const now = state.clock.now();
+  if (job.place === 'history') return answer('not-waiting', `The job has ended: ${job.state}.`);
+  if (state.running.has(job.id)) return answer('not-waiting', 'The job is running.', { worker: job.worker });
+  if (job.held) return answer('hold', 'The job is on hold; release it to let it run.');
+  if (job.raw)
+    return answer('not-admitted', 'The job was submitted inside a transaction and is about to be admitted.');
+  if (job.run_at > now) {
+    return answer('due-time', `The job is due at ${new Date(job.run_at).toISOString()}.`, {
+      dueInMs: job.run_at - now,
+    });
+  }
+  if (job.place === 'later')
+    return answer('not-admitted', 'The job is about to be admitted to the live jobs.');
+  if (state.paused) return answer('cluster-paused', 'Dispatch is paused for the whole cluster.');
+  const queue = state.directory.findQueue(job.tenant, job.queue);
+  if (queue?.paused) return answer('queue-paused', `Queue ${job.queue} is paused.`);
+  if (state.turns.has(job.id))
+    return answer('being-claimed', 'The job is being handed to a worker right now.');
+  return explainWorkers(state, job, queue, answer);
+}
+
+function explainWorkers(
+  state: LeaderState,
+  job: PlacedRow,
+  queue: QueueInfo | undefined,
+  answer: (gate: Gate, detail: string, figures?: Figures) => Why,
+): Why {
+  const entry = state.backlog.find(job.id);
+  const needs = entry && state.directory.needsOf(entry.needs);
+  const sessions = [...state.sessions.values()].filter(
+    (session) => session.tenant === job.tenant && !session.draining,
+  );
+  const serving = queue ? sessions.filter((session) => session.serves(queue)) : [];
+  const fitting = needs ? serving.filter((session) => session.fits(needs)) : serving;
+  const figures = {
+    workers: sessions.length,
+    workersOfQueue: serving.length,
+    fittingWorkers: fitting.length,
+  };
+  if (fitting.length === 0) {
+    return answer(
+      'no-fitting-worker',
+      `No live worker serves queue ${job.queue}${describe(needs)}.`,
+      figures,
+    );
+  }
+  const freeSlots = fitting.reduce((sum, session) => sum + session.freeSlots, 0);
+  const slots = fitting.reduce((sum, session) => sum + session.registration.slots, 0);
+  const shelf = entry && state.backlog.queueBacklog(entry.queue)?.shelves.get(entry.needs);
+  const ahead = { ...figures, slots, freeSlots, readyInQueue: shelf?.readyCount ?? 0 };
+  if (freeSlots === 0)
+    return answer('no-free-slot', `All ${slots} slots of the fitting workers are in use.`, ahead);
+  return answer(
+    'behind-others',
+    'Other jobs of the queue come first; it is next when they have started.',
+    ahead,
+  );
+}
+
+function describe(needs: NeedsInfo | undefined): string {
+  if (!needs) return '';
+  const labels = Object.entries(needs.labels).map(([name, value]) => `${name}=${value}`);
+  const target =
+    needs.target === 'handler' ? ` with handler ${needs.handler}` : ` with target ${needs.target}`;
+  return target + (labels.length > 0 ? ` and labels ${labels.join(', ')}` : '');
+}

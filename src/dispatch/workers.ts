@@ -1,0 +1,294 @@
+import { formatDuration } from '../core/duration.js';
+import { messageOf, PunctualError } from '../core/errors.js';
+import type { JobError } from '../core/job.js';
+import { Loop } from '../core/loop.js';
+import type { AttemptEnd } from '../core/transition.js';
+import { uuidv7 } from '../core/uuid.js';
+import type {
+  ClaimAnswer,
+  FencedJob,
+  Heartbeat,
+  HeartbeatAnswer,
+  WorkerRegistration,
+  WorkerState,
+  WorkerView,
+  WorkerWelcome,
+} from '../core/wire.js';
+import { addWorker, forgetWorkers, readWorkers, seeWorkers, type WorkerRow } from '../store/workers.js';
+import { toAssignment } from './assignment.js';
+import type { Finishing } from './finishing.js';
+import type { Running } from './running.js';
+import { type Poll, WorkerSession } from './session.js';
+import type { LeaderState } from './state.js';
+
+/** How often heartbeats reach the database. */
+const SAVE_EVERY_MS = 15_000;
+/** How long a cancelled attempt may take to confirm, and a timed-out one to report, before the leader decides. */
+const GRACE_MS = 10_000;
+
+/**
+ * The lives of worker sessions.
+ *
+ * A session that is silent for the worker timeout is dead, and only then are its attempts lost. What a heartbeat
+ * does not list although it is claimed is offered again under the same fence: a hand-over that crosses a
+ * heartbeat looks just like one that was lost, and calling it lost would start an at-most-once job after
+ * declaring it failed.
+ */
+export class Workers {
+  private readonly loop: Loop;
+  private savedAt: number;
+
+  constructor(
+    private readonly state: LeaderState,
+    private readonly finishing: Finishing,
+  ) {
+    this.savedAt = state.clock.now();
+    this.loop = new Loop({
+      name: 'workers',
+      everyMs: Math.min(1_000, state.config.workerTimeout / 4),
+      pass: () => this.runOnce(),
+      onError: (loop, error) =>
+        state.log.warn({ loop, error: messageOf(error) }, 'worker sessions could not be looked after'),
+    });
+  }
+
+  /** Takes over the sessions of earlier terms; each gets a full timeout to be heard of. */
+  async load(): Promise<void> {
+    const { state } = this;
+    const now = state.clock.now();
+    for (const row of await readWorkers(state.hot)) {
+      const registration = JSON.parse(row.registration) as WorkerRegistration;
+      const session = new WorkerSession(row.id, row.tenant, registration, row.registeredAt, now);
+      session.draining = row.state === 'draining';
+      state.sessions.set(row.id, session);
+    }
+    for (const running of state.running.values())
+      state.sessions.get(running.worker)?.running.set(running.id, running);
+  }
+
+  start(): void {
+    this.loop.start();
+  }
+
+  stop(): Promise<void> {
+    return this.loop.stop();
+  }
+
+  async register(tenant: string, registration: WorkerRegistration): Promise<WorkerWelcome> {
+    const { state } = this;
+    const now = state.clock.now();
+    const id = uuidv7(now);
+    const text = JSON.stringify(registration);
+    await state.write(() =>
+      addWorker(state.hot, state.term, { id, tenant, name: registration.name, registration: text }, now),
+    );
+    state.sessions.set(id, new WorkerSession(id, tenant, registration, now, now));
+    state.log.info({ worker: id, name: registration.name, tenant }, 'worker registered');
+    return {
+      workerId: id,
+      shard: state.term.shard,
+      epoch: state.term.epoch,
+      heartbeatInterval: formatDuration(state.config.heartbeatInterval),
+      workerTimeout: formatDuration(state.config.workerTimeout),
+      now: new Date(state.clock.now()).toISOString(),
+    };
+  }
+
+  heartbeat(tenant: string, workerId: string, heartbeat: Heartbeat): HeartbeatAnswer {
+    const { state } = this;
+    const session = this.session(tenant, workerId);
+    session.lastSeen = state.clock.now();
+    // A worker that has not seen this term may list what an older leader handed over or stopped.
+    const stop = heartbeat.epoch === state.term.epoch ? this.reconcile(session, heartbeat.running) : [];
+    return {
+      epoch: state.term.epoch,
+      stop,
+      drain: session.draining,
+      now: new Date(session.lastSeen).toISOString(),
+    };
+  }
+
+  /** Waits for work; jobs whose hand-over was not acknowledged come first. */
+  claim(
+    tenant: string,
+    workerId: string,
+    max: number,
+    waitMs: number,
+    signal?: AbortSignal,
+  ): Promise<ClaimAnswer> {
+    const { state } = this;
+    const session = this.session(tenant, workerId);
+    session.lastSeen = state.clock.now();
+    const again = this.unacknowledged(session).slice(0, max);
+    if (again.length > 0 || signal?.aborted) {
+      for (const running of again) running.handedAt = state.clock.now();
+      const jobs = again.map((running) => toAssignment(running, state.secret));
+      return Promise.resolve({ epoch: state.term.epoch, jobs });
+    }
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => poll.settle({ epoch: state.term.epoch, jobs: [] }), waitMs);
+      const onAbort = () => poll.settle({ epoch: state.term.epoch, jobs: [] });
+      const poll: Poll = {
+        session,
+        max,
+        given: [],
+        settled: false,
+        settle: (answer) => {
+          if (poll.settled) return;
+          poll.settled = true;
+          clearTimeout(timer);
+          signal?.removeEventListener('abort', onAbort);
+          session.polls.delete(poll);
+          resolve(answer);
+        },
+      };
+      signal?.addEventListener('abort', onAbort, { once: true });
+      session.polls.add(poll);
+      state.wakeClaiming();
+    });
+  }
+
+  /** A worker that leaves has finished; what it still had is lost with it. */
+  async leave(tenant: string, workerId: string): Promise<void> {
+    const session = this.session(tenant, workerId);
+    await this.bury(session, 'the worker left');
+    await this.state.write(() => forgetWorkers(this.state.hot, this.state.term, 0, [workerId]));
+  }
+
+  async drain(tenant: string, workerId: string): Promise<void> {
+    const { state } = this;
+    const session = this.session(tenant, workerId);
+    const lastSeen = Math.floor(session.lastSeen);
+    await state.write(() =>
+      seeWorkers(state.hot, state.term, [{ id: workerId, lastSeen, state: 'draining' }]),
+    );
+    session.draining = true;
+    for (const poll of session.polls) poll.settle({ epoch: state.term.epoch, jobs: [] });
+  }
+
+  /** The reports of a session count as signs of life. */
+  seen(tenant: string, workerId: string): void {
+    this.session(tenant, workerId).lastSeen = this.state.clock.now();
+  }
+
+  /** A session as people see it; rows of dead ones come from the database. */
+  view(row: WorkerRow): WorkerView {
+    const session = this.state.sessions.get(row.id);
+    const registration = JSON.parse(row.registration) as WorkerRegistration;
+    const state: WorkerState = session ? (session.draining ? 'draining' : 'alive') : 'dead';
+    return {
+      id: row.id,
+      tenant: row.tenant,
+      state,
+      ...registration,
+      running: session?.running.size ?? 0,
+      registeredAt: new Date(row.registeredAt).toISOString(),
+      lastSeen: new Date(session?.lastSeen ?? row.lastSeen).toISOString(),
+    };
+  }
+
+  /** Buries silent sessions, ends attempts that overstayed, and saves signs of life now and then. */
+  async runOnce(): Promise<void> {
+    const { state } = this;
+    const now = state.clock.now();
+    for (const session of [...state.sessions.values()]) {
+      if (now - session.lastSeen > state.config.workerTimeout)
+        await this.bury(session, 'the worker was silent for too long');
+    }
+    const overdue: Promise<boolean>[] = [];
+    for (const running of state.running.values()) {
+      const end = this.overdueEnd(running, now);
+      if (end) overdue.push(this.finishing.end(running.id, running.fence, end, null));
+    }
+    await Promise.all(overdue);
+    if (now - this.savedAt >= SAVE_EVERY_MS) await this.save(now);
+  }
+
+  private async save(now: number): Promise<void> {
+    const { state } = this;
+    this.savedAt = now;
+    const sessions = [...state.sessions.values()].map((session) => ({
+      id: session.id,
+      lastSeen: Math.floor(session.lastSeen),
+      state: session.draining ? 'draining' : 'alive',
+    }));
+    if (sessions.length > 0) await state.write(() => seeWorkers(state.hot, state.term, sessions));
+  }
+
+  private async bury(session: WorkerSession, why: string): Promise<void> {
+    const { state } = this;
+    state.sessions.delete(session.id);
+    for (const poll of session.polls) poll.settle({ epoch: state.term.epoch, jobs: [] });
+    state.log.warn(
+      { worker: session.id, name: session.registration.name, running: session.running.size, why },
+      'worker session ended',
+    );
+    const lastSeen = Math.floor(session.lastSeen);
+    await state.write(() => seeWorkers(state.hot, state.term, [{ id: session.id, lastSeen, state: 'dead' }]));
+    const end: AttemptEnd = { outcome: 'lost', error: lost(why) };
+    await Promise.all(
+      [...session.running.values()].map((running) =>
+        this.finishing.end(running.id, running.fence, end, null),
+      ),
+    );
+  }
+
+  /** How the leader ends an attempt whose worker should have ended it by now; null while it may go on. */
+  private overdueEnd(running: Running, now: number): AttemptEnd | null {
+    const { state } = this;
+    if (!state.sessions.has(running.worker)) {
+      // Its session was dead before the claim was committed, or never came back under this leader.
+      const overdue = now - running.handedAt > state.config.workerTimeout;
+      return overdue ? { outcome: 'lost', error: lost('its worker is not there') } : null;
+    }
+    if (running.cancelledAt !== null && now - running.cancelledAt > GRACE_MS) {
+      const error = { code: 'CANCELLED', message: 'Cancelled; the worker did not confirm in time.' };
+      return { outcome: 'cancelled', error };
+    }
+    if (now - running.claimedAt > running.timeoutMs + GRACE_MS + state.config.workerTimeout) {
+      const message = `The attempt did not end within ${formatDuration(running.timeoutMs)}.`;
+      return { outcome: 'timed-out', error: { code: 'TIMEOUT', message } };
+    }
+    return null;
+  }
+
+  /** What the worker must stop; and notes which hand-overs have arrived. */
+  private reconcile(session: WorkerSession, listed: readonly FencedJob[]): FencedJob[] {
+    const { state } = this;
+    const stop: FencedJob[] = [];
+    for (const { jobId, fence } of listed) {
+      const running = state.running.get(jobId);
+      const ours = running?.fence === fence && running.worker === session.id;
+      if (ours) running.acknowledged = true;
+      const wanted = ours ? running.cancelledAt === null : state.turns.has(jobId);
+      if (!wanted) stop.push({ jobId, fence });
+    }
+    return stop;
+  }
+
+  private unacknowledged(session: WorkerSession): Running[] {
+    const now = this.state.clock.now();
+    const patience = this.state.config.heartbeatInterval * 2;
+    const found: Running[] = [];
+    for (const running of session.running.values()) {
+      if (!running.acknowledged && now - running.handedAt > patience && !this.state.turns.has(running.id))
+        found.push(running);
+    }
+    return found;
+  }
+
+  private session(tenant: string, workerId: string): WorkerSession {
+    const session = this.state.sessions.get(workerId);
+    if (!session || session.tenant !== tenant) {
+      throw new PunctualError(
+        'WORKER_NOT_FOUND',
+        `No worker ${workerId} is registered with this leader; register again.`,
+      );
+    }
+    return session;
+  }
+}
+
+function lost(why: string): JobError {
+  return { code: 'LOST', message: `The attempt was lost: ${why}.` };
+}
