@@ -83,7 +83,7 @@ async function checkNode(url: string, now: () => number): Promise<Check[]> {
     const midpoint = (askedAt + now()) / 2;
     if (!answer.ok) {
       const detail = `answers ${answer.status} to /livez`;
-      return [{ name, status: 'fail', detail, advice: HINTS.NOT_FOUND }];
+      return [{ name, status: 'fail', detail, advice: 'Check that --url names a Punctual node.' }];
     }
     const date = Date.parse(answer.headers.get('date') ?? '');
     return [
@@ -92,7 +92,14 @@ async function checkNode(url: string, now: () => number): Promise<Check[]> {
     ];
   } catch (error) {
     const reason = error instanceof Error && error.cause ? messageOf(error.cause) : messageOf(error);
-    return [{ name, status: 'fail', detail: `not reachable: ${reason}`, advice: HINTS.UNREACHABLE }];
+    return [
+      {
+        name,
+        status: 'fail',
+        detail: `not reachable: ${reason}`,
+        advice: 'Check --url, or start it with `punctual up`.',
+      },
+    ];
   }
 }
 
@@ -112,7 +119,12 @@ export function checkCluster(cluster: ClusterView): Check[] {
   const checks = cluster.shards.map((shard): Check => {
     const name = `leader of shard ${shard.id}`;
     if (shard.leader !== null) return { name, status: 'ok', detail: `${shard.leader}, epoch ${shard.epoch}` };
-    return { name, status: 'fail', detail: 'none', advice: HINTS.NO_LEADER };
+    return {
+      name,
+      status: 'fail',
+      detail: 'none',
+      advice: 'Wait a few seconds; if it stays so, look at the logs of the nodes.',
+    };
   });
   if (cluster.paused) {
     const advice = 'Start it again with `punctual cluster resume`.';
@@ -155,5 +167,5 @@ export async function checkDatabase(databaseUrl: string): Promise<Check[]> {
 
 function failed(name: string, error: unknown): Check {
   const advice = error instanceof PunctualError ? HINTS[error.code] : HINTS.INTERNAL;
-  return { name, status: 'fail', detail: messageOf(error), advice };
+  return { name, status: 'fail', detail: messageOf(error), ...(advice && { advice }) };
 }

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../core/errors.js';
 
-/** What to do about each error, for the person who sees it in a terminal. */
-export const HINTS: Readonly<Record<ErrorCode, string>> = {
+/** What to do about each error, for the person in front of the terminal; null where its own text says so. */
+export const HINTS: Readonly<Record<ErrorCode, string | null>> = {
   INVALID_REQUEST: 'Correct the named field and try again; `--help` lists what the command takes.',
   MALFORMED_REQUEST: 'Check that --url names a Punctual node and nothing in between rewrites requests.',
   MALFORMED_JSON: 'Check the JSON, and quote it for the shell: --payload \'{"name": "Ada"}\'.',
@@ -34,13 +34,12 @@ export const HINTS: Readonly<Record<ErrorCode, string>> = {
   NO_LEADER: 'Try again in a few seconds; `punctual cluster status` shows whether a node leads.',
   SHUTTING_DOWN: 'Try again in a few seconds, or ask another node with --url.',
   DATABASE_UNAVAILABLE: 'Check that Postgres runs and that the address, user and password are right.',
-  DATABASE_TOO_OLD: 'Use Postgres 14 or newer, or leave --database-url out and use the embedded one.',
-  DATABASE_NOT_WRITABLE: 'Use the primary server and a user who may create tables.',
-  DATABASE_NEWER: 'Install the version of Punctual that last migrated this database, or a newer one.',
-  EMBEDDED_POSTGRES: 'Use a Postgres of your own with --database-url, or another folder with --data.',
-  PORT_IN_USE: 'Stop what listens there, or choose another port with --port.',
-  UNREACHABLE:
-    'Check the address (--url, PUNCTUAL_URL) and that a node runs there; `punctual up` starts one.',
+  DATABASE_TOO_OLD: null,
+  DATABASE_NOT_WRITABLE: null,
+  DATABASE_NEWER: null,
+  EMBEDDED_POSTGRES: null,
+  PORT_IN_USE: null,
+  UNREACHABLE: null,
   TIMED_OUT: 'The job goes on; follow it with `punctual job watch ID`.',
   JOB_UNSUCCESSFUL: '`punctual job get ID` shows its attempts, `punctual job logs ID` what it wrote.',
   USAGE: '`--help` after any command shows how it is used.',

@@ -5,6 +5,7 @@ import { PunctualError } from '../core/errors.js';
 import { parseLogLine, WARNING_LEVEL } from './log.js';
 import type { LogFile } from './log-file.js';
 import { humanDuration } from './moment.js';
+import { Repetition } from './repetition.js';
 import { readChildMessage, SUPERVISED_VARIABLE } from './supervision.js';
 
 export interface ProcessOptions {
@@ -29,6 +30,8 @@ export function restartDelayMs(endsInARow: number): number {
 /** A process that lived this long was healthy; its end starts a new count. */
 const HEALTHY_MS = 30_000;
 const TAIL_LINES = 10;
+/** The log file has every line; a person needs to read the same one only now and then. */
+const SAME_REPORT_EVERY_MS = 30_000;
 
 /** A child process that is started again whenever it ends without having been told to. */
 export class SupervisedProcess {
@@ -41,6 +44,7 @@ export class SupervisedProcess {
   #startedAt = 0;
   #endsInARow = 0;
   #tail: string[] = [];
+  readonly #repetition = new Repetition(SAME_REPORT_EVERY_MS, () => performance.now());
 
   constructor(options: ProcessOptions) {
     this.#options = options;
@@ -142,8 +146,9 @@ export class SupervisedProcess {
       const entry = parseLogLine(line);
       if (entry === null) this.#tail = [...this.#tail, line].slice(-TAIL_LINES);
       // Before it was ever ready, what it says last becomes the error that whoever started it gets.
-      const isNews = entry === null ? this.#everReady : entry.level >= WARNING_LEVEL;
-      if (isNews) report(`${name}: ${entry?.message ?? line}`);
+      const matters = entry === null ? this.#everReady : entry.level >= WARNING_LEVEL;
+      const text = entry?.message ?? line;
+      if (matters && this.#repetition.isNews(text)) report(`${name}: ${text}`);
     });
   }
 }

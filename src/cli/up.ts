@@ -63,7 +63,7 @@ async function runUp({ cli, output, options }: LocalCall<UpOptions>): Promise<vo
     );
     await serve(cli, up, options, progress);
   } finally {
-    progress.line('stopping; press Ctrl-C again to stop at once');
+    progress.line('stopping: workers finish what they run; press Ctrl-C again to stop at once');
     await up.stop();
     progress.line('stopped');
   }

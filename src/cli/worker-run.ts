@@ -13,6 +13,7 @@ import { loadTasks } from './load-tasks.js';
 import { openLog } from './log.js';
 import { commaList, label, several, wholeNumber } from './option-values.js';
 import { painterFor } from './paint.js';
+import { Repetition } from './repetition.js';
 
 interface RunOptions {
   readonly queues?: readonly string[];
@@ -29,6 +30,8 @@ interface RunOptions {
  * results, and nobody finds it running an hour later.
  */
 const ORPHAN_MS = 20_000;
+/** A scheduler that is away makes every loop of the worker complain; once in a while is enough. */
+const SAME_WARNING_EVERY_MS = 10_000;
 
 /** `punctual worker run`: a worker in the foreground, with the tasks of the given modules. */
 export function addRunCommand(worker: Command, cli: Cli): void {
@@ -55,6 +58,7 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
     log.warn('the worker has no tasks and will get no jobs: name a module with --module');
   const credentials = findCredentials(cli, options);
   const transport = new HttpTransport({ ...credentials, ...(tenant !== undefined && { tenant }) });
+  const repetition = new Repetition(SAME_WARNING_EVERY_MS, cli.now);
   const runtime = new WorkerRuntime({
     gateway: new HttpWorkerGateway(transport),
     runners: [new HandlerRunner(tasks)],
@@ -68,7 +72,9 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
           log.info({ workerId, tasks: tasks.map((task) => task.name) }, 'registered');
           cli.supervisor?.ready();
         },
-        onWarning: (warning) => log.warn({ code: warning.code }, warning.message),
+        onWarning: (warning) => {
+          if (repetition.isNews(warning.message)) log.warn({ code: warning.code }, warning.message);
+        },
       },
     },
   });
