@@ -7,6 +7,8 @@ import { Bell, GrowingPause, pause } from './pause.js';
 const WAIT_MS = 20_000;
 /** An empty answer well before that is a scheduler that does not want to be asked just now. */
 const EARLY_MS = 1_000;
+/** Under load a claim is answered in less; so long a claim that is open when the worker drains is waited for. */
+const LINGER_MS = 250;
 
 export interface ClaimLoopParts {
   readonly freeSlots: () => number;
@@ -20,6 +22,9 @@ export interface ClaimLoopParts {
  */
 export class ClaimLoop {
   readonly #parts: ClaimLoopParts;
+  /** Aborts when no further claim may be opened. */
+  readonly #closing = new AbortController();
+  /** Aborts the claim that is open. */
   readonly #stopped = new AbortController();
   readonly #slotFreed = new Bell();
   readonly #growing = new GrowingPause(50, 1_000);
@@ -38,35 +43,46 @@ export class ClaimLoop {
     this.#slotFreed.ring();
   }
 
-  /** Claims nothing more; resolves when the open claim has ended and what it brought has been started. */
+  /**
+   * Claims nothing more; resolves when the open claim has ended and what it brought has been started. An open
+   * claim may have jobs on their way already, which would have to find another worker if it were cut off, so
+   * it gets a moment to be answered.
+   */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#slotFreed.ring();
+    const lingering = setTimeout(() => this.#stopped.abort(), LINGER_MS);
+    await this.#ended;
+    clearTimeout(lingering);
+  }
+
+  /** Claims nothing more and drops the open claim. */
   async stop(): Promise<void> {
     this.#stopped.abort();
-    this.#slotFreed.ring();
-    await this.#ended;
+    await this.close();
   }
 
   async #run(): Promise<void> {
-    const { signal } = this.#stopped;
-    while (!signal.aborted) {
+    while (!this.#closing.signal.aborted) {
       if (this.#parts.freeSlots() <= 0) {
         await this.#slotFreed.rung();
         // Handlers that end in the same turn make room for one claim together.
         await nextTurn();
         continue;
       }
-      await this.#claimOnce(this.#parts.freeSlots(), signal);
+      await this.#claimOnce(this.#parts.freeSlots());
     }
   }
 
-  async #claimOnce(max: number, signal: AbortSignal): Promise<void> {
+  async #claimOnce(max: number): Promise<void> {
     const askedAt = monotonic.now();
     try {
-      const received = await this.#parts.claim(max, formatDuration(WAIT_MS), signal);
+      const received = await this.#parts.claim(max, formatDuration(WAIT_MS), this.#stopped.signal);
       const tooEarly = received === 0 && monotonic.now() - askedAt < EARLY_MS;
-      if (tooEarly) await pause(this.#growing.nextMs(), signal);
+      if (tooEarly) await pause(this.#growing.nextMs(), this.#closing.signal);
       else this.#growing.reset();
     } catch {
-      await pause(this.#growing.nextMs(), signal);
+      await pause(this.#growing.nextMs(), this.#closing.signal);
     }
   }
 }

@@ -1,7 +1,7 @@
-import type { Timer } from '../core/clock.js';
+import type { Clock, Timer } from '../core/clock.js';
 import { monotonic } from './monotonic.js';
 
-/** Something that must have ended by `dueAt` (monotonic milliseconds). */
+/** Something that must have ended by `dueAt` (milliseconds on the clock in use). */
 export interface Timed {
   dueAt: number;
   expire(): void;
@@ -13,9 +13,14 @@ export interface Timed {
  * when the earliest one is due.
  */
 export class Deadlines {
+  readonly #clock: Clock;
   readonly #entries = new Set<Timed>();
   #timer: Timer | null = null;
   #timerAt = Number.POSITIVE_INFINITY;
+
+  constructor(clock: Clock = monotonic) {
+    this.#clock = clock;
+  }
 
   add(entry: Timed): void {
     this.#entries.add(entry);
@@ -36,11 +41,11 @@ export class Deadlines {
   #arm(at: number): void {
     this.#timer?.cancel();
     this.#timerAt = at;
-    this.#timer = monotonic.at(at, () => this.#look());
+    this.#timer = this.#clock.at(at, () => this.#look());
   }
 
   #look(): void {
-    const now = monotonic.now();
+    const now = this.#clock.now();
     this.#timerAt = Number.POSITIVE_INFINITY;
     const due: Timed[] = [];
     let next = Number.POSITIVE_INFINITY;

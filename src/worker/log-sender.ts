@@ -8,6 +8,8 @@ import { pause } from './pause.js';
 /** How long lines are gathered before they are sent while the job runs. */
 const GATHER_MS = 200;
 const MAX_LINES = 500;
+/** What one request carries, well below what a server takes. */
+const MAX_BATCH_LENGTH = 128 * 1024;
 const MAX_LINE_LENGTH = 16 * 1024;
 const RETRY_MS = 500;
 
@@ -86,12 +88,20 @@ export class LogSender {
   }
 
   #sendBatch(): Promise<LogDelivery> {
-    const batch = this.#lines.slice(0, MAX_LINES);
+    const batch = this.#nextBatch();
     this.#sending = this.#send(batch).then((delivery) => {
       this.#sending = null;
       if (delivery !== 'later') this.#lines.splice(0, batch.length);
       return delivery;
     });
     return this.#sending;
+  }
+  #nextBatch(): LogLine[] {
+    let length = 0;
+    const end = this.#lines.findIndex(({ message }, index) => {
+      length += message.length;
+      return index === MAX_LINES || (index > 0 && length > MAX_BATCH_LENGTH);
+    });
+    return end === -1 ? this.#lines.slice() : this.#lines.slice(0, end);
   }
 }

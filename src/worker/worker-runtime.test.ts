@@ -279,7 +279,7 @@ describe('the end of a worker', () => {
     const door = gate();
     const slow = task('slow', () => door.passed.then(() => 1));
     const job = scheduler.submit('slow');
-    const worker = workerOf(scheduler, [slow]);
+    const worker = workerOf(scheduler, [slow], { slots: 1 });
     await worker.start();
     await scheduler.until(() => worker.status().running === 1);
     const drained = worker.drain();
@@ -293,6 +293,18 @@ describe('the end of a worker', () => {
     expect(scheduler.accepted.has(late.jobId)).toBe(false);
     expect(scheduler.left).toEqual(['worker-1']);
     expect(scheduler.calls.lastIndexOf('report')).toBeLessThan(scheduler.calls.indexOf('leave'));
+  });
+
+  it('runs what its last claim still brings when it is drained in the middle of it', async () => {
+    const scheduler = new MemoryScheduler();
+    const worker = workerOf(scheduler, [double]);
+    await worker.start();
+    await scheduler.until(() => scheduler.claimSizes.length === 1);
+    const drained = worker.drain();
+    const job = scheduler.submit('double', 8);
+    await drained;
+    expect(scheduler.accepted.get(job.jobId)).toMatchObject({ result: 16 });
+    expect(scheduler.claimSizes).toHaveLength(1);
   });
 
   it('drains when the leader orders it', async () => {

@@ -146,7 +146,7 @@ export class WorkerRuntime {
     }
     this.#phase = 'draining';
     this.#closing.abort();
-    await this.#claims.stop();
+    await this.#claims.close();
     await this.#quiet();
     if (this.#over.signal.aborted) return;
     await this.#heartbeats.stop();
