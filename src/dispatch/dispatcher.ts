@@ -108,8 +108,9 @@ export class Dispatcher {
   }
 
   private async reportOne(tenant: string, report: Report): Promise<boolean> {
-    const running = this.state.running.get(report.jobId);
-    if (running?.tenant === tenant || this.state.turns.has(report.jobId)) {
+    const { state } = this;
+    while (state.turns.has(report.jobId)) await state.turns.free(report.jobId);
+    if (state.running.get(report.jobId)?.tenant === tenant) {
       if (await this.finishing.end(report.jobId, report.fence, report.end, report.startedAt)) return true;
     }
     const job = await readJob(this.state.hot, tenant, report.jobId);

@@ -1,0 +1,27 @@
+import type { Clock } from '../core/clock.js';
+import type { Config } from '../core/config.js';
+import type { Log } from '../core/log.js';
+import type { Dispatcher } from '../dispatch/dispatcher.js';
+import type { Pool } from '../store/database.js';
+import type { LeaseView } from '../store/lease.js';
+import type { Submitter } from './submitter.js';
+
+/** What the use-cases of a node work with. */
+export interface NodeContext {
+  readonly nodeId: string;
+  readonly shard: number;
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly secret: Buffer;
+  /** Connections with the plans of the hot statements. */
+  readonly hot: Pool;
+  /** Connections for everything else. */
+  readonly pool: Pool;
+  readonly submitter: Submitter;
+  /** The shard's dispatcher; waits briefly while there is none, then throws NO_LEADER. */
+  leader(): Promise<Dispatcher>;
+  /** The dispatcher if this node leads at this moment. */
+  currentLeader(): Dispatcher | undefined;
+  lease(): LeaseView | undefined;
+}

@@ -1,0 +1,118 @@
+import { formatDuration } from '../core/duration.js';
+import type {
+  Attempt,
+  AttemptOutcome,
+  Job,
+  JobError,
+  Labels,
+  Progress,
+  RetryInput,
+  Target,
+} from '../core/job.js';
+import { type Backoff, DEFAULT_BACKOFF } from '../core/retry.js';
+import type { PlacedRow, StoredAttempt } from '../store/job-places.js';
+
+/** A stored job as the API shows it. */
+export function toJob(row: PlacedRow, newestProgress: Progress | null): Job {
+  const attempts = (row.earlier_attempts ?? []).map(toAttempt);
+  const last = lastAttempt(row);
+  if (last) attempts.push(last);
+  const startedAt = attempts.at(-1)?.startedAt ?? null;
+  return {
+    id: row.id,
+    tenant: row.tenant,
+    task: row.task,
+    target:
+      row.target === null ? { type: 'handler', name: row.task ?? '' } : (JSON.parse(row.target) as Target),
+    queue: row.queue,
+    state: row.state,
+    priority: 10 - row.rank,
+    payload: JSON.parse(row.payload),
+    result: parse(row.result),
+    error: parse(row.error) as JobError | null,
+    key: row.key,
+    hold: row.held,
+    runAt: time(row.run_at),
+    startBefore: maybeTime(row.start_before),
+    createdAt: time(row.created_at),
+    createdBy: row.created_by,
+    scheduledAt: null,
+    scheduledBy: null,
+    schedule: null,
+    workflow: null,
+    batch: null,
+    attempt: attempts.length,
+    maxAttempts: row.max_attempts,
+    retry: toRetry(row),
+    timeout: formatDuration(row.timeout_ms),
+    delivery: row.at_most_once ? 'at-most-once' : 'at-least-once',
+    concurrencyKey: row.concurrency_key,
+    requires: (parse(row.requires) as Labels | null) ?? {},
+    fence: row.fence ?? row.attempts,
+    worker: row.worker,
+    startedAt: startedAt ?? maybeTime(row.claimed_at),
+    finishedAt: maybeTime(row.finished_at),
+    lateBy: row.late_by ?? (row.claimed_at === null ? null : Math.max(0, row.claimed_at - row.run_at)),
+    progress: newestProgress ?? (parse(row.progress) as Progress | null),
+    dependsOn: [],
+    dependents: [],
+    ancestors: [],
+    attempts,
+  };
+}
+
+function time(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+function maybeTime(ms: number | null): string | null {
+  return ms === null ? null : time(ms);
+}
+
+function parse(text: string | null): unknown {
+  return text === null ? null : JSON.parse(text);
+}
+
+function toRetry(row: PlacedRow): RetryInput {
+  const backoff = row.backoff === null ? DEFAULT_BACKOFF : (JSON.parse(row.backoff) as Backoff);
+  return {
+    maxAttempts: row.max_attempts,
+    backoff: {
+      base: formatDuration(backoff.baseMs),
+      factor: backoff.factor,
+      max: formatDuration(backoff.maxMs),
+      jitter: backoff.jitter,
+    },
+    onWorkerLost: { maxAttempts: row.max_losses },
+  };
+}
+
+function toAttempt(attempt: StoredAttempt): Attempt {
+  return {
+    attempt: attempt.fence,
+    fence: attempt.fence,
+    epoch: attempt.epoch,
+    worker: attempt.worker,
+    claimedAt: time(attempt.claimedAt),
+    startedAt: maybeTime(attempt.startedAt),
+    finishedAt: time(attempt.finishedAt),
+    outcome: attempt.outcome as AttemptOutcome,
+    error: attempt.error,
+  };
+}
+
+/** The attempt that runs, or the one that ended the job; a job that never started has none. */
+function lastAttempt(row: PlacedRow): Attempt | null {
+  if (row.fence === null || row.worker === null || row.claimed_at === null) return null;
+  return {
+    attempt: row.fence,
+    fence: row.fence,
+    epoch: row.epoch ?? 0,
+    worker: row.worker,
+    claimedAt: time(row.claimed_at),
+    startedAt: maybeTime(row.started_at),
+    finishedAt: maybeTime(row.finished_at),
+    outcome: row.outcome as AttemptOutcome | null,
+    error: row.state === 'succeeded' ? null : (parse(row.error) as JobError | null),
+  };
+}

@@ -1,0 +1,34 @@
+import type { JobError } from '../core/job.js';
+import { readJson } from '../core/submission.js';
+
+/** What workers report, cut to what may be stored. */
+
+/** The result as JSON text, or the failure that it becomes when it is too large or too deep. */
+export function resultText(
+  result: unknown,
+  limits: { readonly maxPayload: number; readonly maxDepth: number },
+): { readonly json: string } | { readonly error: JobError } {
+  let error: JobError = { message: 'the result cannot be stored' };
+  const json = readJson(result, limits, (detail, code) => {
+    error =
+      code === 'PAYLOAD_TOO_LARGE'
+        ? { code: 'RESULT_TOO_LARGE', message: `The result ${detail}.` }
+        : { code: 'RESULT_NOT_JSON', message: `The result ${detail}.` };
+  });
+  return json === null ? { error } : { json };
+}
+
+/** An error within the size limit: the message is kept first, then as much of the stack as fits. */
+export function cutError(error: JobError, maxBytes: number): JobError {
+  const message = cut(error.message, maxBytes >> 1);
+  const code = error.code === undefined ? undefined : cut(error.code, 256);
+  const left = maxBytes - Buffer.byteLength(message) - Buffer.byteLength(code ?? '');
+  const stack = error.stack === undefined ? undefined : cut(error.stack, left);
+  return { message, ...(code !== undefined && { code }), ...(stack !== undefined && { stack }) };
+}
+
+function cut(text: string, maxBytes: number): string {
+  if (text.length <= maxBytes && Buffer.byteLength(text) <= maxBytes) return text;
+  const bytes = Buffer.from(text).subarray(0, Math.max(0, maxBytes - 3));
+  return `${new TextDecoder().decode(bytes).replace(/\uFFFD+$/, '')}…`;
+}

@@ -1,0 +1,154 @@
+import type { Clock } from '../core/clock.js';
+import type { Config } from '../core/config.js';
+import { messageOf } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+import type { ParsedSubmission } from '../core/submission.js';
+import { uuidv7 } from '../core/uuid.js';
+import { admissionTime } from '../dispatch/admission-time.js';
+import { bisect } from '../dispatch/bisect.js';
+import { explainDatabaseError, type Pool } from '../store/database.js';
+import { toRow } from '../store/job-row.js';
+import type { Names } from '../store/names.js';
+import type { Waiting } from '../store/read-backlog.js';
+import { type NewJob, submitJobs } from '../store/submit-jobs.js';
+
+/** A submission with its owner. */
+export interface Owned {
+  readonly tenant: string;
+  readonly createdBy: string;
+  readonly submission: ParsedSubmission;
+}
+
+/** Where a submission ended up: a new job, or the earlier one with the same key. */
+export interface Stored {
+  readonly id: string;
+  readonly created: boolean;
+}
+
+export interface SubmitterOptions {
+  readonly hot: Pool;
+  readonly names: Names;
+  readonly clock: Clock;
+  readonly config: Config;
+  readonly log: Log;
+  /** Tells the leader about jobs after their commit; failing to is no harm. */
+  readonly hint: (jobs: readonly Waiting[], startBefore: number | null) => Promise<void>;
+}
+
+interface Gathered {
+  readonly owned: Owned;
+  resolve(stored: Stored): void;
+  reject(error: unknown): void;
+}
+
+/** Most single submissions that go into one insert. */
+const MAX_BATCH = 500;
+
+/**
+ * Stores new jobs. Single submissions that arrive together go into one insert: those without a key in one for
+ * all tenants, keyed ones in one per tenant, so that nobody waits for another tenant's key.
+ */
+export class Submitter {
+  private readonly groups = new Map<string, Gathered[]>();
+  private readonly flushing = new Set<string>();
+
+  constructor(private readonly options: SubmitterOptions) {}
+
+  /** Stores all or none; answers in order. */
+  async submitAll(owned: readonly Owned[]): Promise<Stored[]> {
+    const { clock, config, hot, names } = this.options;
+    const now = clock.now();
+    try {
+      const ids = await names.resolve(
+        owned.map(({ tenant, submission }) => ({ tenant, queue: submission.queue, needs: submission.needs })),
+        now,
+      );
+      const jobs = owned.map(({ tenant, createdBy, submission }, i): NewJob => {
+        const admitAt = submission.hold
+          ? submission.runAt
+          : admissionTime(submission.runAt, now, config.laterThreshold);
+        const row = toRow(submission, { ...ids[i]!, id: uuidv7(now), tenant, createdAt: now, createdBy });
+        return { row, admitAt, held: submission.hold };
+      });
+      const stored = await submitJobs(hot, jobs, now);
+      this.tell(jobs.filter((job, i) => stored[i] === job.row.id));
+      return jobs.map((job, i) => ({ id: stored[i]!, created: stored[i] === job.row.id }));
+    } catch (error) {
+      throw explainDatabaseError(error);
+    }
+  }
+
+  /** Stores one, together with others that arrive within the same moment. */
+  submit(owned: Owned): Promise<Stored> {
+    const group = owned.submission.key === null ? '' : owned.tenant;
+    return new Promise((resolve, reject) => {
+      const gathered = this.groups.get(group);
+      if (gathered) gathered.push({ owned, resolve, reject });
+      else this.groups.set(group, [{ owned, resolve, reject }]);
+      if (!this.flushing.has(group)) this.flushSoon(group);
+    });
+  }
+
+  private flushSoon(group: string): void {
+    this.flushing.add(group);
+    // The first of a quiet moment goes out with whatever arrives in the same turn of the event loop; while an
+    // insert is on its way the next one gathers, so batches grow with the load and idle submissions never wait.
+    setImmediate(() => {
+      void this.flush(group);
+    });
+  }
+
+  private async flush(group: string): Promise<void> {
+    for (let batch = this.takeBatch(group); batch.length > 0; batch = this.takeBatch(group)) {
+      try {
+        await bisect(
+          batch,
+          async (part) => {
+            const stored = await this.submitAll(part.map((each) => each.owned));
+            part.forEach((each, i) => {
+              each.resolve(stored[i]!);
+            });
+            return stored;
+          },
+          (each, error) => each.reject(error),
+        );
+      } catch (error) {
+        for (const each of batch) each.reject(error);
+      }
+    }
+    this.flushing.delete(group);
+  }
+
+  private takeBatch(group: string): Gathered[] {
+    const gathered = this.groups.get(group) ?? [];
+    const batch = gathered.splice(0, MAX_BATCH);
+    if (gathered.length === 0) this.groups.delete(group);
+    return batch;
+  }
+
+  private tell(jobs: readonly NewJob[]): void {
+    const live = jobs.filter((job) => job.admitAt === null).map(({ row }) => toWaiting(row));
+    const later = jobs.filter((job) => job.admitAt !== null && job.row.start_before !== null);
+    const startBefore = later.length === 0 ? null : Math.min(...later.map((job) => job.row.start_before!));
+    if ((live.length === 0 && startBefore === null) || !this.options.config.hints) return;
+    this.options.hint(live, startBefore).catch((error: unknown) => {
+      this.options.log.debug(
+        { error: messageOf(error) },
+        'a hint was lost; the look-back will find the jobs',
+      );
+    });
+  }
+}
+
+function toWaiting(row: NewJob['row']): Waiting {
+  return {
+    id: row.id,
+    tenant: row.tenant,
+    queue: row.queue,
+    needs: row.needs,
+    rank: row.rank,
+    runAt: row.run_at,
+    fence: 1,
+    startBefore: row.start_before,
+  };
+}

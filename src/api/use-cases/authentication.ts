@@ -1,0 +1,36 @@
+import { createHash } from 'node:crypto';
+import { verifyAttemptToken } from '../../core/attempt-token.js';
+import { findKeyByText } from '../../store/operator-key.js';
+import type { NodeContext } from '../context.js';
+import type { AttemptCredential } from '../use-cases.js';
+
+/** How long a look-up is remembered: a key that is taken back stops working within this time. */
+const REMEMBER_MS = 10_000;
+const MAX_REMEMBERED = 10_000;
+
+interface Identity {
+  readonly operator: boolean;
+  readonly name: string;
+}
+
+/** Who a bearer credential belongs to. */
+export class Authentication {
+  private readonly remembered = new Map<string, { identity: Identity; until: number }>();
+
+  constructor(private readonly node: NodeContext) {}
+
+  async authenticate(bearer: string): Promise<Identity | AttemptCredential | null> {
+    if (bearer.startsWith('ey')) return verifyAttemptToken(this.node.secret, bearer, this.node.clock.now());
+    if (!bearer.startsWith('pk_') || bearer.length > 200) return null;
+    // Remembered by digest, so that a dump of memory shows no keys.
+    const digest = createHash('sha256').update(bearer).digest('base64');
+    const known = this.remembered.get(digest);
+    if (known && known.until > performance.now()) return known.identity;
+    const row = await findKeyByText(this.node.hot, this.node.secret, bearer);
+    if (!row) return null;
+    const identity = { operator: row.operator, name: row.name };
+    if (this.remembered.size >= MAX_REMEMBERED) this.remembered.clear();
+    this.remembered.set(digest, { identity, until: performance.now() + REMEMBER_MS });
+    return identity;
+  }
+}

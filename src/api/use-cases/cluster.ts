@@ -1,0 +1,99 @@
+import { PunctualError } from '../../core/errors.js';
+import { BOUNDS, percentile } from '../../core/histogram.js';
+import {
+  type ClusterView,
+  COUNTERS,
+  type Counts,
+  type LatenessView,
+  type StatsView,
+} from '../../core/wire.js';
+import { countTerms, listNodes, readClusterState } from '../../store/cluster-state.js';
+import { lookAtLease } from '../../store/lease.js';
+import { readMinutes, readTotals, type Tally } from '../../store/tallies.js';
+import type { NodeContext } from '../context.js';
+import { renderMetrics } from '../metrics.js';
+import type { Caller, ClusterUseCases } from '../use-cases.js';
+
+/** The cluster as a whole: who leads, the pause switch, statistics. */
+export class Cluster implements ClusterUseCases {
+  constructor(private readonly node: NodeContext) {}
+
+  async view(_caller: Caller): Promise<ClusterView> {
+    const { pool, shard } = this.node;
+    const [lease, nodes, terms, state] = await Promise.all([
+      lookAtLease(pool, shard),
+      listNodes(pool),
+      countTerms(pool, shard),
+      readClusterState(pool),
+    ]);
+    const leader = lease.expired || lease.holder === '' ? null : lease.holder;
+    const expiresAt = new Date(lease.expiresAt ?? 0).toISOString();
+    return {
+      shards: [{ id: shard, leader, epoch: lease.epoch, expiresAt, terms }],
+      nodes: nodes.map((node) => ({
+        id: node.id,
+        url: node.url,
+        version: node.version,
+        leads: node.id === leader ? [shard] : [],
+        lastSeen: new Date(node.lastSeen).toISOString(),
+      })),
+      paused: state.paused,
+    };
+  }
+
+  async pause(caller: Caller): Promise<ClusterView> {
+    return this.setPaused(caller, true);
+  }
+
+  async resume(caller: Caller): Promise<ClusterView> {
+    return this.setPaused(caller, false);
+  }
+
+  async stats(_caller: Caller, historyMs: number): Promise<StatsView> {
+    const totals = await readTotals(this.node.pool, null);
+    const stats = { ...toCounts(totals), lateness: toLateness(totals.lateness) };
+    if (historyMs <= 0) return stats;
+    const minutes = await readMinutes(this.node.pool, null, this.node.clock.now() - historyMs);
+    const history = minutes.map((minute) => ({
+      minute: new Date(minute.minute).toISOString(),
+      ...toCounts(minute),
+      lateness: toLateness(minute.lateness),
+    }));
+    return { ...stats, history };
+  }
+
+  async metrics(): Promise<string> {
+    const totals = await readTotals(this.node.pool, null);
+    const lease = this.node.lease();
+    return renderMetrics(
+      totals,
+      { ...this.node.currentLeader()?.gauges(), epoch: lease?.epoch ?? 0 },
+      this.node.currentLeader() !== undefined,
+    );
+  }
+
+  private async setPaused(caller: Caller, paused: boolean): Promise<ClusterView> {
+    if (!caller.operator)
+      throw new PunctualError('FORBIDDEN', 'Only an operator may stop or start dispatch for all tenants.');
+    await (await this.node.leader()).pause(paused);
+    return this.view(caller);
+  }
+}
+
+function toCounts(tally: Tally): Counts {
+  return Object.fromEntries(COUNTERS.map((counter) => [counter, tally[counter]])) as Record<
+    (typeof COUNTERS)[number],
+    number
+  >;
+}
+
+function toLateness(histogram: readonly number[]): LatenessView {
+  const last = histogram.findLastIndex((count) => count > 0);
+  return {
+    count: histogram.reduce((sum, count) => sum + count, 0),
+    p50Ms: percentile(histogram, 0.5),
+    p90Ms: percentile(histogram, 0.9),
+    p99Ms: percentile(histogram, 0.99),
+    maxMs: last < 0 ? null : BOUNDS[Math.min(last, BOUNDS.length - 1)]!,
+  };
+}

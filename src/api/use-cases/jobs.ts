@@ -1,0 +1,204 @@
+import { invalid, PunctualError } from '../../core/errors.js';
+import { FieldReader, isPlainObject } from '../../core/fields.js';
+import { isEnded, type Job } from '../../core/job.js';
+import {
+  parseSubmission,
+  parseSubmissions,
+  readJson,
+  type SubmissionContext,
+} from '../../core/submission.js';
+import { isUuid, uuidTime } from '../../core/uuid.js';
+import type { Page, RedriveAnswer, StoredLogLine, Why } from '../../core/wire.js';
+import type { Change } from '../../dispatch/steering.js';
+import { readLogLines } from '../../store/job-logs.js';
+import type { PlacedRow } from '../../store/job-places.js';
+import { listJobs } from '../../store/list-jobs.js';
+import { findKey, readJob } from '../../store/read-job.js';
+import type { NodeContext } from '../context.js';
+import { toJob } from '../job-view.js';
+import { Redrive } from '../schemas/submission.js';
+import type { Caller, JobFilter, JobUseCases } from '../use-cases.js';
+import { validate } from '../validate.js';
+
+/** How far the clock of a node that stored a line may lie behind the one that made the job's id. */
+const CLOCK_ERROR_MS = 2 * 86_400_000;
+
+/** Submitting, reading and steering jobs. */
+export class Jobs implements JobUseCases {
+  constructor(private readonly node: NodeContext) {}
+
+  async submit(caller: Caller, body: unknown): Promise<{ created: boolean; job: Job }> {
+    const submission = parseSubmission(body, this.submissionContext());
+    const { tenant, actor } = caller;
+    const { id, created } = await this.node.submitter.submit({ tenant, createdBy: actor, submission });
+    return { created, job: await this.read(caller, id) };
+  }
+
+  async submitBulk(caller: Caller, body: unknown): Promise<{ ids: readonly string[] }> {
+    const fields = new FieldReader(body, '', ['jobs']);
+    const jobs = fields.raw('jobs');
+    const { maxBulkJobs } = this.node.config;
+    if (isPlainObject(body) && !Array.isArray(jobs)) fields.wrong('jobs', 'must be a list of jobs');
+    else if (Array.isArray(jobs) && (jobs.length === 0 || jobs.length > maxBulkJobs)) {
+      fields.wrong('jobs', `must have 1 to ${maxBulkJobs} jobs`);
+    }
+    if (fields.errors.length > 0) throw invalid(fields.errors);
+    const submissions = parseSubmissions(jobs as unknown[], this.submissionContext());
+    const { tenant, actor } = caller;
+    const owned = submissions.map((submission) => ({ tenant, createdBy: actor, submission }));
+    const stored = await this.node.submitter.submitAll(owned);
+    return { ids: stored.map(({ id }) => id) };
+  }
+
+  async list(caller: Caller, filter: JobFilter): Promise<Page<Job>> {
+    if (filter.key !== undefined) return this.listByKey(caller, filter);
+    if (filter.after !== undefined && !isUuid(filter.after)) {
+      throw invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
+    }
+    if (filter.worker !== undefined && !isUuid(filter.worker)) {
+      throw invalid([{ pointer: '/worker', detail: 'must be the id of a worker' }]);
+    }
+    const rows = await listJobs(this.node.pool, caller.tenant, { ...filter, limit: filter.limit + 1 });
+    const page = rows.slice(0, filter.limit);
+    return {
+      data: page.map((row) => this.view(row)),
+      next: rows.length > filter.limit ? page.at(-1)!.id : null,
+    };
+  }
+
+  async get(caller: Caller, id: string, waitMs: number, signal: AbortSignal): Promise<Job> {
+    const deadline = performance.now() + waitMs;
+    for (;;) {
+      const job = await this.read(caller, id);
+      const left = deadline - performance.now();
+      if (isEnded(job.state) || left <= 0 || signal.aborted) return job;
+      if (!(await this.waitForEnd(caller, id, left, signal))) return this.read(caller, id);
+    }
+  }
+
+  async logs(caller: Caller, id: string, after: number, limit: number): Promise<Page<StoredLogLine>> {
+    await this.mustRead(caller, id);
+    const storedAfter = uuidTime(id) - CLOCK_ERROR_MS;
+    const rows = await readLogLines(this.node.pool, caller.tenant, id, after, limit + 1, storedAfter);
+    const page = rows.slice(0, limit);
+    return {
+      data: page.map((row) => ({ ...JSON.parse(row.line), fence: row.fence })),
+      next: rows.length > limit ? String(page.at(-1)!.seq) : null,
+    };
+  }
+
+  async change(caller: Caller, id: string, body: unknown): Promise<Job> {
+    const change = this.parseChange(body);
+    await (await this.node.leader()).steering.change(caller.tenant, id, change);
+    return this.read(caller, id);
+  }
+
+  async cancel(caller: Caller, id: string): Promise<Job> {
+    await (await this.node.leader()).steering.cancel(caller.tenant, id);
+    return this.read(caller, id);
+  }
+
+  async retry(caller: Caller, id: string): Promise<Job> {
+    await (await this.node.leader()).steering.retry(caller.tenant, id);
+    return this.read(caller, id);
+  }
+
+  async hold(caller: Caller, id: string): Promise<Job> {
+    await (await this.node.leader()).steering.hold(caller.tenant, id);
+    return this.read(caller, id);
+  }
+
+  async release(caller: Caller, id: string): Promise<Job> {
+    await (await this.node.leader()).steering.release(caller.tenant, id);
+    return this.read(caller, id);
+  }
+
+  async redrive(caller: Caller, body: unknown): Promise<RedriveAnswer> {
+    const { dryRun = false, ...filter } = validate(Redrive, body ?? {});
+    const answer = await (await this.node.leader()).steering.redrive(caller.tenant, filter, dryRun);
+    return { ...answer, dryRun };
+  }
+
+  async why(caller: Caller, id: string): Promise<Why> {
+    const leader = await this.node.leader();
+    return leader.why(await this.mustRead(caller, id));
+  }
+
+  private async listByKey(caller: Caller, filter: JobFilter): Promise<Page<Job>> {
+    const id = await findKey(this.node.pool, caller.tenant, filter.key!);
+    const row = id === null ? null : await readJob(this.node.pool, caller.tenant, id);
+    const fits =
+      row !== null &&
+      (filter.state === undefined || row.state === filter.state) &&
+      (filter.task === undefined || row.task === filter.task) &&
+      (filter.queue === undefined || row.queue === filter.queue) &&
+      (filter.worker === undefined || row.worker === filter.worker);
+    return { data: fits ? [this.view(row)] : [], next: null };
+  }
+
+  /** Resolves true when the job may have ended, false when the time is up or the caller has gone. */
+  private async waitForEnd(caller: Caller, id: string, ms: number, signal: AbortSignal): Promise<boolean> {
+    const leader = await this.node.leader();
+    return new Promise((resolve) => {
+      const settle = (ended: boolean) => {
+        clearTimeout(timer);
+        stopListening();
+        signal.removeEventListener('abort', onAbort);
+        resolve(ended);
+      };
+      const onAbort = () => settle(false);
+      const timer = setTimeout(() => settle(false), ms);
+      const stopListening = leader.onJobEnd(id, () => settle(true));
+      signal.addEventListener('abort', onAbort, { once: true });
+      // It may have ended between the first look and the listening.
+      this.read(caller, id).then(
+        (job) => isEnded(job.state) && settle(true),
+        () => settle(false),
+      );
+    });
+  }
+
+  private async read(caller: Caller, id: string): Promise<Job> {
+    return this.view(await this.mustRead(caller, id));
+  }
+
+  private async mustRead(caller: Caller, id: string): Promise<PlacedRow> {
+    const row = await readJob(this.node.hot, caller.tenant, id);
+    if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
+    return row;
+  }
+
+  private view(row: PlacedRow): Job {
+    return toJob(
+      row,
+      row.state === 'running' ? (this.node.currentLeader()?.progressOf(row.id) ?? null) : null,
+    );
+  }
+
+  private submissionContext(): SubmissionContext {
+    return { ...this.node.config, now: this.node.clock.now() };
+  }
+
+  private parseChange(body: unknown): Change {
+    const fields = new FieldReader(body, '', ['runAt', 'priority', 'payload']);
+    const runAt = fields.moment('runAt');
+    const priority = fields.integer('priority', 1, 9);
+    let payload: string | undefined;
+    if (fields.has('payload')) {
+      payload =
+        readJson(fields.raw('payload'), this.node.config, (detail, code) => {
+          if (code === 'PAYLOAD_TOO_LARGE') throw new PunctualError(code, `payload: ${detail}`);
+          fields.wrong('payload', detail);
+        }) ?? undefined;
+    }
+    if (isPlainObject(body) && Object.keys(body).length === 0) {
+      fields.errors.push({ pointer: '', detail: 'give at least one of "runAt", "priority", "payload"' });
+    }
+    if (fields.errors.length > 0) throw invalid(fields.errors);
+    return {
+      ...(runAt !== undefined && { runAt }),
+      ...(priority !== undefined && { priority }),
+      ...(payload !== undefined && { payload }),
+    };
+  }
+}

@@ -1,0 +1,80 @@
+import { parseDuration } from '../../core/duration.js';
+import { invalid, PunctualError } from '../../core/errors.js';
+import type {
+  ClaimAnswer,
+  HeartbeatAnswer,
+  Page,
+  ReportAnswer,
+  WorkerView,
+  WorkerWelcome,
+} from '../../core/wire.js';
+import { listWorkers } from '../../store/workers.js';
+import type { NodeContext } from '../context.js';
+import { ClaimRequest, Heartbeat, ReportRequest, WorkerRegistration } from '../schemas/worker.js';
+import type { Caller, WorkerUseCases } from '../use-cases.js';
+import { validate } from '../validate.js';
+import { toReport } from './attempts.js';
+
+/** The worker's side of the protocol, and what people see and do of workers. */
+export class WorkerSessions implements WorkerUseCases {
+  constructor(private readonly node: NodeContext) {}
+
+  async register(caller: Caller, body: unknown): Promise<WorkerWelcome> {
+    const registration = validate(WorkerRegistration, body);
+    return (await this.node.leader()).workers.register(caller.tenant, registration);
+  }
+
+  async heartbeat(caller: Caller, workerId: string, body: unknown): Promise<HeartbeatAnswer> {
+    const heartbeat = validate(Heartbeat, body);
+    return (await this.node.leader()).workers.heartbeat(caller.tenant, workerId, heartbeat);
+  }
+
+  async claim(caller: Caller, workerId: string, body: unknown, signal: AbortSignal): Promise<ClaimAnswer> {
+    const { max, wait } = validate(ClaimRequest, body);
+    const leader = await this.node.leader();
+    return leader.workers.claim(caller.tenant, workerId, max, parseDuration(wait)!, signal);
+  }
+
+  async report(caller: Caller, workerId: string, body: unknown): Promise<ReportAnswer> {
+    const { results } = validate(ReportRequest, body);
+    const seen = new Set<string>();
+    results.forEach((result, i) => {
+      if (seen.has(result.jobId)) {
+        throw invalid([{ pointer: `/results/${i}/jobId`, detail: 'at most one result per job in a report' }]);
+      }
+      seen.add(result.jobId);
+    });
+    const leader = await this.node.leader();
+    leader.workers.seen(caller.tenant, workerId);
+    const accepted = await leader.report(
+      caller.tenant,
+      results.map((result) => toReport(result, this.node)),
+    );
+    return {
+      epoch: leader.epoch,
+      accepted: results.filter((_, i) => accepted[i]).map((result) => result.jobId),
+      stale: results.filter((_, i) => !accepted[i]).map((result) => result.jobId),
+    };
+  }
+
+  async leave(caller: Caller, workerId: string): Promise<void> {
+    await (await this.node.leader()).workers.leave(caller.tenant, workerId);
+  }
+
+  async drain(caller: Caller, workerId: string): Promise<WorkerView> {
+    await (await this.node.leader()).workers.drain(caller.tenant, workerId);
+    return this.get(caller, workerId);
+  }
+
+  async list(caller: Caller): Promise<Page<WorkerView>> {
+    const leader = await this.node.leader();
+    const rows = await listWorkers(this.node.pool, caller.tenant);
+    return { data: rows.map((row) => leader.workers.view(row)), next: null };
+  }
+
+  async get(caller: Caller, workerId: string): Promise<WorkerView> {
+    const found = (await this.list(caller)).data.find((worker) => worker.id === workerId);
+    if (!found) throw new PunctualError('WORKER_NOT_FOUND', `There is no worker ${workerId}.`);
+    return found;
+  }
+}
