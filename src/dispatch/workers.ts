@@ -14,6 +14,7 @@ import type {
   WorkerView,
   WorkerWelcome,
 } from '../core/wire.js';
+import { releaseClaims } from '../store/release-claims.js';
 import { addWorker, forgetWorkers, readWorkers, seeWorkers, type WorkerRow } from '../store/workers.js';
 import { toAssignment } from './assignment.js';
 import type { Finishing } from './finishing.js';
@@ -148,11 +149,25 @@ export class Workers {
     });
   }
 
-  /** A worker that leaves has finished; what it still had is lost with it. */
+  /** A worker leaves when it has reported all that it received, so what it still has never began. */
   async leave(tenant: string, workerId: string): Promise<void> {
+    const { state } = this;
     const session = this.session(tenant, workerId);
-    await this.bury(session, 'the worker left');
-    await this.state.write(() => forgetWorkers(this.state.hot, this.state.term, 0, [workerId]));
+    this.close(session, 'the worker left');
+    const left = [...session.running.values()].filter((running) => state.turns.tryTake(running.id));
+    try {
+      if (left.length > 0) await this.giveBack(left);
+    } finally {
+      for (const running of left) state.turns.give(running.id);
+    }
+    for (const running of left) state.backlog.add({ ...running, fence: running.fence + 1 }, true);
+    await state.write(() => forgetWorkers(state.hot, state.term, 0, [workerId]));
+  }
+
+  private async giveBack(left: readonly Running[]): Promise<void> {
+    const { state } = this;
+    const freed = new Set(await state.write(() => releaseClaims(state.hot, state.term, left)));
+    for (const running of left) if (freed.has(running.id)) state.running.delete(running.id);
   }
 
   async drain(tenant: string, workerId: string): Promise<void> {
@@ -215,14 +230,19 @@ export class Workers {
     if (sessions.length > 0) await state.write(() => seeWorkers(state.hot, state.term, sessions));
   }
 
-  private async bury(session: WorkerSession, why: string): Promise<void> {
+  /** From here on the session gets no work. */
+  private close(session: WorkerSession, why: string): void {
     const { state } = this;
     state.sessions.delete(session.id);
     for (const poll of session.polls) poll.settle({ epoch: state.term.epoch, jobs: [] });
-    state.log.warn(
-      { worker: session.id, name: session.registration.name, running: session.running.size, why },
-      'worker session ended',
-    );
+    const { name } = session.registration;
+    state.log.info({ worker: session.id, name, running: session.running.size, why }, 'worker session ended');
+  }
+
+  /** A dead session's attempts are lost. */
+  private async bury(session: WorkerSession, why: string): Promise<void> {
+    const { state } = this;
+    this.close(session, why);
     const lastSeen = Math.floor(session.lastSeen);
     await state.write(() => seeWorkers(state.hot, state.term, [{ id: session.id, lastSeen, state: 'dead' }]));
     const end: AttemptEnd = { outcome: 'lost', error: lost(why) };

@@ -27,7 +27,7 @@ export class Leading {
     const options = this.optionsFor(term);
     const dispatcher = new Dispatcher(options);
     term.onOver((reason) => {
-      this.log.warn({ epoch: term.epoch, reason }, 'the term is over');
+      this.log.info({ epoch: term.epoch, reason }, 'the term is over');
       if (this.dispatcher === dispatcher) this.dispatcher = undefined;
       this.stopping = Promise.all([this.stopping, dispatcher.stop()]);
     });

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
+import type { FastifyInstance } from 'fastify';
 import type { NodeContext } from '../api/context.js';
 import { createHttpServer } from '../api/http/server.js';
 import { Submitter } from '../api/submitter.js';
@@ -45,6 +46,9 @@ export interface RunningNode {
   readonly url: string;
   readonly port: number;
   readonly useCases: UseCases;
+  readonly server: FastifyInstance;
+  /** A key that only this process knows and accepts, for clients embedded in it. */
+  readonly localKey: string;
   /** Hands the term over, lets requests end, closes everything. */
   stop(): Promise<void>;
 }
@@ -149,7 +153,8 @@ async function assemble(
     currentLeader: () => leading.current,
     lease: () => leadership.lease,
   };
-  const useCases = buildUseCases(context, leading);
+  const localKey = `pk_local_${randomBytes(32).toString('base64url')}`;
+  const useCases = buildUseCases(context, leading, localKey);
   const server = createHttpServer({
     useCases,
     limits: config,
@@ -187,6 +192,8 @@ async function assemble(
     url,
     port,
     useCases,
+    server,
+    localKey,
     stop: () => {
       stopping ??= stop();
       return stopping;
@@ -194,8 +201,8 @@ async function assemble(
   };
 }
 
-function buildUseCases(context: NodeContext, leading: Leading): UseCases {
-  const authentication = new Authentication(context);
+function buildUseCases(context: NodeContext, leading: Leading, localKey: string): UseCases {
+  const authentication = new Authentication(context, localKey);
   return {
     jobs: new Jobs(context),
     attempts: new Attempts(context),
@@ -219,7 +226,7 @@ async function checkReady(context: NodeContext, leading: Leading): Promise<Healt
   return { ok: database.ok && leader.ok, checks: { database, leader } };
 }
 
-async function listen(server: ReturnType<typeof createHttpServer>, config: Config): Promise<number> {
+async function listen(server: FastifyInstance, config: Config): Promise<number> {
   try {
     await server.listen({ host: config.host, port: config.port });
   } catch (error) {

@@ -17,13 +17,21 @@ interface Identity {
 export class Authentication {
   private readonly remembered = new Map<string, { identity: Identity; until: number }>();
 
-  constructor(private readonly node: NodeContext) {}
+  private readonly localDigest: string;
+
+  constructor(
+    private readonly node: NodeContext,
+    localKey: string,
+  ) {
+    this.localDigest = digestOf(localKey);
+  }
 
   async authenticate(bearer: string): Promise<Identity | AttemptCredential | null> {
     if (bearer.startsWith('ey')) return verifyAttemptToken(this.node.secret, bearer, this.node.clock.now());
     if (!bearer.startsWith('pk_') || bearer.length > 200) return null;
     // Remembered by digest, so that a dump of memory shows no keys.
-    const digest = createHash('sha256').update(bearer).digest('base64');
+    const digest = digestOf(bearer);
+    if (digest === this.localDigest) return { operator: true, name: 'embedded' };
     const known = this.remembered.get(digest);
     if (known && known.until > performance.now()) return known.identity;
     const row = await findKeyByText(this.node.hot, this.node.secret, bearer);
@@ -33,4 +41,8 @@ export class Authentication {
     this.remembered.set(digest, { identity, until: performance.now() + REMEMBER_MS });
     return identity;
   }
+}
+
+function digestOf(key: string): string {
+  return createHash('sha256').update(key).digest('base64');
 }

@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs';
+import { Punctual } from '../client/punctual.js';
+import type { Clock } from '../core/clock.js';
+import { type ConfigInput, resolveConfig } from '../core/config.js';
+import { type Log, SILENT_LOG } from '../core/log.js';
+import { startEmbeddedPostgres } from '../embedded/embedded-postgres.js';
+import { DirectWorkerGateway } from './direct-gateway.js';
+import { DirectTransport } from './direct-transport.js';
+import { type RunningNode, startNode as startBareNode } from './start-node.js';
+
+export interface StartNodeOptions extends ConfigInput {
+  /** Default: random. */
+  readonly id?: string;
+  /** Default: says nothing. A pino logger fits. */
+  readonly log?: Log;
+  /** Default: the database's clock. A test gives one that it can move. */
+  readonly clock?: Clock;
+  /** The tenant that `punctual` acts for; default `default`. */
+  readonly tenant?: string;
+}
+
+/** A node inside this program. */
+export interface EmbeddedNode {
+  readonly id: string;
+  readonly url: string;
+  /** Submits jobs and makes workers without a network between them and the node. */
+  readonly punctual: Punctual;
+  /** Stops the node, and the embedded Postgres if it has one. Workers should have ended. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Runs a node in this program. Settings come from the options, then from the environment. Without a database
+ * URL it brings its own Postgres in the data folder; without a port it listens on any free one.
+ */
+export async function startNode(options: StartNodeOptions = {}): Promise<EmbeddedNode> {
+  const { id, log = SILENT_LOG, clock, tenant = 'default', ...settings } = options;
+  const { config } = resolveConfig({ port: 0, ...settings }, process.env, (path) =>
+    readFileSync(path, 'utf8'),
+  );
+  const own =
+    config.databaseUrl === '' ? await startEmbeddedPostgres({ dataFolder: config.data }) : undefined;
+  let node: RunningNode;
+  try {
+    node = await startBareNode({
+      config: own ? { ...config, databaseUrl: own.url } : config,
+      log,
+      ...(id !== undefined && { id }),
+      ...(clock && { clock }),
+    });
+  } catch (error) {
+    await own?.stop();
+    throw error;
+  }
+  const caller = { tenant, actor: 'embedded', operator: true };
+  const punctual = new Punctual({
+    transport: new DirectTransport(node.server, node.localKey, tenant),
+    tenant,
+    openGateway: () => new DirectWorkerGateway(node.useCases, caller),
+    close: async () => undefined,
+  });
+  return {
+    id: node.id,
+    url: node.url,
+    punctual,
+    stop: async () => {
+      await node.stop();
+      await own?.stop();
+    },
+  };
+}
