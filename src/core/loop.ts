@@ -30,9 +30,13 @@ export class Loop {
     return this;
   }
 
-  /** Has a pass run as soon as possible: now, or right after the one that runs. */
+  /**
+   * Has a pass run as soon as possible: now, or right after the one that runs. While passes fail it changes
+   * nothing: the next one is near, and a flood of wake-ups must not become a flood of failures.
+   */
   wake(): void {
     if (this.stopped) return;
+    if (this.failures > 0 && !this.busy) return;
     if (this.busy) this.wokenWhileRunning = true;
     else this.schedule(0);
   }
@@ -64,12 +68,12 @@ export class Loop {
       this.failures = 0;
     } catch (error) {
       this.failures += 1;
-      next = Math.max(next, Math.min(MAX_BACKOFF_MS, 50 * 2 ** Math.min(this.failures, 10)));
+      next = Math.min(MAX_BACKOFF_MS, 50 * 2 ** Math.min(this.failures, 10));
       this.options.onError(this.options.name, error);
     }
     this.busy = false;
     if (this.stopped) return;
-    this.schedule(this.wokenWhileRunning ? 0 : next);
+    this.schedule(this.wokenWhileRunning && this.failures === 0 ? 0 : next);
     this.wokenWhileRunning = false;
   }
 }

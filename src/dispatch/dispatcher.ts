@@ -51,7 +51,10 @@ export class Dispatcher {
     this.state = new LeaderState(options);
     this.finishing = new Finishing(this.state);
     this.expiring = new Expiring(this.state);
-    this.reading = new Reading(this.state, options.submitTimeoutMs, () => this.admitting.wake());
+    this.reading = new Reading(this.state, options.submitTimeoutMs, {
+      onAdmit: () => this.admitting.wake(),
+      onStartBefore: (at) => this.expiring.expect(at),
+    });
     this.admitting = new Admitting(this.state, this.reading);
     this.claiming = new Claiming(this.state, {
       onExpired: () => this.expiring.wake(),
@@ -97,7 +100,6 @@ export class Dispatcher {
 
   /** Jobs that were just stored, and the earliest `startBefore` among those in `later`. */
   async hint(jobs: readonly Waiting[], startBefore: number | null = null): Promise<void> {
-    for (const job of jobs) this.expiring.expect(job.startBefore);
     this.expiring.expect(startBefore);
     await this.reading.hint(jobs);
   }

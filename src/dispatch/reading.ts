@@ -30,7 +30,7 @@ export class Reading {
   constructor(
     private readonly state: LeaderState,
     private readonly submitTimeoutMs: number,
-    private readonly onAdmit: () => void,
+    private readonly parts: { onAdmit(): void; onStartBefore(at: number | null): void },
   ) {
     const onError = (loop: string, error: unknown) =>
       state.log.warn({ loop, error: messageOf(error) }, 'the backlog could not be read');
@@ -67,7 +67,10 @@ export class Reading {
   async hint(jobs: readonly Waiting[]): Promise<void> {
     const { state } = this;
     if (!jobs.every((job) => state.directory.knows(job))) await this.learn();
-    for (const job of jobs) if (state.directory.knows(job)) state.backlog.add(job);
+    for (const job of jobs) {
+      this.parts.onStartBefore(job.startBefore);
+      if (state.directory.knows(job)) state.backlog.add(job);
+    }
   }
 
   /** Reads pages until no shelf wants one. */
@@ -111,7 +114,7 @@ export class Reading {
     let after = SHELF_START.id as string;
     for (;;) {
       const found = await lookBack(state.hot, from, after, LOOK_BACK_JOBS, now);
-      if (found.admit) this.onAdmit();
+      if (found.admit) this.parts.onAdmit();
       await this.hint(found.jobs);
       if (found.jobs.length < LOOK_BACK_JOBS) break;
       after = found.jobs.at(-1)!.id;

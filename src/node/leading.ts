@@ -12,6 +12,7 @@ export class Leading {
   private dispatcher: Dispatcher | undefined;
   private waiting: (() => void)[] = [];
   private stopping: Promise<unknown> = Promise.resolve();
+  private closed = false;
 
   constructor(
     private readonly log: Log,
@@ -46,7 +47,7 @@ export class Leading {
     const deadline = performance.now() + PATIENCE_MS;
     while (!this.dispatcher) {
       const left = deadline - performance.now();
-      if (left <= 0) throw noLeader();
+      if (left <= 0 || this.closed) throw noLeader();
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, left);
         this.waiting.push(() => {
@@ -58,8 +59,10 @@ export class Leading {
     return this.dispatcher;
   }
 
-  /** Resolves when no dispatcher of an ended term does anything any more. */
-  async stopped(): Promise<void> {
+  /** Nobody waits for a leader any more; resolves when no dispatcher of an ended term does anything. */
+  async close(): Promise<void> {
+    this.closed = true;
+    for (const resolve of this.waiting.splice(0)) resolve();
     await this.stopping;
   }
 }

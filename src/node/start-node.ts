@@ -181,7 +181,7 @@ async function assemble(
   const stop = async () => {
     await membership.stop();
     await leadership.stop();
-    await leading.stopped();
+    await leading.close();
     await server.close();
     await forgetNode(pool, id).catch(() => undefined);
     await Promise.all([hot.end(), pool.end()]);

@@ -19,20 +19,17 @@ export async function makePartitionsAhead(pool: Pool, term: TermKey, now: number
   });
 }
 
+/** Keys removed in one transaction: a leader's transactions must be short. */
+const KEYS_PER_STEP = 5_000;
+
 /** Removes days that lie before the moment, and the keys of their jobs; answers how many were removed. */
 export async function removeOldDays(pool: Pool, term: TermKey, before: number): Promise<number> {
   let removed = 0;
-  const old = await leaderTransaction(pool, term, (db) => partitionsBefore(db, before));
-  for (const { table, name } of old) {
+  for (const { table, name } of await partitionsBefore(pool, before)) {
+    if (table === 'job_history') await removeKeys(pool, term, name);
     try {
       await leaderTransaction(pool, term, async (db) => {
         await db.query(LOCK_TIMEOUT);
-        if (table === 'job_history') {
-          await db.query(
-            `DELETE FROM punctual.keys k USING punctual.${name} h
-             WHERE h.key IS NOT NULL AND k.tenant = h.tenant AND k.key = h.key AND k.job = h.id`,
-          );
-        }
         await db.query(`ALTER TABLE punctual.${table} DETACH PARTITION punctual.${name}`);
         await db.query(`DROP TABLE punctual.${name}`);
       });
@@ -42,4 +39,18 @@ export async function removeOldDays(pool: Pool, term: TermKey, before: number): 
     }
   }
   return removed;
+}
+
+async function removeKeys(pool: Pool, term: TermKey, partition: string): Promise<void> {
+  for (;;) {
+    const { rowCount } = await leaderTransaction(pool, term, (db) =>
+      db.query(
+        `DELETE FROM punctual.keys WHERE (tenant, key) IN (
+           SELECT k.tenant, k.key FROM punctual.${partition} h
+           JOIN punctual.keys k ON k.tenant = h.tenant AND k.key = h.key AND k.job = h.id
+           WHERE h.key IS NOT NULL LIMIT ${KEYS_PER_STEP})`,
+      ),
+    );
+    if ((rowCount ?? 0) < KEYS_PER_STEP) return;
+  }
 }
