@@ -62,7 +62,10 @@ async function submitOne({ cli, api, output, options }: ServerCall<SubmitOptions
   }
   const limit = options.wait === true ? null : options.wait;
   if (!output.json) output.note(`submitted ${submitted.id}`);
-  const { job, timedOut } = await waitForEnd(cli, api, submitted, limit);
+  const { job, timedOut } = await waitForEnd(cli, api, submitted, limit).catch((error) => {
+    if (cli.interrupted.aborted) output.note(`The job goes on: punctual job watch ${submitted.id}`);
+    throw error;
+  });
   output.document(job, () => jobDetails(output, job));
   if (timedOut) {
     throw new PunctualError(

@@ -1,11 +1,10 @@
 import type { Command } from 'commander';
 import { type LocalCall, runsLocally } from './call.js';
 import type { Cli } from './cli.js';
-import { firstDatabase, printConfig, resolveSettings } from './configuration.js';
+import { printConfig, resolveSettings } from './configuration.js';
 import { openLog } from './log.js';
 import { wholeNumber } from './option-values.js';
 import { painterFor } from './paint.js';
-import { portInUse } from './port.js';
 import { anyAborted } from './wait.js';
 
 interface ServerOptions {
@@ -39,15 +38,10 @@ async function runServer({ cli, output, options }: LocalCall<ServerOptions>): Pr
   const resolved = resolveSettings(cli, { databaseUrl, port, host, advertiseUrl, logLevel });
   if (print) return printConfig(output, resolved);
   const { config } = resolved;
-  firstDatabase(config.databaseUrl);
   const log = openLog(cli.stderr, config.logLevel, painterFor(cli.stderr, cli.environment));
   // Loaded here only, because the other commands should not wait for the parts of a node.
   const { startNode } = await import('../node/start-node.js');
-  const node = await startNode({ config, log, ...(id !== undefined && { id }) }).catch(
-    (error: NodeJS.ErrnoException) => {
-      throw error.code === 'EADDRINUSE' ? portInUse(config.host, config.port) : error;
-    },
-  );
+  const node = await startNode({ config, log, ...(id !== undefined && { id }) });
   try {
     output.document({ ready: true, url: node.url }, () => `ready ${node.url}\n`);
     cli.supervisor?.ready();
