@@ -100,6 +100,14 @@ export interface HealthView {
   readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
 }
 
+/** Whom a key (or another node's token) belongs to. */
+export interface KeyIdentity {
+  readonly operator: boolean;
+  readonly name: string;
+  /** Whether the caller is another node of the cluster. */
+  readonly node?: boolean;
+}
+
 export interface UseCases {
   readonly jobs: JobUseCases;
   readonly attempts: AttemptUseCases;
@@ -107,8 +115,8 @@ export interface UseCases {
   readonly queues: QueueUseCases;
   readonly cluster: ClusterUseCases;
   /** Resolves a bearer credential, or null when it is none of ours. */
-  authenticate(
-    bearer: string,
-  ): Promise<{ readonly operator: boolean; readonly name: string } | AttemptCredential | null>;
+  authenticate(bearer: string): Promise<KeyIdentity | AttemptCredential | null>;
+  /** Takes note of jobs that another node has stored. */
+  hint(body: unknown): Promise<void>;
   ready(): Promise<HealthView>;
 }

@@ -79,6 +79,13 @@ export class Leadership {
     return this.latest;
   }
 
+  /** Where another node leads, as this one last saw it; null when it leads itself or nobody does. */
+  get leaderUrl(): string | null {
+    const view = this.latest;
+    if (!view || this.current || view.expired || view.sessionGone || view.holderUrl === '') return null;
+    return view.holder === this.options.nodeId ? null : view.holderUrl;
+  }
+
   start(): void {
     this.loop.start();
   }

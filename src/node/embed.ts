@@ -4,8 +4,8 @@ import type { Clock } from '../core/clock.js';
 import { type ConfigInput, resolveConfig } from '../core/config.js';
 import { type Log, SILENT_LOG } from '../core/log.js';
 import { startEmbeddedPostgres } from '../embedded/embedded-postgres.js';
-import { DirectWorkerGateway } from './direct-gateway.js';
 import { DirectTransport } from './direct-transport.js';
+import { EmbeddedWorkerGateway } from './embedded-gateway.js';
 import { type RunningNode, startNode as startBareNode } from './start-node.js';
 
 export interface StartNodeOptions extends ConfigInput {
@@ -52,11 +52,12 @@ export async function startNode(options: StartNodeOptions = {}): Promise<Embedde
     await own?.stop();
     throw error;
   }
+  const transport = new DirectTransport(node.server, node.localKey, tenant);
   const caller = { tenant, actor: 'embedded', operator: true };
   const punctual = new Punctual({
-    transport: new DirectTransport(node.server, node.localKey, tenant),
+    transport,
     tenant,
-    openGateway: () => new DirectWorkerGateway(node.useCases, caller),
+    openGateway: () => new EmbeddedWorkerGateway(node, caller, transport),
     close: async () => undefined,
   });
   return {

@@ -1,3 +1,6 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
+import type { Leadership } from '../cluster/leadership.js';
 import type { Term } from '../cluster/term.js';
 import { messageOf } from '../core/errors.js';
 import type { Log } from '../core/log.js';
@@ -6,16 +9,17 @@ import { noLeader } from '../dispatch/state.js';
 
 /** How long a request waits for a leader before it is told that there is none. */
 const PATIENCE_MS = 5_000;
+const LOOK_EVERY_MS = 20;
 
 /** Builds a dispatcher for every term and throws it away when the term ends. */
 export class Leading {
   private dispatcher: Dispatcher | undefined;
-  private waiting: (() => void)[] = [];
   private stopping: Promise<unknown> = Promise.resolve();
   private closed = false;
 
   constructor(
     private readonly log: Log,
+    private readonly leadership: () => Leadership,
     private readonly optionsFor: (term: Term) => DispatcherOptions,
   ) {}
 
@@ -34,35 +38,27 @@ export class Leading {
     });
     dispatcher.start().then(
       () => {
-        if (term.over) return;
-        this.dispatcher = dispatcher;
-        for (const resolve of this.waiting.splice(0)) resolve();
+        if (!term.over) this.dispatcher = dispatcher;
       },
       (error: unknown) => options.renounce(`the term could not begin: ${messageOf(error)}`),
     );
   }
 
-  /** The dispatcher, waiting for it briefly. */
+  /** The dispatcher of this node, or LeaderElsewhere; waits briefly while nobody leads. */
   async get(): Promise<Dispatcher> {
     const deadline = performance.now() + PATIENCE_MS;
-    while (!this.dispatcher) {
-      const left = deadline - performance.now();
-      if (left <= 0 || this.closed) throw noLeader();
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, left);
-        this.waiting.push(() => {
-          clearTimeout(timer);
-          resolve();
-        });
-      });
+    for (;;) {
+      if (this.dispatcher) return this.dispatcher;
+      const url = this.leadership().leaderUrl;
+      if (url !== null) throw new LeaderElsewhere(url);
+      if (this.closed || performance.now() > deadline) throw noLeader();
+      await pause(LOOK_EVERY_MS);
     }
-    return this.dispatcher;
   }
 
   /** Nobody waits for a leader any more; resolves when no dispatcher of an ended term does anything. */
   async close(): Promise<void> {
     this.closed = true;
-    for (const resolve of this.waiting.splice(0)) resolve();
     await this.stopping;
   }
 }

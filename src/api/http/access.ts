@@ -7,8 +7,11 @@ import type { AttemptCredential, Caller, UseCases } from '../use-cases.js';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** `public`: anyone; `key`: a key; `attempt`: a key, or the token of an attempt of the job in the path. */
-    access?: 'public' | 'key' | 'attempt';
+    /**
+     * `public`: anyone; `key`: a key; `attempt`: a key, or the token of an attempt of the job in the path;
+     * `node`: another node of the cluster.
+     */
+    access?: 'public' | 'key' | 'attempt' | 'node';
   }
   interface FastifyRequest {
     /** Who asks; null until the credential is checked, and on public routes. */
@@ -30,6 +33,9 @@ export function requireCredentials(server: FastifyInstance, useCases: UseCases, 
     }
     const identity = await useCases.authenticate(bearer);
     if (identity === null) throw new PunctualError('UNAUTHENTICATED', 'The key is not known.');
+    if (access === 'node' && !('node' in identity && identity.node)) {
+      throw new PunctualError('FORBIDDEN', 'Only nodes of the cluster may call this.');
+    }
     if ('jobId' in identity) {
       refuseOtherJobs(request, identity, access);
       request.credential = identity;
@@ -52,7 +58,7 @@ export function reporterOf(request: FastifyRequest): Caller | AttemptCredential 
   return request.credential;
 }
 
-function refuseOtherJobs(request: FastifyRequest, token: AttemptCredential, access: 'key' | 'attempt'): void {
+function refuseOtherJobs(request: FastifyRequest, token: AttemptCredential, access: string): void {
   const { id } = request.params as { id?: string };
   if (access !== 'attempt' || id !== token.jobId) {
     throw new PunctualError('FORBIDDEN', 'The token of an attempt can report about its own job only.');

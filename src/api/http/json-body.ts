@@ -18,6 +18,7 @@ const PROTO_FIELD = new RegExp(
 
 /** Makes JSON the only kind of body that the server reads. */
 export function acceptJsonOnly(server: FastifyInstance, maxDepth: number): void {
+  server.decorateRequest('rawBody', null);
   server.removeAllContentTypeParsers();
   server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
@@ -25,6 +26,7 @@ export function acceptJsonOnly(server: FastifyInstance, maxDepth: number): void 
       if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
         throw new PunctualError('UNSUPPORTED_MEDIA_TYPE', 'Send the body without content-encoding.');
       }
+      request.rawBody = body as Buffer;
       done(null, parseJson(body as Buffer, maxDepth));
     } catch (error) {
       done(error as Error);

@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, PunctualError } from '../../core/errors.js';
+import { explainDatabaseError, isDatabaseUnavailable } from '../../store/database.js';
 import type { HttpLog } from './options.js';
 
 /** Errors as `application/problem+json` (RFC 9457). */
@@ -51,11 +52,12 @@ export function sendProblem(
   log: HttpLog,
 ): void {
   const error = publicError(thrown);
-  if (error.status >= 500) {
+  if (error.status === 500) {
     const { method, id: requestId } = request;
     log.error({ err: thrown, requestId, method, route: request.routeOptions.url }, 'a request failed');
   }
   if (error.code === 'UNAUTHENTICATED') reply.header('www-authenticate', 'Bearer realm="punctual"');
+  if (error.code === 'NO_LEADER') reply.header('punctual-no-leader', '1');
   if (error.retryAfter !== undefined) reply.header('retry-after', Math.max(0, Math.ceil(error.retryAfter)));
   decideOnConnection(request, reply);
   reply
@@ -85,6 +87,7 @@ export function refuseConnection(error: Error & { code?: string }, socket: Socke
 
 function publicError(thrown: unknown): PunctualError {
   if (thrown instanceof PunctualError) return thrown.status === 500 ? internal(thrown) : thrown;
+  if (isDatabaseUnavailable(thrown)) return explainDatabaseError(thrown) as PunctualError;
   const { code, statusCode } = (thrown ?? {}) as { code?: unknown; statusCode?: unknown };
   const known = typeof code === 'string' ? LIBRARY_ERRORS[code] : undefined;
   if (known) return new PunctualError(known[0], known[1]);

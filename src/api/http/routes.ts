@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { attemptRoutes } from './attempts.js';
 import { clusterRoutes } from './cluster.js';
 import { healthRoutes } from './health.js';
+import { internalRoutes } from './internal.js';
 import { jobRoutes } from './jobs.js';
 import { queueRoutes } from './queues.js';
 import type { RouteParts } from './route-parts.js';
@@ -15,4 +16,5 @@ export function registerRoutes(server: FastifyInstance, parts: RouteParts): void
   queueRoutes(server, parts);
   clusterRoutes(server, parts);
   healthRoutes(server, parts);
+  internalRoutes(server, parts);
 }

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { type FastifyInstance, fastify } from 'fastify';
+import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
 import { PunctualError } from '../../core/errors.js';
 import { requireCredentials } from './access.js';
 import { documentApi } from './api-document.js';
 import { routeDescriber } from './describe-route.js';
+import { Forwarding } from './forwarding.js';
 import { acceptJsonOnly } from './json-body.js';
 import { LongPolls, shuttingDown } from './long-polls.js';
 import { AllowedMethods } from './method-not-allowed.js';
@@ -34,7 +36,9 @@ const SAFE_HEADERS = {
 
 /** Builds the HTTP server of a node over its use-cases. It does not listen yet. */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
-  const server = bareServer(options);
+  const forwarding = new Forwarding(options.forwarding);
+  const server = bareServer(options, forwarding);
+  server.addHook('onClose', () => forwarding.close());
   const longPolls = new LongPolls();
   const closing = { yes: false };
   server.addHook('preClose', (done) => {
@@ -74,7 +78,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   return server;
 }
 
-function bareServer({ log }: HttpServerOptions): FastifyInstance {
+function bareServer({ log }: HttpServerOptions, forwarding: Forwarding): FastifyInstance {
   const server = fastify({
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionTimeout: IDLE_SOCKET_TIMEOUT_MS,
@@ -93,6 +97,14 @@ function bareServer({ log }: HttpServerOptions): FastifyInstance {
       sendProblem(error, request, reply as never, log);
     },
   });
-  server.setErrorHandler((error, request, reply) => sendProblem(error, request, reply, log));
+  server.setErrorHandler(async (error, request, reply) => {
+    try {
+      if (!(error instanceof LeaderElsewhere)) throw error;
+      await forwarding.forward(request, reply);
+    } catch (problem) {
+      sendProblem(problem, request, reply, log);
+    }
+    return reply;
+  });
   return server;
 }

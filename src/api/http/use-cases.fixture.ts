@@ -41,6 +41,7 @@ export function testServer(limits: Partial<HttpLimits> = {}) {
   const server = createHttpServer({
     useCases,
     limits: { maxBulkBytes: 2_000_000, maxPayload: 10_000, maxDepth: 16, ...limits },
+    forwarding: { leaderUrl: () => null, credentialFor: () => null },
     log: { error: (fields) => logged.push(fields) },
     version: '0.0.0',
     defaultTenant: 'default',
@@ -193,6 +194,7 @@ export function recordingUseCases(): RecordingUseCases {
       if (bearer === ATTEMPT_TOKEN) return { tenant: 'acme', jobId: JOB_ID, fence: 1 };
       return null;
     },
+    hint: async () => undefined,
     ready: async () => ({
       ok: recording.healthy,
       checks: { database: { ok: recording.healthy, detail: 'answers in 1 ms' } },

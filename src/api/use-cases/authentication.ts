@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { verifyAttemptToken } from '../../core/attempt-token.js';
+import { verifyNodeToken } from '../../core/node-token.js';
 import { findKeyByText } from '../../store/operator-key.js';
 import type { NodeContext } from '../context.js';
 import type { AttemptCredential } from '../use-cases.js';
@@ -11,6 +12,8 @@ const MAX_REMEMBERED = 10_000;
 interface Identity {
   readonly operator: boolean;
   readonly name: string;
+  /** Whether the caller is another node of the cluster. */
+  readonly node?: boolean;
 }
 
 /** Who a bearer credential belongs to. */
@@ -26,8 +29,16 @@ export class Authentication {
     this.localDigest = digestOf(localKey);
   }
 
+  /** A token that a node signed: for one attempt, or for another node that calls on somebody's behalf. */
+  private authenticateToken(token: string): Identity | AttemptCredential | null {
+    const { secret, clock } = this.node;
+    const node = verifyNodeToken(secret, token, clock.now());
+    if (node) return { operator: true, name: node.actor, node: true };
+    return verifyAttemptToken(secret, token, clock.now());
+  }
+
   async authenticate(bearer: string): Promise<Identity | AttemptCredential | null> {
-    if (bearer.startsWith('ey')) return verifyAttemptToken(this.node.secret, bearer, this.node.clock.now());
+    if (bearer.startsWith('ey')) return this.authenticateToken(bearer);
     if (!bearer.startsWith('pk_') || bearer.length > 200) return null;
     // Remembered by digest, so that a dump of memory shows no keys.
     const digest = digestOf(bearer);

@@ -1,0 +1,139 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Agent, type Dispatcher, request as send } from 'undici';
+import { PunctualError } from '../../core/errors.js';
+import { shuttingDown } from './long-polls.js';
+
+/**
+ * Moves requests on to the leader. A use-case that only the leader can carry out throws before it has done
+ * anything, so the whole request can be made again elsewhere. A forwarded request is never forwarded again:
+ * two nodes that take each other for the leader must not play ping-pong.
+ */
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The body as it arrived. */
+    rawBody: Buffer | null;
+  }
+}
+
+export interface ForwardingOptions {
+  /** The address of the leader as this node knows it now; null while there is none. */
+  readonly leaderUrl: () => string | null;
+  /** The credential to use instead of the caller's, for callers that only this process knows. */
+  readonly credentialFor: (request: FastifyRequest) => string | null;
+}
+
+const FORWARDED = 'punctual-forwarded';
+/** How long a request waits for a leader. */
+const PATIENCE_MS = 5_000;
+const RETRY_PAUSE_MS = 50;
+/** Longer than any wait that a request may ask for. */
+const ANSWER_TIMEOUT_MS = 90_000;
+/** Headers that belong to one connection, not to the request. */
+const HOP_BY_HOP = new Set([
+  'connection',
+  'keep-alive',
+  'transfer-encoding',
+  'upgrade',
+  'host',
+  'content-length',
+  'expect',
+  'te',
+  'trailer',
+]);
+/** Failures after which it is certain that the leader has not seen the request. */
+const NOT_SENT = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+export class Forwarding {
+  private readonly agent = new Agent({
+    connections: 256,
+    connect: { timeout: 2_000 },
+    headersTimeout: ANSWER_TIMEOUT_MS,
+  });
+  private readonly closing = new AbortController();
+
+  constructor(private readonly options: ForwardingOptions) {}
+
+  async close(): Promise<void> {
+    this.closing.abort();
+    await this.agent.destroy();
+  }
+
+  /** Makes the request at the leader and passes its answer on. */
+  async forward(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    if (request.headers[FORWARDED] !== undefined) throw noLeader('This node does not lead.');
+    const gone = new AbortController();
+    const onClose = () => gone.abort();
+    reply.raw.once('close', onClose);
+    try {
+      const answer = await this.ask(request, AbortSignal.any([gone.signal, this.closing.signal]));
+      const headers = Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.has(name));
+      for (const [name, value] of headers) if (value !== undefined) reply.header(name, value);
+      reply.code(answer.statusCode).serializer((body: unknown) => body as string);
+      reply.send(Buffer.from(await answer.body.arrayBuffer()));
+    } finally {
+      reply.raw.off('close', onClose);
+    }
+  }
+
+  private async ask(request: FastifyRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+    const deadline = performance.now() + PATIENCE_MS;
+    for (;;) {
+      const url = this.options.leaderUrl();
+      if (url !== null) {
+        try {
+          const answer = await this.askOnce(url, request, signal);
+          if (!(await isNoLeader(answer))) return answer;
+        } catch (error) {
+          if (this.closing.signal.aborted) throw shuttingDown();
+          if (!NOT_SENT.has((error as NodeJS.ErrnoException).code ?? '')) {
+            throw noLeader(
+              'The leader was lost before it answered; whether it acted on the request is not known.',
+            );
+          }
+        }
+      }
+      if (performance.now() > deadline)
+        throw noLeader('The shard has no leader at the moment; try again shortly.');
+      await pause(RETRY_PAUSE_MS);
+    }
+  }
+
+  private askOnce(
+    url: string,
+    request: FastifyRequest,
+    signal: AbortSignal,
+  ): Promise<Dispatcher.ResponseData> {
+    const headers: Record<string, string> = { [FORWARDED]: '1' };
+    for (const [name, value] of Object.entries(request.headers)) {
+      if (typeof value === 'string' && !HOP_BY_HOP.has(name)) headers[name] = value;
+    }
+    const credential = this.options.credentialFor(request);
+    if (credential !== null) headers.authorization = `Bearer ${credential}`;
+    return send(new URL(request.url, url), {
+      method: request.method as Dispatcher.HttpMethod,
+      headers,
+      dispatcher: this.agent,
+      signal,
+      ...(request.rawBody && { body: request.rawBody }),
+    });
+  }
+}
+
+/** Whether the node that was asked does not lead either; its answer is then read away. */
+async function isNoLeader(answer: Dispatcher.ResponseData): Promise<boolean> {
+  if (answer.statusCode !== 503 || answer.headers['punctual-no-leader'] === undefined) return false;
+  await answer.body.dump();
+  return true;
+}
+
+function noLeader(detail: string): PunctualError {
+  return new PunctualError('NO_LEADER', detail, { retryAfter: 1 });
+}

@@ -1,0 +1,16 @@
+import type { FastifyInstance } from 'fastify';
+import type { RouteParts } from './route-parts.js';
+
+const MAX_HINT_BYTES = 16 * 1024 * 1024;
+
+/** What nodes say to each other. Not part of the public interface. */
+export function internalRoutes(server: FastifyInstance, { useCases }: RouteParts): void {
+  server.post(
+    '/internal/hints',
+    { bodyLimit: MAX_HINT_BYTES, config: { access: 'node' }, schema: { hide: true } },
+    async (request, reply) => {
+      await useCases.hint(request.body);
+      return reply.code(204).send();
+    },
+  );
+}

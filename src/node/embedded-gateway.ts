@@ -1,0 +1,96 @@
+import type { Caller, UseCases } from '../api/use-cases.js';
+import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
+import type { WorkerGateway } from '../core/gateway.js';
+import type {
+  ClaimAnswer,
+  ClaimRequest,
+  Heartbeat,
+  HeartbeatAnswer,
+  LogReport,
+  ProgressReport,
+  ReportAnswer,
+  ReportRequest,
+  WorkerRegistration,
+  WorkerWelcome,
+} from '../core/wire.js';
+import { HttpWorkerGateway } from '../worker/http-gateway.js';
+import type { Transport } from '../worker/transport.js';
+
+const NEVER = new AbortController().signal;
+
+/**
+ * The scheduler as a worker in a node's process sees it: the same use-cases, without the network while the node
+ * leads. When another node does, calls go through the node's own API, which moves them on to the leader.
+ */
+export class EmbeddedWorkerGateway implements WorkerGateway {
+  private readonly remote: WorkerGateway;
+
+  constructor(
+    private readonly node: { readonly useCases: UseCases },
+    private readonly caller: Caller,
+    transport: Transport,
+  ) {
+    this.remote = new HttpWorkerGateway(transport);
+  }
+
+  register(registration: WorkerRegistration, signal?: AbortSignal): Promise<WorkerWelcome> {
+    return this.call(
+      ({ workers }) => workers.register(this.caller, registration),
+      (remote) => remote.register(registration, signal),
+    );
+  }
+
+  heartbeat(workerId: string, heartbeat: Heartbeat, signal?: AbortSignal): Promise<HeartbeatAnswer> {
+    return this.call(
+      ({ workers }) => workers.heartbeat(this.caller, workerId, heartbeat),
+      (remote) => remote.heartbeat(workerId, heartbeat, signal),
+    );
+  }
+
+  claim(workerId: string, request: ClaimRequest, signal: AbortSignal = NEVER): Promise<ClaimAnswer> {
+    return this.call(
+      ({ workers }) => workers.claim(this.caller, workerId, request, signal),
+      (remote) => remote.claim(workerId, request, signal),
+    );
+  }
+
+  report(workerId: string, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer> {
+    return this.call(
+      ({ workers }) => workers.report(this.caller, workerId, report),
+      (remote) => remote.report(workerId, report, signal),
+    );
+  }
+
+  progress(jobId: string, token: string, report: ProgressReport): Promise<void> {
+    return this.call(
+      ({ attempts }) => attempts.progress(this.caller, jobId, report),
+      (remote) => remote.progress(jobId, token, report),
+    );
+  }
+
+  log(jobId: string, token: string, report: LogReport): Promise<void> {
+    return this.call(
+      ({ attempts }) => attempts.log(this.caller, jobId, report),
+      (remote) => remote.log(jobId, token, report),
+    );
+  }
+
+  leave(workerId: string): Promise<void> {
+    return this.call(
+      ({ workers }) => workers.leave(this.caller, workerId),
+      (remote) => remote.leave(workerId),
+    );
+  }
+
+  private async call<T>(
+    here: (useCases: UseCases) => Promise<T>,
+    elsewhere: (remote: WorkerGateway) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await here(this.node.useCases);
+    } catch (error) {
+      if (error instanceof LeaderElsewhere) return elsewhere(this.remote);
+      throw error;
+    }
+  }
+}

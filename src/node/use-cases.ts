@@ -1,0 +1,47 @@
+import type { NodeContext } from '../api/context.js';
+import { Attempts } from '../api/use-cases/attempts.js';
+import { Authentication } from '../api/use-cases/authentication.js';
+import { Cluster } from '../api/use-cases/cluster.js';
+import { Jobs } from '../api/use-cases/jobs.js';
+import { Queues } from '../api/use-cases/queues.js';
+import { WorkerSessions } from '../api/use-cases/workers.js';
+import type { HealthView, UseCases } from '../api/use-cases.js';
+import type { Hint } from '../cluster/hint-sender.js';
+import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
+import { messageOf } from '../core/errors.js';
+import { databaseTime } from '../store/cluster-state.js';
+
+/** Everything a node can be asked for. */
+export function buildUseCases(context: NodeContext, localKey: string): UseCases {
+  const authentication = new Authentication(context, localKey);
+  return {
+    jobs: new Jobs(context),
+    attempts: new Attempts(context),
+    workers: new WorkerSessions(context),
+    queues: new Queues(context),
+    cluster: new Cluster(context),
+    authenticate: (bearer) => authentication.authenticate(bearer),
+    // The body comes from a node that has proved to be one; a hint that is wrong is refused by the claim.
+    hint: async (body) => {
+      const { jobs, startBefore } = body as Hint;
+      await context.currentLeader()?.hint(jobs, startBefore);
+    },
+    ready: () => checkReady(context),
+  };
+}
+
+/** Ready means: the database answers, and requests reach a leader, here or elsewhere. */
+async function checkReady(context: NodeContext): Promise<HealthView> {
+  const database = await databaseTime(context.pool).then(
+    () => ({ ok: true, detail: 'answers' }),
+    (error: unknown) => ({ ok: false, detail: messageOf(error) }),
+  );
+  const leader = await context.leader().then(
+    () => ({ ok: true, detail: 'this node leads' }),
+    (error: unknown) =>
+      error instanceof LeaderElsewhere
+        ? { ok: true, detail: `the leader is at ${error.url}` }
+        : { ok: false, detail: 'no leader at the moment' },
+  );
+  return { ok: database.ok && leader.ok, checks: { database, leader } };
+}
