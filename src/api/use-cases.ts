@@ -100,6 +100,14 @@ export interface HealthView {
   readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
 }
 
+/** What nodes tell each other. */
+export interface PeerUseCases {
+  /** Takes note of jobs that another node has stored. */
+  hint(body: unknown): Promise<void>;
+  /** Looks at the lease at once, because another node has given it up. */
+  lookAtLease(): void;
+}
+
 /** Whom a key (or another node's token) belongs to. */
 export interface KeyIdentity {
   readonly operator: boolean;
@@ -116,7 +124,6 @@ export interface UseCases {
   readonly cluster: ClusterUseCases;
   /** Resolves a bearer credential, or null when it is none of ours. */
   authenticate(bearer: string): Promise<KeyIdentity | AttemptCredential | null>;
-  /** Takes note of jobs that another node has stored. */
-  hint(body: unknown): Promise<void>;
+  readonly peers: PeerUseCases;
   ready(): Promise<HealthView>;
 }

@@ -37,6 +37,8 @@ export interface LeadershipOptions {
   readonly log: Log;
   /** Called with every new term; it lasts until `term.over`. */
   readonly onTerm: (term: Term) => void;
+  /** Called when the term was given up on stop; tells others, so that they need not wait for their next look. */
+  readonly onReleased: () => Promise<void>;
   /** Called with the database's time whenever an answer carries it. */
   readonly onTime: (databaseNow: number) => void;
 }
@@ -96,9 +98,16 @@ export class Leadership {
     const term = this.term;
     await this.loop.stop();
     term?.end('the node stops');
-    if (term && this.connection) await releaseTerm(this.connection, term).catch(() => undefined);
+    if (term && this.connection) {
+      await releaseTerm(this.connection, term).then(this.options.onReleased, () => undefined);
+    }
     await this.connection?.end().catch(() => undefined);
     this.connection = undefined;
+  }
+
+  /** Looks at the lease as soon as possible. */
+  look(): void {
+    this.loop.wake();
   }
 
   /** Ends the current term and takes a new one: the way out of every doubt. */

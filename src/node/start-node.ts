@@ -7,6 +7,7 @@ import type { UseCases } from '../api/use-cases.js';
 import { DatabaseClock } from '../cluster/database-clock.js';
 import { HintSender } from '../cluster/hint-sender.js';
 import { Leadership } from '../cluster/leadership.js';
+import { PeerCaller } from '../cluster/peer-caller.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { messageOf, PunctualError } from '../core/errors.js';
@@ -14,7 +15,7 @@ import type { Log } from '../core/log.js';
 import { Loop } from '../core/loop.js';
 import { signNodeToken } from '../core/node-token.js';
 import { VERSION } from '../core/version.js';
-import { databaseTime, forgetNode, readClusterState, seeNode } from '../store/cluster-state.js';
+import { databaseTime, forgetNode, listNodes, readClusterState, seeNode } from '../store/cluster-state.js';
 import { migrate } from '../store/migrate.js';
 import { Names } from '../store/names.js';
 import { Leading } from './leading.js';
@@ -78,6 +79,7 @@ async function assemble(
   const clock = options.clock ?? databaseClock;
   const node = { url: '' };
 
+  const peers = new PeerCaller(log, () => signNodeToken(secret, id, id, clock.now()));
   const leadership: Leadership = new Leadership({
     databaseUrl,
     shard: SHARD,
@@ -86,6 +88,7 @@ async function assemble(
     ttlMs: config.leaseTtl,
     log,
     onTerm: (term) => leading.begin(term),
+    onReleased: () => tellPeers(pool, peers, id),
     onTime: (now) => databaseClock.sample(now),
   });
   const leading = new Leading(
@@ -98,11 +101,7 @@ async function assemble(
     }),
   );
   const leaderUrl = () => (leading.current ? node.url : leadership.leaderUrl);
-  const hints = new HintSender({
-    log,
-    leaderUrl,
-    token: () => signNodeToken(secret, id, 'hint', clock.now()),
-  });
+  const hints = new HintSender(peers, leaderUrl);
   const submitter = new Submitter({
     ...{ hot, clock, config, log },
     names: new Names(hot),
@@ -118,7 +117,7 @@ async function assemble(
     lease: () => leadership.lease,
   };
   const localKey = `pk_local_${randomBytes(32).toString('base64url')}`;
-  const useCases = buildUseCases(context, localKey);
+  const useCases = buildUseCases(context, localKey, () => leadership.look());
   const server = createHttpServer({
     ...{ useCases, limits: config, log, version: VERSION, defaultTenant: 'default' },
     forwarding: {
@@ -149,7 +148,7 @@ async function assemble(
     await leadership.stop();
     await leading.close();
     await server.close();
-    await hints.close();
+    await peers.close();
     await forgetNode(pool, id).catch(() => undefined);
     await Promise.all([hot.end(), pool.end()]);
     log.info({ node: id }, 'the node has stopped');
@@ -162,6 +161,12 @@ async function assemble(
       return stopping;
     },
   };
+}
+
+/** Tells the other nodes that the lease is free; those that cannot be reached find out by themselves. */
+async function tellPeers(pool: Pools['pool'], peers: PeerCaller, ownId: string): Promise<void> {
+  const others = (await listNodes(pool)).filter((node) => node.id !== ownId);
+  await Promise.all(others.map((node) => peers.post(node.url, '/internal/lease-released', {})));
 }
 
 function requireDatabaseUrl(config: Config): string {

@@ -12,7 +12,7 @@ import { messageOf } from '../core/errors.js';
 import { databaseTime } from '../store/cluster-state.js';
 
 /** Everything a node can be asked for. */
-export function buildUseCases(context: NodeContext, localKey: string): UseCases {
+export function buildUseCases(context: NodeContext, localKey: string, lookAtLease: () => void): UseCases {
   const authentication = new Authentication(context, localKey);
   return {
     jobs: new Jobs(context),
@@ -21,10 +21,13 @@ export function buildUseCases(context: NodeContext, localKey: string): UseCases 
     queues: new Queues(context),
     cluster: new Cluster(context),
     authenticate: (bearer) => authentication.authenticate(bearer),
-    // The body comes from a node that has proved to be one; a hint that is wrong is refused by the claim.
-    hint: async (body) => {
-      const { jobs, startBefore } = body as Hint;
-      await context.currentLeader()?.hint(jobs, startBefore);
+    peers: {
+      // The body comes from a node that has proved to be one; a hint that is wrong is refused by the claim.
+      hint: async (body) => {
+        const { jobs, startBefore } = body as Hint;
+        await context.currentLeader()?.hint(jobs, startBefore);
+      },
+      lookAtLease,
     },
     ready: () => checkReady(context),
   };

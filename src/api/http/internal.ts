@@ -9,7 +9,16 @@ export function internalRoutes(server: FastifyInstance, { useCases }: RouteParts
     '/internal/hints',
     { bodyLimit: MAX_HINT_BYTES, config: { access: 'node' }, schema: { hide: true } },
     async (request, reply) => {
-      await useCases.hint(request.body);
+      await useCases.peers.hint(request.body);
+      return reply.code(204).send();
+    },
+  );
+
+  server.post(
+    '/internal/lease-released',
+    { config: { access: 'node' }, schema: { hide: true } },
+    async (_request, reply) => {
+      useCases.peers.lookAtLease();
       return reply.code(204).send();
     },
   );

@@ -194,7 +194,7 @@ export function recordingUseCases(): RecordingUseCases {
       if (bearer === ATTEMPT_TOKEN) return { tenant: 'acme', jobId: JOB_ID, fence: 1 };
       return null;
     },
-    hint: async () => undefined,
+    peers: { hint: async () => undefined, lookAtLease: () => undefined },
     ready: async () => ({
       ok: recording.healthy,
       checks: { database: { ok: recording.healthy, detail: 'answers in 1 ms' } },
