@@ -1,0 +1,127 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../database.js';
+import { BUILT_SDK, PunctualProcess, punctual } from '../punctual-process.js';
+import { temporaryFolder } from '../temporary-folder.js';
+
+let database: TestDatabase;
+let folder: string;
+const running: PunctualProcess[] = [];
+
+beforeEach(async () => {
+  [database, folder] = await Promise.all([createTestDatabase(), temporaryFolder()]);
+});
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((each) => each.kill('SIGTERM')));
+  await database.drop();
+  await rm(folder, { recursive: true });
+});
+
+function start(args: string[], environment: Record<string, string>): PunctualProcess {
+  const each = new PunctualProcess(args, { folder, environment });
+  running.push(each);
+  return each;
+}
+
+/** A key, a node and the environment for commands that talk to it. */
+async function startServer(): Promise<Record<string, string>> {
+  const environment = { PUNCTUAL_DATABASE_URL: database.url };
+  const made = await punctual(['key', 'create', '--operator', '--json'], { folder, environment });
+  const { key } = JSON.parse(made.stdout);
+  const server = start(['server', '--port', '0'], environment);
+  const [, url] = await server.prints('stdout', /^ready (\S+)\n/m);
+  return { PUNCTUAL_URL: url!, PUNCTUAL_API_KEY: key };
+}
+
+it('a node and a worker run apart, and the worker drains on SIGTERM', async () => {
+  const environment = await startServer();
+  await writeFile(
+    join(folder, 'tasks.mjs'),
+    `import { task } from ${JSON.stringify(BUILT_SDK)};
+     export const wait = task('wait', async (input, ctx) => {
+       await ctx.log('waiting');
+       console.log('waiting');
+       await new Promise((resolve) => setTimeout(resolve, input.ms));
+       return { labels: 'met' };
+     });`,
+  );
+  const ask = (...args: string[]) => punctual(args, { folder, environment });
+  const submitted = await ask(
+    ...[
+      'job',
+      'submit',
+      '--task',
+      'wait',
+      '--payload',
+      '{"ms":500}',
+      '--queue',
+      'mail',
+      '--requires',
+      'region=eu',
+    ],
+  );
+  expect(submitted).toMatchObject({ code: 0, stderr: '' });
+  const id = submitted.stdout.trim();
+  const why = JSON.parse((await ask('job', 'why', id, '--json')).stdout);
+  expect(why).toMatchObject({ gate: 'no-fitting-worker' });
+
+  const worker = start(
+    [
+      'worker',
+      'run',
+      '--module',
+      'tasks.mjs',
+      '--queues',
+      'mail,default',
+      '--label',
+      'region=eu',
+      '--slots',
+      '3',
+    ],
+    environment,
+  );
+  await worker.prints('stdout', /waiting/);
+  expect(await worker.kill('SIGTERM')).toMatchObject({ code: 0 });
+  const job = JSON.parse((await ask('job', 'get', id, '--json')).stdout);
+  expect(job).toMatchObject({ state: 'succeeded', result: { labels: 'met' }, attempt: 1 });
+  expect((await ask('job', 'logs', id)).stdout).toContain('waiting');
+});
+
+it('queues and the whole cluster can be paused and resumed; doing it twice is a conflict', async () => {
+  const environment = await startServer();
+  const ask = (...args: string[]) => punctual(args, { folder, environment });
+  await ask('job', 'submit', '--task', 'nothing');
+  for (const target of [['queue', 'default'], ['cluster']]) {
+    const [noun, name] = target;
+    const call = (verb: string) => ask(noun!, verb, ...(name ? [name] : []));
+    expect((await call('pause')).code).toBe(0);
+    expect((await call('pause')).code).toBe(6);
+    expect((await call('resume')).code).toBe(0);
+    expect((await call('resume')).code).toBe(6);
+  }
+  const status = JSON.parse((await ask('cluster', 'status', '--json')).stdout);
+  expect(status).toMatchObject({ paused: false, shards: [{ id: 0, leader: expect.any(String) }] });
+});
+
+it('a worker with a wrong key says so and ends', async () => {
+  const environment = { ...(await startServer()), PUNCTUAL_API_KEY: 'wrong' };
+  const run = await punctual(['worker', 'run', '--log-level', 'error'], { folder, environment });
+  expect(run).toMatchObject({ code: 4, stdout: '' });
+});
+
+it('a node without a database, or with one that does not answer, says what to do', async () => {
+  const missing = await punctual(['server'], { folder });
+  expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('--database-url') });
+  const url = 'postgres://nobody@127.0.0.1:1/none';
+  const unreachable = await punctual(['db', 'status', '--database-url', url], { folder });
+  expect(unreachable).toMatchObject({ code: 7, stderr: expect.stringContaining('DATABASE_UNAVAILABLE') });
+});
+
+it('shows and applies what the database lacks', async () => {
+  const args = (verb: string) => ['db', verb, '--database-url', database.url, '--json'];
+  const status = JSON.parse((await punctual(args('status'), { folder })).stdout);
+  expect(status).toMatchObject({ pending: [], at: status.applied.length });
+  const migrated = JSON.parse((await punctual(args('migrate'), { folder })).stdout);
+  expect(migrated).toMatchObject({ applied: [], pending: [], at: status.at });
+});

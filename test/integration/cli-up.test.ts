@@ -1,0 +1,212 @@
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, stat, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { removeEmbeddedPostgres } from '../../src/embedded/remove.js';
+import { createTestDatabase, type TestDatabase } from '../database.js';
+import { BUILT_SDK, PunctualProcess, punctual } from '../punctual-process.js';
+import { temporaryFolder } from '../temporary-folder.js';
+
+const TASKS = `
+import { task } from ${JSON.stringify(BUILT_SDK)};
+export const double = task('double', async (input) => ({ value: input.value * 2 }));
+export const broken = task('broken', async () => { throw new Error('no luck'); });
+export const slow = task('slow', (input) => new Promise((resolve) => setTimeout(resolve, input.ms)));
+`;
+
+const folders: string[] = [];
+const running: PunctualProcess[] = [];
+
+let database: TestDatabase;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+});
+
+afterEach(async () => {
+  await Promise.all(
+    running.splice(0).map((each) => (each.child.exitCode === null ? each.kill('SIGTERM') : each.ended)),
+  );
+  for (const folder of folders.splice(0)) await removeEmbeddedPostgres(folder);
+  await database.drop();
+});
+
+/** A folder with tasks; it doubles as the data folder, so that removing it ends what was left behind. */
+async function newFolder(): Promise<string> {
+  const folder = await temporaryFolder();
+  folders.push(folder);
+  await writeFile(join(folder, 'tasks.mjs'), TASKS);
+  return folder;
+}
+
+async function up(folder: string, port: string, ...args: string[]): Promise<PunctualProcess> {
+  const each = new PunctualProcess(['up', '--data', '.', '--port', port, '--module', 'tasks.mjs', ...args], {
+    folder,
+  });
+  running.push(each);
+  await each.prints('stdout', /^ready /m);
+  return each;
+}
+
+/** A command against the `up` of the same folder. */
+const ask = (folder: string, ...args: string[]) =>
+  punctual(args, { folder, environment: { PUNCTUAL_DATA: '.' } });
+
+/** The processes that an `up` has started, by the names of their logs. */
+async function pidsOf(folder: string): Promise<number[]> {
+  const lines = execFileSync('ps', ['-eo', 'pid=,args='], { encoding: 'utf8' }).split('\n');
+  const { url } = JSON.parse(await readFile(join(folder, 'credentials.json'), 'utf8'));
+  const port = new URL(url).port;
+  return lines
+    .filter(
+      (line) => line.includes(`--url ${url}`) || line.includes(`server --host 127.0.0.1 --port ${port}`),
+    )
+    .map((line) => Number.parseInt(line, 10));
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+async function until(condition: () => Promise<boolean> | boolean): Promise<void> {
+  while (!(await condition())) await sleep(50);
+}
+
+describe('punctual up', () => {
+  it('runs jobs, keeps its key and its data over a restart, and leaves nothing running', async () => {
+    const folder = await newFolder();
+    const first = await up(folder, '0');
+    expect(first.stdout.match(/^ready /gm)).toHaveLength(1);
+    expect((await stat(join(folder, 'credentials.json'))).mode & 0o777).toBe(0o600);
+    const before = JSON.parse(await readFile(join(folder, 'credentials.json'), 'utf8'));
+
+    const done = await ask(
+      folder,
+      'job',
+      'submit',
+      '--task',
+      'double',
+      '--payload',
+      '{"value":21}',
+      '--wait',
+      '--json',
+    );
+    expect(done.code).toBe(0);
+    const job = JSON.parse(done.stdout);
+    expect(job).toMatchObject({ state: 'succeeded', result: { value: 42 } });
+
+    const failed = await ask(
+      folder,
+      'job',
+      'submit',
+      '--task',
+      'broken',
+      '--max-attempts',
+      '1',
+      '--wait',
+      '20s',
+    );
+    expect(failed).toMatchObject({ code: 3, stderr: expect.stringContaining('no luck') });
+    const late = await ask(folder, 'job', 'submit', '--task', 'double', '--delay', '1h', '--wait', '100ms');
+    expect(late.code).toBe(124);
+    expect((await ask(folder, 'job', 'get', '01900000-0000-7000-8000-000000000000')).code).toBe(5);
+    expect((await ask(folder, '--api-key', 'wrong', 'job', 'list')).code).toBe(4);
+    const health = JSON.parse((await ask(folder, 'doctor', '--data', '.', '--json')).stdout);
+    expect(health).toMatchObject({ ok: true });
+
+    const pids = await pidsOf(folder);
+    expect(pids).toHaveLength(2);
+    expect(await first.kill('SIGTERM')).toMatchObject({ code: 0 });
+    expect(pids.filter(isAlive)).toEqual([]);
+    expect((await ask(folder, 'job', 'list')).code).toBe(7);
+
+    await up(folder, '0');
+    const after = JSON.parse(await readFile(join(folder, 'credentials.json'), 'utf8'));
+    expect(after.apiKey).toBe(before.apiKey);
+    const again = await ask(folder, 'job', 'get', job.id, '--json');
+    expect(JSON.parse(again.stdout)).toMatchObject({ id: job.id, state: 'succeeded' });
+  });
+
+  it('starts a worker again that was killed', async () => {
+    const folder = await newFolder();
+    const each = await up(folder, '0', '--database-url', database.url);
+    const workers = JSON.parse((await ask(folder, 'worker', 'list', '--json')).stdout).data;
+    expect(workers).toHaveLength(1);
+    for (const pid of await pidsOf(folder)) process.kill(pid, 'SIGKILL');
+    await each.prints('stderr', /node-1 is back/);
+    await each.prints('stderr', /worker-1 is back/);
+    const done = await ask(
+      folder,
+      'job',
+      'submit',
+      '--task',
+      'double',
+      '--payload',
+      '{"value":1}',
+      '--wait',
+      '30s',
+    );
+    expect(done.code).toBe(0);
+  });
+
+  it('killed in the middle, its processes stop by themselves, and the next start finishes everything', async () => {
+    const folder = await newFolder();
+    const each = await up(folder, '0', '--slots', '2');
+    const { port } = new URL(JSON.parse(await readFile(join(folder, 'credentials.json'), 'utf8')).url);
+    const lines = Array.from({ length: 20 }, () => '{"task":"slow","payload":{"ms":300}}').join('\n');
+    const submitted = await punctual(['job', 'submit', '--file', '-'], {
+      folder,
+      environment: { PUNCTUAL_DATA: '.' },
+      input: lines,
+    });
+    expect(submitted.stdout.trim().split('\n')).toHaveLength(20);
+    const pids = await pidsOf(folder);
+    await each.kill('SIGKILL');
+
+    // On the same port, so that the old worker can still deliver what it finishes.
+    const next = await up(folder, port, '--until-idle');
+    expect(await next.ended).toMatchObject({ code: 0 });
+    expect(next.stderr).toContain('no job is left to run');
+    await until(() => pids.every((pid) => !isAlive(pid)));
+
+    await up(folder, port);
+    const { data } = JSON.parse((await ask(folder, 'job', 'list', '--task', 'slow', '--json')).stdout);
+    expect(data).toHaveLength(20);
+    expect(data.every((job: { state: string }) => job.state === 'succeeded')).toBe(true);
+  });
+
+  it('refuses a taken port before it starts anything, and names the option', async () => {
+    const folder = await newFolder();
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const run = await punctual(['up', '--data', 'data', '--port', String(port)], { folder });
+    server.close();
+    expect(run).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('--port') });
+    await expect(stat(join(folder, 'data'))).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+
+  it('ends with the error of a module that cannot be loaded', async () => {
+    const folder = await newFolder();
+    const args = [
+      'up',
+      '--data',
+      '.',
+      '--database-url',
+      database.url,
+      '--port',
+      '0',
+      '--module',
+      'missing.mjs',
+    ];
+    const run = await punctual(args, { folder });
+    expect(run).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('missing.mjs') });
+  });
+});
