@@ -56,6 +56,8 @@ export class Leadership {
   private latest: LeaseView | undefined;
   private pendingReason = 'first term of this node';
   private stopping = false;
+  /** An epoch that somebody has seen; the next term lies above it. */
+  private aboveEpoch = 0;
 
   constructor(private readonly options: LeadershipOptions) {
     this.loop = new Loop({
@@ -111,8 +113,9 @@ export class Leadership {
   }
 
   /** Ends the current term and takes a new one: the way out of every doubt. */
-  renounce(term: Term, reason: string): void {
+  renounce(term: Term, reason: string, aboveEpoch = 0): void {
     if (this.term !== term) return;
+    this.aboveEpoch = Math.max(this.aboveEpoch, aboveEpoch);
     this.pendingReason = reason;
     term.end(reason);
     this.loop.wake();
@@ -162,7 +165,7 @@ export class Leadership {
         ? 'the lease had expired'
         : "the leader's session was gone";
     const sentAt = performance.now();
-    const epoch = await this.take(connection, view.epoch, reason);
+    const epoch = await this.take(connection, Math.max(view.epoch, this.aboveEpoch), reason);
     if (epoch === null || this.stopping) return this.standbyMs;
     const trustedUntil = sentAt + this.options.ttlMs * TRUSTED_SHARE;
     this.term = new Term(this.options.shard, epoch, this.options.nodeId, trustedUntil);

@@ -10,6 +10,8 @@ export interface WorkerRegistration {
   /** Handlers the worker has; empty for a worker without handlers. */
   readonly tasks: readonly string[];
   readonly labels: Labels;
+  /** The id of this worker's previous session, which thereby ends. */
+  readonly replaces?: string;
 }
 
 export interface WorkerWelcome {
@@ -32,6 +34,8 @@ export interface Heartbeat {
   readonly epoch: number;
   /** Everything received whose report is not yet answered. */
   readonly running: readonly FencedJob[];
+  /** Attempts that a `stop` named which never arrived here, and which this worker now never starts. */
+  readonly refused?: readonly FencedJob[];
 }
 
 export interface HeartbeatAnswer {
@@ -49,6 +53,8 @@ export interface ClaimRequest {
 export interface ClaimAnswer {
   readonly epoch: number;
   readonly jobs: readonly Assignment[];
+  /** Attempts to stop, as in the answer to a heartbeat: a cancel need not wait for the next one. */
+  readonly stop?: readonly FencedJob[];
 }
 
 /** One attempt handed to a worker. */

@@ -2,10 +2,10 @@ import { messageOf, PunctualError } from '../core/errors.js';
 import { Loop } from '../core/loop.js';
 import { type ParsedSubmission, parseSubmission } from '../core/submission.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
-import { type JobRow, rowToJson, toRow } from '../store/job-row.js';
+import { type JobRow, toRow } from '../store/job-row.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { Names } from '../store/names.js';
-import { admitJobs, keepLater, readToAdmit, type ToAdmit } from '../store/place-jobs.js';
+import { admitJobs, parseLater, readToAdmit, type ToAdmit, unchanged } from '../store/place-jobs.js';
 import { registerKeys } from '../store/submit-jobs.js';
 import { admissionTime } from './admission-time.js';
 import type { Reading } from './reading.js';
@@ -61,18 +61,10 @@ export class Admitting {
     for (;;) {
       const due = await readToAdmit(state.hot, state.clock.now(), MAX_BATCH);
       if (due.length === 0) return;
-      const raws = await this.parse(due.filter((job) => !job.parsed));
-      const ready = due
-        .filter((job) => job.parsed)
-        .map((job) => ({ id: job.id, row: null as string | null }));
+      const raws = await this.parse(due.filter((job) => job.submission !== null));
+      const ready = due.filter((job) => job.submission === null).map((job) => job.id);
       ready.push(...(await this.settle(raws)));
-      const admitted = await state.write(() =>
-        admitJobs(
-          state.hot,
-          state.term,
-          ready.map((job) => ({ ...job, override: null })),
-        ),
-      );
+      const admitted = await state.write(() => admitJobs(state.hot, state.term, ready.map(unchanged)));
       if (!admitted.every((job) => state.directory.knows(job))) await state.directory.learn();
       for (const job of admitted) state.backlog.add(job, true);
       this.reading.wake();
@@ -120,7 +112,7 @@ export class Admitting {
   }
 
   /** Registers keys, ends what cannot run, keeps what is not due; answers with what may be admitted now. */
-  private async settle(raws: readonly Raw[]): Promise<{ id: string; row: string | null }[]> {
+  private async settle(raws: readonly Raw[]): Promise<string[]> {
     if (raws.length === 0) return [];
     const { state } = this;
     const now = state.clock.now();
@@ -136,20 +128,11 @@ export class Admitting {
         );
         const ended = raws.filter((raw) => raw.refusal !== null || duplicates.has(raw.id));
         const stays = (raw: Raw) => raw.held || raw.admitAt !== null;
-        const kept = raws.filter((raw) => ended.includes(raw) || stays(raw));
-        if (kept.length > 0) {
-          await keepLater(
-            db,
-            state.term,
-            kept.map((raw) => ({
-              id: raw.id,
-              row: rowToJson(raw.row),
-              held: raw.held,
-              admitAt: raw.admitAt ?? now,
-              startBefore: raw.row.start_before,
-            })),
-          );
-        }
+        await parseLater(
+          db,
+          state.term,
+          raws.map((raw) => ({ row: raw.row, held: raw.held, admitAt: raw.admitAt ?? now })),
+        );
         if (ended.length > 0) {
           await endWaitingJobs(
             db,
@@ -159,9 +142,7 @@ export class Admitting {
             now,
           );
         }
-        return raws
-          .filter((raw) => !kept.includes(raw))
-          .map((raw) => ({ id: raw.id, row: rowToJson(raw.row) }));
+        return raws.filter((raw) => !ended.includes(raw) && !stays(raw)).map((raw) => raw.id);
       }),
     );
   }

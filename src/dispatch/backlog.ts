@@ -11,7 +11,7 @@ export interface QueueBacklog {
 
 export interface BacklogOptions {
   readonly clock: Clock;
-  /** Jobs kept in memory per queue and needs. */
+  /** Due jobs, and again as many upcoming ones, kept in memory per queue and needs. */
   readonly shelfLimit: number;
   /** Whether a job is running, or a statement about it is in flight: then it does not wait. */
   readonly isTaken: (jobId: string) => boolean;
@@ -59,7 +59,8 @@ export class Backlog {
     if (this.stopped || this.options.isTaken(waiting.id)) return;
     const present = this.known.get(waiting.id);
     if (present) {
-      if (present.fence >= waiting.fence && !always) return;
+      // Even what is always taken in can be old news: the attempt it waited for may be over by now.
+      if (present.fence > waiting.fence || (present.fence === waiting.fence && !always)) return;
       this.remove(waiting.id);
     }
     const shelf = this.shelf(waiting.queue, waiting.needs);
@@ -184,6 +185,7 @@ export class Backlog {
     for (let next = this.due.peek(); next && next.at <= now; next = this.due.peek()) {
       this.due.pop();
       if (next.shelf.ripen(now)) this.markReady(next.shelf);
+      if (next.shelf.hasUnread) this.unreadShelves.add(next.shelf);
     }
     this.arm();
   }

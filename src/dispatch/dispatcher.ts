@@ -61,7 +61,10 @@ export class Dispatcher {
       onDrained: () => this.reading.wake(),
     });
     this.workers = new Workers(this.state, this.finishing);
-    this.steering = new Steering(this.state, this.admitting, (at) => this.expiring.expect(at));
+    this.steering = new Steering(this.state, this.admitting, {
+      onStartBefore: (at) => this.expiring.expect(at),
+      onCancelRunning: (running) => this.workers.stopSoon(running),
+    });
     this.upkeep = new Upkeep(this.state);
   }
 

@@ -39,7 +39,7 @@ export class WorkerSession {
     return queue.tenant === this.tenant && this.queueNames.has(queue.name);
   }
 
-  /** Whether this worker has all that such jobs need. */
+  /** Whether this worker has all that such jobs need; asked for every job, so it remembers. */
   fits(needs: NeedsInfo): boolean {
     let fits = this.fitting.get(needs.id);
     if (fits === undefined) {
@@ -53,7 +53,8 @@ export class WorkerSession {
     return Math.max(0, this.registration.slots - this.running.size);
   }
 
-  private hasAllOf(needs: NeedsInfo): boolean {
+  /** The same without remembering the answer. */
+  hasAllOf(needs: Omit<NeedsInfo, 'id'>): boolean {
     if (needs.tenant !== this.tenant || !this.targets.has(needs.target)) return false;
     if (needs.target === 'handler' && !this.tasks.has(needs.handler)) return false;
     return Object.entries(needs.labels).every(([name, value]) => this.registration.labels[name] === value);

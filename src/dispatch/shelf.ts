@@ -1,10 +1,7 @@
-import { Heap } from '../core/heap.js';
 import type { Cursor, Waiting } from '../store/read-backlog.js';
+import { type Entry, EntryHeap } from './entry-heap.js';
 
-/** A waiting job in memory; `where` tells a heap's leftovers from what still counts. */
-export interface Entry extends Waiting {
-  where: 'ready' | 'upcoming' | 'out';
-}
+export type { Entry } from './entry-heap.js';
 
 interface Position {
   readonly runAt: number;
@@ -22,23 +19,22 @@ function isBefore(a: Position, b: Position): boolean {
 
 /** How far ahead of its due time a job that was left in the table is fetched. */
 const FETCH_AHEAD_MS = 2_000;
-const RANKS = 10;
 
 /**
  * The bounded backlog of one queue and one set of needs.
  *
  * Invariant: every waiting job of the shelf is in memory, or at or after `unread` of its rank, or new enough
- * for the look-back. What does not fit is left in the table and read again from there, in order; jobs that
- * start sooner push out those that start later.
+ * for the look-back. What does not fit is left in the table and read again from there, in order.
+ *
+ * Due and upcoming jobs each have room of their own: a flood of one kind cannot push out the other, and a page
+ * never makes room by dropping what the next page would have to bring back.
  */
 export class Shelf {
-  private readonly ready = new Heap<Entry>(startsBefore);
-  private readonly upcoming = new Heap<Entry>((a, b) => a.runAt < b.runAt);
-  private readonly readyByRank: number[] = new Array(RANKS).fill(0);
+  private readonly ready = new EntryHeap('ready', startsBefore);
+  private readonly upcoming = new EntryHeap('upcoming', isBefore);
   private readonly unread = new Map<number, Position>();
   /** Ranks whose next page is on its way, with the first job that was left to the table meanwhile. */
   private readonly reading = new Map<number, Position | null>();
-  private upcomingCount = 0;
 
   constructor(
     readonly queue: number,
@@ -48,11 +44,11 @@ export class Shelf {
   ) {}
 
   get readyCount(): number {
-    return this.readyByRank.reduce((sum, count) => sum + count, 0);
+    return this.ready.size;
   }
 
   get size(): number {
-    return this.readyCount + this.upcomingCount;
+    return this.ready.size + this.upcoming.size;
   }
 
   /** Whether the table may hold jobs of this shelf that memory does not. */
@@ -64,8 +60,9 @@ export class Shelf {
   add(entry: Entry, now: number, always: boolean): boolean {
     if (!always) {
       if (this.leaveUnread(entry)) return false;
-      if (this.size >= this.limit) {
-        this.evictLaterHalf(now);
+      const heap = entry.runAt <= now ? this.ready : this.upcoming;
+      if (heap.size >= this.limit) {
+        this.evictLaterHalf(heap);
         if (this.leaveUnread(entry)) return false;
       }
     }
@@ -75,61 +72,45 @@ export class Shelf {
 
   /** Takes a waiting job out of memory. */
   remove(entry: Entry): void {
-    if (entry.where === 'ready') this.readyByRank[entry.rank]! -= 1;
-    if (entry.where === 'upcoming') this.upcomingCount -= 1;
-    entry.where = 'out';
+    if (entry.where === 'ready') this.ready.remove(entry);
+    if (entry.where === 'upcoming') this.upcoming.remove(entry);
   }
 
   /** The job that starts next, without taking it out. */
   head(): Entry | undefined {
-    for (;;) {
-      const entry = this.ready.peek();
-      if (!entry || entry.where === 'ready') return entry;
-      this.ready.pop();
-    }
+    return this.ready.peek();
   }
 
   /** Moves what has become due to the ready jobs; answers whether any did. */
   ripen(now: number): boolean {
     let moved = false;
-    for (;;) {
-      const entry = this.upcoming.peek();
-      if (!entry || (entry.where === 'upcoming' && entry.runAt > now)) return moved;
-      this.upcoming.pop();
-      if (entry.where !== 'upcoming') continue;
-      this.upcomingCount -= 1;
+    for (let entry = this.upcoming.peek(); entry && entry.runAt <= now; entry = this.upcoming.peek()) {
+      this.upcoming.remove(entry);
       this.put(entry, now);
       moved = true;
     }
-  }
-
-  /** When the next upcoming job in memory becomes due. */
-  nextDue(): number | null {
-    for (;;) {
-      const entry = this.upcoming.peek();
-      if (!entry) return null;
-      if (entry.where === 'upcoming') return entry.runAt;
-      this.upcoming.pop();
-    }
+    if (this.ready.size > this.limit) this.evictLaterHalf(this.ready);
+    return moved;
   }
 
   /** Where to read on in the table now: when memory runs low, or when better work may lie there. */
   wanted(now: number): Cursor[] {
-    const low = this.size < this.limit / 2;
     const cursors: Cursor[] = [];
     for (const [rank, position] of this.unread) {
       if (this.reading.has(rank)) continue;
-      const overdue = position.runAt <= now + FETCH_AHEAD_MS && !this.hasReadyUpTo(rank);
-      if (low || overdue) cursors.push({ queue: this.queue, needs: this.needs, rank, ...position });
+      const wants = position.runAt <= now ? this.wantsReady(rank) : this.wantsUpcoming(position, now);
+      if (wants) cursors.push({ queue: this.queue, needs: this.needs, rank, ...position });
     }
     return cursors;
   }
 
-  /** Marks jobs of the rank from the position on as unknown. */
-  rewind(rank: number, position: Position): void {
+  /** Marks jobs of the rank from the position on as unknown, also to a page that is on its way. */
+  rewind(rank: number, { runAt, id }: Position): void {
+    const position = { runAt, id };
     const current = this.unread.get(rank);
-    if (!current || isBefore(position, current))
-      this.unread.set(rank, { runAt: position.runAt, id: position.id });
+    if (!current || isBefore(position, current)) this.unread.set(rank, position);
+    const missed = this.reading.get(rank);
+    if (missed === null || (missed && isBefore(position, missed))) this.reading.set(rank, position);
   }
 
   /** A page from the cursor on is being read. */
@@ -138,8 +119,8 @@ export class Shelf {
   }
 
   /**
-   * The page has been read and its jobs were added; `end` is where the next one begins, null after the last.
-   * A cursor that was rewound meanwhile stays, and so do jobs that came too late for the page.
+   * The page has been read and its jobs are about to be added; `end` is where the next one begins, null after
+   * the last. A cursor that was rewound meanwhile stays, and so do jobs that may have come too late for the page.
    */
   endRead(cursor: Cursor, end: Position | null): void {
     const missed = this.reading.get(cursor.rank);
@@ -158,44 +139,29 @@ export class Shelf {
   }
 
   private put(entry: Entry, now: number): void {
-    if (entry.runAt <= now) {
-      entry.where = 'ready';
-      this.readyByRank[entry.rank]! += 1;
-      this.ready.push(entry);
-    } else {
-      entry.where = 'upcoming';
-      this.upcomingCount += 1;
-      this.upcoming.push(entry);
-    }
+    if (entry.runAt <= now) this.ready.push(entry);
+    else this.upcoming.push(entry);
   }
 
   private leaveUnread(entry: Waiting): boolean {
     const position = this.unread.get(entry.rank);
     if (position === undefined || isBefore(entry, position)) return false;
-    const missed = this.reading.get(entry.rank);
-    if (missed !== undefined && (missed === null || isBefore(entry, missed))) {
-      this.reading.set(entry.rank, { runAt: entry.runAt, id: entry.id });
-    }
+    this.rewind(entry.rank, entry);
     return true;
   }
 
-  private hasReadyUpTo(rank: number): boolean {
-    for (let each = 0; each <= rank; each++) if (this.readyByRank[each]! > 0) return true;
-    return false;
+  private wantsReady(rank: number): boolean {
+    return this.ready.size < this.limit / 2 || this.ready.peek()!.rank > rank;
   }
 
-  private evictLaterHalf(now: number): void {
-    const ready = this.ready.drain().filter((entry) => entry.where === 'ready');
-    const upcoming = this.upcoming.drain().filter((entry) => entry.where === 'upcoming');
-    ready.sort((a, b) => (startsBefore(a, b) ? -1 : 1));
-    upcoming.sort((a, b) => a.runAt - b.runAt);
-    const entries = [...ready, ...upcoming];
-    this.readyByRank.fill(0);
-    this.upcomingCount = 0;
-    const half = Math.floor(this.limit / 2);
-    for (const entry of entries.slice(0, half)) this.put(entry, now);
-    for (const entry of entries.slice(half)) {
-      entry.where = 'out';
+  private wantsUpcoming(position: Position, now: number): boolean {
+    if (this.upcoming.size < this.limit / 2) return true;
+    // Only for what starts before all that memory holds: fetching more would push out as much as it brings.
+    return position.runAt <= now + FETCH_AHEAD_MS && isBefore(position, this.upcoming.peek()!);
+  }
+
+  private evictLaterHalf(heap: EntryHeap): void {
+    for (const entry of heap.cut(Math.floor(this.limit / 2))) {
       this.rewind(entry.rank, entry);
       this.onEvict(entry);
     }

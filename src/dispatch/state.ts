@@ -22,8 +22,8 @@ export interface LeaderOptions {
   readonly log: Log;
   /** Signs attempt tokens. */
   readonly secret: Buffer;
-  /** Ends the term and takes a new one. */
-  readonly renounce: (reason: string) => void;
+  /** Ends the term and takes a new one, above the given epoch too. */
+  readonly renounce: (reason: string, aboveEpoch?: number) => void;
 }
 
 /** Jobs in memory per queue and needs; what is more stays in the table. */
@@ -46,7 +46,7 @@ export class LeaderState {
   paused = false;
   /** Set by the part that claims; called whenever a job or a slot may have become available. */
   wakeClaiming: () => void = () => undefined;
-  private readonly renounce: (reason: string) => void;
+  private readonly renounce: LeaderOptions['renounce'];
   private readonly endListeners = new Map<string, Set<() => void>>();
 
   constructor(options: LeaderOptions) {
@@ -87,6 +87,15 @@ export class LeaderState {
       }
       throw error;
     }
+  }
+
+  /**
+   * A worker has seen a higher epoch than this term's: another leader's, or one from before a replica was
+   * promoted. Either way this term is not to be followed any more; a new one above it, if it can be had, is.
+   */
+  outdatedBy(epoch: number): never {
+    this.renounce(`a worker has seen epoch ${epoch}`, epoch);
+    throw noLeader();
   }
 
   /** Calls back once when the job ends or the term does; answers with a way to stop listening. */

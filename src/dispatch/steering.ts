@@ -3,11 +3,19 @@ import { endWaitingJobs } from '../store/end-waiting-jobs.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { rankOf } from '../store/job-row.js';
 import { listJobs } from '../store/list-jobs.js';
-import { admitJobs, changeLater, changeLive, postponeJob, redriveJobs } from '../store/place-jobs.js';
+import {
+  admitJobs,
+  changeLater,
+  changeLive,
+  postponeJob,
+  redriveJobs,
+  unchanged,
+} from '../store/place-jobs.js';
 import { readWaiting, type Waiting } from '../store/read-backlog.js';
 import { readJob } from '../store/read-job.js';
 import { admissionTime } from './admission-time.js';
 import type { Admitting } from './admitting.js';
+import type { Running } from './running.js';
 import type { LeaderState } from './state.js';
 
 /** What can be changed about a job that has not started. */
@@ -25,7 +33,10 @@ export class Steering {
   constructor(
     private readonly state: LeaderState,
     private readonly admitting: Admitting,
-    private readonly onStartBefore: (at: number | null) => void,
+    private readonly parts: {
+      onStartBefore(at: number | null): void;
+      onCancelRunning(running: Running): void;
+    },
   ) {}
 
   /** A waiting job is cancelled now; a running one when its worker confirms. */
@@ -36,6 +47,7 @@ export class Steering {
       const running = state.running.get(id);
       if (running) {
         running.cancelledAt ??= state.clock.now();
+        this.parts.onCancelRunning(running);
         return;
       }
       const end = { id, state: 'cancelled' as const, error: null };
@@ -52,7 +64,7 @@ export class Steering {
       const { state } = this;
       this.mustWait(job);
       if (job.held) throw new PunctualError('JOB_HELD', `Job ${id} is on hold already.`);
-      const held = { id, override: null, admitAt: job.run_at, held: true };
+      const held = { ...unchanged(id), admitAt: job.run_at, held: true };
       await state.write(() =>
         job.place === 'later'
           ? changeLater(state.hot, state.term, held)
@@ -127,19 +139,19 @@ export class Steering {
     const now = state.clock.now();
     const runAt = change.runAt === undefined ? job.run_at : Math.max(change.runAt, now);
     const admitAt = admissionTime(runAt, now, state.config.laterThreshold);
-    const override = overrideJson(change, runAt);
+    const rank = change.priority === undefined ? null : rankOf(change.priority);
+    const changed = { id: job.id, runAt, rank, payload: change.payload ?? null };
     const stays = held || admitAt !== null;
-    const later = { id: job.id, override, admitAt: admitAt ?? runAt, held };
-    this.onStartBefore(job.start_before);
+    const later = { ...changed, admitAt: admitAt ?? runAt, held };
+    this.parts.onStartBefore(job.start_before);
     await state.write<unknown>(() => {
       if (stays)
         return job.place === 'later'
           ? changeLater(state.hot, state.term, later)
           : postponeJob(state.hot, state.term, later);
-      if (job.place === 'later')
-        return admitJobs(state.hot, state.term, [{ id: job.id, row: null, override }]);
-      const rank = change.priority === undefined ? null : rankOf(change.priority);
-      return changeLive(state.hot, state.term, { id: job.id, runAt, rank, payload: change.payload ?? null });
+      return job.place === 'later'
+        ? admitJobs(state.hot, state.term, [changed])
+        : changeLive(state.hot, state.term, changed);
     });
   }
 
@@ -178,13 +190,4 @@ export class Steering {
 
 function ended(job: PlacedRow): PunctualError {
   return new PunctualError('JOB_ENDED', `Job ${job.id} has already ended: ${job.state}.`);
-}
-
-/** The changed columns as JSON; the payload keeps its exact text. */
-function overrideJson(change: Change, runAt: number): string {
-  const plain = JSON.stringify({
-    run_at: runAt,
-    ...(change.priority !== undefined && { rank: rankOf(change.priority) }),
-  });
-  return change.payload === undefined ? plain : `${plain.slice(0, -1)},"payload":${change.payload}}`;
 }

@@ -1,9 +1,11 @@
+import type { Labels, Target } from '../core/job.js';
 import type { Gate, Why } from '../core/wire.js';
 import type { PlacedRow } from '../store/job-places.js';
 import type { NeedsInfo, QueueInfo } from './directory.js';
 import type { LeaderState } from './state.js';
 
 type Figures = Why['figures'];
+type Needs = Omit<NeedsInfo, 'id'>;
 
 /** Why a job is not running, by the first gate it cannot pass. */
 export function explainWaiting(state: LeaderState, job: PlacedRow): Why {
@@ -41,13 +43,12 @@ function explainWorkers(
   queue: QueueInfo | undefined,
   answer: (gate: Gate, detail: string, figures?: Figures) => Why,
 ): Why {
-  const entry = state.backlog.find(job.id);
-  const needs = entry && state.directory.needsOf(entry.needs);
+  const needs = needsOf(job);
   const sessions = [...state.sessions.values()].filter(
     (session) => session.tenant === job.tenant && !session.draining,
   );
   const serving = queue ? sessions.filter((session) => session.serves(queue)) : [];
-  const fitting = needs ? serving.filter((session) => session.fits(needs)) : serving;
+  const fitting = serving.filter((session) => session.hasAllOf(needs));
   const figures = {
     workers: sessions.length,
     workersOfQueue: serving.length,
@@ -62,6 +63,7 @@ function explainWorkers(
   }
   const freeSlots = fitting.reduce((sum, session) => sum + session.freeSlots, 0);
   const slots = fitting.reduce((sum, session) => sum + session.registration.slots, 0);
+  const entry = state.backlog.find(job.id);
   const shelf = entry && state.backlog.queueBacklog(entry.queue)?.shelves.get(entry.needs);
   const ahead = { ...figures, slots, freeSlots, readyInQueue: shelf?.readyCount ?? 0 };
   if (freeSlots === 0)
@@ -73,8 +75,15 @@ function explainWorkers(
   );
 }
 
-function describe(needs: NeedsInfo | undefined): string {
-  if (!needs) return '';
+/** From the job itself and not from memory, which a job may not have reached, or may have had to leave. */
+function needsOf(job: PlacedRow): Needs {
+  const target = job.target === null ? null : (JSON.parse(job.target) as Target);
+  const handler = target === null ? (job.task ?? '') : target.type === 'handler' ? target.name : '';
+  const labels = job.requires === null ? {} : (JSON.parse(job.requires) as Labels);
+  return { tenant: job.tenant, target: target?.type ?? 'handler', handler, labels };
+}
+
+function describe(needs: Needs): string {
   const labels = Object.entries(needs.labels).map(([name, value]) => `${name}=${value}`);
   const target =
     needs.target === 'handler' ? ` with handler ${needs.handler}` : ` with target ${needs.target}`;

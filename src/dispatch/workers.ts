@@ -6,7 +6,6 @@ import type { AttemptEnd } from '../core/transition.js';
 import { uuidv7 } from '../core/uuid.js';
 import type {
   ClaimAnswer,
-  FencedJob,
   Heartbeat,
   HeartbeatAnswer,
   WorkerRegistration,
@@ -14,10 +13,10 @@ import type {
   WorkerView,
   WorkerWelcome,
 } from '../core/wire.js';
-import { releaseClaims } from '../store/release-claims.js';
 import { addWorker, forgetWorkers, readWorkers, seeWorkers, type WorkerRow } from '../store/workers.js';
 import { toAssignment } from './assignment.js';
 import type { Finishing } from './finishing.js';
+import { Reconciling } from './reconciling.js';
 import type { Running } from './running.js';
 import { type Poll, WorkerSession } from './session.js';
 import type { LeaderState } from './state.js';
@@ -28,22 +27,20 @@ const SAVE_EVERY_MS = 15_000;
 const GRACE_MS = 10_000;
 
 /**
- * The lives of worker sessions.
- *
- * A session that is silent for the worker timeout is dead, and only then are its attempts lost. What a heartbeat
- * does not list although it is claimed is offered again under the same fence: a hand-over that crosses a
- * heartbeat looks just like one that was lost, and calling it lost would start an at-most-once job after
- * declaring it failed.
+ * The lives of worker sessions. A session that is silent for the worker timeout is dead, or one whose worker
+ * registered anew; then, and only then, are its attempts lost.
  */
 export class Workers {
   private readonly loop: Loop;
   private savedAt: number;
+  private readonly reconciling: Reconciling;
 
   constructor(
     private readonly state: LeaderState,
     private readonly finishing: Finishing,
   ) {
     this.savedAt = state.clock.now();
+    this.reconciling = new Reconciling(state);
     this.loop = new Loop({
       name: 'workers',
       everyMs: Math.min(1_000, state.config.workerTimeout / 4),
@@ -84,6 +81,8 @@ export class Workers {
       addWorker(state.hot, state.term, { id, tenant, name: registration.name, registration: text }, now),
     );
     state.sessions.set(id, new WorkerSession(id, tenant, registration, now, now));
+    const previous = state.sessions.get(registration.replaces ?? '');
+    if (previous?.tenant === tenant) await this.bury(previous, 'its worker registered anew');
     state.log.info({ worker: id, name: registration.name, tenant }, 'worker registered');
     return {
       workerId: id,
@@ -95,17 +94,19 @@ export class Workers {
     };
   }
 
-  heartbeat(tenant: string, workerId: string, heartbeat: Heartbeat): HeartbeatAnswer {
+  async heartbeat(tenant: string, workerId: string, heartbeat: Heartbeat): Promise<HeartbeatAnswer> {
     const { state } = this;
     const session = this.session(tenant, workerId);
     session.lastSeen = state.clock.now();
+    if (heartbeat.epoch > state.term.epoch) state.outdatedBy(heartbeat.epoch);
     // A worker that has not seen this term may list what an older leader handed over or stopped.
-    const stop = heartbeat.epoch === state.term.epoch ? this.reconcile(session, heartbeat.running) : [];
+    const echoes = heartbeat.epoch === state.term.epoch;
+    if (echoes && heartbeat.refused) await this.reconciling.refused(session, heartbeat.refused);
     return {
       epoch: state.term.epoch,
-      stop,
+      stop: echoes ? this.reconciling.stops(session, heartbeat.running) : [],
       drain: session.draining,
-      now: new Date(session.lastSeen).toISOString(),
+      now: new Date(state.clock.now()).toISOString(),
     };
   }
 
@@ -120,7 +121,7 @@ export class Workers {
     const { state } = this;
     const session = this.session(tenant, workerId);
     session.lastSeen = state.clock.now();
-    const again = this.unacknowledged(session).slice(0, max);
+    const again = this.reconciling.unacknowledged(session).slice(0, max);
     if (again.length > 0 || signal?.aborted) {
       for (const running of again) running.handedAt = state.clock.now();
       const jobs = again.map((running) => toAssignment(running, state.secret));
@@ -154,20 +155,8 @@ export class Workers {
     const { state } = this;
     const session = this.session(tenant, workerId);
     this.close(session, 'the worker left');
-    const left = [...session.running.values()].filter((running) => state.turns.tryTake(running.id));
-    try {
-      if (left.length > 0) await this.giveBack(left);
-    } finally {
-      for (const running of left) state.turns.give(running.id);
-    }
-    for (const running of left) state.backlog.add({ ...running, fence: running.fence + 1 }, true);
+    await this.reconciling.giveBack([...session.running.values()]);
     await state.write(() => forgetWorkers(state.hot, state.term, 0, [workerId]));
-  }
-
-  private async giveBack(left: readonly Running[]): Promise<void> {
-    const { state } = this;
-    const freed = new Set(await state.write(() => releaseClaims(state.hot, state.term, left)));
-    for (const running of left) if (freed.has(running.id)) state.running.delete(running.id);
   }
 
   async drain(tenant: string, workerId: string): Promise<void> {
@@ -181,9 +170,17 @@ export class Workers {
     for (const poll of session.polls) poll.settle({ epoch: state.term.epoch, jobs: [] });
   }
 
-  /** The reports of a session count as signs of life. */
+  /** The reports of a session count as signs of life; those of an ended one are taken all the same. */
   seen(tenant: string, workerId: string): void {
-    this.session(tenant, workerId).lastSeen = this.state.clock.now();
+    const session = this.state.sessions.get(workerId);
+    if (session?.tenant === tenant) session.lastSeen = this.state.clock.now();
+  }
+
+  /** Tells a worker that waits for work to stop an attempt, instead of letting it wait for its heartbeat. */
+  stopSoon(running: Running): void {
+    const stop = [{ jobId: running.id, fence: running.fence }];
+    const polls = this.state.sessions.get(running.worker)?.polls ?? [];
+    for (const poll of polls) poll.settle({ epoch: this.state.term.epoch, jobs: [], stop });
   }
 
   /** A session as people see it; rows of dead ones come from the database. */
@@ -270,31 +267,6 @@ export class Workers {
       return { outcome: 'timed-out', error: { code: 'TIMEOUT', message } };
     }
     return null;
-  }
-
-  /** What the worker must stop; and notes which hand-overs have arrived. */
-  private reconcile(session: WorkerSession, listed: readonly FencedJob[]): FencedJob[] {
-    const { state } = this;
-    const stop: FencedJob[] = [];
-    for (const { jobId, fence } of listed) {
-      const running = state.running.get(jobId);
-      const ours = running?.fence === fence && running.worker === session.id;
-      if (ours) running.acknowledged = true;
-      const wanted = ours ? running.cancelledAt === null : state.turns.has(jobId);
-      if (!wanted) stop.push({ jobId, fence });
-    }
-    return stop;
-  }
-
-  private unacknowledged(session: WorkerSession): Running[] {
-    const now = this.state.clock.now();
-    const patience = this.state.config.heartbeatInterval * 2;
-    const found: Running[] = [];
-    for (const running of session.running.values()) {
-      if (!running.acknowledged && now - running.handedAt > patience && !this.state.turns.has(running.id))
-        found.push(running);
-    }
-    return found;
   }
 
   private session(tenant: string, workerId: string): WorkerSession {

@@ -97,7 +97,7 @@ async function assemble(
     (term) => ({
       ...{ term, hot, pool, clock, config, log, secret },
       submitTimeoutMs: SUBMIT_TIMEOUT_MS,
-      renounce: (reason) => leadership.renounce(term, reason),
+      renounce: (reason, aboveEpoch) => leadership.renounce(term, reason, aboveEpoch),
     }),
   );
   const leaderUrl = () => (leading.current ? node.url : leadership.leaderUrl);

@@ -15,6 +15,7 @@ export const WorkerRegistration = strict(
     targets: Type.Array(TargetType, { minItems: 1, maxItems: 3 }),
     tasks: Type.Array(Name, { maxItems: 10_000 }),
     labels: Labels,
+    replaces: Type.Optional(Id),
   },
   {
     title: 'WorkerRegistration',
@@ -48,7 +49,11 @@ const FencedJob = strict({ jobId: Id, fence: Fence }, { title: 'FencedJob' });
 
 /** A sign of life with everything received whose report is not yet answered. */
 export const Heartbeat = strict(
-  { epoch: Epoch, running: Type.Array(FencedJob, { maxItems: 100_000 }) },
+  {
+    epoch: Epoch,
+    running: Type.Array(FencedJob, { maxItems: 100_000 }),
+    refused: Type.Optional(Type.Array(FencedJob, { maxItems: 100_000 })),
+  },
   { title: 'Heartbeat' },
 );
 
@@ -84,7 +89,7 @@ const Assignment = Type.Object(
 
 /** The attempts handed over. */
 export const ClaimAnswer = Type.Object(
-  { epoch: Type.Integer(), jobs: Type.Array(Assignment) },
+  { epoch: Type.Integer(), jobs: Type.Array(Assignment), stop: Type.Optional(Type.Array(FencedJob)) },
   { title: 'ClaimAnswer' },
 );
 

@@ -1,0 +1,163 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { BacklogModel, type NewJob } from '../../test/backlog-model.js';
+
+/** A few values of each, so that jobs meet on the same shelf, at the same moment, around the look-ahead. */
+const rank = fc.constantFrom(1, 5, 9);
+const dueIn = fc.constantFrom(
+  -60_000,
+  -5_000,
+  -1,
+  0,
+  1,
+  500,
+  501,
+  1_500,
+  1_999,
+  2_000,
+  2_500,
+  10_000,
+  600_000,
+);
+const newJob: fc.Arbitrary<NewJob> = fc.record({
+  queue: fc.constantFrom(1, 1, 1, 2),
+  needs: fc.constantFrom(7, 7, 8),
+  rank,
+  dueIn,
+});
+const pick = fc.nat(100);
+
+type Step = (model: BacklogModel) => void;
+
+const submitted: fc.Arbitrary<Step> = fc
+  .tuple(newJob, fc.constantFrom('now' as const, 'now' as const, 'late' as const, 'lost' as const))
+  .map(
+    ([job, hint]) =>
+      (model) =>
+        model.submit(job, hint),
+  );
+
+const flood: fc.Arbitrary<Step> = fc
+  .tuple(newJob, fc.integer({ min: 5, max: 20 }), fc.constantFrom('now' as const, 'lost' as const))
+  .map(([job, count, hint]) => (model) => {
+    for (let i = 0; i < count; i++) model.submit(job, hint);
+  });
+
+const claiming: fc.Arbitrary<Step> = fc.tuple(fc.integer({ min: 1, max: 6 }), fc.boolean()).map(
+  ([max, all]) =>
+    (model) =>
+      void model.beginClaim(max, (needs) => all || needs === 7),
+);
+
+const reading: readonly Step[] = [
+  (model) => model.deliverHint(),
+  (model) => model.beginLookBack(),
+  (model) => model.endLookBack(),
+  (model) => void model.beginRead(),
+  (model) => model.runRead(),
+  (model) => model.endRead(),
+  (model) => model.failRead(),
+  (model) => model.readAllWanted(),
+];
+
+/** Steps that no cursor covers, and that may therefore go beyond the limit. */
+const exempt: fc.Arbitrary<Step>[] = [
+  fc.tuple(pick, dueIn).map(
+    ([which, after]) =>
+      (model) =>
+        model.retry(which, Math.max(0, after)),
+  ),
+  fc.tuple(pick, rank, dueIn).map(
+    ([which, to, after]) =>
+      (model) =>
+        model.change(which, to, Math.max(0, after)),
+  ),
+  fc.constant((model) => model.failClaim()),
+];
+
+const covered: fc.Arbitrary<Step>[] = [
+  submitted,
+  submitted,
+  flood,
+  claiming,
+  claiming,
+  fc.constantFrom(...reading),
+  fc.constantFrom(...reading),
+  fc.constant((model) => model.endClaim()),
+  fc.constant((model) => model.lookAgain()),
+  pick.map((which) => (model) => model.finish(which)),
+  pick.map((which) => (model) => model.cancel(which)),
+  fc.constantFrom(1, 400, 1_600, 30_000).map((ms) => (model) => model.advance(ms)),
+];
+
+const HOUR_MS = 3_600_000;
+
+function expectNothingForgotten(model: BacklogModel): void {
+  model.drain();
+  const now = model.clock.now();
+  expect(model.waiting().filter((job) => job.runAt <= now)).toEqual([]);
+  model.advance(HOUR_MS);
+  model.drain();
+  expect(model.waiting()).toEqual([]);
+  expect(model.violations).toEqual([]);
+  expect(new Set(model.started).size).toBe(model.started.length);
+}
+
+function play(steps: readonly Step[], shelfLimit: number): BacklogModel {
+  const model = new BacklogModel(shelfLimit);
+  for (const step of steps) step(model);
+  return model;
+}
+
+describe('a backlog with room for eight jobs', () => {
+  it('forgets no job, gives none out early or while it is taken, and never reads in circles', () => {
+    fc.assert(
+      fc.property(fc.array(fc.oneof(...covered, ...exempt), { maxLength: 120, size: 'max' }), (steps) => {
+        expectNothingForgotten(play(steps, 8));
+      }),
+      { numRuns: 1_500 },
+    );
+  });
+
+  it('holds no more than it may when every job came by a hint or a page', () => {
+    fc.assert(
+      fc.property(fc.array(fc.oneof(...covered), { maxLength: 120, size: 'max' }), (steps) => {
+        expectNothingForgotten(play(steps, 8));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('finds everything when a new leader begins with the table alone', () => {
+    fc.assert(
+      fc.property(
+        fc.array(newJob, { maxLength: 60, size: 'max' }),
+        fc.array(fc.oneof(...covered, ...exempt), { maxLength: 60, size: 'max' }),
+        (jobs, steps) => {
+          const model = new BacklogModel(8);
+          for (const job of jobs) model.submit(job, 'lost');
+          model.loadShelves();
+          for (const step of steps) step(model);
+          expectNothingForgotten(model);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe('a backlog that knows every job', () => {
+  it('gives the due jobs of a queue out by priority, then due time, then id', () => {
+    fc.assert(
+      fc.property(fc.array(newJob, { maxLength: 60, size: 'max' }), (jobs) => {
+        const model = new BacklogModel(1_000);
+        for (const job of jobs) model.submit({ ...job, queue: 1 }, 'now');
+        const due = model.waiting().filter((job) => job.runAt <= model.clock.now());
+        due.sort((a, b) => a.rank - b.rank || a.runAt - b.runAt || (a.id < b.id ? -1 : 1));
+        model.beginClaim(Number.POSITIVE_INFINITY, () => true);
+        model.endClaim();
+        expect(model.started).toEqual(due.map((job) => `${job.id}#1`));
+      }),
+    );
+  });
+});

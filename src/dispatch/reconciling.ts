@@ -1,0 +1,87 @@
+import type { FencedJob } from '../core/wire.js';
+import { releaseClaims } from '../store/release-claims.js';
+import type { Running } from './running.js';
+import type { WorkerSession } from './session.js';
+import type { LeaderState } from './state.js';
+
+/**
+ * Compares what a worker says it holds with what it was given.
+ *
+ * Claimed but not listed: offered again under the same fence, because a hand-over that crosses a heartbeat
+ * looks just like one that was lost, and calling it lost would start an at-most-once job after declaring it
+ * failed. Still not listed after a whole worker timeout: revoked, and requeued once the worker confirms that it
+ * never started and never will. Listed but not claimed: stopped, by its fence, so that the order cannot hit a
+ * later attempt.
+ */
+export class Reconciling {
+  constructor(private readonly state: LeaderState) {}
+
+  /** What the worker must stop; notes which hand-overs have arrived. */
+  stops(session: WorkerSession, listed: readonly FencedJob[]): FencedJob[] {
+    const { state } = this;
+    const stop: FencedJob[] = [];
+    for (const { jobId, fence } of listed) {
+      const running = state.running.get(jobId);
+      const ours = running?.fence === fence && running.worker === session.id;
+      if (ours) running.acknowledged = true;
+      // While a statement about the job is in flight its fate is not known: the next heartbeat will tell.
+      const wanted = ours ? running.cancelledAt === null : state.turns.has(jobId);
+      if (!wanted) stop.push({ jobId, fence });
+    }
+    const now = state.clock.now();
+    for (const running of session.running.values()) {
+      if (
+        !running.acknowledged &&
+        now - running.claimedAt > state.config.workerTimeout &&
+        running.handedAt > running.claimedAt
+      ) {
+        stop.push({ jobId: running.id, fence: running.fence });
+      }
+    }
+    return stop;
+  }
+
+  /** Jobs to offer again: handed over some time ago and not heard of since. */
+  unacknowledged(session: WorkerSession): Running[] {
+    const { state } = this;
+    const now = state.clock.now();
+    const patience = state.config.heartbeatInterval * 2;
+    const found: Running[] = [];
+    for (const running of session.running.values()) {
+      if (!running.acknowledged && now - running.handedAt > patience && !state.turns.has(running.id))
+        found.push(running);
+    }
+    return found;
+  }
+
+  /** Attempts that the worker has refused for good wait again. */
+  async refused(session: WorkerSession, refused: readonly FencedJob[]): Promise<void> {
+    const given = refused
+      .map(({ jobId, fence }) => ({ running: session.running.get(jobId), fence }))
+      .filter(({ running, fence }) => running?.fence === fence && !running.acknowledged)
+      .map(({ running }) => running!);
+    await this.giveBack(given);
+  }
+
+  /** Takes claims back whose attempts never began and never will; their jobs wait again under the next fence. */
+  async giveBack(given: readonly Running[]): Promise<void> {
+    const { state } = this;
+    const mine = given.filter((running) => state.turns.tryTake(running.id));
+    if (mine.length === 0) return;
+    let freed = new Set<string>();
+    try {
+      freed = new Set(await state.write(() => releaseClaims(state.hot, state.term, mine)));
+    } finally {
+      for (const running of mine) {
+        if (freed.has(running.id)) {
+          state.running.delete(running.id);
+          state.sessions.get(running.worker)?.running.delete(running.id);
+        }
+        state.turns.give(running.id);
+      }
+    }
+    for (const running of mine) {
+      if (freed.has(running.id)) state.backlog.add({ ...running, fence: running.fence + 1 }, true);
+    }
+  }
+}
