@@ -27,13 +27,10 @@ const END_LIVE = leaderStatement(
 
 const END_LATER = leaderStatement(
   'end-waiting-later',
-  `taken AS (
+  `gone AS (
     DELETE FROM punctual.later l USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
-    WHERE l.id = u.id AND l.parsed AND ${WHILE_TERM_LASTS}
-    RETURNING l.job, u.ended_as, u.ended_why
-  ), gone AS (
-    SELECT r.*, t.ended_as, t.ended_why FROM taken t
-    CROSS JOIN LATERAL json_populate_record(NULL::punctual.jobs, t.job) r
+    WHERE l.id = u.id AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
+    RETURNING l.*, u.ended_as, u.ended_why
   ), ${PARTS}`,
 );
 
@@ -46,7 +43,7 @@ const FIND_EXPIRED: Statement = {
      ORDER BY j.start_before LIMIT $2)
     UNION ALL
     (SELECT l.id, l.tenant, l.start_before, true FROM punctual.later l
-     WHERE l.start_before <= $1 ORDER BY l.start_before LIMIT $2)`,
+     WHERE l.start_before <= $1 AND l.attempts = 0 ORDER BY l.start_before LIMIT $2)`,
 };
 
 const NEXT_EXPIRY: Statement = {
@@ -57,7 +54,7 @@ const NEXT_EXPIRY: Statement = {
        WHERE j.start_before IS NOT NULL AND j.attempts = 0
          AND NOT EXISTS (SELECT 1 FROM punctual.claims c WHERE c.job = j.id)
        ORDER BY j.start_before LIMIT 1),
-      (SELECT min(start_before) FROM punctual.later WHERE start_before IS NOT NULL)) AS at`,
+      (SELECT min(start_before) FROM punctual.later WHERE start_before IS NOT NULL AND attempts = 0)) AS at`,
 };
 
 /** How a waiting job ends. */

@@ -17,17 +17,17 @@ export const LIVE_ARM = `
 
 /** Jobs not admitted yet. A raw submission shows what it says; the rest follows within a second. */
 export const LATER_ARM = `
-  SELECT 'later' AS place, NOT l.parsed AS raw, l.id, l.tenant, coalesce(q.name, l.queue) AS queue, 'pending' AS state, l.held,
-    coalesce(r.rank, 5::smallint), coalesce(r.run_at, l.admit_at), coalesce(r.attempts, 0),
-    coalesce(r.failures, 0::smallint), coalesce(r.losses, 0::smallint), coalesce(r.max_attempts, 4::smallint),
-    coalesce(r.max_losses, 3::smallint), coalesce(r.at_most_once, false), coalesce(r.timeout_ms, 1200000),
-    l.created_at, l.start_before, r.late_by, r.task, l.created_by, r.key, r.concurrency_key, r.target, r.backoff,
-    r.requires, coalesce(r.payload, 'null'::json), r.earlier_attempts, NULL::int, NULL::uuid, NULL::bigint,
+  SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant,
+    coalesce(q.name, s.raw ->> 'queue', 'default') AS queue, 'pending' AS state, l.held,
+    coalesce(l.rank, 5::smallint), coalesce(l.run_at, l.admit_at), l.attempts, l.failures, l.losses,
+    coalesce(l.max_attempts, 4::smallint), coalesce(l.max_losses, 3::smallint), coalesce(l.at_most_once, false),
+    coalesce(l.timeout_ms, 1200000), l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task'),
+    l.created_by, l.key, l.concurrency_key, coalesce(l.target, s.raw -> 'target'), l.backoff, l.requires,
+    coalesce(l.payload, s.raw -> 'payload', 'null'::json), l.earlier_attempts, NULL::int, NULL::uuid, NULL::bigint,
     NULL::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::json, NULL::json, NULL::json
   FROM punctual.later l
-  CROSS JOIN LATERAL json_populate_record(NULL::punctual.jobs, CASE WHEN l.parsed THEN l.job ELSE json_build_object(
-    'task', l.job -> 'task', 'target', l.job -> 'target', 'payload', l.job -> 'payload', 'key', l.job -> 'key') END) r
-  LEFT JOIN punctual.queues q ON q.id = r.queue`;
+  CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
+  LEFT JOIN punctual.queues q ON q.id = l.queue`;
 
 /** Ended jobs. */
 export const HISTORY_ARM = `

@@ -65,9 +65,33 @@ export function toRow(submission: ParsedSubmission, origin: Origin): JobRow {
   };
 }
 
-/** The row as JSON with the table's column names, the form in which `later` keeps it. */
-export function rowToJson(row: JobRow): string {
-  const { target, backoff, requires, payload, ...plain } = row;
-  const head = JSON.stringify({ ...plain, attempts: 0, failures: 0, losses: 0 });
-  return `${head.slice(0, -1)},"target":${target ?? 'null'},"backoff":${backoff ?? 'null'},"requires":${requires ?? 'null'},"payload":${payload}}`;
+/** The columns of new rows, in the order of `rowArrays`. */
+export const ROW_COLUMNS = `id, tenant, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
+  created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, payload`;
+
+/** Rows as one array per column, the form in which a statement takes many at once. */
+export function rowArrays(rows: readonly JobRow[]): unknown[][] {
+  const column = <C extends keyof JobRow>(name: C): JobRow[C][] => rows.map((row) => row[name]);
+  return [
+    column('id'),
+    column('tenant'),
+    column('queue'),
+    column('needs'),
+    column('rank'),
+    column('run_at'),
+    column('max_attempts'),
+    column('max_losses'),
+    column('at_most_once'),
+    column('timeout_ms'),
+    column('created_at'),
+    column('start_before'),
+    column('task'),
+    column('created_by'),
+    column('key'),
+    column('concurrency_key'),
+    column('target'),
+    column('backoff'),
+    column('requires'),
+    column('payload'),
+  ];
 }

@@ -11,8 +11,8 @@ const LIVE = `
      AND ($6::uuid IS NULL OR c.worker = $6)`;
 const LATER = `
   (${LATER_ARM}
-   WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR r.task = $4)
-     AND ($5::text IS NULL OR coalesce(q.name, l.queue) = $5) AND $6::uuid IS NULL
+   WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
+     AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
    ORDER BY l.id DESC LIMIT $3)`;
 const HISTORY = `
   (${HISTORY_ARM}

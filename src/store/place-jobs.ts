@@ -1,5 +1,6 @@
 import { type Queryable, run, type Statement } from './database.js';
 import { SHARED_COLUMNS } from './finish-jobs.js';
+import { type JobRow, ROW_COLUMNS, rowArrays } from './job-row.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import type { Waiting } from './read-backlog.js';
 
@@ -8,20 +9,20 @@ import type { Waiting } from './read-backlog.js';
 const WAITING = `id, tenant, queue, needs, rank, run_at AS "runAt", attempts + 1 AS fence,
   start_before AS "startBefore"`;
 
-/** Overrides are JSON objects with column names; null changes nothing. */
+/** The columns of a job on its way to another place; the new ones replace what they are given for. */
+const CHANGED_COLUMNS = `id, tenant, queue, needs, coalesce(new_rank, rank), coalesce(new_run_at, run_at), attempts,
+  failures, losses, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task,
+  created_by, key, concurrency_key, target, backoff, requires, coalesce(new_payload, payload), earlier_attempts`;
+
 const POSTPONE_JOB = leaderStatement(
   'postpone-job',
   `gone AS (
     DELETE FROM punctual.jobs j
     WHERE j.id = $4::uuid AND NOT EXISTS (SELECT 1 FROM punctual.claims c WHERE c.job = j.id) AND ${WHILE_TERM_LASTS}
-    RETURNING j.id, j AS row
-  ), changed AS (
-    SELECT r.* FROM gone CROSS JOIN LATERAL json_populate_record(gone.row, coalesce($5::json, '{}')) r
+    RETURNING j.*, $5::bigint AS new_run_at, $6::smallint AS new_rank, $7::json AS new_payload
   ), kept AS (
-    INSERT INTO punctual.later (id, tenant, admit_at, held, start_before, queue, created_at, created_by, job)
-    SELECT id, tenant, $6::bigint, $7::boolean, CASE WHEN attempts = 0 THEN start_before END, '', created_at,
-      created_by, row_to_json(changed)
-    FROM changed
+    INSERT INTO punctual.later (${SHARED_COLUMNS}, admit_at, held)
+    SELECT ${CHANGED_COLUMNS}, $8::bigint, $9::boolean FROM gone
   ), answer AS (SELECT id FROM gone)`,
 );
 
@@ -29,10 +30,12 @@ const CHANGE_LATER = leaderStatement(
   'change-later',
   `answer AS (
     UPDATE punctual.later l SET
-      held = $6::boolean,
-      admit_at = $7::bigint,
-      job = row_to_json(json_populate_record(json_populate_record(NULL::punctual.jobs, l.job), coalesce($5::json, '{}')))
-    WHERE l.id = $4::uuid AND l.parsed AND ${WHILE_TERM_LASTS}
+      run_at = coalesce($5::bigint, l.run_at),
+      rank = coalesce($6::smallint, l.rank),
+      payload = coalesce($7::json, l.payload),
+      admit_at = $8::bigint,
+      held = $9::boolean
+    WHERE l.id = $4::uuid AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
     RETURNING l.id
   )`,
 );
@@ -49,30 +52,35 @@ const CHANGE_LIVE = leaderStatement(
   )`,
 );
 
-/** With a replacement given, a raw submission is admitted as the row that it was parsed into. */
 const ADMIT_JOBS = leaderStatement(
   'admit-jobs',
   `taken AS (
-    DELETE FROM punctual.later l USING unnest($4::uuid[], $5::json[], $6::json[]) u(id, row, override)
-    WHERE l.id = u.id AND (l.parsed OR u.row IS NOT NULL) AND ${WHILE_TERM_LASTS}
-    RETURNING coalesce(u.row, l.job) AS job, u.override
+    DELETE FROM punctual.later l
+    USING unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[]) u(id, run_at, rank, payload)
+    WHERE l.id = u.id AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
+    RETURNING l.*, u.run_at AS new_run_at, u.rank AS new_rank, u.payload AS new_payload
   ), answer AS (
-    INSERT INTO punctual.jobs
-    SELECT r.* FROM taken t CROSS JOIN LATERAL json_populate_record(
-      json_populate_record(NULL::punctual.jobs, t.job), coalesce(t.override, '{}')) r
+    INSERT INTO punctual.jobs (${SHARED_COLUMNS}) SELECT ${CHANGED_COLUMNS} FROM taken
     RETURNING ${WAITING}
   )`,
 );
 
-/** A raw submission that is held or due far ahead stays in `later`, parsed. */
-const KEEP_LATER = leaderStatement(
-  'keep-later',
+/** A submission of a caller's transaction becomes the row that it was parsed into. */
+const PARSE_LATER = leaderStatement(
+  'parse-later',
   `answer AS (
-    UPDATE punctual.later l SET parsed = true, job = u.row, held = u.held, admit_at = u.admit_at,
-      start_before = u.start_before
-    FROM unnest($4::uuid[], $5::json[], $6::boolean[], $7::bigint[], $8::bigint[])
-      u(id, row, held, admit_at, start_before)
-    WHERE l.id = u.id AND NOT l.parsed AND ${WHILE_TERM_LASTS}
+    UPDATE punctual.later l SET
+      submission = NULL, queue = u.queue, needs = u.needs, rank = u.rank, run_at = u.run_at,
+      max_attempts = u.max_attempts, max_losses = u.max_losses, at_most_once = u.at_most_once,
+      timeout_ms = u.timeout_ms, start_before = u.start_before, task = u.task, key = u.key,
+      concurrency_key = u.concurrency_key, target = u.target, backoff = u.backoff, requires = u.requires,
+      payload = u.payload, admit_at = u.admit_at, held = u.held
+    FROM unnest(
+      $4::uuid[], $5::text[], $6::int[], $7::int[], $8::smallint[], $9::bigint[], $10::smallint[], $11::smallint[],
+      $12::boolean[], $13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::text[], $18::text[],
+      $19::text[], $20::json[], $21::json[], $22::json[], $23::json[], $24::bigint[], $25::boolean[])
+      u(${ROW_COLUMNS}, admit_at, held)
+    WHERE l.id = u.id AND l.submission IS NOT NULL AND ${WHILE_TERM_LASTS}
     RETURNING l.id
   )`,
 );
@@ -104,8 +112,7 @@ const REDRIVE_JOBS = leaderStatement(
 const READ_TO_ADMIT: Statement = {
   name: 'read-to-admit',
   text: `
-    SELECT id, tenant, parsed, created_at AS "createdAt", created_by AS "createdBy",
-      CASE WHEN parsed THEN NULL ELSE job END AS submission
+    SELECT id, tenant, created_at AS "createdAt", created_by AS "createdBy", submission
     FROM punctual.later WHERE NOT held AND admit_at <= $1 ORDER BY admit_at LIMIT $2`,
 };
 
@@ -115,10 +122,9 @@ type WaitingRow = Waiting & Record<string, unknown>;
 export interface ToAdmit extends Record<string, unknown> {
   readonly id: string;
   readonly tenant: string;
-  readonly parsed: boolean;
   readonly createdAt: number;
   readonly createdBy: string;
-  /** The raw submission of one that was made inside a caller's transaction. */
+  /** What a caller's transaction submitted, while nobody has parsed it; else null. */
   readonly submission: string | null;
 }
 
@@ -126,61 +132,65 @@ export function readToAdmit(db: Queryable, now: number, limit: number): Promise<
   return run(db, READ_TO_ADMIT, [now, limit]);
 }
 
-/** Moves jobs from `later` to the live table, each optionally as another row or with some columns changed. */
-export function admitJobs(
-  db: Queryable,
-  term: TermKey,
-  jobs: readonly { id: string; row: string | null; override: string | null }[],
-): Promise<WaitingRow[]> {
+/** A job and what changes about it; null leaves a column as it is. */
+export interface JobChange {
+  readonly id: string;
+  readonly runAt: number | null;
+  readonly rank: number | null;
+  /** JSON text. */
+  readonly payload: string | null;
+}
+
+/** The job, as it is. */
+export function unchanged(id: string): JobChange {
+  return { id, runAt: null, rank: null, payload: null };
+}
+
+/** A changed job that waits outside the live table. */
+export interface PostponedJob extends JobChange {
+  readonly admitAt: number;
+  readonly held: boolean;
+}
+
+/** Moves parsed jobs from `later` to the live table. */
+export function admitJobs(db: Queryable, term: TermKey, jobs: readonly JobChange[]): Promise<WaitingRow[]> {
   return runAsLeader(db, term, ADMIT_JOBS, [
     jobs.map((job) => job.id),
-    jobs.map((job) => job.row),
-    jobs.map((job) => job.override),
+    jobs.map((job) => job.runAt),
+    jobs.map((job) => job.rank),
+    jobs.map((job) => job.payload),
   ]);
 }
 
-export function keepLater(
+/** Puts the parsed rows in the place of submissions that came from callers' transactions. */
+export async function parseLater(
   db: Queryable,
   term: TermKey,
-  jobs: readonly { id: string; row: string; held: boolean; admitAt: number; startBefore: number | null }[],
-): Promise<{ id: string }[]> {
-  return runAsLeader(db, term, KEEP_LATER, [
-    jobs.map((job) => job.id),
-    jobs.map((job) => job.row),
-    jobs.map((job) => job.held),
+  jobs: readonly { row: JobRow; admitAt: number; held: boolean }[],
+): Promise<void> {
+  await runAsLeader(db, term, PARSE_LATER, [
+    ...rowArrays(jobs.map((job) => job.row)),
     jobs.map((job) => job.admitAt),
-    jobs.map((job) => job.startBefore),
+    jobs.map((job) => job.held),
   ]);
 }
 
 /** Moves a waiting live job to `later`; answers whether it was there. */
-export async function postponeJob(
-  db: Queryable,
-  term: TermKey,
-  job: { id: string; override: string | null; admitAt: number; held: boolean },
-): Promise<boolean> {
-  return (
-    (await runAsLeader(db, term, POSTPONE_JOB, [job.id, job.override, job.admitAt, job.held])).length > 0
-  );
+export async function postponeJob(db: Queryable, term: TermKey, job: PostponedJob): Promise<boolean> {
+  return (await runAsLeader(db, term, POSTPONE_JOB, postponedValues(job))).length > 0;
 }
 
 /** Changes a job of `later` where it is; answers whether it was there. */
-export async function changeLater(
-  db: Queryable,
-  term: TermKey,
-  job: { id: string; override: string | null; admitAt: number; held: boolean },
-): Promise<boolean> {
-  return (
-    (await runAsLeader(db, term, CHANGE_LATER, [job.id, job.override, job.held, job.admitAt])).length > 0
-  );
+export async function changeLater(db: Queryable, term: TermKey, job: PostponedJob): Promise<boolean> {
+  return (await runAsLeader(db, term, CHANGE_LATER, postponedValues(job))).length > 0;
+}
+
+function postponedValues(job: PostponedJob): unknown[] {
+  return [job.id, job.runAt, job.rank, job.payload, job.admitAt, job.held];
 }
 
 /** Changes a waiting live job; null when it is not there or runs. */
-export async function changeLive(
-  db: Queryable,
-  term: TermKey,
-  change: { id: string; runAt: number | null; rank: number | null; payload: string | null },
-): Promise<Waiting | null> {
+export async function changeLive(db: Queryable, term: TermKey, change: JobChange): Promise<Waiting | null> {
   const rows = await runAsLeader<WaitingRow>(db, term, CHANGE_LIVE, [
     change.id,
     change.runAt,

@@ -20,7 +20,7 @@ const FIND_KEY: Statement = {
   text: `
     SELECT job AS id FROM punctual.keys WHERE tenant = $1 AND key = $2
     UNION ALL
-    SELECT id FROM punctual.later WHERE tenant = $1 AND NOT parsed AND job ->> 'key' = $2
+    SELECT id FROM punctual.later WHERE tenant = $1 AND key = $2 AND submission IS NOT NULL
     LIMIT 1`,
 };
 

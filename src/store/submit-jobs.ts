@@ -1,10 +1,7 @@
 import { inTransaction, type Pool, type Queryable, run, type Statement } from './database.js';
-import { type JobRow, rowToJson } from './job-row.js';
+import { type JobRow, ROW_COLUMNS, rowArrays } from './job-row.js';
 
 /** Storing new jobs: one multi-row insert, whatever their number, with their count in the same transaction. */
-
-const COLUMNS = `id, tenant, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
-  created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, payload`;
 
 const INSERT_JOBS: Statement = {
   name: 'insert-jobs',
@@ -13,7 +10,7 @@ const INSERT_JOBS: Statement = {
       INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
       SELECT $21::bigint, c.tenant, c.jobs FROM unnest($22::text[], $23::bigint[]) c(tenant, jobs)
     )
-    INSERT INTO punctual.jobs (${COLUMNS})
+    INSERT INTO punctual.jobs (${ROW_COLUMNS})
     SELECT * FROM unnest(
       $1::uuid[], $2::text[], $3::int[], $4::int[], $5::smallint[], $6::bigint[], $7::smallint[], $8::smallint[],
       $9::boolean[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::text[], $15::text[],
@@ -25,12 +22,13 @@ const INSERT_LATER: Statement = {
   text: `
     WITH counted AS (
       INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-      SELECT $9::bigint, c.tenant, c.jobs FROM unnest($10::text[], $11::bigint[]) c(tenant, jobs)
+      SELECT $23::bigint, c.tenant, c.jobs FROM unnest($24::text[], $25::bigint[]) c(tenant, jobs)
     )
-    INSERT INTO punctual.later (id, tenant, admit_at, held, start_before, queue, created_at, created_by, job)
-    SELECT u.id, u.tenant, u.admit_at, u.held, u.start_before, '', u.created_at, u.created_by, u.job
-    FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::boolean[], $5::bigint[], $6::bigint[], $7::text[],
-      $8::json[]) u(id, tenant, admit_at, held, start_before, created_at, created_by, job)`,
+    INSERT INTO punctual.later (${ROW_COLUMNS}, admit_at, held)
+    SELECT * FROM unnest(
+      $1::uuid[], $2::text[], $3::int[], $4::int[], $5::smallint[], $6::bigint[], $7::smallint[], $8::smallint[],
+      $9::boolean[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::text[], $15::text[],
+      $16::text[], $17::json[], $18::json[], $19::json[], $20::json[], $21::bigint[], $22::boolean[])`,
 };
 
 const INSERT_KEYS: Statement = {
@@ -46,7 +44,7 @@ const INSERT_KEYS: Statement = {
 const FIND_KEYS: Statement = {
   name: 'find-keys',
   text: `
-    SELECT k.tenant, k.key, k.job FROM unnest($1::text[], $2::text[]) u(tenant, key)
+    SELECT u.place, k.job FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, key, place)
     JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key`,
 };
 
@@ -101,10 +99,15 @@ export async function registerKeys(
   if (keyed.length === 0) return rows.map((row) => row.id);
   const tenants = keyed.map((row) => row.tenant);
   const keys = keyed.map((row) => row.key);
-  await run(db, INSERT_KEYS, [tenants, keys, keyed.map((row) => row.id)]);
-  const found = await run<{ tenant: string; key: string; job: string }>(db, FIND_KEYS, [tenants, keys]);
-  const winners = new Map(found.map((row) => [`${row.tenant}\n${row.key}`, row.job]));
-  return rows.map((row) => (row.key === null ? row.id : winners.get(`${row.tenant}\n${row.key}`)!));
+  for (;;) {
+    await run(db, INSERT_KEYS, [tenants, keys, keyed.map((row) => row.id)]);
+    const found = await run<{ place: number; job: string }>(db, FIND_KEYS, [tenants, keys]);
+    // A key may be forgotten with its job's history between the two statements; then it is free again.
+    if (found.length < keyed.length) continue;
+    // By place, not by text: half a surrogate pair comes back from the database as another character.
+    const winners = new Map(found.map(({ place, job }) => [keyed[place - 1]!.id, job]));
+    return rows.map((row) => winners.get(row.id) ?? row.id);
+  }
 }
 
 function countByTenant(jobs: readonly NewJob[]): [string[], number[]] {
@@ -115,44 +118,15 @@ function countByTenant(jobs: readonly NewJob[]): [string[], number[]] {
 
 async function insertLive(db: Queryable, jobs: readonly NewJob[], now: number): Promise<void> {
   if (jobs.length === 0) return;
-  const column = <C extends keyof JobRow>(name: C): JobRow[C][] => jobs.map((job) => job.row[name]);
-  await run(db, INSERT_JOBS, [
-    column('id'),
-    column('tenant'),
-    column('queue'),
-    column('needs'),
-    column('rank'),
-    column('run_at'),
-    column('max_attempts'),
-    column('max_losses'),
-    column('at_most_once'),
-    column('timeout_ms'),
-    column('created_at'),
-    column('start_before'),
-    column('task'),
-    column('created_by'),
-    column('key'),
-    column('concurrency_key'),
-    column('target'),
-    column('backoff'),
-    column('requires'),
-    column('payload'),
-    now,
-    ...countByTenant(jobs),
-  ]);
+  await run(db, INSERT_JOBS, [...rowArrays(jobs.map((job) => job.row)), now, ...countByTenant(jobs)]);
 }
 
 async function insertLater(db: Queryable, jobs: readonly NewJob[], now: number): Promise<void> {
   if (jobs.length === 0) return;
   await run(db, INSERT_LATER, [
-    jobs.map((job) => job.row.id),
-    jobs.map((job) => job.row.tenant),
+    ...rowArrays(jobs.map((job) => job.row)),
     jobs.map((job) => job.admitAt),
     jobs.map((job) => job.held),
-    jobs.map((job) => job.row.start_before),
-    jobs.map((job) => job.row.created_at),
-    jobs.map((job) => job.row.created_by),
-    jobs.map((job) => rowToJson(job.row)),
     now,
     ...countByTenant(jobs),
   ]);

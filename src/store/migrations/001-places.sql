@@ -86,24 +86,45 @@ CREATE TABLE punctual.claims (
   autovacuum_vacuum_cost_delay = 0
 );
 
--- Not admitted yet: due far ahead, on hold, or submitted inside a caller's own transaction. `job` holds the
--- columns of punctual.jobs by name (or, with `parsed` false, a submission as the public API takes it).
+-- Not admitted yet: due far ahead, on hold, or submitted inside a caller's own transaction. The columns are those
+-- of punctual.jobs, one by one: Postgres cannot take an object apart that holds \u0000 or half a surrogate pair
+-- anywhere, so a row kept as one piece of JSON could never be read again. A submission that the leader has not
+-- read yet stands in `submission` as the public API takes it, and most columns are empty.
 CREATE TABLE punctual.later (
-  id            uuid PRIMARY KEY,
-  tenant        text NOT NULL,
-  admit_at      bigint NOT NULL,
-  held          boolean NOT NULL DEFAULT false,
-  parsed        boolean NOT NULL DEFAULT true,
-  start_before  bigint,
-  queue         text NOT NULL,
-  created_at    bigint NOT NULL,
-  created_by    text NOT NULL,
-  job           json NOT NULL
+  id               uuid PRIMARY KEY,
+  tenant           text NOT NULL,
+  admit_at         bigint NOT NULL,
+  held             boolean NOT NULL DEFAULT false,
+  submission       json,
+  queue            int,
+  needs            int,
+  rank             smallint,
+  run_at           bigint,
+  attempts         int NOT NULL DEFAULT 0,
+  failures         smallint NOT NULL DEFAULT 0,
+  losses           smallint NOT NULL DEFAULT 0,
+  max_attempts     smallint,
+  max_losses       smallint,
+  at_most_once     boolean,
+  timeout_ms       bigint,
+  created_at       bigint NOT NULL,
+  start_before     bigint,
+  late_by          bigint,
+  task             text,
+  created_by       text NOT NULL,
+  key              text,
+  concurrency_key  text,
+  target           json,
+  backoff          json,
+  requires         json,
+  payload          json,
+  earlier_attempts json[]
 );
 
 CREATE INDEX later_to_admit ON punctual.later (admit_at) WHERE NOT held;
-CREATE INDEX later_expiring ON punctual.later (start_before) WHERE start_before IS NOT NULL;
+CREATE INDEX later_expiring ON punctual.later (start_before) WHERE start_before IS NOT NULL AND attempts = 0;
 CREATE INDEX later_by_tenant ON punctual.later (tenant, id);
+CREATE INDEX later_unread_keys ON punctual.later (tenant, key) WHERE submission IS NOT NULL;
 
 -- Ended jobs, by day of finishing. Few indexes on purpose: each costs a part of the throughput.
 CREATE TABLE punctual.job_history (
@@ -292,6 +313,13 @@ CREATE AGGREGATE punctual.sum_histograms(bigint[]) (
   SFUNC = punctual.add_histograms, STYPE = bigint[], COMBINEFUNC = punctual.add_histograms, PARALLEL = SAFE
 );
 
+-- A submission as one can look into it. Postgres cannot look into JSON that holds \u0000 or half a surrogate pair,
+-- so these become U+FFFD here; what is stored keeps them.
+CREATE FUNCTION punctual.readable(submission json) RETURNS json
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+  SELECT regexp_replace(submission::text, '\\u(0000|[dD][89a-fA-F][0-9a-fA-F]{2})', '\\ufffd', 'g')::json
+$$;
+
 -- Submission inside the caller's own transaction. It only inserts into `later`, where nobody waits for it: a
 -- caller's open transaction can then block nobody. The leader admits the job once it is committed.
 CREATE FUNCTION punctual.submit_job(tenant text, submission json) RETURNS uuid
@@ -308,9 +336,10 @@ BEGIN
   IF json_typeof(submission) IS DISTINCT FROM 'object' THEN
     RAISE EXCEPTION 'punctual: the submission must be a JSON object' USING ERRCODE = '22023';
   END IF;
-  INSERT INTO punctual.later (id, tenant, admit_at, parsed, queue, created_at, created_by, job)
-  VALUES (job_id, tenant, now_ms, false, coalesce(submission ->> 'queue', 'default'), now_ms,
-          'transaction:' || current_user, submission);
+  -- One character more than a key may have: what is longer is refused later and must not fit the index less.
+  INSERT INTO punctual.later (id, tenant, admit_at, submission, key, created_at, created_by)
+  VALUES (job_id, tenant, now_ms, submission, left(punctual.readable(submission) ->> 'key', 513), now_ms,
+          'transaction:' || current_user);
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted) VALUES (now_ms, submit_job.tenant, 1);
   RETURN job_id;
 END $$;

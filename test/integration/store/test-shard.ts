@@ -1,0 +1,222 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import { onTestFinished } from 'vitest';
+import type { JobSubmission } from '../../../src/core/job.js';
+import { parseSubmission } from '../../../src/core/submission.js';
+import { uuidv7 } from '../../../src/core/uuid.js';
+import { type ClaimedRow, claimJobs } from '../../../src/store/claim-jobs.js';
+import { inTransaction, openPool, type Pool } from '../../../src/store/database.js';
+import { type Ending, finishJobs, type Retrying, retryJobs } from '../../../src/store/finish-jobs.js';
+import { toRow } from '../../../src/store/job-row.js';
+import type { TermKey } from '../../../src/store/leader-statement.js';
+import { type Candidate, ensureLease, takeTerm } from '../../../src/store/lease.js';
+import { Names } from '../../../src/store/names.js';
+import { type NewJob, submitJobs } from '../../../src/store/submit-jobs.js';
+import { createTestDatabase } from '../../database.js';
+
+export const TENANT = 'acme';
+export const WORKER = '0198c0de-0000-7000-8000-00000000beef';
+export const SHARD = 0;
+const TTL_MS = 600_000;
+
+/** Where a new job goes; live unless told otherwise. */
+interface Place {
+  readonly tenant?: string;
+  readonly admitAt?: number;
+  readonly held?: boolean;
+}
+
+/** A database of its own with the pools of a node, and the moves of a job without the code that decides them. */
+export class TestShard {
+  private readonly names: Names;
+
+  private constructor(
+    readonly url: string,
+    readonly hot: Pool,
+    readonly pool: Pool,
+  ) {
+    this.names = new Names(hot);
+  }
+
+  /** Opens a shard that the running test, or the file when called in `beforeAll`, closes with `close`. */
+  static async open(): Promise<{ shard: TestShard; close(): Promise<void> }> {
+    const database = await createTestDatabase();
+    const options = {
+      max: 12,
+      applicationName: 'punctual test',
+      statementTimeoutMs: 20_000,
+      lockTimeoutMs: 20_000,
+      idleInTransactionTimeoutMs: 20_000,
+    };
+    const hot = openPool(database.url, { ...options, hot: true });
+    const pool = openPool(database.url, { ...options, hot: false });
+    const close = async () => {
+      await Promise.all([hot.end(), pool.end()]);
+      await database.drop();
+    };
+    return { shard: new TestShard(database.url, hot, pool), close };
+  }
+
+  /** A shard that lives as long as the running test. */
+  static async forTest(): Promise<TestShard> {
+    const { shard, close } = await TestShard.open();
+    onTestFinished(close);
+    return shard;
+  }
+
+  /** A connection of its own, closed with the running test. */
+  async connect(): Promise<pg.Client> {
+    const client = new pg.Client({ connectionString: this.url });
+    client.on('error', () => undefined);
+    await client.connect();
+    onTestFinished(() => client.end().catch(() => undefined));
+    return client;
+  }
+
+  /** A term that lasts longer than any test. */
+  async lead(candidate: Partial<Candidate> = {}): Promise<TermKey> {
+    const holder = candidate.holder ?? 'node-a';
+    await ensureLease(this.pool, SHARD);
+    const epoch = await inTransaction(this.pool, (db) => takeTerm(db, candidateOf(candidate)));
+    if (epoch === null) throw new Error('the term is not to be had');
+    return { shard: SHARD, epoch, holder };
+  }
+
+  /** Puts the end of the lease into the past, as if its holder had not renewed it. */
+  async expireLease(): Promise<void> {
+    await this.pool.query(`UPDATE punctual.leases SET expires_at = clock_timestamp() - interval '1 ms'`);
+  }
+
+  /** The row of a submission, with names resolved, not stored yet. */
+  async newJob(body: Partial<JobSubmission> = {}, place: Place = {}): Promise<NewJob> {
+    const now = Date.now();
+    const tenant = place.tenant ?? TENANT;
+    const task = body.target === undefined ? { task: 'greet' } : {};
+    const limits = { maxPayload: 262_144, maxDepth: 64, jobTimeout: 60_000, maxJobTimeout: 60_000 };
+    const submission = parseSubmission({ ...task, ...body }, { now, ...limits });
+    const [ids] = await this.names.resolve(
+      [{ tenant, queue: submission.queue, needs: submission.needs }],
+      now,
+    );
+    return {
+      row: toRow(submission, { ...ids!, id: uuidv7(now), tenant, createdAt: now, createdBy: 'test' }),
+      admitAt: place.admitAt ?? (place.held ? now : null),
+      held: place.held ?? false,
+    };
+  }
+
+  /** Stores one job; answers with its id. */
+  async submit(body: Partial<JobSubmission> = {}, place: Place = {}): Promise<string> {
+    const [id] = await submitJobs(this.hot, [await this.newJob(body, place)], Date.now());
+    return id!;
+  }
+
+  /** Stores many jobs alike. */
+  async submitMany(count: number, body: Partial<JobSubmission> = {}): Promise<string[]> {
+    const jobs: NewJob[] = [];
+    for (let i = 0; i < count; i++) jobs.push(await this.newJob(body));
+    return submitJobs(this.hot, jobs, Date.now());
+  }
+
+  claim(term: TermKey, ids: readonly string[], fence = 1): Promise<ClaimedRow[]> {
+    const intents = ids.map((id) => ({ id, fence, worker: WORKER }));
+    return claimJobs(this.hot, term, intents, Date.now(), new Map());
+  }
+
+  finish(term: TermKey, endings: readonly (Partial<Ending> & { id: string })[]): Promise<string[]> {
+    return finishJobs(
+      this.hot,
+      term,
+      endings.map((ending) => ({ ...SUCCEEDED, ...ending })),
+      Date.now(),
+    );
+  }
+
+  /** Ends one running attempt as failed, for good. */
+  fail(term: TermKey, id: string, fence = 1): Promise<string[]> {
+    return this.finish(term, [
+      { id, fence, state: 'failed', outcome: 'failed', result: null, error: FAILURE },
+    ]);
+  }
+
+  retry(term: TermKey, id: string, fence = 1, change: Partial<Retrying> = {}): Promise<string[]> {
+    const now = Date.now();
+    const attempt = { fence, epoch: term.epoch, worker: WORKER, claimedAt: now, finishedAt: now };
+    return retryJobs(
+      this.hot,
+      term,
+      [
+        {
+          id,
+          fence,
+          outcome: 'failed',
+          runAt: now,
+          lateBy: 0,
+          attempt: JSON.stringify({ ...attempt, startedAt: null, outcome: 'failed', error: null }),
+          ...change,
+        },
+      ],
+      now,
+    );
+  }
+
+  /** How many rows a table holds. */
+  async count(table: string): Promise<number> {
+    const { rows } = await this.pool.query(`SELECT count(*) AS n FROM punctual.${table}`);
+    return rows[0].n;
+  }
+}
+
+const SUCCEEDED = {
+  fence: 1,
+  state: 'succeeded',
+  outcome: 'succeeded',
+  result: 'null',
+  error: null,
+  startedAt: null,
+} as const;
+
+/** The error of a failed attempt, as JSON. */
+export const FAILURE = JSON.stringify({ message: 'it failed' });
+
+/** A candidate with the ways of an ordinary node, apart from what is given. */
+export function candidateOf(candidate: Partial<Candidate>): Candidate {
+  return {
+    shard: SHARD,
+    holder: 'node-a',
+    holderUrl: 'http://127.0.0.1:1',
+    sessionPid: null,
+    aboveEpoch: 0,
+    ttlMs: TTL_MS,
+    reason: 'test',
+    ...candidate,
+  };
+}
+
+/** An id that no job has. */
+export function nobody(): string {
+  return randomUUID();
+}
+
+/** Resolves when the session waits for a lock; only the server knows, so it is asked again and again. */
+export async function waitsForLock(db: Pool, pid: number): Promise<void> {
+  await until(async () => {
+    const { rows } = await db.query('SELECT 1 FROM pg_locks WHERE pid = $1 AND NOT granted', [pid]);
+    return rows.length > 0;
+  });
+}
+
+/** Resolves when the condition holds, looking every few milliseconds; rejects after ten seconds. */
+export async function until(condition: () => Promise<boolean> | boolean): Promise<void> {
+  const deadline = performance.now() + 10_000;
+  while (!(await condition())) {
+    if (performance.now() > deadline) throw new Error('what the test waits for did not happen');
+    await pause(5);
+  }
+}
+
+/** The process id of a connection's session. */
+export async function pidOf(client: pg.Client | pg.PoolClient): Promise<number> {
+  return (await client.query('SELECT pg_backend_pid() AS pid')).rows[0].pid;
+}
