@@ -170,9 +170,30 @@ export function isDataError(error: unknown): boolean {
   return state.startsWith('22') || state.startsWith('23') || state.startsWith('54');
 }
 
+const UNREACHABLE = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENOTFOUND',
+]);
+/** What the driver says without a code when a connection ends or cannot be had in time. */
+const CONNECTION_LOST =
+  /connection terminated|timeout exceeded when trying to connect|query read timeout|client was closed/i;
+
+/** Whether the database could not be reached, went away, or has no room for another connection. */
+export function isDatabaseUnavailable(error: unknown): boolean {
+  const state = sqlState(error);
+  if (state !== null) return state.startsWith('57P') || state.startsWith('08') || state === '53300';
+  if (!(error instanceof Error)) return false;
+  const { code } = error as NodeJS.ErrnoException;
+  return UNREACHABLE.has(code ?? '') || CONNECTION_LOST.test(error.message);
+}
+
 /** Turns failures to reach the database into the error that users see; others pass through. */
 export function explainDatabaseError(error: unknown): unknown {
-  if (error instanceof PunctualError || isCertainFailure(error)) return error;
+  if (!isDatabaseUnavailable(error)) return error;
   const message = error instanceof Error ? error.message : String(error);
   return new PunctualError('DATABASE_UNAVAILABLE', `The database did not answer: ${message}`, {
     cause: error,
