@@ -1,0 +1,29 @@
+import pg from 'pg';
+
+/** Runs something on a connection of its own, as another program beside the node would. */
+export async function withClient<T>(
+  databaseUrl: string,
+  work: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/** The number of rows in each of the tables that hold jobs. */
+export function countPlaces(databaseUrl: string): Promise<Record<Place, number>> {
+  return withClient(databaseUrl, async (client) => {
+    const { rows } = await client.query(
+      `SELECT (SELECT count(*)::int FROM punctual.jobs) AS live, (SELECT count(*)::int FROM punctual.later) AS later,
+         (SELECT count(*)::int FROM punctual.job_history) AS history,
+         (SELECT count(*)::int FROM punctual.claims) AS claims, (SELECT count(*)::int FROM punctual.keys) AS keys`,
+    );
+    return rows[0];
+  });
+}
+
+type Place = 'live' | 'later' | 'history' | 'claims' | 'keys';
