@@ -32,6 +32,7 @@ export class Admitting {
   constructor(
     private readonly state: LeaderState,
     private readonly reading: Reading,
+    private readonly onStartBefore: (at: number | null) => void,
   ) {
     this.names = new Names(state.hot);
     this.loop = new Loop({
@@ -116,7 +117,7 @@ export class Admitting {
     if (raws.length === 0) return [];
     const { state } = this;
     const now = state.clock.now();
-    return state.write(() =>
+    const { ended, ready } = await state.write(() =>
       leaderTransaction(state.hot, state.term, async (db) => {
         const valid = raws.filter((raw) => raw.refusal === null);
         const winners = await registerKeys(
@@ -142,9 +143,12 @@ export class Admitting {
             now,
           );
         }
-        return raws.filter((raw) => !ended.includes(raw) && !stays(raw)).map((raw) => raw.id);
+        return { ended, ready: raws.filter((raw) => !ended.includes(raw) && !stays(raw)) };
       }),
     );
+    for (const raw of ended) state.jobEnded(raw.id);
+    for (const raw of raws) this.onStartBefore(raw.row.start_before);
+    return ready.map((raw) => raw.id);
   }
 }
 

@@ -55,7 +55,7 @@ export class Dispatcher {
       onAdmit: () => this.admitting.wake(),
       onStartBefore: (at) => this.expiring.expect(at),
     });
-    this.admitting = new Admitting(this.state, this.reading);
+    this.admitting = new Admitting(this.state, this.reading, (at) => this.expiring.expect(at));
     this.claiming = new Claiming(this.state, {
       onExpired: () => this.expiring.wake(),
       onDrained: () => this.reading.wake(),
