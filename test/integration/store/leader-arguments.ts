@@ -1,0 +1,40 @@
+import { uuidv7 } from '../../../src/core/uuid.js';
+import { rowArrays } from '../../../src/store/job-row.js';
+import type { Population } from './populated-shard.js';
+import { TENANT, type TestShard, WORKER } from './test-shard.js';
+
+/**
+ * For every leader statement the values after the term with which it changes a populated shard. A statement
+ * without an entry here fails the test of the fences, so that none can be added without proof of its fence.
+ */
+export async function leaderArguments(
+  shard: TestShard,
+  jobs: Population,
+): Promise<Readonly<Record<string, readonly unknown[]>>> {
+  const { now } = jobs;
+  const { row } = await shard.newJob();
+  const attempt = JSON.stringify({ fence: 1 });
+  return {
+    'claim-jobs': [[jobs.waiting], [1], [WORKER], now, [], []],
+    'finish-jobs': [[jobs.running], [1], ['succeeded'], ['succeeded'], ['{}'], [null], [now], now],
+    'retry-jobs': [[jobs.running], [1], ['failed'], [now], [0], [attempt], now],
+    'release-claims': [[jobs.running], [1]],
+    'save-progress': [[jobs.running], [1], ['{"progress":1}']],
+    'end-waiting-live': [[jobs.waiting], ['cancelled'], [null], now],
+    'end-waiting-later': [[jobs.held], ['cancelled'], [null], now],
+    'postpone-job': [jobs.waiting, now + 1, null, null, now, true],
+    'change-later': [jobs.held, now + 1, null, null, now, false],
+    'change-live': [jobs.waiting, now + 1, null, null],
+    'admit-jobs': [[jobs.held], [null], [null], [null]],
+    'parse-later': [...rowArrays([{ ...row, id: jobs.unread }]), [now], [true]],
+    'redrive-jobs': [TENANT, [jobs.failed], now],
+    'pause-cluster': [true],
+    'pause-queue': [TENANT, 'default', true],
+    'fold-tallies': [now + 60_000],
+    'forget-minutes': [now + 60_000],
+    'add-stale': [[TENANT], [1], [1], now],
+    'add-worker': [uuidv7(now), TENANT, 'another', '{}', now],
+    'see-workers': [[WORKER], [now + 1], ['draining']],
+    'forget-workers': [0, [WORKER]],
+  };
+}

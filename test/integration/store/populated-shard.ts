@@ -1,0 +1,52 @@
+import { endWaitingJobs } from '../../../src/store/end-waiting-jobs.js';
+import type { TermKey } from '../../../src/store/leader-statement.js';
+import { addStale, foldTallies } from '../../../src/store/tallies.js';
+import { addWorker } from '../../../src/store/workers.js';
+import { TENANT, type TestShard, WORKER } from './test-shard.js';
+
+/** One job in every situation that a leader's statement can change, and what else its statements touch. */
+export interface Population {
+  readonly waiting: string;
+  readonly running: string;
+  readonly held: string;
+  readonly unread: string;
+  readonly failed: string;
+  readonly now: number;
+}
+
+/** Fills every table that leaders write to. */
+export async function populate(shard: TestShard, term: TermKey): Promise<Population> {
+  const now = Date.now();
+  const [waiting, running, failed] = await shard.submitMany(3);
+  await shard.claim(term, [running!, failed!]);
+  await shard.fail(term, failed!);
+  const held = await shard.submit({}, { held: true });
+  const expired = await shard.submit({}, { held: true });
+  await endWaitingJobs(shard.hot, term, 'later', [{ id: expired, state: 'failed', error: null }], now);
+  const { rows } = await shard.pool.query(`SELECT punctual.submit_job($1, '{"task":"greet"}') AS id`, [
+    TENANT,
+  ]);
+  await addWorker(shard.hot, term, { id: WORKER, tenant: TENANT, name: 'w', registration: '{}' }, now);
+  await foldTallies(shard.hot, term, now + 60_000);
+  await addStale(shard.hot, term, [{ tenant: TENANT, completions: 1, failures: 0 }], now);
+  return { waiting: waiting!, running: running!, held, unread: rows[0].id, failed: failed!, now };
+}
+
+const TABLES = `
+  SELECT relname AS name FROM pg_class
+  WHERE relnamespace = 'punctual'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY relname`;
+
+/** Every row of every table of a shard, as text. */
+export async function snapshot(db: {
+  query(text: string): Promise<{ rows: Record<string, string>[] }>;
+}): Promise<Record<string, string>> {
+  const { rows: tables } = await db.query(TABLES);
+  const rows: Record<string, string> = {};
+  for (const { name } of tables) {
+    const all = await db.query(
+      `SELECT coalesce(string_agg(t::text, E'\\n' ORDER BY t::text), '') AS rows FROM punctual.${name} t`,
+    );
+    rows[name!] = all.rows[0]!.rows!;
+  }
+  return rows;
+}
