@@ -7,6 +7,7 @@ import { type Ending, finishJobs, type Retrying, retryJobs } from '../store/fini
 import type { StoredAttempt } from '../store/job-places.js';
 import { makePartition } from '../store/partitions.js';
 import { bisect } from './bisect.js';
+import { saveNewestProgress } from './progress.js';
 import type { Running } from './running.js';
 import { type LeaderState, noLeader } from './state.js';
 
@@ -103,6 +104,11 @@ export class Finishing {
     const now = this.state.clock.now();
     const bad = new Map<Pending, unknown>();
     try {
+      // History takes the progress from the claim, which may lag a second behind.
+      await saveNewestProgress(
+        this.state,
+        batch.map((pending) => pending.running),
+      );
       const stored = await this.state.write(() =>
         bisect(
           batch,

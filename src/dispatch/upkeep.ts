@@ -1,10 +1,10 @@
 import { messageOf } from '../core/errors.js';
 import { Loop } from '../core/loop.js';
-import { saveProgress } from '../store/claims.js';
 import { forgetSilentNodes } from '../store/cluster-state.js';
 import { makePartitionsAhead, removeOldDays } from '../store/retention.js';
 import { addStale, foldTallies, forgetMinutes } from '../store/tallies.js';
 import { forgetWorkers } from '../store/workers.js';
+import { saveNewestProgress } from './progress.js';
 import type { LeaderState } from './state.js';
 
 const MINUTE_MS = 60_000;
@@ -58,16 +58,7 @@ export class Upkeep {
   /** Writes what may lag a second behind: progress of running jobs and counts of stale reports. */
   async save(): Promise<void> {
     const { state } = this;
-    const changed = [...state.running.values()].filter((running) => !running.progressSaved);
-    if (changed.length > 0) {
-      for (const running of changed) running.progressSaved = true;
-      const reports = changed.map(({ id, fence, progress }) => ({
-        id,
-        fence,
-        progress: JSON.stringify(progress),
-      }));
-      await state.write(() => saveProgress(state.hot, state.term, reports));
-    }
+    await saveNewestProgress(state, state.running.values());
     if (this.stale.size > 0) {
       const counts = [...this.stale].map(([tenant, each]) => ({ tenant, ...each }));
       this.stale.clear();

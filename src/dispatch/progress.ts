@@ -1,0 +1,16 @@
+import { saveProgress } from '../store/claims.js';
+import type { Running } from './running.js';
+import type { LeaderState } from './state.js';
+
+/** Writes the newest progress of those attempts whose progress is known in memory only. */
+export async function saveNewestProgress(state: LeaderState, attempts: Iterable<Running>): Promise<void> {
+  const changed = Array.from(attempts).filter((running) => !running.progressSaved);
+  if (changed.length === 0) return;
+  for (const running of changed) running.progressSaved = true;
+  const reports = changed.map(({ id, fence, progress }) => ({
+    id,
+    fence,
+    progress: JSON.stringify(progress),
+  }));
+  await state.write(() => saveProgress(state.hot, state.term, reports));
+}
