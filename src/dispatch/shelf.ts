@@ -33,7 +33,7 @@ export class Shelf {
   private readonly ready = new EntryHeap('ready', startsBefore);
   private readonly upcoming = new EntryHeap('upcoming', isBefore);
   private readonly unread = new Map<number, Position>();
-  /** Ranks whose next page is on its way, with the first job that was left to the table meanwhile. */
+  /** Ranks whose next page is on its way, with the first position that became unknown meanwhile. */
   private readonly reading = new Map<number, Position | null>();
 
   constructor(
@@ -120,16 +120,13 @@ export class Shelf {
 
   /**
    * The page has been read and its jobs are about to be added; `end` is where the next one begins, null after
-   * the last. A cursor that was rewound meanwhile stays, and so do jobs that may have come too late for the page.
+   * the last. What was marked as unknown meanwhile stays unknown: it may have come too late for the page.
    */
   endRead(cursor: Cursor, end: Position | null): void {
     const missed = this.reading.get(cursor.rank);
     this.reading.delete(cursor.rank);
-    const current = this.unread.get(cursor.rank);
-    if (current && !isBefore(current, cursor)) {
-      if (end === null) this.unread.delete(cursor.rank);
-      else this.unread.set(cursor.rank, { runAt: end.runAt, id: end.id });
-    }
+    if (end === null) this.unread.delete(cursor.rank);
+    else this.unread.set(cursor.rank, { runAt: end.runAt, id: end.id });
     if (missed) this.rewind(cursor.rank, missed);
   }
 

@@ -1,0 +1,154 @@
+import { describe, expect, it } from 'vitest';
+import { type Entry, Shelf } from './shelf.js';
+
+const NOW = 1_000_000;
+const LIMIT = 8;
+let made = 0;
+
+function entry(runAt: number, rank = 5): Entry {
+  made += 1;
+  const id = made.toString(16).padStart(8, '0');
+  return {
+    id,
+    tenant: 'default',
+    queue: 1,
+    needs: 1,
+    rank,
+    runAt,
+    fence: 1,
+    startBefore: null,
+    where: 'out',
+  };
+}
+
+function shelf(): { shelf: Shelf; evicted: Entry[] } {
+  const evicted: Entry[] = [];
+  return { shelf: new Shelf(1, 1, LIMIT, (each) => evicted.push(each)), evicted };
+}
+
+function fill(into: Shelf, count: number, runAt: number, rank = 5): Entry[] {
+  return Array.from({ length: count }, () => {
+    const each = entry(runAt, rank);
+    into.add(each, NOW, false);
+    return each;
+  });
+}
+
+describe('a full shelf', () => {
+  it('pushes the later half of its due jobs out for one that starts sooner', () => {
+    const { shelf: full, evicted } = shelf();
+    const jobs = fill(full, LIMIT, NOW - 10);
+    const urgent = entry(NOW, 1);
+    expect(full.add(urgent, NOW, false)).toBe(true);
+    expect(full.head()).toBe(urgent);
+    expect(evicted).toEqual(jobs.slice(LIMIT / 2));
+    expect(full.hasUnread).toBe(true);
+  });
+
+  it('leaves a job to the table that starts after what was pushed out', () => {
+    const { shelf: full } = shelf();
+    fill(full, LIMIT, NOW - 10);
+    expect(full.add(entry(NOW), NOW, false)).toBe(false);
+    expect(full.size).toBe(LIMIT / 2);
+  });
+
+  it('keeps upcoming jobs when due ones flood it, and the other way round', () => {
+    const { shelf: flooded } = shelf();
+    const upcoming = fill(flooded, 3, NOW + 500);
+    fill(flooded, 3 * LIMIT, NOW - 10, 9);
+    expect(flooded.ripen(NOW + 500)).toBe(true);
+    expect(flooded.head()).toBe(upcoming[0]);
+
+    const { shelf: planned } = shelf();
+    const due = fill(planned, 3, NOW, 9);
+    fill(planned, 3 * LIMIT, NOW + 500, 1);
+    expect(planned.readyCount).toBe(3);
+    expect(planned.head()).toBe(due[0]);
+  });
+
+  it('takes in what no cursor covers in spite of the limit', () => {
+    const { shelf: full, evicted } = shelf();
+    fill(full, LIMIT, NOW);
+    expect(full.add(entry(NOW), NOW, true)).toBe(true);
+    expect(full.size).toBe(LIMIT + 1);
+    expect(evicted).toEqual([]);
+  });
+
+  it('leaves to the table what does not fit when more becomes due than there is room for', () => {
+    const { shelf: full } = shelf();
+    fill(full, LIMIT, NOW - 10);
+    fill(full, LIMIT, NOW + 10);
+    full.ripen(NOW + 10);
+    expect(full.size).toBe(LIMIT / 2);
+    expect(full.hasUnread).toBe(true);
+  });
+});
+
+describe('what a shelf wants to read', () => {
+  it('is nothing while enough is in memory and nothing better can lie in the table', () => {
+    const { shelf: full } = shelf();
+    fill(full, LIMIT + 1, NOW);
+    expect(full.hasUnread).toBe(true);
+    expect(full.wanted(NOW)).toEqual([]);
+  });
+
+  it('is the next page when memory runs low', () => {
+    const { shelf: low, evicted } = shelf();
+    fill(low, LIMIT + 1, NOW);
+    low.remove(low.head()!);
+    expect(low.wanted(NOW)).toEqual([{ queue: 1, needs: 1, rank: 5, runAt: NOW, id: evicted[0]!.id }]);
+  });
+
+  it('is due work of a higher priority, however much of a lower one is in memory', () => {
+    const { shelf: full } = shelf();
+    fill(full, LIMIT, NOW, 9);
+    full.rewind(1, { runAt: NOW - 5, id: '0' });
+    full.rewind(9, { runAt: NOW, id: 'ffffffff' });
+    expect(full.wanted(NOW).map((cursor) => cursor.rank)).toEqual([1]);
+  });
+
+  it('is work that is due within moments, unless memory holds enough that comes before', () => {
+    const { shelf: later } = shelf();
+    fill(later, LIMIT, NOW + 60_000);
+    later.rewind(5, { runAt: NOW + 1_000, id: '0' });
+    expect(later.wanted(NOW)).toHaveLength(1);
+
+    const { shelf: sooner } = shelf();
+    fill(sooner, LIMIT, NOW + 500);
+    sooner.rewind(5, { runAt: NOW + 1_000, id: '0' });
+    expect(sooner.wanted(NOW)).toEqual([]);
+  });
+
+  it('is not asked for twice while the page is on its way', () => {
+    const { shelf: reading } = shelf();
+    reading.rewind(5, { runAt: NOW, id: '0' });
+    const [cursor] = reading.wanted(NOW);
+    reading.beginRead(cursor!);
+    expect(reading.wanted(NOW)).toEqual([]);
+    reading.abandonRead(cursor!);
+    expect(reading.wanted(NOW)).toEqual([cursor]);
+  });
+
+  it('is a job that came too late for the page', () => {
+    const { shelf: reading } = shelf();
+    reading.rewind(5, { runAt: NOW, id: '0' });
+    const [cursor] = reading.wanted(NOW);
+    reading.beginRead(cursor!);
+    const late = entry(NOW);
+    expect(reading.add(late, NOW, false)).toBe(false);
+    reading.endRead(cursor!, null);
+    expect(reading.wanted(NOW)).toEqual([{ ...cursor, runAt: late.runAt, id: late.id }]);
+  });
+
+  it('is a job that was pushed out while the page was read', () => {
+    const { shelf: reading, evicted } = shelf();
+    reading.rewind(5, { runAt: NOW, id: '0' });
+    const [cursor] = reading.wanted(NOW);
+    reading.beginRead(cursor!);
+    for (let i = 0; i < LIMIT; i++) reading.add(entry(NOW), NOW, true);
+    reading.add(entry(NOW, 1), NOW, false);
+    reading.endRead(cursor!, null);
+    for (let head = reading.head(); head; head = reading.head()) reading.remove(head);
+    expect(reading.wanted(NOW)).toEqual([{ ...cursor, runAt: NOW, id: evicted[0]!.id }]);
+  });
+});
