@@ -5,6 +5,8 @@ import { join } from 'node:path';
 /** What `punctual up` leaves for the CLI and the SDK. */
 export interface Credentials {
   readonly url: string;
+  /** All nodes, so that one that is gone can be done without. */
+  readonly urls: readonly string[];
   readonly apiKey: string;
 }
 
@@ -13,11 +15,11 @@ export function credentialsPath(dataFolder: string): string {
   return join(dataFolder, 'credentials.json');
 }
 
-/** The credentials of an earlier start; null when there are none that can be read. */
-export async function readCredentials(dataFolder: string): Promise<Credentials | null> {
+/** The key of an earlier start; null when there is none that can be read. */
+export async function readApiKey(dataFolder: string): Promise<string | null> {
   try {
-    const { url, apiKey } = JSON.parse(await readFile(credentialsPath(dataFolder), 'utf8'));
-    return typeof url === 'string' && typeof apiKey === 'string' ? { url, apiKey } : null;
+    const { apiKey } = JSON.parse(await readFile(credentialsPath(dataFolder), 'utf8'));
+    return typeof apiKey === 'string' ? apiKey : null;
   } catch {
     return null;
   }

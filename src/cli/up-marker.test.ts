@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { claimPort } from './port.js';
-import { claimUpPort, markRunning, unmarkRunning } from './up-marker.js';
+import { claimUpPorts, markRunning, unmarkRunning } from './up-marker.js';
 
 let folder: string;
 let server: Server;
@@ -26,22 +26,22 @@ afterEach(async () => {
 const deadPid = (): number => spawnSync(process.execPath, ['-e', '']).pid;
 
 it('refuses a taken port at once and names the option', async () => {
-  await expect(claimUpPort(folder, '127.0.0.1', port)).rejects.toMatchObject({
+  await expect(claimUpPorts(folder, '127.0.0.1', port, 1)).rejects.toMatchObject({
     code: 'PORT_IN_USE',
     message: expect.stringContaining('--port'),
   });
 });
 
 it('refuses it at once when the other `punctual up` of the folder is alive', async () => {
-  await markRunning(folder, port);
-  await expect(claimUpPort(folder, '127.0.0.1', port)).rejects.toMatchObject({ code: 'PORT_IN_USE' });
+  await markRunning(folder, [port]);
+  await expect(claimUpPorts(folder, '127.0.0.1', port, 1)).rejects.toMatchObject({ code: 'PORT_IN_USE' });
 });
 
 it('waits for the node of a killed `punctual up` to give the port free', async () => {
-  writeFileSync(join(folder, 'up.json'), JSON.stringify({ pid: deadPid(), port }));
-  const claimed = claimUpPort(folder, '127.0.0.1', port);
+  writeFileSync(join(folder, 'up.json'), JSON.stringify({ pid: deadPid(), ports: [port] }));
+  const claimed = claimUpPorts(folder, '127.0.0.1', port, 1);
   setTimeout(() => server.close(), 150);
-  expect(await claimed).toBe(port);
+  expect(await claimed).toEqual([port]);
 });
 
 it('picks a free port for 0', async () => {
@@ -49,7 +49,12 @@ it('picks a free port for 0', async () => {
 });
 
 it('forgets the start that ended in order', async () => {
-  await markRunning(folder, port);
+  await markRunning(folder, [port]);
   await unmarkRunning(folder);
-  await expect(claimUpPort(folder, '127.0.0.1', port)).rejects.toMatchObject({ code: 'PORT_IN_USE' });
+  await expect(claimUpPorts(folder, '127.0.0.1', port, 1)).rejects.toMatchObject({ code: 'PORT_IN_USE' });
+});
+
+it('claims a port for each node, and different ones for 0', async () => {
+  const ports = await claimUpPorts(folder, '127.0.0.1', 0, 3);
+  expect(new Set(ports).size).toBe(3);
 });

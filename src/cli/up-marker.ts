@@ -6,11 +6,11 @@ import { claimPort } from './port.js';
 
 /**
  * A note in the data folder while `punctual up` runs. One that is found although its process is gone tells
- * that it was killed: its node notices and stops by itself, but may hold the port for a moment longer.
+ * that it was killed: its nodes notice and stop by themselves, but may hold their ports for a moment longer.
  */
 interface Marker {
   readonly pid: number;
-  readonly port: number;
+  readonly ports: readonly number[];
 }
 
 const RELEASE_WITHIN_MS = 10_000;
@@ -20,8 +20,8 @@ const pathIn = (dataFolder: string): string => join(dataFolder, 'up.json');
 
 async function readMarker(dataFolder: string): Promise<Marker | null> {
   try {
-    const { pid, port } = JSON.parse(await readFile(pathIn(dataFolder), 'utf8'));
-    return typeof pid === 'number' && typeof port === 'number' ? { pid, port } : null;
+    const { pid, ports } = JSON.parse(await readFile(pathIn(dataFolder), 'utf8'));
+    return typeof pid === 'number' && Array.isArray(ports) ? { pid, ports } : null;
   } catch {
     return null;
   }
@@ -36,11 +36,29 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Claims the port; waits for one that a killed `punctual up` of this folder is about to give free. */
-export async function claimUpPort(dataFolder: string, host: string, port: number): Promise<number> {
+/**
+ * Claims the ports of the nodes: the given one and those that follow it, or any free ones for 0. Waits for those
+ * that a killed `punctual up` of this folder is about to give free.
+ */
+export async function claimUpPorts(
+  dataFolder: string,
+  host: string,
+  port: number,
+  count: number,
+): Promise<number[]> {
   const marker = await readMarker(dataFolder);
-  const heldByKilled = marker !== null && marker.port === port && !isRunning(marker.pid);
+  const heldByKilled = marker?.ports.includes(port) && !isRunning(marker.pid);
   const deadline = performance.now() + (heldByKilled ? RELEASE_WITHIN_MS : 0);
+  const claimed: number[] = [];
+  while (claimed.length < count) {
+    const next = port === 0 ? 0 : port + claimed.length;
+    const chosen = await claimBefore(deadline, host, next);
+    if (!claimed.includes(chosen)) claimed.push(chosen);
+  }
+  return claimed;
+}
+
+async function claimBefore(deadline: number, host: string, port: number): Promise<number> {
   for (;;) {
     try {
       return await claimPort(host, port);
@@ -53,9 +71,9 @@ export async function claimUpPort(dataFolder: string, host: string, port: number
 }
 
 /** Leaves the note. */
-export async function markRunning(dataFolder: string, port: number): Promise<void> {
+export async function markRunning(dataFolder: string, ports: readonly number[]): Promise<void> {
   await mkdir(dataFolder, { recursive: true, mode: 0o700 });
-  await writeFile(pathIn(dataFolder), `${JSON.stringify({ pid: process.pid, port } satisfies Marker)}\n`);
+  await writeFile(pathIn(dataFolder), `${JSON.stringify({ pid: process.pid, ports } satisfies Marker)}\n`);
 }
 
 /** Takes the note away after everything has stopped in order. */

@@ -6,15 +6,16 @@ import { migrate } from '../store/migrate.js';
 import { createOperatorKey, verifyOperatorKey } from '../store/operator-key.js';
 import type { Cli } from './cli.js';
 import { firstDatabase } from './configuration.js';
-import { credentialsPath, readCredentials, writeCredentials } from './credentials-file.js';
+import { credentialsPath, readApiKey, writeCredentials } from './credentials-file.js';
 import { LogFile } from './log-file.js';
 import { SupervisedProcess } from './supervised-process.js';
 import { embeddedDatabase, ownDatabase, type UpDatabase } from './up-database.js';
-import { claimUpPort, markRunning, unmarkRunning } from './up-marker.js';
+import { claimUpPorts, markRunning, unmarkRunning } from './up-marker.js';
 
 export interface UpPlan {
   readonly cli: Cli;
   readonly config: Config;
+  readonly nodes: number;
   readonly workers: number;
   readonly slots: number;
   readonly modules: readonly string[];
@@ -23,14 +24,17 @@ export interface UpPlan {
 
 /** Everything that `punctual up` keeps running. */
 export interface Up {
+  /** The address of the first node. */
   readonly url: string;
+  /** The addresses of all nodes. */
+  readonly urls: readonly string[];
   readonly apiKey: string;
   readonly workers: number;
   /** Where the address and the key were written, as seen from the working folder. */
   readonly credentials: string;
   /** Aborts, with the error, when it cannot go on. */
   readonly lost: AbortSignal;
-  /** Stops in order: workers finish what they run, then the node, then the database. */
+  /** Stops in order: workers finish what they run, then the nodes, then the database. */
   stop(): Promise<void>;
 }
 
@@ -51,44 +55,51 @@ class Started {
   }
 }
 
-/** Starts the database, the node and the workers; what was started is stopped again when a later step fails. */
+/** Starts the database, the nodes and the workers; what was started is stopped again when a later step fails. */
 export async function startUp(plan: UpPlan): Promise<Up> {
   const { cli, config } = plan;
   const dataFolder = resolve(cli.folder, config.data);
-  const port = await claimUpPort(dataFolder, config.host, config.port);
+  const ports = await claimUpPorts(dataFolder, config.host, config.port, plan.nodes);
   const started = new Started();
   try {
-    return await startAll(plan, dataFolder, port, started);
+    return await startAll(plan, dataFolder, ports, started);
   } catch (error) {
     await started.stop();
     throw error;
   }
 }
 
-async function startAll(plan: UpPlan, dataFolder: string, port: number, started: Started): Promise<Up> {
+async function startAll(
+  plan: UpPlan,
+  dataFolder: string,
+  ports: readonly number[],
+  started: Started,
+): Promise<Up> {
   const { cli, config } = plan;
   const lost = new AbortController();
   const database = await openDatabase(plan, dataFolder, lost);
   started.add(() => database.stop());
-  await markRunning(dataFolder, port);
+  await markRunning(dataFolder, ports);
   started.add(() => unmarkRunning(dataFolder));
   cli.interrupted.throwIfAborted();
   await migrate(database.url);
-  const url = `http://${reachableHost(config.host)}:${port}`;
+  const urls = ports.map((port) => `http://${reachableHost(config.host)}:${port}`);
   const apiKey = await keepKey(dataFolder, database.url);
-  await writeCredentials(dataFolder, { url, apiKey });
-  const node = launch(plan, dataFolder, {
-    name: 'node-1',
-    args: ['server', '--host', config.host, '--port', String(port)],
-    secrets: { PUNCTUAL_DATABASE_URL: database.url },
-    stopTimeoutMs: NODE_STOP_MS,
-  });
-  started.add(() => node.stop());
-  await unlessInterrupted(node.start(), cli.interrupted);
+  await writeCredentials(dataFolder, { url: urls[0]!, urls, apiKey });
+  const nodes = ports.map((port, index) =>
+    launch(plan, dataFolder, {
+      name: `node-${index + 1}`,
+      args: ['server', '--host', config.host, '--port', String(port)],
+      secrets: { PUNCTUAL_DATABASE_URL: database.url },
+      stopTimeoutMs: NODE_STOP_MS,
+    }),
+  );
+  started.add(() => Promise.all(nodes.map((node) => node.stop())));
+  await unlessInterrupted(Promise.all(nodes.map((node) => node.start())), cli.interrupted);
   const workers = Array.from({ length: plan.workers }, (_, index) =>
     launch(plan, dataFolder, {
       name: `worker-${index + 1}`,
-      args: workerArguments(plan, `worker-${index + 1}`, url),
+      args: workerArguments(plan, `worker-${index + 1}`, urls.join(',')),
       secrets: { PUNCTUAL_API_KEY: apiKey },
       stopTimeoutMs: WORKER_STOP_MS,
     }),
@@ -97,7 +108,8 @@ async function startAll(plan: UpPlan, dataFolder: string, port: number, started:
   started.add(() => Promise.all(workers.map((worker) => worker.stop())));
   await unlessInterrupted(Promise.all(workers.map((worker) => worker.start())), cli.interrupted);
   return {
-    url,
+    url: urls[0]!,
+    urls,
     apiKey,
     workers: plan.workers,
     credentials: relative(cli.folder, credentialsPath(dataFolder)),
@@ -116,8 +128,8 @@ function openDatabase(plan: UpPlan, dataFolder: string, lost: AbortController): 
 
 /** The key of an earlier start while the database knows it, else a new one. */
 async function keepKey(dataFolder: string, databaseUrl: string): Promise<string> {
-  const kept = await readCredentials(dataFolder);
-  if (kept !== null && (await verifyOperatorKey(databaseUrl, kept.apiKey))) return kept.apiKey;
+  const kept = await readApiKey(dataFolder);
+  if (kept !== null && (await verifyOperatorKey(databaseUrl, kept))) return kept;
   return (await createOperatorKey(databaseUrl, 'punctual up')).key;
 }
 

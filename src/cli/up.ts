@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { ApiClient } from '../client/api-client.js';
 import type { ResolvedConfig } from '../core/config.js';
-import { PunctualError } from '../core/errors.js';
 import { type LocalCall, runsLocally } from './call.js';
 import type { Cli } from './cli.js';
 import { printConfig, resolveSettings } from './configuration.js';
@@ -14,7 +13,7 @@ import { anyAborted } from './wait.js';
 
 interface UpOptions {
   readonly port?: number;
-  readonly nodes: number;
+  readonly nodes?: number;
   readonly workers?: number;
   readonly slots: number;
   readonly data?: string;
@@ -26,15 +25,16 @@ interface UpOptions {
   readonly printConfig?: boolean;
 }
 
+const DEMO_NODES = 3;
 const DEMO_WORKERS = 3;
 
 /** `punctual up`: everything on one machine, in processes of their own that are looked after. */
 export function addUpCommand(program: Command, cli: Cli): void {
   const command = program
     .command('up')
-    .description('start everything on this machine: Postgres, a node, workers')
-    .option('--port <n>', 'port of the node (default: 8080)', wholeNumber(0, 65_535))
-    .option('--nodes <n>', 'how many nodes', wholeNumber(1, 100), 1)
+    .description('start everything on this machine: Postgres, nodes, workers')
+    .option('--port <n>', 'port of the first node; others follow (default: 8080)', wholeNumber(0, 65_535))
+    .option('--nodes <n>', 'how many nodes (default: 1, with --demo 3)', wholeNumber(1, 100))
     .option('--workers <n>', 'how many workers (default: 1, with --demo 3)', wholeNumber(0, 100))
     .option('--slots <n>', 'jobs that each worker runs at a time', wholeNumber(1, 10_000), 10)
     .option('--data <folder>', 'folder for database, credentials and logs (default: .punctual)')
@@ -55,11 +55,12 @@ async function runUp({ cli, output, options }: LocalCall<UpOptions>): Promise<vo
   const up = await begin(cli, resolved, options, (line) => progress.line(line));
   if (up === null) return;
   try {
-    const { workers, url, credentials } = up;
+    const { workers, url, urls, credentials } = up;
+    const parts = `${count(urls.length, 'node')}, ${count(workers, 'worker')}, key in ${credentials}`;
     output.document(
-      { ready: true, url, nodes: 1, workers, credentials },
-      () =>
-        `ready ${url} (1 node, ${workers} ${workers === 1 ? 'worker' : 'workers'}, key in ${credentials})\n`,
+      { ready: true, url, urls, nodes: urls.length, workers, credentials },
+      () => `ready ${url} (${parts})
+`,
     );
     await serve(cli, up, options, progress);
   } finally {
@@ -70,6 +71,10 @@ async function runUp({ cli, output, options }: LocalCall<UpOptions>): Promise<vo
   if (up.lost.aborted) throw up.lost.reason;
 }
 
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
+}
+
 /** Starts everything; null when it was interrupted before it was ready. */
 async function begin(
   cli: Cli,
@@ -77,13 +82,19 @@ async function begin(
   options: UpOptions,
   report: (line: string) => void,
 ): Promise<Up | null> {
-  if (options.nodes > 1) {
-    throw new PunctualError('USAGE', 'This version runs one node; leave --nodes out or set it to 1.');
-  }
   const modules = [...(options.module ?? []), ...(options.demo ? [DEMO_MODULE] : [])];
+  const nodes = options.nodes ?? (options.demo ? DEMO_NODES : 1);
   const workers = options.workers ?? (options.demo ? DEMO_WORKERS : 1);
   try {
-    return await startUp({ cli, config: resolved.config, workers, slots: options.slots, modules, report });
+    return await startUp({
+      cli,
+      config: resolved.config,
+      nodes,
+      workers,
+      slots: options.slots,
+      modules,
+      report,
+    });
   } catch (error) {
     if (cli.interrupted.aborted) return null;
     throw error;
@@ -93,7 +104,7 @@ async function begin(
 /** Runs the show and waits for the end: idle if that was asked for, else a signal. */
 async function serve(cli: Cli, up: Up, options: UpOptions, progress: Progress): Promise<void> {
   const end = AbortSignal.any([cli.interrupted, up.lost]);
-  const api = new ApiClient({ urls: [up.url], apiKey: up.apiKey });
+  const api = new ApiClient({ urls: [...up.urls], apiKey: up.apiKey });
   try {
     if (options.demo) await runDemo(api, progress, end);
     if (options.untilIdle) {

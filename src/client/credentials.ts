@@ -34,7 +34,7 @@ export function resolveCredentials(options: CredentialOptions = {}): Credentials
   const url = given || fromEnvironment('url', environment, folder);
   const apiKey = options.apiKey || fromEnvironment('apiKey', environment, folder);
   const stored = url && apiKey ? null : readStored(path);
-  const urls = splitUrls(url || stored?.url || '');
+  const urls = url ? splitUrls(url) : (stored?.urls ?? []);
   if (urls.length === 0) {
     throw new PunctualError(
       'CONFIGURATION',
@@ -77,6 +77,7 @@ function splitUrls(text: string): string[] {
 
 interface Stored {
   readonly url: string;
+  readonly urls: readonly string[];
   readonly apiKey: string;
 }
 
@@ -89,8 +90,10 @@ function readStored(path: string): Stored | null {
     throw new PunctualError('CONFIGURATION', `${path} cannot be read: ${messageOf(cause)}.`, { cause });
   }
   try {
-    const { url, apiKey } = JSON.parse(text) as Partial<Stored>;
-    if (typeof url === 'string' && typeof apiKey === 'string') return { url, apiKey };
+    const { url, urls, apiKey } = JSON.parse(text) as Partial<Stored>;
+    const several = Array.isArray(urls) && urls.every((each) => typeof each === 'string');
+    if (typeof url === 'string' && typeof apiKey === 'string')
+      return { url, urls: several ? urls : [url], apiKey };
   } catch {
     // Told below in the same words as a file with the wrong content.
   }

@@ -9,8 +9,10 @@ import type { LeaderState } from './state.js';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
-/** How long dead workers and nodes can be looked at. */
+/** How long dead workers can be looked at. */
 const KEEP_DEAD_MS = DAY_MS;
+/** Silence after which a node is forgotten; one that lives says so every few seconds. */
+const FORGET_NODE_MS = MINUTE_MS;
 
 /** What a leader does by itself: folds counts, keeps partitions, forgets what is old, saves progress. */
 export class Upkeep {
@@ -52,7 +54,7 @@ export class Upkeep {
     if (removed > 0) state.log.info({ removed }, 'old days were removed from history');
     await state.write(() => forgetMinutes(hot, term, now - config.historyRetention));
     await state.write(() => forgetWorkers(hot, term, now - KEEP_DEAD_MS, []));
-    await forgetSilentNodes(pool, now - KEEP_DEAD_MS);
+    await forgetSilentNodes(pool, now - FORGET_NODE_MS);
   }
 
   /** Writes what may lag a second behind: progress of running jobs and counts of stale reports. */

@@ -6,6 +6,7 @@ import type { Report } from '../../dispatch/dispatcher.js';
 import { isMissingPartition } from '../../store/database.js';
 import { addLogLines } from '../../store/job-logs.js';
 import { makePartition } from '../../store/partitions.js';
+import { readJob } from '../../store/read-job.js';
 import type { NodeContext } from '../context.js';
 import { cutError, resultText } from '../report-text.js';
 import { Completion, Failure, LogReport, ProgressReport } from '../schemas/attempt.js';
@@ -37,6 +38,7 @@ export class Attempts implements AttemptUseCases {
   async log(by: Caller | AttemptCredential, jobId: string, body: unknown): Promise<void> {
     const { fence, lines } = validate(LogReport, body);
     mustOwn(by, jobId, fence);
+    await this.mustBeOfTenant(by, jobId);
     const attempt = { tenant: by.tenant, job: jobId, fence };
     const texts = lines.map((line) => JSON.stringify(line));
     const { hot, config, clock } = this.node;
@@ -47,6 +49,12 @@ export class Attempts implements AttemptUseCases {
       await makePartition(this.node.pool, 'job_logs', clock.now());
       await addLogLines(hot, attempt, texts, config.maxLog, clock.now());
     }
+  }
+
+  /** A token names a job of its tenant; with a key the job has to be looked up, as claims know no tenants. */
+  private async mustBeOfTenant(by: Caller | AttemptCredential, jobId: string): Promise<void> {
+    if ('jobId' in by || (await readJob(this.node.hot, by.tenant, jobId))) return;
+    throw new PunctualError('JOB_NOT_FOUND', `There is no job ${jobId}.`);
   }
 
   private async report(by: Caller | AttemptCredential, result: AttemptResult): Promise<void> {

@@ -14,6 +14,9 @@ import type { NodeContext } from '../context.js';
 import { renderMetrics } from '../metrics.js';
 import type { Caller, ClusterUseCases } from '../use-cases.js';
 
+/** A node that has not been seen for so long is dead: three times it did not say that it lives. */
+const DEAD_AFTER_MS = 15_000;
+
 /** The cluster as a whole: who leads, the pause switch, statistics. */
 export class Cluster implements ClusterUseCases {
   constructor(private readonly node: NodeContext) {}
@@ -30,13 +33,15 @@ export class Cluster implements ClusterUseCases {
     const expiresAt = new Date(lease.expiresAt ?? 0).toISOString();
     return {
       shards: [{ id: shard, leader, epoch: lease.epoch, expiresAt, terms }],
-      nodes: nodes.map((node) => ({
-        id: node.id,
-        url: node.url,
-        version: node.version,
-        leads: node.id === leader ? [shard] : [],
-        lastSeen: new Date(node.lastSeen).toISOString(),
-      })),
+      nodes: nodes
+        .filter((node) => lease.now - node.lastSeen < DEAD_AFTER_MS)
+        .map((node) => ({
+          id: node.id,
+          url: node.url,
+          version: node.version,
+          leads: node.id === leader ? [shard] : [],
+          lastSeen: new Date(node.lastSeen).toISOString(),
+        })),
       paused: state.paused,
     };
   }
