@@ -266,7 +266,7 @@ describe('errors', () => {
     ['a wrong value', ['job', 'submit', '--priority', '10'], 'from 1 to 9'],
     ['a missing argument', ['job', 'get'], 'Give the id'],
     ['an option without effect', ['up', '--tenant', 'acme'], '--tenant has no meaning'],
-    ['more nodes than this version runs', ['up', '--nodes', '3'], 'one node'],
+    ['no node at all', ['up', '--nodes', '0'], 'from 1 to 100'],
   ])('exits 2 on %s', async (_what, args, part) => {
     const run = await punctual(args);
     expect(run.code).toBe(2);
