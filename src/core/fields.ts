@@ -5,17 +5,23 @@ import type { FieldError } from './errors.js';
 export const NAME_PATTERN = /^[A-Za-z0-9._:-]{1,128}$/;
 export const NAME_RULE = 'must be 1 to 128 letters, digits, ".", "_", "-" or ":"';
 
-/** Postgres text cannot hold NUL, and other control characters only hide what a name says. */
+/**
+ * Postgres text cannot hold NUL, and other control characters only hide what a name says. Half of a surrogate
+ * pair would be stored as a replacement character, and two different keys would become the same.
+ */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused here.
-const CONTROL = /[\u0000-\u001f\u007f]/;
+const CONTROL = /[\u0000-\u001f\u007f]|\p{Surrogate}/u;
 
-const MOMENT = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$/;
+const MOMENT = /^\d{4}-\d{2}-\d{2}[Tt](?!24)\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$/;
+
+/** The last moment that has four digits for its year, and so the last that can be written again. */
+const LAST_MOMENT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 /** Milliseconds of an RFC 3339 moment, or null when it is not one (February 30th included). */
 export function parseMoment(text: string): number | null {
   if (!MOMENT.test(text)) return null;
   const ms = Date.parse(text.replace(/(\.\d{3})\d+/, '$1'));
-  if (Number.isNaN(ms)) return null;
+  if (Number.isNaN(ms) || ms > LAST_MOMENT) return null;
   const day = Number(text.slice(8, 10));
   const lastDay = new Date(Date.UTC(Number(text.slice(0, 4)), Number(text.slice(5, 7)), 0)).getUTCDate();
   return day <= lastDay ? ms : null;
