@@ -126,6 +126,11 @@ export async function run<R extends Row>(
 export async function inTransaction<T>(pool: Pool, work: (db: Connection) => Promise<T>): Promise<T> {
   const db = await pool.connect();
   let broken: Error | undefined;
+  // A connection that is lost between two statements has nobody else to tell, and would end the process.
+  const onLost = (error: Error) => {
+    broken = error;
+  };
+  db.on('error', onLost);
   try {
     await db.query('BEGIN');
     const value = await work(db);
@@ -137,6 +142,7 @@ export async function inTransaction<T>(pool: Pool, work: (db: Connection) => Pro
     });
     throw error;
   } finally {
+    db.off('error', onLost);
     db.release(broken);
   }
 }
