@@ -4,7 +4,7 @@ import type { Log } from '../core/log.js';
 import { Loop } from '../core/loop.js';
 import { openConnection } from '../store/database.js';
 import {
-  endLeaseHolders,
+  endLeaseBlockers,
   ensureLease,
   type LeaseView,
   lookAtLease,
@@ -197,20 +197,30 @@ export class Leadership {
     }
   }
 
-  /** A hung leader keeps its locks: end the sessions that hold the table, on a connection beside the waiting one. */
+  /** A hung leader keeps its locks: end the sessions that we wait for, on a connection beside the waiting one. */
   private async endStragglers(): Promise<void> {
     try {
       const helper = await this.openLeaseConnection(() => undefined);
-      await endLeaseHolders(helper, [this.sessionPid]).finally(() => helper.end());
+      await endLeaseBlockers(helper, this.sessionPid).finally(() => helper.end());
     } catch (error) {
       this.options.log.warn({ error: messageOf(error) }, 'sessions of the old term could not be ended');
     }
   }
 
   private async connect(): Promise<pg.Client> {
-    const connection = await this.openLeaseConnection(() => this.dropConnection());
-    await ensureLease(connection, this.options.shard);
-    this.sessionPid = await sessionPid(connection);
+    let opened: pg.Client | undefined;
+    // An old connection may report its end minutes later; the one that took its place stays.
+    const connection = await this.openLeaseConnection(() => {
+      if (opened !== undefined && opened === this.connection) this.dropConnection();
+    });
+    opened = connection;
+    try {
+      await ensureLease(connection, this.options.shard);
+      this.sessionPid = await sessionPid(connection);
+    } catch (error) {
+      void connection.end().catch(() => undefined);
+      throw error;
+    }
     this.connection = connection;
     return connection;
   }

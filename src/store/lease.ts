@@ -75,12 +75,18 @@ const RELEASE: Statement = {
     WHERE shard = $1 AND epoch = $2 AND holder = $3 RETURNING epoch`,
 };
 
-/** The granted lockers only: those who wait are standbys like ourselves. */
-const END_HOLDERS: Statement = {
-  name: 'end-lease-holders',
+/**
+ * Fenced writes and renewals that a takeover waits for, in this database only: clones of one database share the
+ * numbers of their tables. A session that no longer waits has nobody ended, least of all writers of its own new
+ * term; and those who wait before it, or have the lock of a takeover, are standbys like itself.
+ */
+const END_BLOCKERS: Statement = {
+  name: 'end-lease-blockers',
   text: `
-    SELECT pg_terminate_backend(pid) FROM pg_locks
-    WHERE relation = 'punctual.leases'::regclass AND granted AND pid <> ALL ($1::int[])`,
+    SELECT pg_terminate_backend(l.pid) FROM pg_locks l
+    JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
+    WHERE l.pid = ANY ((SELECT pg_blocking_pids($1))::int[]) AND l.relation = 'punctual.leases'::regclass
+      AND l.granted AND l.mode IN ('RowShareLock', 'RowExclusiveLock')`,
 };
 
 const SESSION: Statement = { name: 'session-pid', text: 'SELECT pg_backend_pid() AS pid' };
@@ -152,7 +158,7 @@ export async function releaseTerm(db: Queryable, term: TermKey): Promise<void> {
   await run(db, RELEASE, [term.shard, term.epoch, term.holder]);
 }
 
-/** Ends sessions that hold locks on the lease, except the given ones: a hung leader cannot block a takeover. */
-export async function endLeaseHolders(db: Queryable, except: readonly number[]): Promise<void> {
-  await run(db, END_HOLDERS, [except]);
+/** Ends the sessions of the old term that the given session waits for: a hung leader cannot block a takeover. */
+export async function endLeaseBlockers(db: Queryable, waitingPid: number): Promise<void> {
+  await run(db, END_BLOCKERS, [waitingPid]);
 }

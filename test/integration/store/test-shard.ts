@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { onTestFinished } from 'vitest';
 import type { JobSubmission } from '../../../src/core/job.js';
 import { parseSubmission } from '../../../src/core/submission.js';
 import { uuidv7 } from '../../../src/core/uuid.js';
 import { type ClaimedRow, claimJobs } from '../../../src/store/claim-jobs.js';
-import { inTransaction, openPool, type Pool } from '../../../src/store/database.js';
+import { inTransaction, openConnection, openPool, type Pool } from '../../../src/store/database.js';
 import { type Ending, finishJobs, type Retrying, retryJobs } from '../../../src/store/finish-jobs.js';
 import { toRow } from '../../../src/store/job-row.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
@@ -19,6 +19,13 @@ export const TENANT = 'acme';
 export const WORKER = '0198c0de-0000-7000-8000-00000000beef';
 export const SHARD = 0;
 const TTL_MS = 600_000;
+/** Deadlines that only a test which hangs ever meets. */
+const CONNECTIONS = {
+  applicationName: 'punctual test',
+  statementTimeoutMs: 20_000,
+  lockTimeoutMs: 20_000,
+  idleInTransactionTimeoutMs: 20_000,
+};
 
 /** Where a new job goes; live unless told otherwise. */
 interface Place {
@@ -42,13 +49,7 @@ export class TestShard {
   /** Opens a shard that the running test, or the file when called in `beforeAll`, closes with `close`. */
   static async open(): Promise<{ shard: TestShard; close(): Promise<void> }> {
     const database = await createTestDatabase();
-    const options = {
-      max: 12,
-      applicationName: 'punctual test',
-      statementTimeoutMs: 20_000,
-      lockTimeoutMs: 20_000,
-      idleInTransactionTimeoutMs: 20_000,
-    };
+    const options = { ...CONNECTIONS, max: 12 };
     const hot = openPool(database.url, { ...options, hot: true });
     const pool = openPool(database.url, { ...options, hot: false });
     const close = async () => {
@@ -67,9 +68,7 @@ export class TestShard {
 
   /** A connection of its own, closed with the running test. */
   async connect(): Promise<pg.Client> {
-    const client = new pg.Client({ connectionString: this.url });
-    client.on('error', () => undefined);
-    await client.connect();
+    const client = await openConnection(this.url, { ...CONNECTIONS, hot: false });
     onTestFinished(() => client.end().catch(() => undefined));
     return client;
   }
@@ -81,6 +80,11 @@ export class TestShard {
     const epoch = await inTransaction(this.pool, (db) => takeTerm(db, candidateOf(candidate)));
     if (epoch === null) throw new Error('the term is not to be had');
     return { shard: SHARD, epoch, holder };
+  }
+
+  /** Makes the shard one that nobody has ever led. */
+  async forgetTerms(): Promise<void> {
+    await this.pool.query('TRUNCATE punctual.leases, punctual.terms, punctual.tallies');
   }
 
   /** Puts the end of the lease into the past, as if its holder had not renewed it. */
