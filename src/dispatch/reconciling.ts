@@ -48,8 +48,10 @@ export class Reconciling {
     const patience = state.config.heartbeatInterval * 2;
     const found: Running[] = [];
     for (const running of session.running.values()) {
-      if (!running.acknowledged && now - running.handedAt > patience && !state.turns.has(running.id))
-        found.push(running);
+      if (running.acknowledged || state.turns.has(running.id)) continue;
+      // What an earlier leader handed over may have died with it, so this one does not wait before it offers.
+      const isInherited = running.epoch !== state.term.epoch && running.handedAt === running.claimedAt;
+      if (isInherited || now - running.handedAt > patience) found.push(running);
     }
     return found;
   }

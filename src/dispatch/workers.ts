@@ -5,6 +5,7 @@ import { Loop } from '../core/loop.js';
 import type { AttemptEnd } from '../core/transition.js';
 import { uuidv7 } from '../core/uuid.js';
 import type {
+  Assignment,
   ClaimAnswer,
   Heartbeat,
   HeartbeatAnswer,
@@ -121,12 +122,8 @@ export class Workers {
     const { state } = this;
     const session = this.session(tenant, workerId);
     session.lastSeen = state.clock.now();
-    const again = this.reconciling.unacknowledged(session).slice(0, max);
-    if (again.length > 0 || signal?.aborted) {
-      for (const running of again) running.handedAt = state.clock.now();
-      const jobs = again.map((running) => toAssignment(running, state.secret));
-      return Promise.resolve({ epoch: state.term.epoch, jobs });
-    }
+    const jobs = this.handOverAgain(session, max);
+    if (jobs.length > 0 || signal?.aborted) return Promise.resolve({ epoch: state.term.epoch, jobs });
     return new Promise((resolve) => {
       const timer = setTimeout(() => poll.settle({ epoch: state.term.epoch, jobs: [] }), waitMs);
       const onAbort = () => poll.settle({ epoch: state.term.epoch, jobs: [] });
@@ -148,6 +145,21 @@ export class Workers {
       session.polls.add(poll);
       state.wakeClaiming();
     });
+  }
+
+  private handOverAgain(session: WorkerSession, max: number): Assignment[] {
+    const { state } = this;
+    const again = this.reconciling.unacknowledged(session).slice(0, max);
+    for (const running of again) running.handedAt = state.clock.now();
+    return again.map((running) => toAssignment(running, state.secret));
+  }
+
+  /** A worker that waits for work may be waiting for what it should have had already. */
+  private offerAgain(session: WorkerSession): void {
+    for (const poll of session.polls) {
+      const jobs = this.handOverAgain(session, poll.max);
+      if (jobs.length > 0) poll.settle({ epoch: this.state.term.epoch, jobs });
+    }
   }
 
   /** A worker leaves when it has reported all that it received, so what it still has never began. */
@@ -199,13 +211,14 @@ export class Workers {
     };
   }
 
-  /** Buries silent sessions, ends attempts that overstayed, and saves signs of life now and then. */
+  /** Buries silent sessions, offers again what never arrived, ends what overstayed, saves signs of life. */
   async runOnce(): Promise<void> {
     const { state } = this;
     const now = state.clock.now();
     for (const session of [...state.sessions.values()]) {
       if (now - session.lastSeen > state.config.workerTimeout)
         await this.bury(session, 'the worker was silent for too long');
+      else this.offerAgain(session);
     }
     const overdue: Promise<boolean>[] = [];
     for (const running of state.running.values()) {
