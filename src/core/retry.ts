@@ -29,8 +29,9 @@ export const DEFAULT_RETRY: RetryPolicy = {
  * so that a jittered delay never exceeds what the user allowed.
  */
 export function backoffMs(backoff: Backoff, failures: number, random: number): number {
-  const exponential = backoff.baseMs * backoff.factor ** Math.max(0, failures - 1);
-  const delay = Math.min(exponential, backoff.maxMs);
+  // The power overflows after many failures, and infinitely many times nothing is not a number.
+  const growth = Math.min(backoff.factor ** Math.max(0, failures - 1), Number.MAX_VALUE);
+  const delay = Math.min(backoff.baseMs * growth, backoff.maxMs);
   const spread = delay * backoff.jitter * (2 * random - 1);
   return Math.round(Math.min(Math.max(0, delay + spread), backoff.maxMs));
 }
