@@ -56,9 +56,18 @@ export class FieldReader {
     }
   }
 
+  pointerTo(name: string): string {
+    return this.pointer + pointerStep(name);
+  }
+
   wrong(name: string, detail: string): undefined {
-    this.errors.push({ pointer: this.pointer + pointerStep(name), detail });
+    this.errors.push({ pointer: this.pointerTo(name), detail });
     return undefined;
+  }
+
+  /** Complains about fields that are absent. */
+  require(...names: string[]): void {
+    for (const name of names) if (!this.has(name)) this.wrong(name, 'is required');
   }
 
   has(name: string): boolean {
@@ -146,7 +155,7 @@ export class FieldReader {
       const fits = typeof text === 'string' && text.length <= maxLength && !CONTROL.test(text);
       if (!fits || key === '' || key.length > 128 || CONTROL.test(key)) {
         this.errors.push({
-          pointer: this.pointer + pointerStep(name) + pointerStep(key),
+          pointer: this.pointerTo(name) + pointerStep(key),
           detail: `must be text of at most ${maxLength} characters without control characters`,
         });
       }
@@ -157,6 +166,6 @@ export class FieldReader {
   /** A nested object with fields of its own. */
   nested(name: string, known: readonly string[]): FieldReader | undefined {
     if (!this.has(name)) return undefined;
-    return new FieldReader(this.object[name], this.pointer + pointerStep(name), known, this.errors);
+    return new FieldReader(this.object[name], this.pointerTo(name), known, this.errors);
   }
 }

@@ -107,7 +107,7 @@ function readSubmission(
     task: task ?? null,
     target: target?.type === 'handler' && task === undefined ? target : (target ?? null),
     needs: needsOf(task, target, labels),
-    payload: readPayload(fields, context),
+    payload: readJsonField(fields, 'payload', context) ?? 'null',
     priority: fields.integer('priority', 1, 9) ?? 5,
     runAt: readRunAt(fields, context.now),
     key: fields.text('key', 512) ?? null,
@@ -177,13 +177,16 @@ function readRetry(fields: FieldReader, delivery: Delivery): RetryPolicy {
   };
 }
 
-function readPayload(fields: FieldReader, context: SubmissionContext): string {
-  return (
-    readJson(fields.raw('payload'), context, (detail, code) => {
-      if (code === 'PAYLOAD_TOO_LARGE') throw new PunctualError(code, `payload: ${detail}`);
-      fields.wrong('payload', detail);
-    }) ?? 'null'
-  );
+/** JSON text of a field, or null after saying what is wrong; one that is too large is refused at once. */
+function readJsonField(fields: FieldReader, name: string, context: SubmissionContext): string | null {
+  return readJson(fields.raw(name), context, (detail, code) => {
+    if (code === 'INVALID_REQUEST') {
+      fields.wrong(name, detail);
+      return;
+    }
+    const pointer = fields.pointerTo(name);
+    throw new PunctualError(code, `${pointer}: ${detail}`, { errors: [{ pointer, detail }] });
+  });
 }
 
 /** JSON text of a value within size and depth, or null after saying what is wrong. */
@@ -227,26 +230,23 @@ function isTooDeep(value: unknown, levels: number): boolean {
 
 function readTarget(fields: FieldReader, context: SubmissionContext): Target | undefined {
   if (!fields.has('target')) return undefined;
-  const text = readJson(fields.raw('target'), context, (detail, code) => {
-    if (code === 'PAYLOAD_TOO_LARGE') throw new PunctualError(code, `target: ${detail}`);
-    fields.wrong('target', detail);
-  });
-  if (text === null) return undefined;
+  if (readJsonField(fields, 'target', context) === null) return undefined;
   const type = isPlainObject(fields.raw('target'))
     ? (fields.raw('target') as { type?: unknown }).type
     : undefined;
   if (type === 'http') return readHttpTarget(fields);
   if (type === 'exec') return readExecTarget(fields);
   const target = fields.nested('target', ['type', 'name'])!;
-  target.oneOf('type', ['handler', 'http', 'exec']) ?? target.wrong('type', 'is required');
-  return { type: 'handler', name: target.name('name') ?? target.wrong('name', 'is required') ?? '' };
+  target.require('type', 'name');
+  target.oneOf('type', ['handler', 'http', 'exec']);
+  return { type: 'handler', name: target.name('name') ?? '' };
 }
 
 function readHttpTarget(fields: FieldReader): Target {
   const target = fields.nested('target', ['type', 'url', 'method', 'headers', 'body'])!;
+  target.require('url');
   const url = target.text('url', 8_192);
-  if (!url) target.wrong('url', 'is required');
-  else if (!/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : '')) {
+  if (url && !/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : '')) {
     target.wrong('url', 'must be an http or https URL');
   }
   const method = target.oneOf('method', HTTP_METHODS);
