@@ -1,0 +1,245 @@
+import { Readable } from 'node:stream';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { runCli } from '../../src/cli/program.js';
+import type { Job } from '../../src/core/job.js';
+import { PermanentError } from '../../src/worker/failure.js';
+import { task } from '../../src/worker/task.js';
+import { cliUnderTest } from '../cli-under-test.js';
+import { TestNode } from '../node-for-tests.js';
+import { ProtocolWorker } from '../protocol-worker.js';
+
+/** Every command against a real node, as people and as programs use it; each test has a tenant of its own. */
+let node: TestNode;
+
+beforeAll(async () => {
+  node = await TestNode.start();
+});
+afterAll(() => node.stop());
+
+interface Run {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+interface Shell {
+  (...args: string[]): Promise<Run>;
+  /** Runs with `--json` and gives the documents that were printed, one per line. */
+  json<T = Record<string, unknown>>(...args: string[]): Promise<T[]>;
+  withInput(input: string, ...args: string[]): Promise<Run>;
+}
+
+function shell(tenant: string, url = node.url): Shell {
+  const run = async (args: string[], input = ''): Promise<Run> => {
+    const { cli, stdout, stderr } = cliUnderTest({
+      environment: { PUNCTUAL_URL: url, PUNCTUAL_API_KEY: node.apiKey },
+      stdin: Readable.from([input]),
+    });
+    const code = await runCli([...args, '--tenant', tenant], cli);
+    return { code, stdout: stdout(), stderr: stderr() };
+  };
+  return Object.assign((...args: string[]) => run(args), {
+    json: async <T>(...args: string[]) => {
+      const { code, stdout, stderr } = await run([...args, '--json']);
+      if (code !== 0) throw new Error(`exit code ${code}: ${stderr}`);
+      return stdout
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line) as T);
+    },
+    withInput: (input: string, ...args: string[]) => run(args, input),
+  });
+}
+
+const greet = task('greet', (input: { name: string }, ctx) => {
+  ctx.log(`greeting ${input.name}`);
+  return { text: `Hello ${input.name}` };
+});
+const gone = task('gone', () => {
+  throw new PermanentError('it is gone', { code: 'GONE' });
+});
+const MISSING = '01890000-0000-7000-8000-000000000000';
+
+it('job submit prints the id, with --wait the end; exit codes tell how it ended', async () => {
+  const tenant = 'submit';
+  const cli = shell(tenant);
+  await node.work([greet, gone], { tenant });
+  const plain = await cli('job', 'submit', '--task', 'greet', '--payload', '{"name":"Ada"}');
+  expect(plain).toMatchObject({ code: 0, stderr: '' });
+  expect(await node.ended(plain.stdout.trim(), tenant)).toMatchObject({ result: { text: 'Hello Ada' } });
+
+  const [waited] = await cli.json<Job>(
+    'job',
+    'submit',
+    '--task',
+    'greet',
+    '--payload',
+    '{"name":"B"}',
+    '--wait',
+  );
+  expect(waited).toMatchObject({ state: 'succeeded', result: { text: 'Hello B' }, attempts: [{ fence: 1 }] });
+  const failed = await cli('job', 'submit', '--task', 'gone', '--wait');
+  expect(failed.code).toBe(3);
+  expect(failed.stdout).toContain('failed');
+  expect(failed.stderr).toContain('it is gone');
+  const late = await cli('job', 'submit', '--task', 'nobody', '--wait', '100ms');
+  expect(late).toMatchObject({ code: 124, stderr: expect.stringContaining('pending') });
+});
+
+it('job submit takes everything that a submission can say', async () => {
+  const cli = shell('options');
+  const [job] = await cli.json<Job>(
+    ...['job', 'submit', '--task', 'a', '--payload', '[1]', '--run-at', '2099-01-01T00:00:00Z'],
+    ...['--queue', 'mail', '--priority', '9', '--key', 'k', '--timeout', '5m', '--max-attempts', '2'],
+    ...['--concurrency-key', 'c', '--requires', 'a=b', '--requires', 'c=d', '--hold'],
+    ...['--start-before', '2099-01-02T00:00:00Z', '--delivery', 'at-least-once'],
+  );
+  expect(job).toMatchObject({
+    payload: [1],
+    runAt: '2099-01-01T00:00:00.000Z',
+    queue: 'mail',
+    priority: 9,
+    key: 'k',
+    timeout: '5m',
+    maxAttempts: 2,
+    concurrencyKey: 'c',
+    requires: { a: 'b', c: 'd' },
+    hold: true,
+    startBefore: '2099-01-02T00:00:00.000Z',
+    delivery: 'at-least-once',
+  });
+  expect(await cli.json('job', 'submit', '--task', 'other', '--key', 'k')).toMatchObject([{ id: job!.id }]);
+  expect(await cli.json('job', 'get', '--key', 'k')).toMatchObject([{ id: job!.id }]);
+});
+
+it('job submit --file submits line by line and prints all ids', async () => {
+  const cli = shell('file');
+  const lines = Array.from({ length: 250 }, (_, n) => JSON.stringify({ task: 'a', payload: n })).join('\n');
+  const { code, stdout } = await cli.withInput(lines, 'job', 'submit', '--file', '-');
+  expect(code).toBe(0);
+  expect(new Set(stdout.trim().split('\n')).size).toBe(250);
+  const [page] = await cli.json<{ data: Job[]; next: null }>('job', 'list', '--all');
+  expect(page!.data).toHaveLength(250);
+  const bad = await cli.withInput('{"task":"a"}\n{"task":', 'job', 'submit', '--file', '-');
+  expect(bad).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('2') });
+});
+
+it('job list, get, why and watch show what there is', async () => {
+  const tenant = 'show';
+  const cli = shell(tenant);
+  const { id } = await node.submit({ task: 'greet', payload: { name: 'C' }, delay: '1h' }, tenant);
+  expect((await cli('job', 'list')).stdout).toMatch(new RegExp(`${id}.*greet`));
+  const [page] = await cli.json<{ data: Job[] }>('job', 'list', '--state', 'pending', '--task', 'greet');
+  expect(page!.data).toMatchObject([{ id }]);
+  expect((await cli('job', 'get', id)).stdout).toContain('greet');
+  expect(await cli.json('job', 'get', id)).toEqual([await node.job(id, tenant)]);
+  expect((await cli('job', 'why', id)).stdout).toMatch(/due-time/);
+  expect(await cli.json('job', 'why', id)).toMatchObject([{ jobId: id, gate: 'due-time' }]);
+
+  await node.work([greet, gone], { tenant });
+  const watching = cli.json<Job>('job', 'watch', id);
+  await node.get('PATCH', `/v1/jobs/${id}`, { tenant, body: { runAt: new Date().toISOString() } });
+  expect((await watching).at(-1)).toMatchObject({ id, state: 'succeeded' });
+  const failing = await node.submit({ task: 'gone' }, tenant);
+  const watched = await cli('job', 'watch', failing.id);
+  expect(watched).toMatchObject({ code: 3, stdout: expect.stringContaining('it is gone') });
+});
+
+it('job hold, release, cancel, retry and redrive steer', async () => {
+  const tenant = 'steer';
+  const cli = shell(tenant);
+  const { id } = await node.submit({ task: 'gone' }, tenant);
+  expect((await cli('job', 'hold', id)).stdout).toContain('on hold');
+  expect((await cli('job', 'hold', id)).code).toBe(6);
+  expect(await cli.json('job', 'release', id)).toMatchObject([{ id, hold: false }]);
+  expect(await cli.json('job', 'cancel', id)).toMatchObject([{ id, state: 'cancelled' }]);
+  expect((await cli('job', 'cancel', id)).code).toBe(6);
+  await node.work([gone], { tenant });
+  expect(await cli.json('job', 'retry', id)).toMatchObject([{ id, state: 'pending' }]);
+  await node.ended(id, tenant);
+  expect(await cli.json('job', 'redrive', '--dry-run')).toEqual([
+    { matched: 1, redriven: 0, dryRun: true, more: false },
+  ]);
+  expect((await cli('job', 'redrive', '--task', 'gone')).stdout).toBe(
+    '1 failed jobs were sent round again\n',
+  );
+  const again = await node.ended(id, tenant);
+  expect(again.attempts.map(({ fence }) => fence)).toEqual([1, 2]);
+});
+
+it('job logs prints the log, and follows it to the end', async () => {
+  const tenant = 'logs';
+  const cli = shell(tenant);
+  const { id } = await node.submit({ task: 'greet', payload: { name: 'D' } }, tenant);
+  const following = cli('job', 'logs', id, '--follow');
+  await node.work([greet], { tenant });
+  expect(await following).toMatchObject({ code: 0, stdout: expect.stringContaining('greeting D') });
+  expect(await cli.json('job', 'logs', id)).toMatchObject([
+    { level: 'info', message: 'greeting D', fence: 1 },
+  ]);
+});
+
+it('queue list, get, pause and resume', async () => {
+  const tenant = 'queues';
+  const cli = shell(tenant);
+  await node.submit({ task: 'a', queue: 'mail' }, tenant);
+  expect((await cli('queue', 'list')).stdout).toMatch(/mail\s+open/);
+  expect(await cli.json('queue', 'pause', 'mail')).toMatchObject([{ name: 'mail', paused: true }]);
+  expect((await cli('queue', 'pause', 'mail')).code).toBe(6);
+  expect((await cli('queue', 'get', 'mail')).stdout).toContain('paused');
+  expect((await cli('queue', 'resume', 'mail')).code).toBe(0);
+  expect(await cli('queue', 'get', 'nowhere')).toMatchObject({ code: 5, stdout: '' });
+});
+
+it('cluster status tells who leads', async () => {
+  const [status] = await shell('cluster').json('cluster', 'status');
+  expect(status).toMatchObject({
+    paused: false,
+    shards: [{ id: 0, leader: node.node.id, epoch: 1 }],
+    nodes: [{ id: node.node.id, url: node.url, leads: [0] }],
+  });
+  expect((await shell('cluster')('cluster', 'status')).stdout).toContain(node.node.id);
+});
+
+it('worker list and drain', async () => {
+  const tenant = 'workers';
+  const cli = shell(tenant);
+  const worker = await ProtocolWorker.register(node, { name: 'mailer' }, tenant);
+  expect((await cli('worker', 'list')).stdout).toMatch(/mailer\s+alive/);
+  expect(await cli.json('worker', 'drain', worker.id)).toMatchObject([{ id: worker.id, state: 'draining' }]);
+  expect((await cli('worker', 'drain', MISSING)).code).toBe(5);
+});
+
+it('doctor finds a node well, and says what to do when there is none', async () => {
+  const [healthy] = await shell('doctor').json<{ ok: boolean; checks: { status: string }[] }>(
+    ...['doctor', '--database-url', node.database.url],
+  );
+  expect(healthy!.ok).toBe(true);
+  expect(healthy!.checks.every((check) => check.status !== 'fail')).toBe(true);
+  const ill = await shell('doctor', 'http://127.0.0.1:1')('doctor');
+  expect(ill.code).toBe(1);
+  expect(ill.stdout).toMatch(/fail .*127\.0\.0\.1:1/);
+});
+
+it.each([
+  ['a job that is not there', 5, 'JOB_NOT_FOUND', ['job', 'get', MISSING]],
+  ['an id that is none', 2, 'INVALID_REQUEST', ['job', 'get', '42']],
+  ['a bad name', 2, 'INVALID_REQUEST', ['job', 'submit', '--task', 'a b']],
+  ['a bad priority', 2, 'USAGE', ['job', 'submit', '--task', 'a', '--priority', '10']],
+  ['nothing to submit', 2, 'USAGE', ['job', 'submit']],
+  ['an unknown option', 2, 'USAGE', ['job', 'list', '--everything']],
+  ['an unknown command', 2, 'USAGE', ['job', 'frobnicate']],
+  ['a job that cannot be retried', 5, 'JOB_NOT_FOUND', ['job', 'retry', MISSING]],
+])('%s ends with exit code %i and an error that programs can read', async (_, code, error, args) => {
+  const run = await shell('errors')(...args, '--json');
+  expect(run).toMatchObject({ code, stdout: '' });
+  const document = JSON.parse(run.stderr) as { error: { code: string; detail: string } };
+  expect(document.error.code).toBe(error);
+  expect(document.error.detail).not.toBe('');
+});
+
+it('a node that cannot be reached is exit code 7, a wrong key 4', async () => {
+  expect((await shell('away', 'http://127.0.0.1:1')('job', 'list')).code).toBe(7);
+  const { cli } = cliUnderTest({ environment: { PUNCTUAL_URL: node.url, PUNCTUAL_API_KEY: 'pk_op_wrong' } });
+  expect(await runCli(['job', 'list'], cli)).toBe(4);
+});
