@@ -1,5 +1,5 @@
 import { formatDuration, parseDuration } from './duration.js';
-import { PunctualError } from './errors.js';
+import { messageOf, PunctualError } from './errors.js';
 
 /**
  * Every setting of the product, once: its type, default, environment name and description. Flags win over
@@ -154,7 +154,7 @@ export function resolveConfig(
       config[name] = parse(name, fromEnvironment, variable);
       sources[name] = variable;
     } else if (file) {
-      config[name] = parse(name, readFile(file).trim(), `${variable}_FILE`);
+      config[name] = parse(name, readSecret(file, `${variable}_FILE`, readFile), `${variable}_FILE`);
       sources[name] = `${variable}_FILE`;
     } else {
       config[name] = SETTINGS[name].default;
@@ -168,5 +168,14 @@ export function resolveConfig(
   if (resolved.jobTimeout > resolved.maxJobTimeout) {
     throw new PunctualError('CONFIGURATION', 'jobTimeout must not exceed maxJobTimeout.');
   }
-  return { config: resolved, sources: sources as Record<SettingName, string> };
+  return { config: resolved, sources: Object.freeze(sources) as Record<SettingName, string> };
+}
+
+function readSecret(path: string, from: string, readFile: (path: string) => string): string {
+  try {
+    return readFile(path).trim();
+  } catch (error) {
+    if (error instanceof PunctualError) throw error;
+    throw new PunctualError('CONFIGURATION', `${from}: ${messageOf(error)}.`, { cause: error });
+  }
 }

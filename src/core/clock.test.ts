@@ -1,0 +1,100 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { MAX_TIMER_MS, TimerClock } from './clock.js';
+
+describe('a timer of the clock', () => {
+  let now = 0;
+  const clock = new TimerClock(() => now);
+  let timers: { run: () => void; ms: number; cleared: boolean; hasRef: boolean }[] = [];
+
+  beforeEach(() => {
+    now = 1_000;
+    timers = [];
+    vi.stubGlobal('setTimeout', (run: () => void, ms: number) => {
+      const timer = { run, ms, cleared: false, hasRef: true };
+      timers.push(timer);
+      return { timer, unref: () => (timer.hasRef = false) };
+    });
+    vi.stubGlobal('clearTimeout', (handle?: { timer: { cleared: boolean } }) => {
+      if (handle) handle.timer.cleared = true;
+    });
+  });
+
+  afterEach(() => {
+    vi.unstubAllGlobals();
+  });
+
+  it('runs once when its moment has come', () => {
+    const run = vi.fn();
+    clock.at(1_250, run);
+    expect(timers[0]).toMatchObject({ ms: 250, hasRef: false });
+    now = 1_250;
+    timers[0]!.run();
+    expect(run).toHaveBeenCalledTimes(1);
+    expect(timers).toHaveLength(1);
+  });
+
+  it('waits on when it is called a little early', () => {
+    const run = vi.fn();
+    clock.at(1_250, run);
+    now = 1_249.4;
+    timers[0]!.run();
+    expect(run).not.toHaveBeenCalled();
+    expect(timers[1]).toMatchObject({ ms: 1, hasRef: false });
+    now = 1_250;
+    timers[1]!.run();
+    expect(run).toHaveBeenCalledTimes(1);
+  });
+
+  it('waits on when the clock was set back meanwhile', () => {
+    const run = vi.fn();
+    clock.at(1_250, run);
+    now = 500;
+    timers[0]!.run();
+    expect(run).not.toHaveBeenCalled();
+    expect(timers[1]!.ms).toBe(750);
+  });
+
+  it('waits in pieces for what is further away than one timer can wait', () => {
+    const run = vi.fn();
+    const moment = now + 2 * MAX_TIMER_MS + 5;
+    clock.at(moment, run);
+    for (const expected of [MAX_TIMER_MS, MAX_TIMER_MS, 5]) {
+      const timer = timers.at(-1)!;
+      expect(timer.ms).toBe(expected);
+      expect(run).not.toHaveBeenCalled();
+      now += expected;
+      timer.run();
+    }
+    expect(run).toHaveBeenCalledTimes(1);
+  });
+
+  it('does not run in the turn that sets it, even when its moment has passed', () => {
+    const run = vi.fn();
+    clock.at(-5, run);
+    expect(run).not.toHaveBeenCalled();
+    expect(timers[0]!.ms).toBe(0);
+    timers[0]!.run();
+    expect(run).toHaveBeenCalledTimes(1);
+  });
+
+  it('can be cancelled, also between two pieces', () => {
+    const timer = clock.at(now + MAX_TIMER_MS + 5, () => expect.unreachable());
+    now += MAX_TIMER_MS;
+    timers[0]!.run();
+    timer.cancel();
+    expect(timers[1]!.cleared).toBe(true);
+  });
+});
+
+describe('the clock over real timers', () => {
+  it('is never early', async () => {
+    const clock = new TimerClock(() => performance.timeOrigin + performance.now());
+    const moments = [0.3, 1.7, 2.2, 5.9, 8.1, 13.4].map((ms) => clock.now() + ms);
+    const early = await Promise.all(
+      moments.map(
+        (moment) => new Promise<number>((done) => clock.at(moment, () => done(moment - clock.now()))),
+      ),
+    );
+    for (const ms of early) expect(ms).toBeLessThanOrEqual(0);
+  });
+});
