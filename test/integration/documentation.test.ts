@@ -1,0 +1,87 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createTestDatabase } from '../database.js';
+import { DocumentationReader } from '../documentation-reader.js';
+import { nodeForTest } from '../node-for-tests.js';
+import { readSnippets, type Snippet } from '../snippets.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const EXAMPLES = `${ROOT}/examples`;
+const PAGES = [
+  'README.md',
+  ...readdirSync(`${ROOT}/docs`)
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+].filter((page) => readSnippets(page).some(isPlayable));
+const run = promisify(execFile);
+
+function isPlayable({ language, text }: Snippet): boolean {
+  return language === 'js' || (language === 'sh' && !seeksProcesses(text));
+}
+
+/** Looks for processes by name, and would find those of other tests and of whoever works on this machine. */
+function seeksProcesses(text: string): boolean {
+  return text.includes('pgrep');
+}
+
+/** Programs that the pages take for granted and that a machine may lack all the same. */
+const MISSING_TOOLS = ['bash', 'curl', 'jq', 'sed', 'seq', 'wc'].filter((tool) => !isInstalled(tool));
+
+function isInstalled(tool: string): boolean {
+  return process.env.PATH!.split(delimiter).some((folder) => existsSync(join(folder, tool)));
+}
+
+describe('the page', () => {
+  it.skipIf(MISSING_TOOLS.length > 0).each(PAGES)('%s works as it is written', async (page) => {
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop());
+    const reader = await DocumentationReader.open(database);
+    onTestFinished(() => reader.close(), 30_000);
+    if (page === 'docs/http.md') await reader.play({ language: 'sh', text: SERVED });
+    const printed: string[] = [];
+    for (const snippet of readSnippets(page).filter(isPlayable)) printed.push(await reader.play(snippet));
+    for (const word of EXPECTED[page] ?? []) expect(printed.join('\n')).toContain(word);
+  });
+});
+
+/** What a page about a running node takes for granted. */
+const SERVED = `
+  export PUNCTUAL_DATABASE_URL=postgres://user:password@host/database
+  bin/punctual key create --operator
+  bin/punctual server --port 8080`;
+
+/** Words that somebody who follows a page gets to see. */
+const EXPECTED: Readonly<Record<string, readonly string[]>> = {
+  'README.md': ['Hello Ada', 'due-time', "{ text: 'Hello Ada' }"],
+  'docs/get-started.md': ['Hello Ada', 'due-time', 'cancelled', '1000', 'pk_op_', 'worker-1'],
+  'docs/http.md': ['"key":"greet-ada"'],
+};
+
+it('the error in the page about HTTP is what a node answers', async () => {
+  const node = await nodeForTest();
+  const shown = readSnippets('docs/http.md').find(({ language }) => language === 'json')!;
+  const { body } = await node.ask('POST', '/v1/jobs', { body: { task: 'a', priority: 0 } });
+  expect({ ...body, requestId: '' }).toEqual({ ...JSON.parse(shown.text), requestId: '' });
+});
+
+/** What each example prints, as far as it is the same every time. */
+const EXAMPLE_OUTPUT: Readonly<Record<string, readonly RegExp[]>> = {
+  'bulk.mjs': [/^500 halves, 500 failures, the first: 1 is odd$/m],
+  'hello.mjs': [/^submitted [0-9a-f-]{36}$/m, /^Hello Ada$/m],
+  'schema.mjs': [/^Ada pays by /m, /^refused: \/payload\/customer /m, /^refused: \/payload\/due /m],
+  'tasks.mjs': [],
+};
+
+it.each(readdirSync(EXAMPLES))('the example %s runs', async (example) => {
+  const node = await nodeForTest();
+  const { stdout, stderr } = await run(process.execPath, [`${EXAMPLES}/${example}`], {
+    env: { PATH: process.env.PATH, PUNCTUAL_URL: node.url, PUNCTUAL_API_KEY: node.apiKey },
+  });
+  expect(stderr).toBe('');
+  expect(EXAMPLE_OUTPUT).toHaveProperty([example]);
+  for (const pattern of EXAMPLE_OUTPUT[example]!) expect(stdout).toMatch(pattern);
+});
