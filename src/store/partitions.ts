@@ -13,6 +13,9 @@ const DAYS_AHEAD = 14;
 const PARTITIONED = ['job_history', 'job_logs'] as const;
 type Partitioned = (typeof PARTITIONED)[number];
 
+/** An arbitrary number that only the making of partitions locks on. */
+const LOCK = 7_301_112_010;
+
 const LIST = `
   SELECT child.relname AS name
   FROM pg_inherits
@@ -45,18 +48,23 @@ export async function keepPartitions(db: Queryable, nowMs: number): Promise<void
   }
 }
 
-/** Makes the partition of one day; used when an insert finds none. */
+/**
+ * Makes the partition of one day; used when an insert finds none. One at a time: CREATE TABLE IF NOT EXISTS fails
+ * when two make the same table at the same moment, and a table can be attached only once.
+ */
 export async function makePartition(db: Queryable, table: Partitioned, atMs: number): Promise<void> {
   const day = Math.floor(atMs / DAY_MS) * DAY_MS;
   const name = partitionName(table, day);
-  await db.query(
-    `CREATE TABLE IF NOT EXISTS punctual.${name} (LIKE punctual.${table} INCLUDING DEFAULTS INCLUDING INDEXES)`,
-  );
-  const attached = await listPartitions(db, table);
-  if (attached.includes(name)) return;
-  await db.query(
-    `ALTER TABLE punctual.${table} ATTACH PARTITION punctual.${name} FOR VALUES FROM (${day}) TO (${day + DAY_MS})`,
-  );
+  await db.query(`
+    DO $make$ BEGIN
+      PERFORM pg_advisory_xact_lock(${LOCK});
+      IF NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = to_regclass('punctual.${name}')) THEN
+        CREATE TABLE IF NOT EXISTS punctual.${name}
+          (LIKE punctual.${table} INCLUDING DEFAULTS INCLUDING INDEXES);
+        ALTER TABLE punctual.${table} ATTACH PARTITION punctual.${name}
+          FOR VALUES FROM (${day}) TO (${day + DAY_MS});
+      END IF;
+    END $make$`);
 }
 
 /** Partitions that lie wholly before the moment, oldest first. */

@@ -1,0 +1,144 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { inTransaction } from '../../../src/store/database.js';
+import { finishJobs } from '../../../src/store/finish-jobs.js';
+import type { TermKey } from '../../../src/store/leader-statement.js';
+import { admitJobs, readToAdmit, unchanged } from '../../../src/store/place-jobs.js';
+import { findKey, readJob } from '../../../src/store/read-job.js';
+import { registerKeys, submitJobs } from '../../../src/store/submit-jobs.js';
+import { foldTallies } from '../../../src/store/tallies.js';
+import { TENANT, TestShard } from './test-shard.js';
+
+let shard: TestShard;
+let term: TermKey;
+let close: () => Promise<void>;
+
+beforeAll(async () => {
+  ({ shard, close } = await TestShard.open());
+  term = await shard.lead();
+});
+afterAll(() => close());
+
+const SUBMIT = 'SELECT punctual.submit_job($1, $2) AS id';
+const jobsWithKey = async (key: string) => {
+  const { rows } = await shard.pool.query(
+    `SELECT id FROM punctual.jobs WHERE key = $1 UNION ALL SELECT id FROM punctual.later WHERE key = $1
+     UNION ALL SELECT id FROM punctual.job_history WHERE key = $1`,
+    [key],
+  );
+  return rows.map((row) => row.id as string);
+};
+
+it('the same key submitted many times at once is one job, and everybody gets its id', async () => {
+  const ids = await Promise.all(Array.from({ length: 40 }, () => shard.submit({ key: 'order-1' })));
+  expect(new Set(ids).size).toBe(1);
+  expect(await jobsWithKey('order-1')).toEqual([ids[0]]);
+});
+
+it('the same key is still the same job while that job moves to history, and after', async () => {
+  const id = await shard.submit({ key: 'order-2' });
+  await shard.claim(term, [id]);
+  const ending = { id, fence: 1, state: 'succeeded', outcome: 'succeeded', result: null } as const;
+  await inTransaction(shard.hot, async (db) => {
+    await finishJobs(db, term, [{ ...ending, error: null, startedAt: null }], Date.now());
+    expect(await shard.submit({ key: 'order-2' })).toBe(id);
+  });
+  expect(await shard.submit({ key: 'order-2' })).toBe(id);
+  expect(await jobsWithKey('order-2')).toEqual([id]);
+});
+
+it('the same key is the same job while that job waits outside the live table', async () => {
+  const id = await shard.submit({ key: 'order-3' }, { held: true });
+  expect(await shard.submit({ key: 'order-3' })).toBe(id);
+  expect(await findKey(shard.pool, TENANT, 'order-3')).toBe(id);
+});
+
+it('the same key twice in one bulk is one job, and both places get its id', async () => {
+  const jobs = await Promise.all(
+    ['a', 'b', 'a', 'c', 'b'].map((key) => shard.newJob({ key: `bulk-${key}` })),
+  );
+  const plain = await shard.newJob();
+  const ids = await submitJobs(shard.hot, [...jobs, plain], Date.now());
+  expect(ids[2]).toBe(ids[0]);
+  expect(ids[4]).toBe(ids[1]);
+  expect(new Set(ids).size).toBe(4);
+  expect(ids[5]).toBe(plain.row.id);
+  for (const id of ids) expect(await readJob(shard.hot, TENANT, id)).not.toBeNull();
+  expect(await jobsWithKey('bulk-a')).toEqual([ids[0]]);
+});
+
+it('the same key of two tenants is two jobs', async () => {
+  const ours = await shard.submit({ key: 'shared' });
+  const theirs = await shard.submit({ key: 'shared' }, { tenant: 'globex' });
+  expect(theirs).not.toBe(ours);
+  expect(await findKey(shard.pool, 'globex', 'shared')).toBe(theirs);
+});
+
+it('bulks with the same keys in opposite order neither deadlock nor double', async () => {
+  for (let round = 0; round < 5; round++) {
+    const keys = Array.from({ length: 60 }, (_, i) => `crossed-${round}-${i}`);
+    const bulk = (order: string[]) => Promise.all(order.map((key) => shard.newJob({ key })));
+    const bulks = await Promise.all([bulk(keys), bulk([...keys].reverse()), bulk(keys)]);
+    const [a, b, c] = await Promise.all(bulks.map((jobs) => submitJobs(shard.hot, jobs, Date.now())));
+    expect([...b!].reverse()).toEqual(a);
+    expect(c).toEqual(a);
+  }
+});
+
+it('a key that the database stores as another text still finds its job', async () => {
+  const job = await shard.newJob();
+  const odd = { ...job, row: { ...job.row, key: 'half a pair \ud800' } };
+  expect(await submitJobs(shard.hot, [odd], Date.now())).toEqual([job.row.id]);
+  expect(await readJob(shard.hot, TENANT, job.row.id)).not.toBeNull();
+});
+
+it("a caller's open transaction blocks neither submissions nor the leader", async () => {
+  const caller = await shard.connect();
+  await caller.query('BEGIN');
+  const submission = JSON.stringify({ task: 'greet', queue: 'tx', key: 'tx-1' });
+  const { rows } = await caller.query(SUBMIT, [TENANT, submission]);
+  const uncommitted = rows[0].id as string;
+
+  const id = await shard.submit({ key: 'tx-1', queue: 'tx' });
+  expect(id).not.toBe(uncommitted);
+  const held = await shard.submit({ queue: 'tx' }, { held: true });
+  await admitJobs(shard.hot, term, [unchanged(held)]);
+  await shard.claim(term, [id, held]);
+  await shard.finish(term, [{ id }, { id: held }]);
+  await foldTallies(shard.hot, term, Date.now() + 60_000);
+  const { rows: other } = await shard.pool.query(SUBMIT, [TENANT, submission]);
+  const due = await readToAdmit(shard.hot, Date.now() + 1_000, 100);
+  expect(due.map((job) => job.id)).toContain(other[0].id);
+  expect(due.map((job) => job.id)).not.toContain(uncommitted);
+
+  await caller.query('COMMIT');
+  const [row] = (await readToAdmit(shard.hot, Date.now() + 1_000, 100)).filter(
+    (job) => job.id === uncommitted,
+  );
+  expect(row).toMatchObject({ tenant: TENANT, submission });
+  // The leader registers the key when it reads the submission; the earlier job has it.
+  expect(await registerKeys(shard.hot, [{ id: uncommitted, tenant: TENANT, key: 'tx-1' }])).toEqual([id]);
+});
+
+it("a caller's transaction that is rolled back leaves nothing", async () => {
+  const tables = ['jobs', 'later', 'keys', 'tallies', 'queues'];
+  const before = await Promise.all(tables.map((table) => shard.count(table)));
+  const caller = await shard.connect();
+  await caller.query('BEGIN');
+  await caller.query(SUBMIT, [TENANT, '{"task":"greet","key":"never","queue":"never"}']);
+  await caller.query('ROLLBACK');
+  expect(await Promise.all(tables.map((table) => shard.count(table)))).toEqual(before);
+  expect(await findKey(shard.pool, TENANT, 'never')).toBeNull();
+});
+
+it("a job of a caller's transaction is found by its key before the leader has read it", async () => {
+  const { rows } = await shard.pool.query(SUBMIT, [TENANT, '{"task":"greet","key":"unread"}']);
+  expect(await findKey(shard.pool, TENANT, 'unread')).toBe(rows[0].id);
+  expect(await findKey(shard.pool, 'globex', 'unread')).toBeNull();
+});
+
+it.each([
+  ['a tenant that is none', ['no such/tenant', '{"task":"greet"}']],
+  ['a submission that is no object', [TENANT, '[]']],
+])("a caller's transaction is told at once about %s", async (_, values) => {
+  await expect(shard.pool.query(SUBMIT, values)).rejects.toMatchObject({ code: '22023' });
+});
