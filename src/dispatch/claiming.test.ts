@@ -1,0 +1,268 @@
+import pg from 'pg';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { TestClock } from '../../test/test-clock.js';
+import { Term } from '../cluster/term.js';
+import { resolveConfig } from '../core/config.js';
+import { SILENT_LOG } from '../core/log.js';
+import type { ClaimAnswer } from '../core/wire.js';
+import type { Pool } from '../store/database.js';
+import type { Waiting } from '../store/read-backlog.js';
+import { Claiming } from './claiming.js';
+import { type Poll, WorkerSession } from './session.js';
+import { LeaderState } from './state.js';
+
+interface Query {
+  readonly name: string;
+  readonly values: unknown[];
+}
+
+const QUEUES = ['red', 'green', 'blue'].map((name, i) => ({
+  id: i + 1,
+  tenant: 'acme',
+  name,
+  paused: false,
+  created_at: 0,
+}));
+const NEEDS = ['mail', 'bill'].map((handler, i) => ({
+  id: i + 1,
+  tenant: 'acme',
+  target: 'handler',
+  handler,
+  labels: '',
+}));
+
+/** A leader whose claims all succeed but for the jobs that are gone, without a database. */
+class Leader {
+  readonly clock = new TestClock();
+  /** Jobs that the claim finds no more. */
+  readonly gone = new Set<string>();
+  /** Answers instead of the table when it is set. */
+  failWith: Error | undefined;
+  readonly batches: string[][] = [];
+  readonly onExpired = vi.fn();
+  readonly state: LeaderState;
+  readonly claiming: Claiming;
+  private readonly fences = new Map<string, Waiting>();
+
+  constructor() {
+    const hot = { query: (query: Query) => this.answer(query) } as unknown as Pool;
+    this.state = new LeaderState({
+      term: new Term(0, 1, 'node-a', Number.POSITIVE_INFINITY),
+      hot,
+      pool: hot,
+      clock: this.clock,
+      config: resolveConfig({}, {}, () => '').config,
+      log: SILENT_LOG,
+      secret: Buffer.alloc(32),
+      renounce: (reason) => this.state.term.end(reason),
+    });
+    this.claiming = new Claiming(this.state, { onExpired: this.onExpired, onDrained: () => undefined });
+  }
+
+  async learn(): Promise<this> {
+    await this.state.directory.learn();
+    return this;
+  }
+
+  add(id: string, change: Partial<Waiting> = {}): void {
+    const waiting: Waiting = {
+      id,
+      tenant: 'acme',
+      queue: 1,
+      needs: 1,
+      rank: 5,
+      runAt: this.clock.now(),
+      fence: 1,
+      startBefore: null,
+      ...change,
+    };
+    this.fences.set(id, waiting);
+    this.state.backlog.add(waiting);
+  }
+
+  session(id: string, tasks = ['mail', 'bill'], queues = ['red', 'green', 'blue']): WorkerSession {
+    const registration = { name: id, queues, slots: 100, targets: ['handler'] as const, tasks, labels: {} };
+    const session = new WorkerSession(id, 'acme', registration, 0, 0);
+    this.state.sessions.set(id, session);
+    return session;
+  }
+
+  /** A worker that asks for work; what it gets is in the array when it has been answered. */
+  poll(session: WorkerSession, max: number): string[] {
+    const got: string[] = [];
+    const poll: Poll = {
+      session,
+      max,
+      given: [],
+      settled: false,
+      settle: (answer: ClaimAnswer) => {
+        poll.settled = true;
+        session.polls.delete(poll);
+        got.push(...answer.jobs.map((job) => job.jobId));
+      },
+    };
+    session.polls.add(poll);
+    return got;
+  }
+
+  private async answer({ name, values }: Query): Promise<{ rows: unknown[] }> {
+    switch (name) {
+      case 'read-queues':
+        return { rows: QUEUES };
+      case 'read-needs':
+        return { rows: NEEDS };
+      case 'claim-jobs':
+        return { rows: this.claim(values[3] as string[]) };
+      case 'read-waiting':
+        return {
+          rows: (values[0] as string[]).flatMap((id) => (this.gone.has(id) ? [] : this.fences.get(id)!)),
+        };
+      default:
+        return expect.unreachable(`no answer to ${name}`);
+    }
+  }
+
+  private claim(ids: string[]): unknown[] {
+    if (this.failWith) throw this.failWith;
+    this.batches.push(ids);
+    const rows = ids
+      .filter((id) => !this.gone.has(id))
+      .map((id) => ({
+        id,
+        task: 'mail',
+        target: null,
+        payload: 'null',
+        timeoutMs: 1_000,
+        failures: 0,
+        losses: 0,
+        maxAttempts: 4,
+        maxLosses: 3,
+        atMostOnce: false,
+        backoff: null,
+        runAt: this.clock.now(),
+        lateBy: null,
+      }));
+    return rows.length > 0 ? rows : [{ id: null }];
+  }
+}
+
+/** What Postgres says when it refuses a statement as a whole. */
+function refusal(): pg.DatabaseError {
+  const error = new pg.DatabaseError('deadlock detected', 0, 'error');
+  error.code = '40P01';
+  return error;
+}
+
+let leader: Leader;
+afterEach(() => leader.state.dispose());
+
+describe('claiming', () => {
+  it('lets queues take turns, so that a flood in one delays no other', async () => {
+    leader = await new Leader().learn();
+    for (let i = 0; i < 50; i++) leader.add(`red-${i}`, { queue: 1, rank: 1 });
+    for (let i = 0; i < 2; i++) leader.add(`green-${i}`, { queue: 2 });
+    leader.add('blue-0', { queue: 3, rank: 9 });
+    const got = leader.poll(leader.session('w'), 6);
+    await leader.claiming.runOnce();
+    expect(got.map((id) => id.split('-')[0])).toEqual(['red', 'green', 'blue', 'red', 'green', 'red']);
+  });
+
+  it('gives priority its way inside a queue, also over what the jobs need', async () => {
+    leader = await new Leader().learn();
+    leader.add('low', { needs: 1, rank: 9 });
+    leader.add('high', { needs: 2, rank: 1 });
+    leader.add('middle', { needs: 1, rank: 5 });
+    const got = leader.poll(leader.session('w'), 10);
+    await leader.claiming.runOnce();
+    expect(got).toEqual(['high', 'middle', 'low']);
+  });
+
+  it('spreads work evenly over the workers that wait, each within its bounds', async () => {
+    leader = await new Leader().learn();
+    for (let i = 0; i < 9; i++) leader.add(`job-${i}`);
+    const [a, b, c] = ['a', 'b', 'c'].map((name, i) => leader.poll(leader.session(name), [10, 1, 10][i]!));
+    await leader.claiming.runOnce();
+    expect([a!.length, b!.length, c!.length]).toEqual([4, 1, 4]);
+    expect(leader.batches).toHaveLength(1);
+  });
+
+  it('gives a worker only what it can run, from queues that it serves', async () => {
+    leader = await new Leader().learn();
+    leader.add('red-mail', { queue: 1, needs: 1 });
+    leader.add('red-bill', { queue: 1, needs: 2 });
+    leader.add('green-bill', { queue: 2, needs: 2 });
+    const bills = leader.poll(leader.session('bills', ['bill'], ['red']), 10);
+    const rivals = leader.session('rival');
+    Object.assign(rivals, { tenant: 'rival' });
+    const nothing = leader.poll(rivals, 10);
+    await leader.claiming.runOnce();
+    expect([bills, nothing]).toEqual([['red-bill'], []]);
+  });
+
+  it('starts nothing while dispatch or the queue is paused, or for a worker that drains', async () => {
+    leader = await new Leader().learn();
+    leader.add('red', { queue: 1 });
+    leader.add('green', { queue: 2 });
+    const session = leader.session('w');
+    const got = leader.poll(session, 10);
+    leader.state.paused = true;
+    await leader.claiming.runOnce();
+    leader.state.paused = false;
+    session.draining = true;
+    await leader.claiming.runOnce();
+    expect([got, leader.batches]).toEqual([[], []]);
+    session.draining = false;
+    leader.state.directory.queue(1)!.paused = true;
+    await leader.claiming.runOnce();
+    expect(got).toEqual(['green']);
+  });
+
+  it('hands over only what the claim returned, and lets the worker wait on for the rest', async () => {
+    leader = await new Leader().learn();
+    leader.add('gone');
+    leader.gone.add('gone');
+    const got = leader.poll(leader.session('w'), 10);
+    await leader.claiming.runOnce();
+    expect(got).toEqual([]);
+    expect(leader.state.turns.has('gone')).toBe(false);
+    leader.add('there');
+    await leader.claiming.runOnce();
+    expect(got).toEqual(['there']);
+    expect([...leader.state.running.keys()]).toEqual(['there']);
+  });
+
+  it('leaves a job that came too late for its start to those who end it', async () => {
+    leader = await new Leader().learn();
+    leader.add('expired', { startBefore: leader.clock.now() });
+    leader.add('retried', { startBefore: leader.clock.now(), fence: 2 });
+    const got = leader.poll(leader.session('w'), 10);
+    await leader.claiming.runOnce();
+    expect(got).toEqual(['retried']);
+    expect(leader.onExpired).toHaveBeenCalledTimes(1);
+  });
+
+  it('loses nothing when the server refuses the statement', async () => {
+    leader = await new Leader().learn();
+    leader.add('job');
+    const got = leader.poll(leader.session('w'), 10);
+    leader.failWith = refusal();
+    await expect(leader.claiming.runOnce()).rejects.toThrow('deadlock');
+    expect(leader.state.turns.has('job')).toBe(false);
+    leader.failWith = undefined;
+    await leader.claiming.runOnce();
+    expect(got).toEqual(['job']);
+  });
+
+  it('ends the term and hands nothing over when the outcome of the claim is unknown', async () => {
+    leader = await new Leader().learn();
+    leader.add('job');
+    const got = leader.poll(leader.session('w'), 10);
+    leader.failWith = new Error('Connection terminated unexpectedly');
+    await expect(leader.claiming.runOnce()).rejects.toMatchObject({ code: 'NO_LEADER' });
+    expect(leader.state.term.over).toBe(true);
+    expect(got).toEqual([]);
+    leader.failWith = undefined;
+    await leader.claiming.runOnce();
+    expect(leader.batches).toEqual([]);
+  });
+});
