@@ -138,13 +138,17 @@ async function checkServer(client: pg.Client): Promise<string> {
   const { rows } = await client.query(
     `SELECT current_setting('server_version_num')::int AS number, current_setting('server_version') AS text`,
   );
-  if (rows[0].number < OLDEST_POSTGRES * 10_000) {
-    throw new PunctualError(
-      'DATABASE_TOO_OLD',
-      `The database server is Postgres ${rows[0].text}; Punctual needs ${OLDEST_POSTGRES} or newer. Upgrade the server, or leave --database-url out to use the embedded one.`,
-    );
-  }
+  refuseOldServer(rows[0]);
   return rows[0].text as string;
+}
+
+/** Throws when a server of this version is too old; `number` is Postgres' own, such as 140005. */
+export function refuseOldServer(version: { readonly number: number; readonly text: string }): void {
+  if (version.number >= OLDEST_POSTGRES * 10_000) return;
+  throw new PunctualError(
+    'DATABASE_TOO_OLD',
+    `The database server is Postgres ${version.text}; Punctual needs ${OLDEST_POSTGRES} or newer. Upgrade the server, or leave --database-url out to use the embedded one.`,
+  );
 }
 
 async function checkWritable(client: pg.Client): Promise<void> {

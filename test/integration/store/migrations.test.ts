@@ -1,0 +1,188 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { expect, inject, it, onTestFinished } from 'vitest';
+import { PunctualError } from '../../../src/core/errors.js';
+import { freePort } from '../../../src/embedded/free-port.js';
+import { migrate, migrationStatus, refuseOldServer } from '../../../src/store/migrate.js';
+import { loadMigrations } from '../../../src/store/migrations.js';
+
+const MIGRATIONS = loadMigrations().map((migration) => migration.name);
+
+/** Runs statements on the server as its owner. */
+async function onServer(url: string, ...statements: string[]): Promise<pg.QueryResult> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    let last: pg.QueryResult | undefined;
+    for (const statement of statements) last = await client.query(statement);
+    return last!;
+  } finally {
+    await client.end();
+  }
+}
+
+const unique = (word: string) => `${word}_${randomBytes(6).toString('hex')}`;
+
+function urlWith(change: (url: URL) => void): string {
+  const url = new URL(inject('serverUrl'));
+  change(url);
+  return url.href;
+}
+
+/** A database without anything of ours in it. */
+async function emptyDatabase(): Promise<{ name: string; url: string }> {
+  const name = unique('empty');
+  await onServer(inject('serverUrl'), `CREATE DATABASE ${name}`);
+  onTestFinished(async () => {
+    await onServer(inject('serverUrl'), `DROP DATABASE ${name} WITH (FORCE)`);
+  });
+  return {
+    name,
+    url: urlWith((url) => {
+      url.pathname = `/${name}`;
+    }),
+  };
+}
+
+/** A user who may log in and nothing else. */
+async function plainUser(database: string): Promise<string> {
+  const name = unique('user');
+  await onServer(inject('serverUrl'), `CREATE ROLE ${name} LOGIN PASSWORD 'secret'`);
+  onTestFinished(async () => {
+    await onServer(inject('serverUrl'), `DROP ROLE ${name}`);
+  });
+  return urlWith((url) => {
+    url.pathname = `/${database}`;
+    url.username = name;
+    url.password = 'secret';
+  });
+}
+
+async function refusal(work: Promise<unknown>): Promise<PunctualError> {
+  const error = await work.catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(PunctualError);
+  return error as PunctualError;
+}
+
+it('nodes that start at the same moment migrate once', async () => {
+  const { url } = await emptyDatabase();
+  const reports = await Promise.all(Array.from({ length: 6 }, () => migrate(url)));
+  expect(reports.map((report) => report.applied.length).sort()).toEqual([0, 0, 0, 0, 0, MIGRATIONS.length]);
+  expect(new Set(reports.map((report) => report.at))).toEqual(new Set([MIGRATIONS.length]));
+  const { rows } = await onServer(url, 'SELECT name FROM punctual.migrations ORDER BY number');
+  expect(rows.map((row) => row.name)).toEqual(MIGRATIONS);
+});
+
+it('the status says what is missing and changes nothing', async () => {
+  const { url } = await emptyDatabase();
+  expect(await migrationStatus(url)).toMatchObject({ applied: [], at: 0, pending: MIGRATIONS });
+  const { rows } = await onServer(url, `SELECT to_regnamespace('punctual') AS schema`);
+  expect(rows).toEqual([{ schema: null }]);
+  await migrate(url);
+  expect(await migrationStatus(url)).toMatchObject({ applied: MIGRATIONS, pending: [] });
+});
+
+it('a database that needs a newer program is refused, and says which', async () => {
+  const { url } = await emptyDatabase();
+  await migrate(url);
+  await onServer(
+    url,
+    `INSERT INTO punctual.migrations (number, name, oldest_program, applied_by)
+     VALUES (900, 'harmless', '0.0.1', '98.0.0'), (901, 'breaking', '99.1.0', '99.2.0')`,
+  );
+  for (const work of [migrate, migrationStatus]) {
+    const error = await refusal(work(url));
+    expect(error.code).toBe('DATABASE_NEWER');
+    expect(error.message).toMatch(/99\.1\.0.*breaking/);
+  }
+});
+
+it('a newer database that can live with this program is used', async () => {
+  const { url } = await emptyDatabase();
+  await migrate(url);
+  await onServer(
+    url,
+    `INSERT INTO punctual.migrations (number, name, oldest_program, applied_by)
+     VALUES (900, 'harmless', '0.0.1', '98.0.0')`,
+  );
+  expect(await migrate(url)).toMatchObject({ applied: [], at: 900 });
+});
+
+it('a read-only database is refused with the way out', async () => {
+  const { name, url } = await emptyDatabase();
+  await onServer(inject('serverUrl'), `ALTER DATABASE ${name} SET default_transaction_read_only = on`);
+  const error = await refusal(migrate(url));
+  expect(error.code).toBe('DATABASE_NOT_WRITABLE');
+  expect(error.message).toContain('primary');
+});
+
+it('a user who may not create the schema is told what to grant', async () => {
+  const { name } = await emptyDatabase();
+  const error = await refusal(migrate(await plainUser(name)));
+  expect(error.code).toBe('DATABASE_NOT_WRITABLE');
+  expect(error.message).toContain('Grant CREATE');
+});
+
+it('a wrong password is told apart from a server that does not run', async () => {
+  const error = await refusal(
+    migrate(
+      urlWith((url) => {
+        url.password = 'wrong';
+      }),
+    ),
+  );
+  expect(error.code).toBe('DATABASE_UNAVAILABLE');
+  expect(error.message).toMatch(/refused the login.*password/);
+});
+
+it('a database that does not exist is named, with how to make it', async () => {
+  const error = await refusal(
+    migrate(
+      urlWith((url) => {
+        url.pathname = '/nowhere';
+      }),
+    ),
+  );
+  expect(error.code).toBe('DATABASE_UNAVAILABLE');
+  expect(error.message).toMatch(/nowhere.*createdb/);
+});
+
+it('a port that nobody listens on is an unreachable database', async () => {
+  const port = String(await freePort(null));
+  const error = await refusal(
+    migrate(
+      urlWith((url) => {
+        url.port = port;
+      }),
+    ),
+  );
+  expect(error.code).toBe('DATABASE_UNAVAILABLE');
+  expect(error.message).toMatch(/ECONNREFUSED.*Check that it runs/);
+});
+
+it('a URL that is none is a fault of the configuration', async () => {
+  expect((await refusal(migrate('postgres://[broken'))).code).toBe('CONFIGURATION');
+});
+
+it('servers before version 14 are refused, all others taken', () => {
+  expect(() => refuseOldServer({ number: 140_000, text: '14.0' })).not.toThrow();
+  expect(() => refuseOldServer({ number: 180_001, text: '18.1' })).not.toThrow();
+  const old = () => refuseOldServer({ number: 130_022, text: '13.22 (Debian)' });
+  expect(old).toThrow(expect.objectContaining({ code: 'DATABASE_TOO_OLD' }));
+  expect(old).toThrow(/13\.22.*14 or newer/);
+});
+
+it('a database is led and used by the user who migrated it, without any other right', async () => {
+  const { name } = await emptyDatabase();
+  const url = await plainUser(name);
+  const user = new URL(url).username;
+  await onServer(inject('serverUrl'), `GRANT CREATE ON DATABASE ${name} TO ${user}`);
+  onTestFinished(async () => {
+    const database = urlWith((server) => {
+      server.pathname = `/${name}`;
+    });
+    await onServer(database, `DROP OWNED BY ${user}`);
+  });
+  expect((await migrate(url)).applied).toEqual(MIGRATIONS);
+  expect((await migrate(url)).applied).toEqual([]);
+});

@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { claimJobs } from '../../../src/store/claim-jobs.js';
+import { saveProgress } from '../../../src/store/claims.js';
+import type { Pool, Queryable } from '../../../src/store/database.js';
+import { endWaitingJobs, findExpired, nextExpiry } from '../../../src/store/end-waiting-jobs.js';
+import { finishJobs, retryJobs } from '../../../src/store/finish-jobs.js';
+import { addLogLines } from '../../../src/store/job-logs.js';
+import type { TermKey } from '../../../src/store/leader-statement.js';
+import {
+  admitJobs,
+  changeLater,
+  changeLive,
+  parseLater,
+  postponeJob,
+  readToAdmit,
+  redriveJobs,
+  unchanged,
+} from '../../../src/store/place-jobs.js';
+import { findShelves, lookBack, readPages, readWaiting } from '../../../src/store/read-backlog.js';
+import { findKey, readJob } from '../../../src/store/read-job.js';
+import { releaseClaims } from '../../../src/store/release-claims.js';
+import { registerKeys, submitJobs } from '../../../src/store/submit-jobs.js';
+import { recordStatements } from './statement-recorder.js';
+import { nobody, TENANT, TestShard } from './test-shard.js';
+
+const TERM: TermKey = { shard: 0, epoch: 1, holder: 'node-a' };
+const JOBS = 100_000;
+const CLAIMS = 20_000;
+const LATER = 20_000;
+const QUEUES = 20;
+
+let shard: TestShard;
+let close: () => Promise<void>;
+
+/** Tables as large as they get, filled by the database itself. */
+async function fill(): Promise<void> {
+  const queues = `SELECT $2, 'q' || n, 0 FROM generate_series(1, $1::int) n`;
+  await shard.pool.query(`INSERT INTO punctual.queues (tenant, name, created_at) ${queues}`, [
+    QUEUES,
+    TENANT,
+  ]);
+  const columns = `id, tenant, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
+    created_at, start_before, task, created_by, key, payload`;
+  const values = `gen_random_uuid(), '${TENANT}', 1 + n % ${QUEUES}, 1 + n % 3, 5, n, 4, 3, false, 1000, 0,
+    CASE WHEN n % 10 = 0 THEN n END, 'greet', 'test', CASE WHEN n % 4 = 0 THEN 'key-' || n END, 'null'`;
+  const numbers = (count: number) => `generate_series(1, ${count}) n`;
+  await shard.pool.query(`INSERT INTO punctual.jobs (${columns}) SELECT ${values} FROM ${numbers(JOBS)}`);
+  await shard.pool.query(
+    `INSERT INTO punctual.later (${columns}, admit_at) SELECT ${values}, n FROM ${numbers(LATER)}`,
+  );
+  await shard.pool.query(
+    `INSERT INTO punctual.job_history (${columns}, attempts, failures, losses, state, finished_at)
+     SELECT ${values}, 1, 0, 0, CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'succeeded' END,
+       $1::bigint + (n % 14) * 86400000
+     FROM ${numbers(JOBS)}`,
+    [Date.now()],
+  );
+  await shard.pool.query(
+    `INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
+     SELECT id, 1, id, 1, 0 FROM punctual.jobs LIMIT ${CLAIMS}`,
+  );
+  await shard.pool.query(
+    'INSERT INTO punctual.keys SELECT tenant, key, id FROM punctual.jobs WHERE key IS NOT NULL',
+  );
+}
+
+beforeAll(async () => {
+  ({ shard, close } = await TestShard.open());
+  await shard.lead();
+  await fill();
+});
+afterAll(() => close());
+
+type Run = (db: Queryable & Pool) => Promise<unknown>;
+const ID = nobody();
+const ENDING = { id: ID, fence: 1, state: 'failed', outcome: 'failed', startedAt: 0 } as const;
+const RETRY = { id: ID, fence: 1, outcome: 'failed', runAt: 0, lateBy: 0, attempt: '{}' } as const;
+const LATER_JOB = { ...unchanged(ID), admitAt: 0, held: false };
+const CURSOR = { queue: 1, needs: 1, rank: 5, runAt: 0, id: ID };
+const CANCEL = { id: ID, state: 'cancelled', error: null } as const;
+
+/** Every statement that runs once per batch of jobs, per request about one job, or per second. */
+const HOT: Readonly<Record<string, Run>> = {
+  'insert-jobs': async (db) => submitJobs(db, [await shard.newJob()], 0),
+  'insert-keys, find-keys': (db) => registerKeys(db, [{ id: ID, tenant: TENANT, key: 'key-4' }]),
+  'claim-jobs': (db) => claimJobs(db, TERM, [{ id: ID, fence: 1, worker: ID }], 0, new Map()),
+  'finish-jobs': (db) => finishJobs(db, TERM, [{ ...ENDING, result: null, error: null }], 0),
+  'retry-jobs': (db) => retryJobs(db, TERM, [RETRY], 0),
+  'release-claims': (db) => releaseClaims(db, TERM, [{ id: ID, fence: 1 }]),
+  'save-progress': (db) => saveProgress(db, TERM, [{ id: ID, fence: 1, progress: '1' }]),
+  'add-log-lines': (db) => addLogLines(db, { tenant: TENANT, job: ID, fence: 1 }, ['1'], 10, 0),
+  'read-pages': (db) => readPages(db, [CURSOR], 100),
+  'look-back': (db) => lookBack(db, ID, ID, 100, 0),
+  'find-shelves': (db) => findShelves(db),
+  'read-waiting': (db) => readWaiting(db, [ID]),
+  'read-job': (db) => readJob(db, TENANT, ID),
+  'find-key': (db) => findKey(db, TENANT, 'key-4'),
+  'end-waiting-live': (db) => endWaitingJobs(db, TERM, 'live', [CANCEL], 0),
+  'end-waiting-later': (db) => endWaitingJobs(db, TERM, 'later', [CANCEL], 0),
+  'find-expired': (db) => findExpired(db, 0, 100),
+  'next-expiry': (db) => nextExpiry(db),
+  'read-to-admit': (db) => readToAdmit(db, 0, 100),
+  'admit-jobs': (db) => admitJobs(db, TERM, [unchanged(ID)]),
+  'parse-later': async (db) => parseLater(db, TERM, [await shard.newJob().then(toParsed)]),
+  'postpone-job': (db) => postponeJob(db, TERM, LATER_JOB),
+  'change-later': (db) => changeLater(db, TERM, LATER_JOB),
+  'change-live': (db) => changeLive(db, TERM, unchanged(ID)),
+  'redrive-jobs': (db) => redriveJobs(db, TERM, TENANT, [ID], 0),
+};
+
+function toParsed({ row }: Awaited<ReturnType<TestShard['newJob']>>) {
+  return { row, admitAt: 0, held: false };
+}
+
+interface PlanNode {
+  readonly 'Node Type': string;
+  readonly Schema?: string;
+  readonly 'Relation Name'?: string;
+  readonly 'Index Cond'?: string;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** Nodes that hand each row on as it comes, so that a LIMIT above them stops the scan below. */
+const STREAMING = ['Limit', 'Nested Loop', 'Result', 'Subquery Scan'];
+
+/** What a plan does that grows with the tables, each as one line. */
+function costly(node: PlanNode, limited = false): string[] {
+  const kind = node['Node Type'];
+  const table = node['Relation Name'] ?? '';
+  const stops = kind === 'Limit' || (limited && STREAMING.includes(kind));
+  const found = (node.Plans ?? []).flatMap((child, i) => costly(child, stops && i === 0));
+  if (kind === 'Seq Scan' || kind === 'Bitmap Heap Scan') found.push(`${kind} of ${table}`);
+  if (kind === 'Hash Join' || kind === 'Merge Join') found.push(kind);
+  // With sequential scans ruled out the planner may walk a whole index instead, unless a LIMIT stops it.
+  const walks = kind.startsWith('Index') && node['Index Cond'] === undefined;
+  if (walks && !limited) found.push(`${kind} of all of ${table}`);
+  return found;
+}
+
+async function explain(text: string): Promise<PlanNode> {
+  const { rows } = await shard.hot.query(`EXPLAIN (GENERIC_PLAN, VERBOSE, COSTS OFF, FORMAT JSON) ${text}`);
+  return JSON.parse(rows[0]['QUERY PLAN'])[0].Plan;
+}
+
+describe.each(['before the tables were ever analysed', 'after they were'])('%s', (when) => {
+  beforeAll(async () => {
+    if (when === 'after they were') await shard.pool.query('ANALYZE');
+  });
+
+  it.each(Object.entries(HOT))('%s finds its rows by index', async (name, run) => {
+    const statements = await recordStatements(run);
+    expect(statements.map((statement) => statement.name).join(', ')).toBe(name);
+    for (const { text } of statements) expect(costly(await explain(text))).toEqual([]);
+  });
+});
+
+it('this test notices a plan that reads whole tables', async () => {
+  expect(costly(await explain('SELECT * FROM punctual.jobs WHERE task = task || task'))).not.toEqual([]);
+  expect(costly(await explain('SELECT count(*) FROM punctual.claims'))).not.toEqual([]);
+});

@@ -1,0 +1,25 @@
+import type pg from 'pg';
+import type { Pool, Queryable } from '../../../src/store/database.js';
+
+/** A statement as a function of the store runs it. */
+export interface RecordedStatement {
+  readonly name: string;
+  readonly text: string;
+}
+
+/**
+ * Runs functions of the store against nothing and keeps the statements that they would have run, so that a test
+ * can explain exactly those. Every answer is one row that begins with a null, which a leader takes for "nothing
+ * found"; `place` is what the search for keys expects.
+ */
+export async function recordStatements(
+  run: (db: Queryable & Pool) => Promise<unknown>,
+): Promise<RecordedStatement[]> {
+  const recorded: RecordedStatement[] = [];
+  const query = async (statement: string | { name?: string; text: string }) => {
+    if (typeof statement !== 'string') recorded.push({ name: statement.name ?? '', text: statement.text });
+    return { rows: [{ nothing: null, place: 1 }], rowCount: 1 } as unknown as pg.QueryResult;
+  };
+  await run({ query } as unknown as Queryable & Pool);
+  return recorded;
+}
