@@ -32,6 +32,8 @@ export class MemoryScheduler implements WorkerGateway {
   readonly heartbeats: Heartbeat[] = [];
   readonly claimSizes: number[] = [];
   readonly reports: AttemptResult[][] = [];
+  /** The session of each report. */
+  readonly reporters: string[] = [];
   readonly progressReports: ProgressReport[] = [];
   readonly logs: LogLine[] = [];
   readonly left: string[] = [];
@@ -136,9 +138,10 @@ export class MemoryScheduler implements WorkerGateway {
     return { epoch: this.epoch, jobs: signal?.aborted ? [] : this.#waiting.splice(0, request.max) };
   }
 
+  /** Takes results by their fence, whichever session they come from. */
   report(workerId: string, report: ReportRequest): Promise<ReportAnswer> {
     return this.#answer('report', () => {
-      this.#know(workerId);
+      this.reporters.push(workerId);
       this.reports.push([...report.results]);
       const accepted: string[] = [];
       const stale: string[] = [];

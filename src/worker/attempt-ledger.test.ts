@@ -25,7 +25,7 @@ describe('the ledger of attempts', () => {
     ledger.closeClaim(delivering);
     const older = ledger.openClaim();
     const newer = ledger.openClaim();
-    ledger.answer('a', 1);
+    ledger.answer(attempt('a'));
     expect(ledger.unansweredCount).toBe(0);
     ledger.closeClaim(newer);
     expect(receive(ledger, attempt('a'))).toBe(false);
@@ -124,6 +124,6 @@ class World {
 
   #answer(which: number): void {
     const [answered] = this.#reported.splice(which % Math.max(1, this.#reported.length), 1);
-    if (answered) this.ledger.answer(answered.jobId, answered.fence);
+    if (answered) this.ledger.answer(answered);
   }
 }

@@ -1,17 +1,27 @@
 import type { FencedJob } from '../core/wire.js';
 
+interface Refusal extends FencedJob {
+  /** The first heartbeat that told the leader; null before that. */
+  toldIn: number | null;
+}
+
 /**
- * What the worker knows of the attempts it was handed. It makes the two promises the scheduler builds on:
+ * What the worker knows of the attempts it was handed. It makes the promises the scheduler builds on:
  *
  * - A (job, fence) is started once, however often it is offered. An attempt is therefore remembered until
  *   its report is answered *and* every claim that was open at that moment has ended: until then an answer
  *   written before the report arrived may still be on its way, offering the same attempt again.
  * - Everything received whose report is not answered yet is listed in heartbeats.
+ * - What the leader takes back before it arrived is never started. The refusal is listed in heartbeats until
+ *   the leader no longer asks for it, and remembered as long as an open claim may still bring the attempt.
  */
 export class AttemptLedger<Entry> {
   readonly #unanswered = new Map<string, Entry>();
-  /** Answered attempts in the order of their answers, each with the last claim that may still offer it. */
-  readonly #answered = new Map<string, number>();
+  /** Attempts that are over, in the order in which they ended, each with the last claim that may offer it again. */
+  readonly #over = new Map<string, number>();
+  readonly #refused = new Map<string, Refusal>();
+  /** Attempts whose end no leader takes: they stay claimed there, so they are never forgotten here. */
+  readonly #untold = new Set<string>();
   /** Open claims, oldest first: a Set keeps the order in which they were opened. */
   readonly #openClaims = new Set<number>();
   #lastClaim = 0;
@@ -27,31 +37,63 @@ export class AttemptLedger<Entry> {
   closeClaim(claim: number): void {
     this.#openClaims.delete(claim);
     const [oldestOpen = Number.POSITIVE_INFINITY] = this.#openClaims;
-    for (const [key, lastClaim] of this.#answered) {
+    for (const [key, lastClaim] of this.#over) {
       if (lastClaim >= oldestOpen) break;
-      this.#answered.delete(key);
+      this.#over.delete(key);
     }
   }
 
-  /** Takes an attempt in and gives its entry; null when it was offered before and must not be started again. */
+  /** Takes an attempt in and gives its entry; null when it must not be started: not again, or not any more. */
   receive(offered: FencedJob, accept: () => Entry): Entry | null {
-    const key = keyOf(offered.jobId, offered.fence);
-    if (this.#unanswered.has(key) || this.#answered.has(key)) return null;
+    const key = keyOf(offered);
+    if (this.#unanswered.has(key) || this.#isKnown(key)) return null;
     const entry = accept();
     this.#unanswered.set(key, entry);
     return entry;
   }
 
   /** Notes that the report about an attempt was answered, accepted or stale. */
-  answer(jobId: string, fence: number): void {
-    const key = keyOf(jobId, fence);
-    if (!this.#unanswered.delete(key)) return;
-    if (this.#openClaims.size > 0) this.#answered.set(key, this.#lastClaim);
+  answer(attempt: FencedJob): void {
+    const key = keyOf(attempt);
+    if (this.#unanswered.delete(key)) this.#end(key);
+  }
+
+  /** Notes that an attempt is over but that no leader takes its report. */
+  giveUp(attempt: FencedJob): void {
+    const key = keyOf(attempt);
+    if (this.#unanswered.delete(key)) this.#untold.add(key);
+  }
+
+  /** Notes that an attempt which has not arrived will not be started; false when there is nothing new in that. */
+  refuse({ jobId, fence }: FencedJob): boolean {
+    const key = keyOf({ jobId, fence });
+    if (this.#unanswered.has(key) || this.#isKnown(key)) return false;
+    this.#refused.set(key, { jobId, fence, toldIn: null });
+    return true;
+  }
+
+  /** The refusals that a heartbeat is to tell. */
+  tellRefused(heartbeat: number): FencedJob[] {
+    return Array.from(this.#refused.values(), (refusal) => {
+      refusal.toldIn ??= heartbeat;
+      return { jobId: refusal.jobId, fence: refusal.fence };
+    });
+  }
+
+  /** Takes in what the answer to a heartbeat still asks to be stopped; refusals it has heard and lets go are over. */
+  settleRefused(heartbeat: number, stop: readonly FencedJob[]): void {
+    if (this.#refused.size === 0) return;
+    const named = new Set(stop.map(keyOf));
+    for (const [key, { toldIn }] of this.#refused) {
+      if (toldIn === null || toldIn > heartbeat || named.has(key)) continue;
+      this.#refused.delete(key);
+      this.#end(key);
+    }
   }
 
   /** The attempt, if it was received and its report is not answered yet. */
-  find(jobId: string, fence: number): Entry | undefined {
-    return this.#unanswered.get(keyOf(jobId, fence));
+  find(attempt: FencedJob): Entry | undefined {
+    return this.#unanswered.get(keyOf(attempt));
   }
 
   /** Everything received whose report is not answered yet. */
@@ -65,10 +107,18 @@ export class AttemptLedger<Entry> {
 
   /** How many attempts are remembered in all; it returns to zero when nothing is under way. */
   get remembered(): number {
-    return this.#unanswered.size + this.#answered.size;
+    return this.#unanswered.size + this.#over.size + this.#refused.size + this.#untold.size;
+  }
+
+  #isKnown(key: string): boolean {
+    return this.#over.has(key) || this.#refused.has(key) || this.#untold.has(key);
+  }
+
+  #end(key: string): void {
+    if (this.#openClaims.size > 0) this.#over.set(key, this.#lastClaim);
   }
 }
 
-function keyOf(jobId: string, fence: number): string {
+function keyOf({ jobId, fence }: FencedJob): string {
   return `${jobId}/${fence}`;
 }

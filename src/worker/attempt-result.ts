@@ -1,5 +1,5 @@
 import { assertNever } from '../core/errors.js';
-import type { AttemptResult } from '../core/wire.js';
+import type { AttemptResult, FencedJob } from '../core/wire.js';
 import { type Attempt, stopReason } from './attempt.js';
 import { type Failure, failureOf } from './failure.js';
 import { encodeResult } from './result-json.js';
@@ -19,6 +19,11 @@ export interface ResultLimits {
 export interface SizedResult {
   readonly result: AttemptResult;
   readonly bytes: number;
+}
+
+/** What a result says about the attempt it belongs to. */
+export interface AttemptIdentity extends FencedJob {
+  readonly startedAt?: string | undefined;
 }
 
 const OVERHEAD_BYTES = 160;
@@ -53,7 +58,7 @@ export function resultOf(attempt: Attempt, ending: Ending, limits: ResultLimits)
 }
 
 /** A failed result, for attempts that ended badly and for results that the scheduler refuses. */
-export function failed(attempt: Attempt, failure: Failure): SizedResult {
+export function failed(attempt: AttemptIdentity, failure: Failure): SizedResult {
   const { error, retryable } = failure;
   return {
     result: { ...identity(attempt), outcome: 'failed', error, ...(!retryable && { retryable }) },
@@ -83,7 +88,7 @@ function stopped(attempt: Attempt, outcome: 'timed-out' | 'cancelled', ending: E
   };
 }
 
-function identity(attempt: Attempt): { jobId: string; fence: number; startedAt?: string } {
+function identity(attempt: AttemptIdentity): { jobId: string; fence: number; startedAt?: string } {
   const { jobId, fence, startedAt } = attempt;
   return startedAt === undefined ? { jobId, fence } : { jobId, fence, startedAt };
 }

@@ -12,7 +12,7 @@ const LINGER_MS = 250;
 
 export interface ClaimLoopParts {
   readonly freeSlots: () => number;
-  /** Asks for up to `max` jobs and takes them in; gives how many came. */
+  /** Asks for up to `max` jobs and takes them in; gives how much of what came was news. */
   readonly claim: (max: number, wait: string, signal: AbortSignal) => Promise<number>;
 }
 
@@ -28,6 +28,8 @@ export class ClaimLoop {
   readonly #stopped = new AbortController();
   readonly #slotFreed = new Bell();
   readonly #growing = new GrowingPause(50, 1_000);
+  /** Aborts the claim that is open, so that another one takes its place. */
+  #renewal = new AbortController();
   #ended: Promise<void> | null = null;
 
   constructor(parts: ClaimLoopParts) {
@@ -41,6 +43,15 @@ export class ClaimLoop {
   /** Tells the loop that a slot may have become free. */
   slotFreed(): void {
     this.#slotFreed.ring();
+  }
+
+  /**
+   * Asks anew, because another leader may not know of the open claim: it may wait at a node that hangs. If it
+   * is not lost it gets a moment to be answered.
+   */
+  renew(): void {
+    const renewal = this.#renewal;
+    setTimeout(() => renewal.abort(), LINGER_MS).unref();
   }
 
   /**
@@ -76,13 +87,20 @@ export class ClaimLoop {
 
   async #claimOnce(max: number): Promise<void> {
     const askedAt = monotonic.now();
+    const renewal = new AbortController();
+    this.#renewal = renewal;
+    const onStop = () => renewal.abort();
+    this.#stopped.signal.addEventListener('abort', onStop, { once: true });
+    if (this.#stopped.signal.aborted) onStop();
     try {
-      const received = await this.#parts.claim(max, formatDuration(WAIT_MS), this.#stopped.signal);
-      const tooEarly = received === 0 && monotonic.now() - askedAt < EARLY_MS;
+      const news = await this.#parts.claim(max, formatDuration(WAIT_MS), renewal.signal);
+      const tooEarly = news === 0 && !renewal.signal.aborted && monotonic.now() - askedAt < EARLY_MS;
       if (tooEarly) await pause(this.#growing.nextMs(), this.#closing.signal);
       else this.#growing.reset();
     } catch {
-      await pause(this.#growing.nextMs(), this.#closing.signal);
+      if (!renewal.signal.aborted) await pause(this.#growing.nextMs(), this.#closing.signal);
+    } finally {
+      this.#stopped.signal.removeEventListener('abort', onStop);
     }
   }
 }

@@ -1,3 +1,13 @@
+import type { WorkerGateway } from '../core/gateway.js';
+import { asPunctualError } from './failure.js';
+import type {
+  AnsweredHeartbeat,
+  HeartbeatPace,
+  HeartbeatRound,
+  HeartbeatSource,
+  Heartbeats,
+} from './heartbeats.js';
+import { monotonic } from './monotonic.js';
 import { pause } from './pause.js';
 
 /** After a heartbeat that got no answer the next one follows sooner, within the worker's timeout. */
@@ -6,16 +16,11 @@ const RETRY_MS = 500;
 export interface HeartbeatLoopParts {
   /** Sends one heartbeat and deals with its answer; rejects when there was none. */
   readonly beat: (signal: AbortSignal) => Promise<void>;
-  readonly intervalMs: () => number;
-  /** How long one heartbeat may take before it is given up and sent again. */
-  readonly limitMs: () => number;
+  readonly pace: () => HeartbeatPace;
 }
 
-/**
- * Sends heartbeats at their interval, or at once when woken. Its only ties to the rest of the worker are the
- * functions it is given, so that it can move to a thread of its own.
- */
-export class HeartbeatLoop {
+/** Sends heartbeats at their interval, or at once when woken, from the thread it was made in. */
+export class HeartbeatLoop implements Heartbeats {
   readonly #parts: HeartbeatLoopParts;
   readonly #stopped = new AbortController();
   #sleep = new AbortController();
@@ -29,12 +34,15 @@ export class HeartbeatLoop {
     this.#ended ??= this.#run();
   }
 
-  /** Sends a heartbeat now instead of when its time comes. */
+  /** Whether it was told to stop; what fails then means nothing. */
+  get isStopped(): boolean {
+    return this.#stopped.signal.aborted;
+  }
+
   wake(): void {
     this.#sleep.abort();
   }
 
-  /** Resolves when no heartbeat is on its way any more. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     this.wake();
@@ -45,7 +53,7 @@ export class HeartbeatLoop {
     while (!this.#stopped.signal.aborted) {
       this.#sleep = new AbortController();
       const answered = await this.#beatOnce();
-      const interval = this.#parts.intervalMs();
+      const interval = this.#parts.pace().intervalMs;
       const restMs = answered ? interval : Math.min(RETRY_MS * (0.5 + Math.random()), interval);
       if (!this.#stopped.signal.aborted) await pause(restMs, this.#sleep.signal);
     }
@@ -53,7 +61,10 @@ export class HeartbeatLoop {
 
   async #beatOnce(): Promise<boolean> {
     const limit = new AbortController();
-    const timer = setTimeout(() => limit.abort(), this.#parts.limitMs());
+    // A reason that says so lets the transport turn to another node.
+    const late = () =>
+      limit.abort(new DOMException('The heartbeat was not answered in time.', 'TimeoutError'));
+    const timer = setTimeout(late, this.#parts.pace().limitMs);
     const onStop = () => limit.abort();
     this.#stopped.signal.addEventListener('abort', onStop, { once: true });
     try {
@@ -66,4 +77,36 @@ export class HeartbeatLoop {
       this.#stopped.signal.removeEventListener('abort', onStop);
     }
   }
+}
+
+/** Sends one round and gives the answer with its times. */
+export async function sendRound(
+  gateway: Pick<WorkerGateway, 'heartbeat'>,
+  round: HeartbeatRound,
+  signal: AbortSignal,
+): Promise<AnsweredHeartbeat> {
+  const { number, workerId, heartbeat } = round;
+  const askedAt = monotonic.now();
+  const answer = await gateway.heartbeat(workerId, heartbeat, signal);
+  return { round: number, workerId, answer, askedAt, answeredAt: monotonic.now() };
+}
+
+/** A loop that asks the worker for every round and tells it every answer directly. */
+export function heartbeatsFromHere(
+  gateway: Pick<WorkerGateway, 'heartbeat'>,
+  source: HeartbeatSource,
+): HeartbeatLoop {
+  const loop: HeartbeatLoop = new HeartbeatLoop({
+    pace: () => source.pace(),
+    beat: async (signal) => {
+      const round = source.nextRound();
+      try {
+        source.answered(await sendRound(gateway, round, signal));
+      } catch (error) {
+        if (!loop.isStopped) await source.failed(round.workerId, asPunctualError(error));
+        throw error;
+      }
+    },
+  });
+  return loop;
 }

@@ -12,10 +12,13 @@ import type {
   WorkerRegistration,
   WorkerWelcome,
 } from '../core/wire.js';
+import { HttpTransport } from './http-transport.js';
 import type { RequestOptions, Transport } from './transport.js';
 
 /** How much longer than the agreed wait a claim may take before the node counts as gone. */
 const CLAIM_SLACK_MS = 10_000;
+/** A report is answered in milliseconds or waits for a new leader; after this another node may know it. */
+const REPORT_TIMEOUT_MS = 10_000;
 
 /**
  * The scheduler as a worker sees it over the network. Each call is one try at one node; the worker's loops
@@ -26,6 +29,11 @@ export class HttpWorkerGateway implements WorkerGateway {
 
   constructor(transport: Transport) {
     this.#transport = transport;
+  }
+
+  /** The network to the nodes; null when the nodes are reached without one. */
+  get network(): HttpTransport | null {
+    return this.#transport instanceof HttpTransport ? this.#transport : null;
   }
 
   register(registration: WorkerRegistration, signal?: AbortSignal): Promise<WorkerWelcome> {
@@ -46,7 +54,10 @@ export class HttpWorkerGateway implements WorkerGateway {
   }
 
   report(workerId: string, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer> {
-    return this.#post(`${pathOf(workerId)}/report`, report, withSignal(signal));
+    return this.#post(`${pathOf(workerId)}/report`, report, {
+      ...withSignal(signal),
+      timeoutMs: REPORT_TIMEOUT_MS,
+    });
   }
 
   progress(jobId: string, token: string, report: ProgressReport): Promise<void> {

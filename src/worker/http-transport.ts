@@ -20,14 +20,21 @@ const MAX_CONNECTIONS = 64;
 /** Long polls hold their connection, so they have connections of their own and more of them. */
 const MAX_LONG_POLLS = 512;
 
-/** No answer came from a node. `sent` says whether the request may have reached it and taken effect. */
+/** No answer came from a node. */
 export class UnreachableError extends PunctualError {
+  /** The address of the node. */
+  readonly url: string;
+  /** Whether the request may have reached the node and taken effect. */
   readonly sent: boolean;
+  /** Whether the node kept silent until the time was up, so that other requests there wait in vain as well. */
+  readonly timedOut: boolean;
 
-  constructor(detail: string, sent: boolean, cause: unknown) {
+  constructor(detail: string, node: { url: string; sent: boolean; timedOut: boolean }, cause: unknown) {
     super('UNREACHABLE', detail, { cause });
     this.name = 'UnreachableError';
-    this.sent = sent;
+    this.url = node.url;
+    this.sent = node.sent;
+    this.timedOut = node.timedOut;
   }
 }
 
@@ -46,10 +53,14 @@ interface Node {
   readonly basePath: string;
   readonly calls: Pool;
   readonly longPolls: Pool;
+  /** Requests that have not ended. */
+  readonly open: Set<RequestLimit>;
 }
 
 /** Asks one of several nodes, and the next one from then on when a node does not answer or cannot serve. */
 export class HttpTransport implements Transport {
+  /** Where the nodes are and who asks, for whoever needs connections of its own. */
+  readonly options: HttpTransportOptions;
   readonly #nodes: readonly Node[];
   readonly #identity: Readonly<Record<string, string>>;
   #current = 0;
@@ -58,6 +69,7 @@ export class HttpTransport implements Transport {
     if (options.urls.length === 0) {
       throw new PunctualError('CONFIGURATION', 'No address of a node was given; pass at least one URL.');
     }
+    this.options = options;
     this.#nodes = options.urls.map(openNode);
     this.#identity = {
       authorization: `Bearer ${options.apiKey}`,
@@ -78,10 +90,20 @@ export class HttpTransport implements Transport {
       return await this.#ask<T>(node, method, path, options);
     } catch (error) {
       const unavailable = error instanceof PunctualError && error.status === 503;
-      // Another request may have moved on already; moving twice could lead back to the node that is down.
-      if (unavailable && this.#current === index) this.#current = (index + 1) % this.#nodes.length;
+      if (unavailable) this.#moveOn(index);
       throw error;
     }
+  }
+
+  /**
+   * Gives up a node that was found silent elsewhere: requests that wait for it fail now instead of when their
+   * time is up, and further ones go to the next node.
+   */
+  abandon(url: string): void {
+    const index = this.#nodes.findIndex((node) => node.url === url);
+    if (index < 0) return;
+    this.#moveOn(index);
+    for (const limit of this.#nodes[index]!.open) limit.expire();
   }
 
   /** Ends all connections; requests under way fail. */
@@ -89,10 +111,16 @@ export class HttpTransport implements Transport {
     await Promise.all(this.#nodes.flatMap((node) => [node.calls.destroy(), node.longPolls.destroy()]));
   }
 
+  /** Another request may have moved on already; moving twice could lead back to the node that is down. */
+  #moveOn(from: number): void {
+    if (this.#current === from) this.#current = (from + 1) % this.#nodes.length;
+  }
+
   async #ask<T>(node: Node, method: Method, path: string, options: RequestOptions): Promise<T> {
     options.signal?.throwIfAborted();
     const body = options.body === undefined ? undefined : JSON.stringify(options.body);
     const limit = new RequestLimit(options.timeoutMs ?? DEFAULT_TIMEOUT_MS, options.signal);
+    node.open.add(limit);
     try {
       const answer = await (options.longPoll ? node.longPolls : node.calls).request({
         method,
@@ -109,9 +137,12 @@ export class HttpTransport implements Transport {
       return await readAnswer<T>(answer, node.url);
     } catch (error) {
       if (error instanceof PunctualError) throw error;
-      options.signal?.throwIfAborted();
-      throw unreachable(node.url, error, limit.timedOut);
+      const { signal } = options;
+      // A caller's own limit of time says the same about the node as ours; any other abort says nothing.
+      if (signal?.aborted && !isTimeout(signal.reason)) throw signal.reason;
+      throw unreachable(node.url, error, limit.timedOut || signal?.aborted === true);
     } finally {
+      node.open.delete(limit);
       limit.release();
     }
   }
@@ -126,10 +157,7 @@ class RequestLimit {
   readonly #abort = () => this.#controller.abort();
 
   constructor(timeoutMs: number, callerSignal: AbortSignal | undefined) {
-    this.#timer = setTimeout(() => {
-      this.timedOut = true;
-      this.#abort();
-    }, timeoutMs);
+    this.#timer = setTimeout(() => this.expire(), timeoutMs);
     this.#callerSignal = callerSignal;
     // One signal for hundreds of requests is fine: each lets go of it in the end, so nothing leaks.
     if (callerSignal) setMaxListeners(0, callerSignal);
@@ -138,6 +166,12 @@ class RequestLimit {
 
   get signal(): AbortSignal {
     return this.#controller.signal;
+  }
+
+  /** Ends the try as if its time were up. */
+  expire(): void {
+    this.timedOut = true;
+    this.#abort();
   }
 
   release(): void {
@@ -161,6 +195,7 @@ function openNode(url: string): Node {
     basePath: parsed.pathname.replace(/\/+$/, ''),
     calls: new Pool(parsed.origin, { ...settings, connections: MAX_CONNECTIONS }),
     longPolls: new Pool(parsed.origin, { ...settings, connections: MAX_LONG_POLLS }),
+    open: new Set(),
   };
 }
 
@@ -188,5 +223,9 @@ function unreachable(url: string, error: unknown, timedOut: boolean): Unreachabl
   const sent = timedOut || !NOTHING_SENT.has(String(code));
   const why = timedOut ? 'no answer in time' : messageOf(error);
   const detail = `${url} cannot be reached (${why}). Is a node running there? Check the address, or start one with "punctual up".`;
-  return new UnreachableError(detail, sent, error);
+  return new UnreachableError(detail, { url, sent, timedOut }, error);
+}
+
+function isTimeout(reason: unknown): boolean {
+  return reason instanceof DOMException && reason.name === 'TimeoutError';
 }

@@ -20,11 +20,12 @@ async function reportAll(
         reports.push([...results]);
         return answer(results);
       },
-      onAnswered: () => {
+      onAnswered: ({ jobId }, how) => {
+        outcomes.push(`${jobId} ${how}`);
         answered += 1;
         if (answered === attempts.length) setImmediate(resolve);
       },
-      events: { onJobReported: ({ jobId }, how) => outcomes.push(`${jobId} ${how}`) },
+      onFailure: () => undefined,
       signal: new AbortController().signal,
     });
     for (const { id, result = null, bytes = 100 } of attempts) {

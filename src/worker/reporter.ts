@@ -1,25 +1,28 @@
-import type { ReportAnswer } from '../core/wire.js';
-import type { Attempt } from './attempt.js';
-import { failed, type SizedResult } from './attempt-result.js';
+import type { PunctualError } from '../core/errors.js';
+import type { AttemptResult, ReportAnswer } from '../core/wire.js';
+import { type AttemptIdentity, failed, type SizedResult } from './attempt-result.js';
 import { asPunctualError } from './failure.js';
 import { GrowingPause, pause } from './pause.js';
-import type { WorkerEvents } from './worker-options.js';
 
 const MAX_RESULTS = 2_000;
 const MAX_BYTES = 4 * 1024 * 1024;
 
-interface Pending extends SizedResult {
-  readonly attempt: Attempt;
+/** How the scheduler answered the report about an attempt. */
+export type ReportOutcome = 'accepted' | 'stale' | 'refused';
+
+interface Pending<T> extends SizedResult {
+  readonly attempt: T;
   /** Whether the scheduler refused the result itself, so that this failure takes its place. */
   readonly isSubstitute: boolean;
 }
 
-export interface ReporterParts {
+export interface ReporterParts<T> {
   /** Sends one report; null when its answer came from a replaced leader and does not count. */
-  readonly send: (results: readonly SizedResult['result'][]) => Promise<ReportAnswer | null>;
+  readonly send: (results: readonly AttemptResult[]) => Promise<ReportAnswer | null>;
   /** Called once per attempt, when its report was answered. */
-  readonly onAnswered: (attempt: Attempt) => void;
-  readonly events: WorkerEvents;
+  readonly onAnswered: (attempt: T, outcome: ReportOutcome) => void;
+  /** Called whenever a report failed and has to be repeated. */
+  readonly onFailure: (error: PunctualError) => void;
   readonly signal: AbortSignal;
 }
 
@@ -28,33 +31,43 @@ export interface ReporterParts {
  * reports grow with the load instead of multiplying. A result is kept and repeated until a leader has
  * answered it, for as long as that takes.
  */
-export class Reporter {
-  readonly #parts: ReporterParts;
+export class Reporter<T extends AttemptIdentity> {
+  readonly #parts: ReporterParts<T>;
   readonly #growing = new GrowingPause(50, 1_000);
-  #pending: Pending[] = [];
+  #pending: Pending<T>[] = [];
+  /** The results of the report that is on its way. */
+  #sending: readonly Pending<T>[] = [];
   /** Lowered when a report as a whole is refused, to find the result that spoils it. */
   #maxResults = MAX_RESULTS;
   #running = false;
 
-  constructor(parts: ReporterParts) {
+  constructor(parts: ReporterParts<T>) {
     this.#parts = parts;
   }
 
   /** Takes a result to be reported with all others that end in this turn of the event loop. */
-  add(attempt: Attempt, sized: SizedResult): void {
+  add(attempt: T, sized: SizedResult): void {
     this.#pending.push({ ...sized, attempt, isSubstitute: false });
     if (this.#running) return;
     this.#running = true;
     setImmediate(() => void this.#deliverAll());
   }
 
+  /** Everything that no leader has answered yet. */
+  *undelivered(): IterableIterator<AttemptResult> {
+    for (const { result } of this.#sending) yield result;
+    for (const { result } of this.#pending) yield result;
+  }
+
   async #deliverAll(): Promise<void> {
     const { signal } = this.#parts;
     while (this.#pending.length > 0 && !signal.aborted) {
       const batch = this.#takeBatch();
+      this.#sending = batch;
       try {
         const answer = await this.#parts.send(batch.map((each) => each.result));
         const unanswered = answer ? this.#settle(batch, answer) : batch;
+        this.#sending = [];
         if (unanswered.length === 0) {
           this.#growing.reset();
           this.#maxResults = Math.min(this.#maxResults * 2, MAX_RESULTS);
@@ -64,6 +77,7 @@ export class Reporter {
         }
       } catch (thrown) {
         if (signal.aborted) break;
+        this.#sending = [];
         await this.#recover(batch, thrown);
       }
     }
@@ -71,10 +85,10 @@ export class Reporter {
   }
 
   /** The next results, as many as one report takes; at most one per job, since answers name jobs. */
-  #takeBatch(): Pending[] {
-    const batch: Pending[] = [];
+  #takeBatch(): Pending<T>[] {
+    const batch: Pending<T>[] = [];
     const jobs = new Set<string>();
-    const left: Pending[] = [];
+    const left: Pending<T>[] = [];
     let bytes = 0;
     let index = 0;
     for (; index < this.#pending.length; index++) {
@@ -92,41 +106,36 @@ export class Reporter {
     return batch;
   }
 
-  #settle(batch: readonly Pending[], answer: ReportAnswer): Pending[] {
+  #settle(batch: readonly Pending<T>[], answer: ReportAnswer): Pending<T>[] {
     const accepted = new Set(answer.accepted);
     const stale = new Set(answer.stale);
-    const unanswered: Pending[] = [];
+    const unanswered: Pending<T>[] = [];
     for (const each of batch) {
-      if (accepted.has(each.attempt.jobId)) this.#answered(each, 'accepted');
-      else if (stale.has(each.attempt.jobId)) this.#answered(each, 'stale');
+      if (accepted.has(each.attempt.jobId)) this.#parts.onAnswered(each.attempt, 'accepted');
+      else if (stale.has(each.attempt.jobId)) this.#parts.onAnswered(each.attempt, 'stale');
       else unanswered.push(each);
     }
     return unanswered;
-  }
-
-  #answered(pending: Pending, answer: 'accepted' | 'stale' | 'refused'): void {
-    this.#parts.onAnswered(pending.attempt);
-    this.#parts.events.onJobReported?.(pending.attempt.assignment, answer);
   }
 
   /**
    * A scheduler that is away or does not know us is asked again later. One that refuses or trips over the
    * report itself gets it in halves, until the result that spoils it stands alone.
    */
-  async #recover(batch: Pending[], thrown: unknown): Promise<void> {
+  async #recover(batch: Pending<T>[], thrown: unknown): Promise<void> {
     const error = asPunctualError(thrown);
-    this.#parts.events.onWarning?.(error);
     const refused = [400, 413, 415, 422].includes(error.status);
     if (refused && batch.length === 1) this.#replaceRefused(batch[0]!, error.message);
     else if (error.status === 500 && batch.length === 1) this.#pending.push(batch[0]!);
     else this.#pending = batch.concat(this.#pending);
     if (refused || error.status === 500) this.#maxResults = Math.max(1, Math.floor(batch.length / 2));
+    this.#parts.onFailure(error);
     if (!refused) await pause(this.#growing.nextMs(), this.#parts.signal);
   }
 
-  #replaceRefused(pending: Pending, why: string): void {
+  #replaceRefused(pending: Pending<T>, why: string): void {
     if (pending.isSubstitute) {
-      this.#answered(pending, 'refused');
+      this.#parts.onAnswered(pending.attempt, 'refused');
       return;
     }
     const failure = {

@@ -23,16 +23,18 @@ export class ServerClock {
     return this.#monotonic();
   }
 
-  /** Takes in the server's time from an answer; the tightest comparison wins until it has aged. */
-  compare(serverTime: string, askedAt: number): void {
+  /**
+   * Takes in the server's time from an answer; the tightest comparison wins until it has aged. An answer that
+   * another thread received says when that was: it may have waited here for a long time.
+   */
+  compare(serverTime: string, askedAt: number, answeredAt = this.#monotonic()): void {
     const serverMs = Date.parse(serverTime);
     if (Number.isNaN(serverMs)) return;
-    const now = this.#monotonic();
-    const errorMs = (now - askedAt) / 2;
-    if (errorMs > this.#errorMs + (now - this.#comparedAt) * DRIFT) return;
-    this.#offsetMs = serverMs - (askedAt + now) / 2;
+    const errorMs = (answeredAt - askedAt) / 2;
+    if (errorMs > this.#errorMs + (answeredAt - this.#comparedAt) * DRIFT) return;
+    this.#offsetMs = serverMs - (askedAt + answeredAt) / 2;
     this.#errorMs = errorMs;
-    this.#comparedAt = now;
+    this.#comparedAt = answeredAt;
   }
 
   /** The server's time now, in milliseconds since 1970. */

@@ -9,31 +9,32 @@ import type { WorkerEvents } from './worker-options.js';
 
 const REGISTER_TIMEOUT_MS = 10_000;
 
+export interface SessionParts {
+  readonly gateway: WorkerGateway;
+  readonly registration: WorkerRegistration;
+  readonly clock: ServerClock;
+  /** The session of an earlier process that is known to be over; empty when there is none to speak of. */
+  readonly previousSession: () => string;
+  /** Called when there is a session, the first or a new one. */
+  readonly onRegistered: (workerId: string) => void;
+  /** Called when another leader than the one known so far has answered. */
+  readonly onNewEpoch: () => void;
+  readonly onWarning: WorkerEvents['onWarning'];
+}
+
 /**
  * The worker's standing with a shard's leader: its id, and the highest epoch it has seen of each shard.
  * Answers of a lower epoch come from a leader that has been replaced without knowing it; following them could
  * stop jobs the new leader counts on, so they are dropped.
  */
 export class Session {
-  readonly #gateway: WorkerGateway;
-  readonly #registration: WorkerRegistration;
-  readonly #clock: ServerClock;
-  readonly #events: WorkerEvents;
+  readonly #parts: SessionParts;
   readonly #highestEpochs = new Map<number, number>();
   #welcome: WorkerWelcome | null = null;
   #registering: Promise<void> | null = null;
-  #onNewEpoch: () => void = () => undefined;
 
-  constructor(
-    gateway: WorkerGateway,
-    registration: WorkerRegistration,
-    clock: ServerClock,
-    events: WorkerEvents,
-  ) {
-    this.#gateway = gateway;
-    this.#registration = registration;
-    this.#clock = clock;
-    this.#events = events;
+  constructor(parts: SessionParts) {
+    this.#parts = parts;
   }
 
   /** Empty before the first registration. */
@@ -54,18 +55,13 @@ export class Session {
     return parseDuration(this.#welcome?.workerTimeout ?? '') ?? 10_000;
   }
 
-  /** Called when another leader than the one known so far has answered. */
-  set onNewEpoch(listener: () => void) {
-    this.#onNewEpoch = listener;
-  }
-
   /** Takes in the epoch of an answer; false when the answer must be dropped. */
   accepts(epoch: number): boolean {
     const highest = this.epoch;
     if (epoch < highest) return false;
     if (epoch > highest) {
       this.#highestEpochs.set(this.#welcome?.shard ?? -1, epoch);
-      this.#onNewEpoch();
+      this.#parts.onNewEpoch();
     }
     return true;
   }
@@ -84,28 +80,35 @@ export class Session {
         if (signal.aborted) return;
         const error = asPunctualError(thrown);
         if (!comesBack && error.status < 500) throw error;
-        this.#events.onWarning?.(error);
+        this.#parts.onWarning?.(error);
       }
       await pause(growing.nextMs(), signal);
     }
   }
 
-  /** Registers anew after a leader did not know `workerId`; several who notice share one registration. */
-  async renew(workerId: string, signal: AbortSignal): Promise<void> {
-    if (workerId !== this.workerId) return;
+  /**
+   * Registers anew after a leader did not know `workerId`; several who notice share one registration. False
+   * when that had been done before.
+   */
+  async renew(workerId: string, signal: AbortSignal): Promise<boolean> {
+    if (workerId !== this.workerId) return false;
     this.#registering ??= this.register(signal).finally(() => {
       this.#registering = null;
     });
     await this.#registering;
+    return true;
   }
 
   async #registerOnce(signal: AbortSignal): Promise<boolean> {
-    const askedAt = this.#clock.mark();
+    const { gateway, registration, clock, onRegistered, onWarning } = this.#parts;
+    const askedAt = clock.mark();
     const limit = AbortSignal.any([signal, AbortSignal.timeout(REGISTER_TIMEOUT_MS)]);
-    const welcome = await this.#gateway.register(this.#registration, limit);
+    // A worker has one session: what the one before still holds need not wait for its timeout.
+    const replaces = this.workerId || this.#parts.previousSession();
+    const welcome = await gateway.register({ ...registration, ...(replaces !== '' && { replaces }) }, limit);
     const highest = this.#highestEpochs.get(welcome.shard) ?? 0;
     if (welcome.epoch < highest) {
-      this.#events.onWarning?.(
+      onWarning?.(
         new PunctualError(
           'NO_LEADER',
           `A replaced leader (epoch ${welcome.epoch}, not ${highest}) answered.`,
@@ -113,10 +116,10 @@ export class Session {
       );
       return false;
     }
-    this.#clock.compare(welcome.now, askedAt);
+    clock.compare(welcome.now, askedAt);
     this.#highestEpochs.set(welcome.shard, welcome.epoch);
     this.#welcome = welcome;
-    this.#events.onRegistered?.(welcome.workerId);
+    onRegistered(welcome.workerId);
     return true;
   }
 }

@@ -39,10 +39,17 @@ export interface WorkerOptions {
    * call of `process.exit()`, fails the job it came from instead. Default true.
    */
   readonly guardProcess?: boolean;
+  /**
+   * A folder for results that the scheduler does not take at once, so that the end of the process does not
+   * lose them: the next worker with this folder delivers them before it registers. Each worker needs a folder
+   * of its own, and the same one at every start. Default none: such results are kept in memory only.
+   */
+  readonly keepResultsIn?: string;
   readonly events?: WorkerEvents;
 }
 
-export interface ResolvedWorkerOptions extends Required<WorkerOptions> {
+export interface ResolvedWorkerOptions extends Required<Omit<WorkerOptions, 'keepResultsIn'>> {
+  readonly keepResultsIn: string | null;
   readonly maxErrorBytes: number;
 }
 
@@ -58,6 +65,7 @@ export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOpti
     maxErrorBytes: SETTINGS.maxError.default,
     stopGraceMs: options.stopGraceMs ?? 5_000,
     guardProcess: options.guardProcess ?? true,
+    keepResultsIn: options.keepResultsIn ?? null,
     events: options.events ?? {},
   };
   if (!Number.isSafeInteger(resolved.slots) || resolved.slots < 1) {

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
 import type { PunctualError } from '../core/errors.js';
+import type { FencedJob } from '../core/wire.js';
 import { HandlerRunner } from './runners/handler.js';
 import { type AnyTask, task } from './task.js';
 import type { WorkerOptions } from './worker-options.js';
@@ -26,6 +27,11 @@ function gate() {
     open = resolve;
   });
   return { open, passed };
+}
+
+/** Has the leader name an attempt in its answers from now on. */
+function stop(scheduler: MemoryScheduler, { jobId, fence }: FencedJob): void {
+  scheduler.stop = [{ jobId, fence }];
 }
 
 const double = task('double', (input: number) => input * 2);
@@ -228,8 +234,7 @@ describe('an attempt that is told to stop', () => {
       return new Promise((resolve) => signal.addEventListener('abort', () => resolve('done')));
     });
     const job = scheduler.submit('finishing');
-    scheduler.stop = [job];
-    await workerOf(scheduler, [finishing]).start();
+    await workerOf(scheduler, [finishing], { events: { onJobStarted: () => stop(scheduler, job) } }).start();
     expect(await scheduler.resultOf(job)).toMatchObject({ outcome: 'succeeded', result: 'done' });
   });
 
@@ -237,8 +242,8 @@ describe('an attempt that is told to stop', () => {
     const scheduler = new MemoryScheduler();
     const job = scheduler.submit('deaf');
     const next = scheduler.submit('double', 3);
-    scheduler.stop = [job];
-    await workerOf(scheduler, [deaf, double], { slots: 1, stopGraceMs: 30 }).start();
+    const events = { onJobStarted: () => stop(scheduler, job) };
+    await workerOf(scheduler, [deaf, double], { slots: 1, stopGraceMs: 30, events }).start();
     expect(await scheduler.resultOf(next)).toMatchObject({ result: 6 });
     expect(scheduler.accepted.get(job.jobId)).toMatchObject({ outcome: 'cancelled' });
   });

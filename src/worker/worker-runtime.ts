@@ -1,16 +1,20 @@
 import { PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
-import type { ReportAnswer } from '../core/wire.js';
 import type { Attempt } from './attempt.js';
 import { AttemptLedger } from './attempt-ledger.js';
-import type { SizedResult } from './attempt-result.js';
-import { ClaimLoop, startInPortions } from './claim-loop.js';
+import { ClaimLoop } from './claim-loop.js';
+import { Dialogue } from './dialogue.js';
 import { Executor } from './executor.js';
 import { asPunctualError } from './failure.js';
-import { HeartbeatLoop } from './heartbeat-loop.js';
+import { heartbeatsFromHere } from './heartbeat-loop.js';
+import { HeartbeatThread } from './heartbeat-thread.js';
+import type { Heartbeats } from './heartbeats.js';
+import { HttpWorkerGateway } from './http-gateway.js';
+import { monotonic } from './monotonic.js';
 import { pause } from './pause.js';
 import { ProcessGuard } from './process-guard.js';
-import { Reporter } from './reporter.js';
+import { Reporter, type ReportOutcome } from './reporter.js';
+import { ResultKeeping } from './result-keeping.js';
 import type { Runner } from './runners/runner.js';
 import { ServerClock } from './server-clock.js';
 import { Session } from './session.js';
@@ -23,12 +27,19 @@ export type WorkerPhase = 'new' | 'starting' | 'running' | 'draining' | 'ended';
 
 export interface WorkerStatus {
   readonly phase: WorkerPhase;
+  readonly name: string;
   /** Empty before the worker is registered. */
   readonly workerId: string;
+  /** The term of the leader it follows; 0 before it is registered. */
+  readonly epoch: number;
   readonly slots: number;
   readonly running: number;
   /** Attempts received whose report the scheduler has not answered yet, the running ones included. */
   readonly unanswered: number;
+  /** Results that wait on disk. */
+  readonly kept: number;
+  /** How long ago a leader last answered a heartbeat; null before the first answer. */
+  readonly lastAnswerMs: number | null;
 }
 
 export interface WorkerRuntimeParts {
@@ -47,17 +58,18 @@ export class WorkerRuntime {
   readonly #gateway: WorkerGateway;
   readonly #options: ResolvedWorkerOptions;
   readonly #ledger = new AttemptLedger<Attempt>();
-  readonly #clock = new ServerClock();
   readonly #session: Session;
   readonly #executor: Executor;
+  readonly #dialogue: Dialogue;
   readonly #claims: ClaimLoop;
-  readonly #heartbeats: HeartbeatLoop;
-  readonly #reporter: Reporter;
+  readonly #heartbeats: Heartbeats;
+  readonly #reporter: Reporter<Attempt>;
   /** Aborts when nothing more may be sent. */
   readonly #over = new AbortController();
   /** Aborts when no more work is wanted, which ends a registration that nobody answers. */
   readonly #closing = new AbortController();
   readonly #end: Promise<WorkerEnd>;
+  #keeping: ResultKeeping | null = null;
   #resolveEnd!: (end: WorkerEnd) => void;
   #resolveQuiet: () => void = () => undefined;
   #phase: WorkerPhase = 'new';
@@ -68,60 +80,71 @@ export class WorkerRuntime {
     this.#end = new Promise((resolve) => {
       this.#resolveEnd = resolve;
     });
-    const { name, queues, slots, labels, events } = this.#options;
-    const targets = runners.map((runner) => runner.target);
-    const tasks = runners.flatMap((runner) => runner.tasks);
-    this.#session = new Session(
-      gateway,
-      { name, queues, slots, targets, tasks, labels },
-      this.#clock,
-      events,
-    );
-    this.#reporter = new Reporter({
-      send: (results) => this.#report(results),
-      onAnswered: (attempt) => this.#answered(attempt),
-      events,
-      signal: this.#over.signal,
-    });
+    const clock = new ServerClock();
+    this.#session = this.#openSession(runners, clock);
     this.#executor = new Executor({
       gateway,
       runners,
       options: this.#options,
-      clock: this.#clock,
+      clock,
       onResult: (attempt, sized) => this.#reporter.add(attempt, sized),
       onSlotFree: () => this.#claims.slotFreed(),
     });
+    this.#dialogue = new Dialogue({
+      gateway,
+      session: this.#session,
+      ledger: this.#ledger,
+      executor: this.#executor,
+      clock,
+      over: this.#over.signal,
+      onRenewed: () => this.#heartbeats.wake(),
+      onDrain: () => void this.drain(),
+      onWarning: this.#warn,
+    });
+    this.#reporter = new Reporter({
+      send: (results) => this.#dialogue.report(results),
+      onAnswered: (attempt, outcome) => this.#answered(attempt, outcome),
+      onFailure: (error) => {
+        this.#warn(error);
+        this.#keeping?.failed();
+      },
+      signal: this.#over.signal,
+    });
     this.#claims = new ClaimLoop({
       freeSlots: () => this.#freeSlots(),
-      claim: (max, wait, signal) => this.#claim(max, wait, signal),
+      claim: (max, wait, signal) => this.#dialogue.claim(max, wait, signal),
     });
-    this.#heartbeats = new HeartbeatLoop({
-      beat: (signal) => this.#beat(signal),
-      intervalMs: () => this.#session.heartbeatIntervalMs,
-      limitMs: () => Math.max(1_000, this.#session.workerTimeoutMs / 3),
-    });
-    this.#session.onNewEpoch = () => this.#heartbeats.wake();
+    this.#heartbeats = this.#openHeartbeats();
   }
 
   /** What the worker is doing now. */
   status(): WorkerStatus {
+    const { lastAnswerAt } = this.#dialogue;
     return {
       phase: this.#phase,
+      name: this.#options.name,
       workerId: this.#session.workerId,
+      epoch: this.#session.epoch,
       slots: this.#options.slots,
       running: this.#executor.busy,
       unanswered: this.#ledger.unansweredCount,
+      kept: this.#keeping?.size ?? 0,
+      lastAnswerMs: lastAnswerAt === null ? null : Math.round(monotonic.now() - lastAnswerAt),
     };
   }
 
-  /** Registers, waiting for a leader if there is none, and begins to work. */
+  /**
+   * Delivers what an earlier process left behind, registers, waiting for a leader if there is none, and begins
+   * to work.
+   */
   async start(): Promise<void> {
     if (this.#phase !== 'new') throw new PunctualError('USAGE', 'A worker can be started once only.');
     this.#phase = 'starting';
     try {
+      await this.#keepResults();
       await this.#session.register(this.#closing.signal);
     } catch (error) {
-      this.#finish('stopped');
+      await this.#finish('stopped');
       throw error;
     }
     // A drain or stop while nobody answered the registration has the last word.
@@ -138,7 +161,7 @@ export class WorkerRuntime {
   async drain(): Promise<void> {
     if (this.#phase === 'new' || this.#phase === 'starting') {
       this.#closing.abort();
-      this.#finish('drained');
+      await this.#finish('drained');
     }
     if (this.#phase !== 'running') {
       await this.#end;
@@ -151,16 +174,21 @@ export class WorkerRuntime {
     if (this.#over.signal.aborted) return;
     await this.#heartbeats.stop();
     await this.#leave();
-    this.#finish('drained');
+    await this.#finish('drained');
   }
 
-  /** Ends at once: aborts the signals of all handlers and reports nothing further. */
+  /**
+   * Ends at once: aborts the signals of all handlers and reports nothing further. Results that were not
+   * delivered yet are kept if there is a folder for them.
+   */
   async stop(): Promise<void> {
     if (this.#over.signal.aborted) {
       await this.#end;
       return;
     }
     this.#closing.abort();
+    // Before the handlers are told: how they end now is nobody's result.
+    this.#keeping?.keepNow();
     this.#over.abort();
     for (const attempt of this.#ledger.unanswered()) this.#executor.stop(attempt, 'shutdown');
     this.#executor.close();
@@ -168,7 +196,7 @@ export class WorkerRuntime {
     await Promise.all([this.#claims.stop(), this.#heartbeats.stop()]);
     // Leaving says that nothing was left undone. With attempts unreported only silence tells the truth.
     if (this.#ledger.unansweredCount === 0) await this.#leave();
-    this.#finish('stopped');
+    await this.#finish('stopped');
   }
 
   /**
@@ -193,10 +221,60 @@ export class WorkerRuntime {
     }
   }
 
+  #openSession(runners: readonly Runner[], clock: ServerClock): Session {
+    const { name, queues, slots, labels, events } = this.#options;
+    const targets = runners.map((runner) => runner.target);
+    const tasks = runners.flatMap((runner) => runner.tasks);
+    return new Session({
+      gateway: this.#gateway,
+      registration: { name, queues, slots, targets, tasks, labels },
+      clock,
+      previousSession: () => this.#keeping?.endedSession ?? '',
+      onRegistered: (workerId) => {
+        this.#keeping?.noteSession(workerId);
+        events.onRegistered?.(workerId);
+      },
+      onNewEpoch: () => {
+        this.#heartbeats.wake();
+        this.#claims.renew();
+      },
+      onWarning: this.#warn,
+    });
+  }
+
+  /** Over a network heartbeats come from a thread of their own; inside a node's process they share its fate. */
+  #openHeartbeats(): Heartbeats {
+    const fromHere = () => heartbeatsFromHere(this.#gateway, this.#dialogue);
+    const network = this.#gateway instanceof HttpWorkerGateway ? this.#gateway.network : null;
+    if (!network) return fromHere();
+    return new HeartbeatThread({
+      nodes: network.options,
+      source: this.#dialogue,
+      standIn: fromHere,
+      onSilentNode: (url) => network.abandon(url),
+      onWarning: this.#warn,
+    });
+  }
+
+  async #keepResults(): Promise<void> {
+    const folder = this.#options.keepResultsIn;
+    if (folder === null) return;
+    this.#keeping = new ResultKeeping({
+      folder,
+      gateway: this.#gateway,
+      undelivered: () => this.#reporter.undelivered(),
+      onWarning: this.#warn,
+      signal: this.#over.signal,
+    });
+    await this.#keeping.deliverLeft();
+  }
+
+  readonly #warn = (warning: PunctualError): void => this.#options.events.onWarning?.(warning);
+
   readonly #blame = (attempt: Attempt, thrown: unknown): void => {
     if (attempt.phase === 'ended') {
       const { jobId } = attempt;
-      this.#options.events.onWarning?.(
+      this.#warn(
         new PunctualError('INTERNAL', `Job ${jobId} left something behind that failed after its end.`, {
           cause: thrown,
         }),
@@ -216,74 +294,13 @@ export class WorkerRuntime {
     return waiting > 4 * slots + 1_000 ? 0 : slots - this.#executor.busy;
   }
 
-  async #claim(max: number, wait: string, signal: AbortSignal): Promise<number> {
-    const { workerId } = this.#session;
-    const claim = this.#ledger.openClaim();
-    const received: Attempt[] = [];
-    try {
-      const answer = await this.#gateway.claim(workerId, { max, wait }, signal);
-      if (workerId !== this.#session.workerId || !this.#session.accepts(answer.epoch)) return 0;
-      // Everything is noted before anything starts, and before the claim counts as ended.
-      for (const job of answer.jobs) {
-        const attempt = this.#ledger.receive(job, () => this.#executor.accept(job));
-        if (attempt) received.push(attempt);
-      }
-    } catch (error) {
-      if (!signal.aborted) await this.#failed(workerId, error);
-      throw error;
-    } finally {
-      this.#ledger.closeClaim(claim);
-    }
-    await startInPortions(received, (attempt) => this.#executor.start(attempt));
-    return received.length;
-  }
-
-  async #beat(signal: AbortSignal): Promise<void> {
-    const { workerId, epoch } = this.#session;
-    const running = Array.from(this.#ledger.unanswered(), ({ jobId, fence }) => ({ jobId, fence }));
-    const askedAt = this.#clock.mark();
-    try {
-      const answer = await this.#gateway.heartbeat(workerId, { epoch, running }, signal);
-      if (workerId !== this.#session.workerId || !this.#session.accepts(answer.epoch)) return;
-      this.#clock.compare(answer.now, askedAt);
-      for (const { jobId, fence } of answer.stop) {
-        const attempt = this.#ledger.find(jobId, fence);
-        if (attempt) this.#executor.stop(attempt, 'leader');
-      }
-      if (answer.drain) void this.drain();
-    } catch (error) {
-      if (!this.#over.signal.aborted) await this.#failed(workerId, error);
-      throw error;
-    }
-  }
-
-  async #report(results: readonly SizedResult['result'][]): Promise<ReportAnswer | null> {
-    const { workerId } = this.#session;
-    try {
-      const answer = await this.#gateway.report(workerId, { results }, this.#over.signal);
-      return this.#session.accepts(answer.epoch) ? answer : null;
-    } catch (error) {
-      if (asPunctualError(error).code === 'WORKER_NOT_FOUND') await this.#renew(workerId);
-      throw error;
-    }
-  }
-
-  #answered(attempt: Attempt): void {
-    this.#ledger.answer(attempt.jobId, attempt.fence);
+  #answered(attempt: Attempt, outcome: ReportOutcome): void {
+    if (outcome === 'refused') this.#ledger.giveUp(attempt);
+    else this.#ledger.answer(attempt);
+    this.#keeping?.answered(attempt);
+    this.#options.events.onJobReported?.(attempt.assignment, outcome);
     if (this.#ledger.unansweredCount === 0) this.#resolveQuiet();
     this.#claims.slotFreed();
-  }
-
-  /** A leader that does not know the worker gets to know it; everything else passes by itself. */
-  async #failed(workerId: string, thrown: unknown): Promise<void> {
-    const error = asPunctualError(thrown);
-    if (error.code === 'WORKER_NOT_FOUND') await this.#renew(workerId);
-    else this.#options.events.onWarning?.(error);
-  }
-
-  async #renew(workerId: string): Promise<void> {
-    await this.#session.renew(workerId, this.#over.signal);
-    this.#heartbeats.wake();
   }
 
   /** Resolves when every report is answered, or when the worker is stopped. */
@@ -308,10 +325,12 @@ export class WorkerRuntime {
     }
   }
 
-  #finish(end: WorkerEnd): void {
+  async #finish(end: WorkerEnd): Promise<void> {
+    if (this.#phase === 'ended') return;
     this.#over.abort();
     this.#executor.close();
     this.#phase = 'ended';
+    await this.#keeping?.stop(this.#ledger.unansweredCount === 0 ? 'in-order' : 'at-once');
     this.#resolveEnd(end);
   }
 }

@@ -1,0 +1,133 @@
+import type { PunctualError } from '../core/errors.js';
+import type { WorkerGateway } from '../core/gateway.js';
+import type { AttemptResult, FencedJob, ReportAnswer } from '../core/wire.js';
+import type { Attempt } from './attempt.js';
+import type { AttemptLedger } from './attempt-ledger.js';
+import { startInPortions } from './claim-loop.js';
+import type { Executor } from './executor.js';
+import { asPunctualError } from './failure.js';
+import type { AnsweredHeartbeat, HeartbeatPace, HeartbeatRound, HeartbeatSource } from './heartbeats.js';
+import type { ServerClock } from './server-clock.js';
+import type { Session } from './session.js';
+import type { WorkerEvents } from './worker-options.js';
+
+export interface DialogueParts {
+  readonly gateway: WorkerGateway;
+  readonly session: Session;
+  readonly ledger: AttemptLedger<Attempt>;
+  readonly executor: Executor;
+  readonly clock: ServerClock;
+  /** Aborts when nothing more may be sent. */
+  readonly over: AbortSignal;
+  /** Called when there is a new session, and the leader should see what it holds. */
+  readonly onRenewed: () => void;
+  /** Called when the leader wants the worker to drain. */
+  readonly onDrain: () => void;
+  readonly onWarning: WorkerEvents['onWarning'];
+}
+
+/**
+ * What the worker and its leader say to each other while it works: claims, heartbeats and reports go out, orders
+ * come back. Answers to a session that was replaced meanwhile, or from a leader that was, are dropped.
+ */
+export class Dialogue implements HeartbeatSource {
+  readonly #parts: DialogueParts;
+  #rounds = 0;
+  #lastAnswerAt: number | null = null;
+
+  constructor(parts: DialogueParts) {
+    this.#parts = parts;
+  }
+
+  /** When the last answer to a heartbeat arrived, on the process's monotonic clock; null before the first. */
+  get lastAnswerAt(): number | null {
+    return this.#lastAnswerAt;
+  }
+
+  /** Asks for jobs and starts what came; gives how many attempts came or were told to stop. */
+  async claim(max: number, wait: string, signal: AbortSignal): Promise<number> {
+    const { gateway, session, ledger, executor } = this.#parts;
+    const { workerId } = session;
+    const claim = ledger.openClaim();
+    const received: Attempt[] = [];
+    let stopped = 0;
+    try {
+      const answer = await gateway.claim(workerId, { max, wait }, signal);
+      if (!this.#counts(workerId, answer.epoch)) return 0;
+      stopped = this.#stop(answer.stop ?? []);
+      // Everything is noted before anything starts, and before the claim counts as ended.
+      for (const job of answer.jobs) {
+        const attempt = ledger.receive(job, () => executor.accept(job));
+        if (attempt) received.push(attempt);
+      }
+    } catch (error) {
+      if (!signal.aborted) await this.failed(workerId, asPunctualError(error));
+      throw error;
+    } finally {
+      ledger.closeClaim(claim);
+    }
+    await startInPortions(received, (attempt) => executor.start(attempt));
+    return received.length + stopped;
+  }
+
+  pace(): HeartbeatPace {
+    const { heartbeatIntervalMs, workerTimeoutMs } = this.#parts.session;
+    // Another node can still be asked within the worker's timeout when one does not answer.
+    return { intervalMs: heartbeatIntervalMs, limitMs: Math.max(1_000, workerTimeoutMs / 3) };
+  }
+
+  nextRound(): HeartbeatRound {
+    const { session, ledger } = this.#parts;
+    const { workerId, epoch } = session;
+    this.#rounds += 1;
+    const running = Array.from(ledger.unanswered(), ({ jobId, fence }) => ({ jobId, fence }));
+    const refused = ledger.tellRefused(this.#rounds);
+    const heartbeat = { epoch, running, ...(refused.length > 0 && { refused }) };
+    return { number: this.#rounds, workerId, heartbeat, pace: this.pace() };
+  }
+
+  answered({ round, workerId, answer, askedAt, answeredAt }: AnsweredHeartbeat): void {
+    const { clock, ledger, onDrain } = this.#parts;
+    if (!this.#counts(workerId, answer.epoch)) return;
+    this.#lastAnswerAt = answeredAt;
+    clock.compare(answer.now, askedAt, answeredAt);
+    this.#stop(answer.stop);
+    ledger.settleRefused(round, answer.stop);
+    if (answer.drain) onDrain();
+  }
+
+  /** A leader that does not know the worker gets to know it; everything else passes by itself. */
+  async failed(workerId: string, error: PunctualError): Promise<void> {
+    const { session, over, onRenewed, onWarning } = this.#parts;
+    if (over.aborted) return;
+    if (error.code !== 'WORKER_NOT_FOUND') {
+      onWarning?.(error);
+      return;
+    }
+    if (await session.renew(workerId, over)) onRenewed();
+  }
+
+  /** Reports results; null when the answer does not count. */
+  async report(results: readonly AttemptResult[]): Promise<ReportAnswer | null> {
+    const { gateway, session, over } = this.#parts;
+    const answer = await gateway.report(session.workerId, { results }, over);
+    return session.accepts(answer.epoch) ? answer : null;
+  }
+
+  #counts(workerId: string, epoch: number): boolean {
+    const { session } = this.#parts;
+    return workerId === session.workerId && session.accepts(epoch);
+  }
+
+  /** Stops what the leader names, and makes sure that what has not arrived never starts. Gives how many were new. */
+  #stop(named: readonly FencedJob[]): number {
+    const { ledger, executor } = this.#parts;
+    let news = 0;
+    for (const each of named) {
+      const attempt = ledger.find(each);
+      if (attempt ? attempt.stopCause === null && attempt.phase !== 'ended' : ledger.refuse(each)) news += 1;
+      if (attempt) executor.stop(attempt, 'leader');
+    }
+    return news;
+  }
+}

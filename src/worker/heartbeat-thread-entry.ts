@@ -1,0 +1,89 @@
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { asPunctualError } from './failure.js';
+import { HeartbeatLoop, sendRound } from './heartbeat-loop.js';
+import type { FromThread, ThreadData, ToThread } from './heartbeat-thread.js';
+import type { HeartbeatRound } from './heartbeats.js';
+import { HttpWorkerGateway } from './http-gateway.js';
+import { HttpTransport, UnreachableError } from './http-transport.js';
+
+/** How long the worker's thread is waited for before its last round is sent again. */
+const PATIENCE_MS = 200;
+
+/** The program of the thread: sends heartbeats whatever the worker's own thread is doing. */
+class ThreadProgram {
+  readonly #port: MessagePort;
+  readonly #gateway: HttpWorkerGateway;
+  readonly #loop: HeartbeatLoop;
+  #round: HeartbeatRound;
+  /** Whether the round has not been sent yet. */
+  #isNew = true;
+  /** Whether a round was asked for that has not been given. */
+  #asking = false;
+  #onRound: () => void = () => undefined;
+  /**
+   * What the other side will be told when it listens again. One message is enough, since the leader repeats
+   * what still holds; a thread that is blocked for days must not find thousands.
+   */
+  #withheld: FromThread | null = null;
+
+  constructor(port: MessagePort, { nodes, round }: ThreadData) {
+    this.#port = port;
+    this.#round = round;
+    this.#gateway = new HttpWorkerGateway(new HttpTransport(nodes));
+    this.#loop = new HeartbeatLoop({
+      beat: (signal) => this.#beat(signal),
+      pace: () => this.#round.pace,
+    });
+  }
+
+  start(): void {
+    this.#port.on('message', (message: ToThread) => this.#hear(message));
+    this.#loop.start();
+  }
+
+  #hear({ round, sendNow }: ToThread): void {
+    this.#round = round;
+    this.#isNew = true;
+    if (sendNow) this.#loop.wake();
+    else this.#asking = false;
+    this.#onRound();
+    if (this.#withheld && !this.#asking) {
+      this.#port.postMessage(this.#withheld);
+      this.#withheld = null;
+    }
+  }
+
+  async #beat(signal: AbortSignal): Promise<void> {
+    if (!this.#isNew) await this.#askForRound();
+    const round = this.#round;
+    this.#isNew = false;
+    try {
+      this.#tell({ type: 'answered', ...(await sendRound(this.#gateway, round, signal)) });
+    } catch (thrown) {
+      const { code, message } = asPunctualError(thrown);
+      const silentNode = thrown instanceof UnreachableError && thrown.timedOut ? thrown.url : null;
+      this.#tell({ type: 'failed', workerId: round.workerId, code, detail: message, silentNode });
+      throw thrown;
+    }
+  }
+
+  async #askForRound(): Promise<void> {
+    if (!this.#asking) this.#port.postMessage({ type: 'round-wanted' } satisfies FromThread);
+    this.#asking = true;
+    const patience = Math.min(PATIENCE_MS, this.#round.pace.intervalMs / 4);
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, patience);
+      this.#onRound = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  #tell(message: FromThread): void {
+    if (this.#asking) this.#withheld = message;
+    else this.#port.postMessage(message);
+  }
+}
+
+if (parentPort) new ThreadProgram(parentPort, workerData as ThreadData).start();

@@ -1,0 +1,125 @@
+import {
+  closeSync,
+  fdatasync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeSync,
+  write as writeToFile,
+} from 'node:fs';
+import { promisify } from 'node:util';
+import { crc32 } from 'node:zlib';
+import type { AttemptResult, FencedJob } from '../core/wire.js';
+
+/** One line of the file. */
+export type ResultRecord =
+  | { readonly kind: 'session'; readonly workerId: string }
+  | { readonly kind: 'kept'; readonly result: AttemptResult }
+  | { readonly kind: 'answered'; readonly jobId: string; readonly fence: number };
+
+/** Names an attempt in maps. */
+export function attemptKey({ jobId, fence }: FencedJob): string {
+  return `${jobId}/${fence}`;
+}
+
+/** Writes records as lines with a checksum each. */
+export function encodeRecords(records: readonly ResultRecord[]): Buffer {
+  return Buffer.from(
+    records
+      .map((record) => {
+        const json = JSON.stringify(record);
+        return `${crc32(json).toString(16).padStart(8, '0')} ${json}\n`;
+      })
+      .join(''),
+  );
+}
+
+/**
+ * Reads lines back. What a crash cut short or a disk spoiled fails its checksum and is passed over; the lines
+ * after it still count.
+ */
+export function decodeRecords(text: string): ResultRecord[] {
+  return text.split('\n').flatMap((line) => {
+    const json = line.slice(9);
+    if (line[8] !== ' ' || Number.parseInt(line.slice(0, 8), 16) !== crc32(json)) return [];
+    return [JSON.parse(json) as ResultRecord];
+  });
+}
+
+/** A file that grows by lines, and is replaced as a whole when most of it is out of date. */
+export class ResultFile {
+  readonly #path: string;
+  #descriptor: number;
+  #bytes: number;
+
+  private constructor(path: string, descriptor: number, bytes: number) {
+    this.#path = path;
+    this.#descriptor = descriptor;
+    this.#bytes = bytes;
+  }
+
+  /** Opens the file, and gives what it holds. */
+  static open(path: string): { file: ResultFile; records: ResultRecord[] } {
+    const descriptor = openToAppend(path);
+    const text = readFileSync(path, 'utf8');
+    return { file: new ResultFile(path, descriptor, Buffer.byteLength(text)), records: decodeRecords(text) };
+  }
+
+  /** How large the file is. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Appends records; resolves when they are safe on the disk. */
+  async append(lines: Buffer): Promise<void> {
+    const bytes = afterNewline(lines);
+    this.#bytes += bytes.length;
+    for (let offset = 0; offset < bytes.length; ) {
+      offset += (await write(this.#descriptor, bytes, offset)).bytesWritten;
+    }
+    await sync(this.#descriptor);
+  }
+
+  /** Appends records before it returns, for the last moment of a process. */
+  appendNow(lines: Buffer): void {
+    writeAll(this.#descriptor, afterNewline(lines));
+    fsyncSync(this.#descriptor);
+  }
+
+  /** Puts the records in the place of everything that the file holds; a crash leaves the one or the other. */
+  replace(lines: Buffer): void {
+    const draft = `${this.#path}.new`;
+    const descriptor = openSync(draft, 'w', 0o600);
+    try {
+      writeAll(descriptor, lines);
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    renameSync(draft, this.#path);
+    closeSync(this.#descriptor);
+    this.#descriptor = openToAppend(this.#path);
+    this.#bytes = lines.length;
+  }
+
+  close(): void {
+    closeSync(this.#descriptor);
+  }
+}
+
+const write = promisify(writeToFile);
+const sync = promisify(fdatasync);
+
+function openToAppend(path: string): number {
+  return openSync(path, 'a', 0o600);
+}
+
+/** A line that an earlier failure cut short must not swallow the first of these. */
+function afterNewline(lines: Buffer): Buffer {
+  return Buffer.concat([Buffer.from('\n'), lines]);
+}
+
+function writeAll(descriptor: number, bytes: Buffer): void {
+  for (let offset = 0; offset < bytes.length; ) offset += writeSync(descriptor, bytes, offset);
+}

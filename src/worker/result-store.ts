@@ -1,0 +1,179 @@
+import { mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { messageOf, PunctualError } from '../core/errors.js';
+import type { AttemptResult, FencedJob } from '../core/wire.js';
+import { lockFolder } from './folder-lock.js';
+import { attemptKey, encodeRecords, ResultFile, type ResultRecord } from './result-file.js';
+
+const FILE = 'results';
+/** More than this is not kept: a scheduler that is away for days must not fill the disk. */
+const MAX_BYTES = 256 * 1024 * 1024;
+/** A file below this is not worth replacing. */
+const SMALL_BYTES = 64 * 1024;
+
+interface Kept {
+  readonly result: AttemptResult;
+  /** How much room it takes in the file. */
+  readonly bytes: number;
+  /** Whether it has reached the disk. */
+  safe: boolean;
+}
+
+/**
+ * Results that no leader has answered yet, on disk, so that the end of the process does not lose them. One
+ * worker at a time has the folder. Besides the results the file says which session they were made in: whoever
+ * opens the folder next knows that this session is dead.
+ */
+export class ResultStore {
+  /** The session of the worker that had the folder before; empty when there was none, or it left in order. */
+  readonly previousSession: string;
+  /** What that worker could not deliver. */
+  readonly left: readonly AttemptResult[];
+  readonly #file: ResultFile;
+  readonly #unlock: () => void;
+  readonly #maxBytes: number;
+  readonly #kept = new Map<string, Kept>();
+  #keptBytes = 0;
+  /** What the file does not say yet. */
+  #news: ResultRecord[] = [];
+  #session: string;
+
+  private constructor(
+    file: ResultFile,
+    records: readonly ResultRecord[],
+    unlock: () => void,
+    maxBytes: number,
+  ) {
+    this.#file = file;
+    this.#unlock = unlock;
+    this.#maxBytes = maxBytes;
+    let session = '';
+    for (const record of records) {
+      if (record.kind === 'session') session = record.workerId;
+      else if (record.kind === 'kept') this.#add(record.result, encodeRecords([record]).length, true);
+      else this.#remove(record);
+    }
+    this.previousSession = session;
+    this.#session = session;
+    this.left = Array.from(this.#kept.values(), ({ result }) => result);
+  }
+
+  /** Opens a folder, which is made if need be; throws when another worker has it or it cannot be written. */
+  static open(path: string, maxBytes = MAX_BYTES): ResultStore {
+    const folder = resolve(path);
+    let unlock: (() => void) | null = null;
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      unlock = lockFolder(folder);
+      const { file, records } = ResultFile.open(join(folder, FILE));
+      return new ResultStore(file, records, unlock, maxBytes);
+    } catch (error) {
+      unlock?.();
+      if (error instanceof PunctualError) throw error;
+      const detail = `Results cannot be kept in ${folder}: ${messageOf(error)}. Name a folder that can be written.`;
+      throw new PunctualError('CONFIGURATION', detail, { cause: error });
+    }
+  }
+
+  /** How many results are kept. */
+  get size(): number {
+    return this.#kept.size;
+  }
+
+  /** Notes the session that further results are made in; the file hears of it with the next `tidy`. */
+  noteSession(workerId: string): void {
+    this.#session = workerId;
+    this.#news.push({ kind: 'session', workerId });
+  }
+
+  /** Lets go of a result that was answered; the file hears of it with the next `tidy`. */
+  release(attempt: FencedJob): void {
+    if (this.#kept.size === 0 || !this.#remove(attempt)) return;
+    this.#news.push({ kind: 'answered', jobId: attempt.jobId, fence: attempt.fence });
+  }
+
+  /**
+   * Writes down what was answered. If that is lost in a crash the result is reported twice, which does no
+   * harm. Must not be called while an earlier call of this or of `keep` has not ended.
+   */
+  async tidy(): Promise<void> {
+    if (this.#news.length === 0) return;
+    const isMostlyOld = this.#file.bytes > SMALL_BYTES + 2 * this.#keptBytes;
+    const isLastAnswered = this.#kept.size === 0 && this.#news.at(-1)!.kind === 'answered';
+    if (isMostlyOld || isLastAnswered) this.#rewrite();
+    else await this.#file.append(encodeRecords(this.#news.splice(0)));
+  }
+
+  /** Keeps what is not kept yet; resolves when it is safe on the disk, and throws when it is not. */
+  async keep(results: Iterable<AttemptResult>): Promise<void> {
+    const { lines, added, refused } = this.#take(results);
+    try {
+      if (lines.length > 0) await this.#file.append(lines);
+      for (const kept of added) kept.safe = true;
+    } catch (error) {
+      for (const { result } of added) this.#remove(result);
+      throw error;
+    }
+    if (refused > 0) {
+      throw new PunctualError(
+        'INTERNAL',
+        `${refused} results wait in memory only: those on disk take up all the room that they may.`,
+      );
+    }
+  }
+
+  /** Keeps what is not safe yet before it returns, for the last moment of a process. */
+  keepNow(results: Iterable<AttemptResult>): void {
+    const unsafe = [...this.#kept.values()].filter(({ safe }) => !safe);
+    const { lines } = this.#take(results);
+    const begun = encodeRecords(unsafe.map(({ result }) => ({ kind: 'kept', result })));
+    if (lines.length + begun.length > 0) this.#file.appendNow(Buffer.concat([begun, lines]));
+  }
+
+  /** Lets go of the folder. A worker that left in order leaves no session behind. */
+  close(end: 'in-order' | 'at-once'): void {
+    if (end === 'in-order' && this.#kept.size === 0) this.#session = '';
+    this.#rewrite();
+    this.#file.close();
+    this.#unlock();
+  }
+
+  #rewrite(): void {
+    const kept = Array.from(this.#kept.values(), ({ result }): ResultRecord => ({ kind: 'kept', result }));
+    const workerId = this.#session;
+    this.#news = [];
+    this.#file.replace(encodeRecords(workerId === '' ? kept : [{ kind: 'session', workerId }, ...kept]));
+  }
+
+  #take(results: Iterable<AttemptResult>): { lines: Buffer; added: Kept[]; refused: number } {
+    const lines: Buffer[] = [];
+    const added: Kept[] = [];
+    let refused = 0;
+    for (const result of results) {
+      if (this.#kept.has(attemptKey(result))) continue;
+      const line = encodeRecords([{ kind: 'kept', result }]);
+      if (this.#keptBytes + line.length > this.#maxBytes) refused += 1;
+      else {
+        added.push(this.#add(result, line.length, false));
+        lines.push(line);
+      }
+    }
+    return { lines: Buffer.concat(lines), added, refused };
+  }
+
+  #add(result: AttemptResult, bytes: number, safe: boolean): Kept {
+    const kept = { result, bytes, safe };
+    this.#kept.set(attemptKey(result), kept);
+    this.#keptBytes += bytes;
+    return kept;
+  }
+
+  #remove(attempt: FencedJob): boolean {
+    const key = attemptKey(attempt);
+    const found = this.#kept.get(key);
+    if (!found) return false;
+    this.#kept.delete(key);
+    this.#keptBytes -= found.bytes;
+    return true;
+  }
+}
