@@ -1,0 +1,25 @@
+import type { Random } from './random.js';
+import type { Scene } from './scene.js';
+
+/**
+ * Faults of one lane follow each other, those of different lanes overlap. So no two faults ever take the last
+ * node away together, while a worker may well die during a failover.
+ */
+export type Lane = 'nodes' | 'database' | 'workers' | 'reports';
+
+/** What a fault did, as far as observers saw it. */
+export interface Injected {
+  readonly targets: readonly string[];
+  readonly effective: boolean;
+  readonly detail: string;
+  readonly leaderGone?: { readonly epoch: number; readonly at: number };
+}
+
+/** One kind of fault. A file in `faults/` that exports one as `fault` joins its scenario and `mixed` by itself. */
+export interface Fault {
+  readonly kind: string;
+  readonly scenario: string;
+  readonly lane: Lane;
+  /** Breaks something, waits, repairs it; what only the scheduler can recover is left to it. */
+  inject(scene: Scene, random: Random): Promise<Injected>;
+}

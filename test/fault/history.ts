@@ -1,0 +1,154 @@
+import type { AttemptOutcome, JobState } from '../../src/core/job.js';
+
+/**
+ * What the observers of a run saw, and nothing that the scheduler says about itself except the tables it leaves
+ * behind. All times are milliseconds of the machine's monotonic clock, moments of the database included.
+ */
+export interface History {
+  readonly scenario: string;
+  readonly seed: number;
+  readonly settings: Settings;
+  readonly submissions: readonly Submission[];
+  readonly effects: readonly Effect[];
+  readonly faults: readonly FaultRecord[];
+  readonly audit: readonly AuditEntry[];
+  readonly jobs: readonly JobRecord[];
+  readonly answers: readonly ReportAnswer[];
+  readonly probes: readonly StaleProbe[];
+  readonly leases: readonly LeaseSighting[];
+  readonly aftermath: Aftermath;
+}
+
+/** The timings and sizes of a run. */
+export interface Settings {
+  readonly leaseTtlMs: number;
+  readonly heartbeatMs: number;
+  readonly workerTimeoutMs: number;
+  readonly nodes: number;
+  readonly workers: number;
+  readonly slots: number;
+  readonly jobsPerSecond: number;
+}
+
+/** What a job of the load is asked to do. */
+export interface Order {
+  /** Its number, by which every observer knows it. */
+  readonly n: number;
+  /** How long the handler takes. */
+  readonly workMs: number;
+  /** How many attempts throw before one succeeds. */
+  readonly failures: number;
+  /** Whether the handler holds the thread for that time instead of waiting. */
+  readonly blocking: boolean;
+  readonly maxAttempts: number;
+  readonly atMostOnce: boolean;
+  readonly timeoutMs: number;
+  readonly delayMs: number;
+  readonly key: string | null;
+}
+
+/** One request of the client, with all its jobs: stored as a whole or not at all. */
+export interface Submission {
+  readonly orders: readonly Order[];
+  readonly sentAt: number;
+  readonly answeredAt: number;
+  /** `unknown` when no answer said whether the jobs were stored. */
+  readonly outcome: 'ok' | 'refused' | 'unknown';
+  /** In the order of the jobs; empty unless ok. */
+  readonly ids: readonly string[];
+}
+
+/** A start or an end of a handler, written by the handler itself. */
+export interface Effect {
+  readonly kind: 'start' | 'end';
+  readonly job: string;
+  readonly n: number;
+  readonly fence: number;
+  /** The process that ran it: slot and incarnation, such as `w2.3`. */
+  readonly worker: string;
+  readonly at: number;
+  /** Of an end: whether the handler returned, threw, or was told to stop. */
+  readonly result: 'returned' | 'threw' | 'stopped' | null;
+}
+
+/** One injected fault, from the first touch to the last of the repair. */
+export interface FaultRecord {
+  readonly kind: string;
+  readonly from: number;
+  readonly to: number;
+  /** What was hit: nodes, workers or `postgres`. */
+  readonly targets: readonly string[];
+  /** Whether an observer saw it take effect. */
+  readonly effective: boolean;
+  readonly detail: string;
+  /** Of a fault that should end a term: the epoch before, and the moment from which nobody led. */
+  readonly leaderGone?: { readonly epoch: number; readonly at: number };
+}
+
+/** A write as the database itself recorded it, in the order that the fence imposes. */
+export interface AuditEntry {
+  readonly seq: number;
+  readonly kind: 'claimed' | 'freed' | 'ended' | 'term';
+  readonly job: string | null;
+  readonly fence: number | null;
+  readonly epoch: number;
+  /** The node that wrote. */
+  readonly writer: string;
+  readonly at: number;
+}
+
+/** An attempt as the table holds it. */
+export interface AttemptRecord {
+  readonly fence: number;
+  readonly epoch: number;
+  readonly outcome: AttemptOutcome;
+}
+
+/** A job as the tables hold it at the end of the run. */
+export interface JobRecord {
+  readonly id: string;
+  readonly n: number;
+  readonly key: string | null;
+  readonly state: JobState;
+  readonly runAt: number;
+  readonly attempts: readonly AttemptRecord[];
+  readonly atMostOnce: boolean;
+  /** The result as JSON, or null. */
+  readonly result: string | null;
+}
+
+/** What a node answered to one result that a worker reported, seen on the way between them. */
+export interface ReportAnswer {
+  readonly job: string;
+  readonly fence: number;
+  readonly outcome: AttemptOutcome;
+  readonly verdict: 'accepted' | 'stale';
+  readonly at: number;
+}
+
+/** A result under an old fence that the harness itself reported. */
+export interface StaleProbe {
+  readonly job: string;
+  readonly fence: number;
+  readonly status: number;
+  readonly code: string;
+}
+
+/** The lease as an onlooker saw it. */
+export interface LeaseSighting {
+  readonly epoch: number;
+  readonly holder: string;
+  readonly at: number;
+}
+
+/** How things stand when all faults have healed and the drain time is over. */
+export interface Aftermath {
+  /** Nodes that say of themselves that they lead and are named by the lease. */
+  readonly leaders: readonly string[];
+  readonly liveNodes: readonly string[];
+  /** Claims that are left although all work should be done. */
+  readonly claims: number;
+  /** Jobs started per second before the first fault and after the last one. */
+  readonly rateBefore: number;
+  readonly rateAfter: number;
+}

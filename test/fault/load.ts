@@ -1,0 +1,95 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Order } from './history.js';
+import { monotonic } from './monotonic.js';
+import type { Client } from './observers/client.js';
+import type { Random } from './random.js';
+
+const EVERY_MS = 100;
+const PLAIN: Omit<Order, 'n'> = {
+  ...{ workMs: 0, failures: 0, blocking: false, maxAttempts: 4, atMostOnce: false },
+  ...{ timeoutMs: 60_000, delayMs: 0, key: null },
+};
+
+/** What jobs are like, and how many of a hundred are so. */
+const MIXTURE: readonly [share: number, make: (random: Random) => Partial<Order>][] = [
+  [54, () => ({})],
+  [15, (random) => ({ workMs: random.between(20, 150) })],
+  [4, (random) => ({ workMs: random.between(500, 2_500) })],
+  [8, (random) => ({ failures: random.between(1, 2) })],
+  [2, () => ({ failures: 99, maxAttempts: 2 })],
+  [10, (random) => ({ atMostOnce: true, maxAttempts: 1, workMs: random.between(0, 60) })],
+  [6, (random) => ({ delayMs: random.between(500, 6_000) })],
+  [1, () => ({ workMs: 3_000, timeoutMs: 400, maxAttempts: 2 })],
+];
+
+/** Submits jobs of all kinds at a steady rate, whatever happens on the other side. */
+export class Load {
+  #n = 0;
+  readonly #underWay = new Set<Promise<void>>();
+  readonly #stopped = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(
+    private readonly client: Client,
+    private readonly random: Random,
+    private readonly jobsPerSecond: number,
+  ) {}
+
+  /** Jobs ordered so far. */
+  get ordered(): number {
+    return this.#n;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  /** Orders nothing more; resolves when every submission has come to its end. */
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await this.#running;
+    await Promise.all(this.#underWay);
+  }
+
+  /** One more order, for a fault that needs a job of a certain kind; answers with its number. */
+  async order(wish: Partial<Order>): Promise<number> {
+    const order = this.#make(wish, true);
+    await this.client.submit([order], new AbortController().signal);
+    return order.n;
+  }
+
+  async #run(): Promise<void> {
+    const begin = monotonic();
+    while (!this.#stopped.signal.aborted) {
+      const due = Math.floor(((monotonic() - begin) / 1_000) * this.jobsPerSecond) - this.#n;
+      // One request of three carries keys, so that it may be repeated until it is answered.
+      const keyed = this.random.next() < 1 / 3;
+      // After a standstill of this very process the load goes on at its rate instead of making up for it.
+      const count = Math.min(due, this.jobsPerSecond);
+      const orders = Array.from({ length: Math.max(0, count) }, () => this.#make(this.#draw(), keyed));
+      if (orders.length > 0) this.#submit(orders);
+      await sleep(EVERY_MS);
+    }
+  }
+
+  #submit(orders: readonly Order[]): void {
+    const submission = this.client
+      .submit(orders, this.#stopped.signal)
+      .finally(() => this.#underWay.delete(submission));
+    this.#underWay.add(submission);
+  }
+
+  #make(wish: Partial<Order>, keyed: boolean): Order {
+    this.#n += 1;
+    return { ...PLAIN, ...wish, n: this.#n, key: keyed ? `order-${this.#n}` : null };
+  }
+
+  #draw(): Partial<Order> {
+    let left = this.random.next() * 100;
+    for (const [share, make] of MIXTURE) {
+      left -= share;
+      if (left < 0) return make(this.random);
+    }
+    return {};
+  }
+}

@@ -1,0 +1,197 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+import type { AttemptOutcome, JobState } from '../../../src/core/job.js';
+import type { AuditEntry, JobRecord, LeaseSighting } from '../history.js';
+import { monotonic } from '../monotonic.js';
+import type { Postgres } from '../rig/postgres.js';
+
+/**
+ * Triggers of the harness record every claim, release, end and term in the order in which they were written. A
+ * write holds its term's row until its commit and a takeover waits for that, so this order is the true one: no
+ * tolerance for clocks is needed.
+ */
+const AUDIT = `
+  CREATE SCHEMA fault;
+  CREATE TABLE fault.audit (
+    seq bigint GENERATED ALWAYS AS IDENTITY, kind text NOT NULL, job uuid, fence int, epoch bigint NOT NULL,
+    writer text NOT NULL DEFAULT current_setting('application_name'),
+    at timestamptz NOT NULL DEFAULT clock_timestamp());
+  CREATE FUNCTION fault.claimed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO fault.audit (kind, job, fence, epoch) SELECT 'claimed', job, fence, epoch FROM rows; RETURN NULL;
+  END $$;
+  CREATE FUNCTION fault.freed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO fault.audit (kind, job, fence, epoch) SELECT 'freed', job, fence, epoch FROM rows; RETURN NULL;
+  END $$;
+  CREATE FUNCTION fault.ended() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO fault.audit (kind, job, fence, epoch) SELECT 'ended', id, fence, coalesce(epoch, 0) FROM rows;
+    RETURN NULL;
+  END $$;
+  CREATE FUNCTION fault.term() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO fault.audit (kind, epoch, writer) VALUES ('term', NEW.epoch, NEW.holder); RETURN NULL;
+  END $$;
+  CREATE TRIGGER claimed AFTER INSERT ON punctual.claims
+    REFERENCING NEW TABLE AS rows FOR EACH STATEMENT EXECUTE FUNCTION fault.claimed();
+  CREATE TRIGGER freed AFTER DELETE ON punctual.claims
+    REFERENCING OLD TABLE AS rows FOR EACH STATEMENT EXECUTE FUNCTION fault.freed();
+  CREATE TRIGGER ended AFTER INSERT ON punctual.job_history
+    REFERENCING NEW TABLE AS rows FOR EACH STATEMENT EXECUTE FUNCTION fault.ended();
+  CREATE TRIGGER term AFTER UPDATE OF epoch ON punctual.leases
+    FOR EACH ROW WHEN (NEW.epoch <> OLD.epoch) EXECUTE FUNCTION fault.term();
+  INSERT INTO fault.audit (kind, epoch, writer) SELECT 'term', epoch, holder FROM punctual.leases WHERE epoch > 0`;
+
+const READ_AUDIT = `
+  SELECT seq::int, kind, job, fence, epoch::int, replace(writer, 'punctual ', '') AS writer,
+    extract(epoch FROM at)::float8 * 1000 AS at
+  FROM fault.audit WHERE seq > $1 ORDER BY seq LIMIT 20000`;
+
+const READ_JOBS = `
+  SELECT id, (payload ->> 'n')::int AS n, key, state, run_at::float8 AS "runAt", at_most_once AS "atMostOnce", fence,
+    epoch::int, outcome, result::text, to_json(earlier_attempts) AS earlier
+  FROM (
+    SELECT id, payload, key, state, run_at, at_most_once, fence, epoch, outcome, result, earlier_attempts
+    FROM punctual.job_history
+    UNION ALL
+    SELECT j.id, payload, key, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END, run_at, at_most_once,
+      NULL, NULL, NULL, NULL, earlier_attempts
+    FROM punctual.jobs j LEFT JOIN punctual.claims c ON c.job = j.id
+    UNION ALL
+    SELECT id, payload, key, 'pending', run_at, at_most_once, NULL, NULL, NULL, NULL, earlier_attempts
+    FROM punctual.later
+  ) places`;
+
+interface JobRow {
+  readonly id: string;
+  readonly n: number;
+  readonly key: string | null;
+  readonly state: JobState;
+  readonly runAt: number;
+  readonly atMostOnce: boolean;
+  readonly fence: number | null;
+  readonly epoch: number | null;
+  readonly outcome: AttemptOutcome | null;
+  readonly result: string | null;
+  readonly earlier: readonly { fence: number; epoch: number; outcome: AttemptOutcome }[] | null;
+}
+
+export interface Lease {
+  readonly epoch: number;
+  readonly holder: string;
+  readonly expired: boolean;
+}
+
+/** Looks at the database past all nodes and proxies. */
+export class DatabaseObserver {
+  readonly leases: LeaseSighting[] = [];
+  #client: pg.Client | undefined;
+  #watching: Promise<void> = Promise.resolve();
+  #stopped = false;
+
+  constructor(private readonly postgres: Postgres) {}
+
+  /** Installs the audit; to be done once, when the tables are there. */
+  async install(): Promise<void> {
+    await this.query(AUDIT);
+  }
+
+  /** Notes every change of the lease that it sees, until stopped. */
+  watch(): void {
+    this.#watching = this.#watch();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#watching;
+    await this.#client?.end().catch(() => undefined);
+  }
+
+  async lease(): Promise<Lease> {
+    const rows = await this.query<Lease>(
+      'SELECT epoch::int, holder, expires_at < clock_timestamp() AS expired FROM punctual.leases',
+    );
+    return rows[0]!;
+  }
+
+  /** Ends sessions of nodes: all of them, or those of the given application. */
+  async terminate(applications: string): Promise<number> {
+    const rows = await this.query<{ ended: boolean }>(
+      'SELECT pg_terminate_backend(pid) AS ended FROM pg_stat_activity WHERE application_name LIKE $1',
+      [applications],
+    );
+    return rows.filter((row) => row.ended).length;
+  }
+
+  /** Jobs that have not ended yet. */
+  async unfinished(): Promise<number> {
+    const rows = await this.query<{ count: number }>(
+      'SELECT ((SELECT count(*) FROM punctual.jobs) + (SELECT count(*) FROM punctual.later))::int AS count',
+    );
+    return rows[0]!.count;
+  }
+
+  async claims(): Promise<number> {
+    const rows = await this.query<{ count: number }>('SELECT count(*)::int AS count FROM punctual.claims');
+    return rows[0]!.count;
+  }
+
+  /** The audit so far, in order, on the monotonic clock. */
+  async audit(): Promise<AuditEntry[]> {
+    const offset = wallOffset();
+    const entries: AuditEntry[] = [];
+    for (;;) {
+      const page = await this.query<AuditEntry>(READ_AUDIT, [entries.at(-1)?.seq ?? 0]);
+      for (const entry of page) entries.push({ ...entry, at: entry.at - offset });
+      if (page.length === 0) return entries;
+    }
+  }
+
+  /** Every job in every place. */
+  async jobs(): Promise<JobRecord[]> {
+    const offset = wallOffset();
+    const rows = await this.query<JobRow>(READ_JOBS);
+    return rows.map(({ fence, epoch, outcome, earlier, ...row }) => ({
+      ...row,
+      runAt: row.runAt - offset,
+      attempts: [
+        ...(earlier ?? []).map((attempt) => ({
+          fence: attempt.fence,
+          epoch: attempt.epoch,
+          outcome: attempt.outcome,
+        })),
+        ...(fence !== null && outcome !== null ? [{ fence, epoch: epoch ?? 0, outcome }] : []),
+      ],
+    }));
+  }
+
+  /** Asks on the observer's connection, made anew when the last one was lost. */
+  async query<R>(text: string, values: unknown[] = []): Promise<R[]> {
+    for (let left = 100; ; left -= 1) {
+      try {
+        this.#client ??= await this.postgres.connect();
+        const result = await this.#client.query(text, values);
+        return result.rows as R[];
+      } catch (error) {
+        const { code } = error as { code?: string };
+        // A server that is away, starting or out of connections is part of the plan; a wrong statement is not.
+        if (left === 0 || (code !== undefined && /^(42|22|23)/.test(code))) throw error;
+        void this.#client?.end().catch(() => undefined);
+        this.#client = undefined;
+        await sleep(100);
+      }
+    }
+  }
+
+  async #watch(): Promise<void> {
+    while (!this.#stopped) {
+      const { epoch, holder } = await this.lease();
+      const last = this.leases.at(-1);
+      if (last?.epoch !== epoch || last.holder !== holder)
+        this.leases.push({ epoch, holder, at: monotonic() });
+      await sleep(50);
+    }
+  }
+}
+
+/** What lies between the wall clock, which is also the database's, and the clock of the run. */
+function wallOffset(): number {
+  return Date.now() - monotonic();
+}

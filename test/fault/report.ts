@@ -1,0 +1,113 @@
+import type { Violation } from './checker.js';
+import type { Effect, History } from './history.js';
+
+/** What a run comes to, as numbers. The names of the first ones are those of the public contract. */
+export interface Summary {
+  readonly scenario: string;
+  readonly seconds: number;
+  readonly seed: number;
+  readonly jobs: number;
+  readonly faults: Readonly<Record<string, number>>;
+  readonly attempts: number;
+  readonly elections: number;
+  readonly lost: number;
+  readonly doubled: number;
+  readonly staleRefused: number;
+  readonly violations: readonly Violation[];
+  readonly worstLatenessMs: number;
+  /** Milliseconds from the end of a leader to the first start under the next one. */
+  readonly gapMs: {
+    readonly count: number;
+    readonly p50: number;
+    readonly p99: number;
+    readonly max: number;
+  };
+  readonly submissions: Readonly<Record<string, number>>;
+}
+
+const LOST = new Set(['nothing-lost', 'whole-or-absent']);
+const DOUBLED = new Set(['at-most-once', 'retries-have-a-reason', 'one-owner']);
+
+/** Counts what was seen. */
+export function summarize(history: History, violations: readonly Violation[], seconds: number): Summary {
+  const starts = history.effects.filter((effect) => effect.kind === 'start');
+  const stale = history.answers.filter((answer) => answer.verdict === 'stale').length;
+  return {
+    ...{ scenario: history.scenario, seconds, seed: history.seed },
+    jobs: history.jobs.length,
+    faults: countBy(history.faults.filter((fault) => fault.effective).map((fault) => fault.kind)),
+    attempts: starts.length,
+    elections: history.audit.filter((entry) => entry.kind === 'term').length,
+    lost: violations.filter(({ invariant }) => LOST.has(invariant)).length,
+    doubled: violations.filter(({ invariant }) => DOUBLED.has(invariant)).length,
+    staleRefused: stale + history.probes.filter((probe) => probe.status === 409).length,
+    violations,
+    worstLatenessMs: worstLateness(history, starts),
+    gapMs: percentiles(gaps(history, starts)),
+    submissions: countBy(history.submissions.map((submission) => submission.outcome)),
+  };
+}
+
+/** The numbers for people. */
+export function describe(summary: Summary): string {
+  const { gapMs, faults, submissions } = summary;
+  const list = (counts: Readonly<Record<string, number>>) =>
+    Object.entries(counts)
+      .map(([name, count]) => `${count} ${name}`)
+      .join(', ') || 'none';
+  const gap = gapMs.count
+    ? `p50 ${gapMs.p50} ms, p99 ${gapMs.p99} ms, worst ${gapMs.max} ms over ${gapMs.count}`
+    : 'no leader was taken away';
+  return [
+    `scenario       ${summary.scenario}, ${summary.seconds} s, seed ${summary.seed}`,
+    `jobs           ${summary.jobs} (submissions: ${list(submissions)})`,
+    `faults         ${list(faults)}`,
+    `attempts       ${summary.attempts}`,
+    `elections      ${summary.elections}`,
+    `lost           ${summary.lost}`,
+    `doubled        ${summary.doubled}`,
+    `stale refused  ${summary.staleRefused}`,
+    `worst lateness ${summary.worstLatenessMs} ms, faults included`,
+    `gap            ${gap}`,
+    `violations     ${summary.violations.length}`,
+  ].join('\n');
+}
+
+/** Of first attempts only: a later one is due when the backoff says so. */
+function worstLateness(history: History, starts: readonly Effect[]): number {
+  const due = new Map(
+    history.jobs.filter((job) => job.attempts.length <= 1).map((job) => [job.id, job.runAt]),
+  );
+  let worst = 0;
+  for (const { job, at } of starts) worst = Math.max(worst, at - (due.get(job) ?? at));
+  return Math.round(worst);
+}
+
+/** For each leader that was taken away: how long until something started that a later one had claimed. */
+function gaps(history: History, starts: readonly Effect[]): number[] {
+  const epochs = new Map(
+    history.audit.flatMap(({ kind, job, fence, epoch }) =>
+      kind === 'claimed' ? [[`${job} ${fence}`, epoch] as const] : [],
+    ),
+  );
+  const inTime = [...starts].sort((a, b) => a.at - b.at);
+  return history.faults.flatMap(({ leaderGone, effective }) => {
+    if (!leaderGone || !effective) return [];
+    const next = inTime.find(
+      ({ job, fence, at }) => at >= leaderGone.at && (epochs.get(`${job} ${fence}`) ?? 0) > leaderGone.epoch,
+    );
+    return next ? [next.at - leaderGone.at] : [];
+  });
+}
+
+function percentiles(values: readonly number[]): Summary['gapMs'] {
+  const sorted = [...values].sort((a, b) => a - b);
+  const at = (share: number) => Math.round(sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0);
+  return { count: sorted.length, p50: at(0.5), p99: at(0.99), max: at(1) };
+}
+
+function countBy(names: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}

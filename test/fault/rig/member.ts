@@ -1,0 +1,103 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { monotonic } from '../monotonic.js';
+import { repository } from './repository.js';
+
+const PROGRAM = join(repository, 'bin', 'punctual');
+
+/** Everything of this run that is still alive; ended with the run, however it ends. */
+const alive = new Set<ChildProcess>();
+process.on('exit', () => {
+  for (const child of alive) child.kill('SIGKILL');
+});
+
+export interface MemberOptions {
+  /** Slot and incarnation, such as `n1.2`. */
+  readonly name: string;
+  readonly args: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly logFile: string;
+}
+
+/** A node or worker process as people run it. It ends when the harness does, because it is supervised by it. */
+export class Member {
+  readonly name: string;
+  /** Resolves when it can be used; rejects when it ends before. */
+  readonly ready: Promise<void>;
+  /** Resolves with the moment of its end. */
+  readonly ended: Promise<number>;
+  readonly #child: ChildProcess;
+
+  constructor({ name, args, environment, logFile }: MemberOptions) {
+    this.name = name;
+    const child = spawn(process.execPath, [PROGRAM, ...args], {
+      // Nothing of the developer's own settings may change what a run does.
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, PUNCTUAL_SUPERVISED: '1', ...environment },
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    });
+    this.#child = child;
+    alive.add(child);
+    const log = createWriteStream(logFile, { flags: 'a' });
+    child.stdout!.pipe(log, { end: false });
+    child.stderr!.pipe(log, { end: false });
+    this.ended = once(child, 'close').then(() => {
+      alive.delete(child);
+      log.end();
+      return monotonic();
+    });
+    this.ready = new Promise((resolve, reject) => {
+      child.on('message', (message: { type?: string }) => {
+        if (message.type === 'ready') resolve();
+      });
+      void this.ended.then(() => reject(new Error(`${name} ended before it was ready; see ${logFile}`)));
+    });
+    this.ready.catch(() => undefined);
+  }
+
+  get pid(): number {
+    return this.#child.pid!;
+  }
+
+  get isAlive(): boolean {
+    return alive.has(this.#child);
+  }
+
+  /** Ends it without a chance to do anything; resolves with the moment when it was gone. */
+  async kill(): Promise<number> {
+    this.#child.kill('SIGKILL');
+    return this.ended;
+  }
+
+  /** Asks it to stop, and makes it after a while. */
+  async stop(patienceMs = 15_000): Promise<number> {
+    this.#child.kill('SIGTERM');
+    this.resume();
+    const enough = setTimeout(() => this.#child.kill('SIGKILL'), patienceMs);
+    return this.ended.finally(() => clearTimeout(enough));
+  }
+
+  /** Stands still from here on. */
+  pause(): void {
+    this.#child.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#child.kill('SIGCONT');
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Whether the kernel says that the process stands still. */
+  get isPaused(): boolean {
+    try {
+      const stat = readFileSync(`/proc/${this.pid}/stat`, 'utf8');
+      return stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3) === 'T';
+    } catch {
+      return false;
+    }
+  }
+}

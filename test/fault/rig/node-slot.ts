@@ -1,0 +1,91 @@
+import { type AddressInfo, createServer } from 'node:net';
+import { Member } from './member.js';
+import type { Postgres } from './postgres.js';
+import { LostCommits } from './postgres-tap.js';
+import { TcpProxy } from './tcp-proxy.js';
+
+/** What all members of a run share. */
+export interface Surroundings {
+  readonly folder: string;
+  readonly apiKey: () => string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** The environment that makes one member's wall clock wrong on demand. */
+  readonly clockOf: (slot: string) => Readonly<Record<string, string>>;
+}
+
+/** A place for a node: its proxies stay while processes come and go. */
+export class NodeSlot {
+  readonly lostCommits = new LostCommits();
+  member!: Member;
+  /** The way to the database, of this node alone. */
+  database!: TcpProxy;
+  /** The way of other nodes to this one. */
+  peers!: TcpProxy;
+  #port = 0;
+  #incarnation = 0;
+
+  constructor(
+    readonly name: string,
+    private readonly postgres: Postgres,
+    private readonly surroundings: Surroundings,
+  ) {}
+
+  async open(): Promise<void> {
+    this.database = await TcpProxy.open(() => this.postgres.port, this.lostCommits.open);
+    this.peers = await TcpProxy.open(() => this.#port);
+    await this.start();
+  }
+
+  /** Where the harness's own clients reach the node, past the proxies. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  /** Starts a new process with an id of its own, and waits until it listens. */
+  async start(extra: Readonly<Record<string, string>> = {}): Promise<void> {
+    this.#port = await freePort();
+    this.#incarnation += 1;
+    const name = `${this.name}.${this.#incarnation}`;
+    const databaseUrl = new URL(this.postgres.url);
+    databaseUrl.port = String(this.database.port);
+    this.member = new Member({
+      name,
+      args: ['server', '--id', name],
+      environment: {
+        ...this.surroundings.environment,
+        ...this.surroundings.clockOf(this.name),
+        ...extra,
+        PUNCTUAL_DATABASE_URL: databaseUrl.href,
+        PUNCTUAL_PORT: String(this.#port),
+        PUNCTUAL_ADVERTISE_URL: `http://127.0.0.1:${this.peers.port}`,
+      },
+      logFile: `${this.surroundings.folder}/${this.name}.log`,
+    });
+    await this.member.ready;
+  }
+
+  /** Lets everything pass again. */
+  heal(): void {
+    this.database.become({ kind: 'open' });
+    this.peers.become({ kind: 'open' });
+    this.lostCommits.disarm();
+  }
+
+  async close(): Promise<void> {
+    this.heal();
+    await this.member.stop();
+    await Promise.all([this.database.close(), this.peers.close()]);
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  return port;
+}

@@ -1,0 +1,124 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { ReportAnswer, Settings } from '../history.js';
+import { NodeSlot, type Surroundings } from './node-slot.js';
+import { Postgres } from './postgres.js';
+import { repository } from './repository.js';
+import { WorkerSlot } from './worker-slot.js';
+
+export interface RigOptions {
+  readonly settings: Settings;
+  /** Called with every answer to a report of a worker. */
+  readonly onAnswer: (answer: ReportAnswer) => void;
+  /** Environment of all nodes and workers, such as a fence that is switched off. */
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+/** A cluster of real processes on one machine, with a proxy on every way between them. */
+export class Rig {
+  readonly nodes: NodeSlot[] = [];
+  readonly workers: WorkerSlot[] = [];
+  apiKey = '';
+
+  private constructor(
+    readonly settings: Settings,
+    /** Logs, effects and spools of the run. */
+    readonly folder: string,
+    readonly postgres: Postgres,
+  ) {}
+
+  static async open({ settings, onAnswer, environment = {} }: RigOptions): Promise<Rig> {
+    const folder = await mkdtemp(join(tmpdir(), 'punctual-fault-'));
+    // Postgres refuses to run as root, and its account must get through to its files.
+    await chmod(folder, 0o711);
+    const postgres = await Postgres.start(join(folder, 'postgres'));
+    const rig = new Rig(settings, folder, postgres);
+    try {
+      await rig.#open(onAnswer, environment);
+      return rig;
+    } catch (error) {
+      await rig.close();
+      throw error;
+    }
+  }
+
+  /** Puts everything back to how it should be, so that only the scheduler's own recovery is left. */
+  heal(): void {
+    for (const slot of [...this.nodes, ...this.workers]) slot.heal();
+  }
+
+  /** The file that holds by how many milliseconds the wall clock of a slot is wrong. */
+  clockFile(slot: string): string {
+    return join(this.folder, 'clocks', slot);
+  }
+
+  /** Ends all processes; the folder stays for whoever wants to look. */
+  async close(): Promise<void> {
+    await Promise.all(this.workers.map((worker) => worker.close()));
+    await Promise.all(this.nodes.map((node) => node.close()));
+    await this.postgres.remove();
+  }
+
+  /** Removes what the run has left on disk. */
+  async remove(): Promise<void> {
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  async #open(
+    onAnswer: (answer: ReportAnswer) => void,
+    environment: Readonly<Record<string, string>>,
+  ): Promise<void> {
+    const { settings } = this;
+    mkdirSync(join(this.folder, 'clocks'));
+    this.apiKey = await createKey(this.postgres.url);
+    const surroundings: Surroundings = {
+      folder: this.folder,
+      apiKey: () => this.apiKey,
+      environment: { ...timings(settings), ...environment },
+      clockOf: (slot) => this.#clockOf(slot),
+    };
+    for (let index = 1; index <= settings.nodes; index += 1) {
+      this.nodes.push(new NodeSlot(`n${index}`, this.postgres, surroundings));
+    }
+    for (let index = 1; index <= settings.workers; index += 1) {
+      this.workers.push(new WorkerSlot(`w${index}`, settings.slots, surroundings));
+    }
+    await Promise.all(this.nodes.map((node) => node.open()));
+    await Promise.all(this.workers.map((worker) => worker.open(this.nodes, onAnswer)));
+  }
+
+  #clockOf(slot: string): Record<string, string> {
+    const file = this.clockFile(slot);
+    try {
+      readFileSync(file);
+    } catch {
+      writeFileSync(file, '0');
+    }
+    const preload = join(repository, 'test', 'fault', 'rig', 'wrong-clock.mjs');
+    return { FAULT_CLOCK: file, NODE_OPTIONS: `--import ${preload}` };
+  }
+}
+
+function timings(settings: Settings): Record<string, string> {
+  return {
+    PUNCTUAL_LEASE_TTL: `${settings.leaseTtlMs}ms`,
+    PUNCTUAL_HEARTBEAT_INTERVAL: `${settings.heartbeatMs}ms`,
+    PUNCTUAL_WORKER_TIMEOUT: `${settings.workerTimeoutMs}ms`,
+    PUNCTUAL_LOG_LEVEL: 'info',
+    PUNCTUAL_TEST: '1',
+  };
+}
+
+/** Migrates the database and makes a key, as an operator would. */
+async function createKey(databaseUrl: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [join(repository, 'bin', 'punctual'), 'key', 'create', '--operator', '--json'],
+    { env: { PATH: process.env.PATH, PUNCTUAL_DATABASE_URL: databaseUrl } },
+  );
+  return (JSON.parse(stdout) as { key: string }).key;
+}

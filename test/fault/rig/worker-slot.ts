@@ -1,0 +1,68 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ReportAnswer } from '../history.js';
+import { Member } from './member.js';
+import type { NodeSlot, Surroundings } from './node-slot.js';
+import { repository } from './repository.js';
+import { WorkerLink } from './worker-link.js';
+
+/** A place for a worker: its links to the nodes stay while processes come and go, and so does its disk. */
+export class WorkerSlot {
+  member!: Member;
+  readonly links: WorkerLink[] = [];
+  #incarnation = 0;
+
+  constructor(
+    readonly name: string,
+    private readonly slots: number,
+    private readonly surroundings: Surroundings,
+  ) {}
+
+  async open(nodes: readonly NodeSlot[], onAnswer: (answer: ReportAnswer) => void): Promise<void> {
+    for (const node of nodes) this.links.push(await WorkerLink.open(() => node.port, onAnswer));
+    await this.start();
+  }
+
+  /** While this file is there, the worker dies after the next effect. */
+  get killFile(): string {
+    return join(this.surroundings.folder, `${this.name}.kill`);
+  }
+
+  /** Starts a new process and waits until it is registered. */
+  async start(extra: Readonly<Record<string, string>> = {}): Promise<void> {
+    this.#incarnation += 1;
+    const name = `${this.name}.${this.#incarnation}`;
+    const data = join(this.surroundings.folder, this.name);
+    mkdirSync(data, { recursive: true });
+    this.member = new Member({
+      name,
+      args: [
+        ...['worker', 'run', '--name', this.name, '--slots', String(this.slots)],
+        ...['--module', join(repository, 'test', 'fault', 'rig', 'effects.mjs')],
+      ],
+      environment: {
+        ...this.surroundings.environment,
+        ...this.surroundings.clockOf(this.name),
+        ...extra,
+        PUNCTUAL_URL: this.links.map((link) => link.url).join(','),
+        PUNCTUAL_API_KEY: this.surroundings.apiKey(),
+        PUNCTUAL_DATA: data,
+        FAULT_WORKER: name,
+        FAULT_KILL: this.killFile,
+        FAULT_EFFECTS: join(this.surroundings.folder, `${name}.effects`),
+      },
+      logFile: `${this.surroundings.folder}/${this.name}.log`,
+    });
+    await this.member.ready;
+  }
+
+  heal(): void {
+    for (const link of this.links) link.heal();
+  }
+
+  async close(): Promise<void> {
+    this.heal();
+    await this.member.stop();
+    await Promise.all(this.links.map((link) => link.close()));
+  }
+}

@@ -1,0 +1,176 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { check, loadInvariants, type Violation } from './checker.js';
+import type { Fault } from './fault.js';
+import type { Aftermath, FaultRecord, History, ReportAnswer, Settings } from './history.js';
+import { Load } from './load.js';
+import { monotonic } from './monotonic.js';
+import { Client } from './observers/client.js';
+import { DatabaseObserver } from './observers/database-observer.js';
+import { EffectFiles } from './observers/effect-files.js';
+import { StaleProber } from './observers/stale-prober.js';
+import { inject } from './plan.js';
+import { Random } from './random.js';
+import { Rig } from './rig/rig.js';
+import { Scene } from './scene.js';
+
+export interface RunOptions {
+  readonly scenario: string;
+  readonly faults: readonly Fault[];
+  readonly seconds: number;
+  readonly seed: number;
+  readonly settings: Settings;
+  /** Environment of all nodes and workers, such as a fence that is switched off. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Takes one line now and then about how far the run is. */
+  readonly say: (line: string) => void;
+}
+
+export interface Outcome {
+  readonly history: History;
+  readonly violations: readonly Violation[];
+  /** Logs of the processes; removed by `discard`. */
+  readonly folder: string;
+  discard(): Promise<void>;
+}
+
+/** How long everything goes well before the first fault and after the last. */
+const CALM_MS = 3_000;
+/** How long jobs may take to end when nothing is broken any more. */
+const DRAIN_MS = 60_000;
+const TELL_EVERY_MS = 5_000;
+
+/** Runs a scenario: calm, faults under load, calm again, drain; then judges what the observers saw. */
+export async function run(options: RunOptions): Promise<Outcome> {
+  const answers: ReportAnswer[] = [];
+  const { settings, environment = {}, say } = options;
+  say(`starting ${settings.nodes} nodes, ${settings.workers} workers and Postgres`);
+  const rig = await Rig.open({ settings, environment, onAnswer: (answer) => answers.push(answer) });
+  try {
+    const history = await new Run(options, rig, answers).history();
+    say(`checking ${history.jobs.length} jobs`);
+    const violations = [...check(history, await loadInvariants()), ...neverEffective(options, history)];
+    return { history, violations, folder: rig.folder, discard: () => rig.remove() };
+  } finally {
+    await rig.close();
+  }
+}
+
+/** A fault that no observer saw has proven nothing. */
+function neverEffective({ faults }: RunOptions, history: History): Violation[] {
+  const planned = new Set(history.faults.map((record) => record.kind));
+  for (const { kind, effective } of history.faults) if (effective) planned.delete(kind);
+  return [...planned].map((kind) => ({
+    invariant: 'faults-take-effect',
+    detail: `${kind} (one of ${faults.length} kinds) never took effect`,
+    job: null,
+  }));
+}
+
+/** One run, with its observers. */
+class Run {
+  private readonly random: Random;
+  private readonly client: Client;
+  private readonly database: DatabaseObserver;
+  private readonly effects: EffectFiles;
+  private readonly prober: StaleProber;
+  private readonly load: Load;
+  private readonly faults: FaultRecord[] = [];
+  private telling = true;
+
+  constructor(
+    private readonly options: RunOptions,
+    private readonly rig: Rig,
+    private readonly answers: readonly ReportAnswer[],
+  ) {
+    this.random = new Random(options.seed);
+    this.client = new Client(() => rig.nodes.map((node) => node.url), rig.apiKey);
+    this.database = new DatabaseObserver(rig.postgres);
+    this.effects = new EffectFiles(rig.folder);
+    this.prober = new StaleProber(this.client, this.effects);
+    this.load = new Load(this.client, this.random.branch(), options.settings.jobsPerSecond);
+  }
+
+  async history(): Promise<History> {
+    const { scenario, seed, settings, faults, seconds } = this.options;
+    const scene = new Scene(this.rig, this.database, this.client, this.effects, (order) =>
+      this.load.order(order),
+    );
+    await this.database.install();
+    this.database.watch();
+    this.load.start();
+    this.prober.start();
+    void this.tell();
+    const rateBefore = await this.calmRate();
+    await inject(faults, scene, this.random.branch(), seconds * 1_000, (record) => {
+      this.faults.push(record);
+      if (!record.effective) this.options.say(`no effect: ${record.kind}, ${record.detail}`);
+    });
+    this.rig.heal();
+    await this.settle();
+    const rateAfter = await this.calmRate();
+    await Promise.all([this.load.stop(), this.prober.stop()]);
+    await this.drained();
+    const aftermath = await this.aftermath(rateBefore, rateAfter);
+    this.telling = false;
+    await this.database.stop();
+    const [audit, jobs] = [await this.database.audit(), await this.database.jobs()];
+    await this.database.stop();
+    await this.client.close();
+    this.effects.look();
+    return {
+      ...{ scenario, seed, settings, audit, jobs, aftermath },
+      submissions: this.client.submissions,
+      effects: this.effects.all,
+      faults: this.faults,
+      answers: this.answers,
+      probes: this.prober.probes,
+      leases: this.database.leases,
+    };
+  }
+
+  /** Starts a second while nothing is done to the cluster, counted by the time of the starts themselves. */
+  private async calmRate(): Promise<number> {
+    const from = monotonic();
+    await sleep(CALM_MS);
+    const to = monotonic();
+    await sleep(200);
+    this.effects.look();
+    const starts = this.effects.all.filter(({ kind, at }) => kind === 'start' && at >= from && at < to);
+    return starts.length / ((to - from) / 1_000);
+  }
+
+  /** Gives the scheduler the time that it may take to notice that everything is well again. */
+  private async settle(): Promise<void> {
+    const { leaseTtlMs, workerTimeoutMs } = this.options.settings;
+    await sleep(leaseTtlMs + workerTimeoutMs);
+  }
+
+  private async drained(): Promise<void> {
+    const deadline = monotonic() + DRAIN_MS;
+    while (monotonic() < deadline && (await this.database.unfinished()) > 0) await sleep(100);
+  }
+
+  private async aftermath(rateBefore: number, rateAfter: number): Promise<Aftermath> {
+    const lease = await this.database.lease();
+    return {
+      leaders: lease.expired ? [] : [lease.holder],
+      liveNodes: this.rig.nodes.filter(({ member }) => member.isAlive).map(({ member }) => member.name),
+      claims: await this.database.claims(),
+      ...{ rateBefore, rateAfter },
+    };
+  }
+
+  private async tell(): Promise<void> {
+    const begin = monotonic();
+    while (this.telling) {
+      await sleep(TELL_EVERY_MS, undefined, { ref: false });
+      if (!this.telling) return;
+      const seconds = Math.round((monotonic() - begin) / 1_000);
+      const ended = this.effects.all.length;
+      const epoch = this.database.leases.at(-1)?.epoch ?? 0;
+      this.options.say(
+        `${seconds} s: ${this.load.ordered} jobs ordered, ${ended} starts and ends seen, ${this.faults.length} faults, epoch ${epoch}`,
+      );
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Order, Settings } from './history.js';
+import { monotonic } from './monotonic.js';
+import type { Client } from './observers/client.js';
+import type { DatabaseObserver } from './observers/database-observer.js';
+import type { EffectFiles } from './observers/effect-files.js';
+import type { Random } from './random.js';
+import type { NodeSlot } from './rig/node-slot.js';
+import type { Rig } from './rig/rig.js';
+import type { WorkerSlot } from './rig/worker-slot.js';
+
+const LOOK_EVERY_MS = 10;
+
+/** What a fault can see and touch. */
+export class Scene {
+  constructor(
+    readonly rig: Rig,
+    readonly database: DatabaseObserver,
+    readonly client: Client,
+    readonly effects: EffectFiles,
+    /** Submits one order on top of the load; answers with its number. */
+    readonly order: (order: Partial<Order>) => Promise<number>,
+  ) {}
+
+  get settings(): Settings {
+    return this.rig.settings;
+  }
+
+  /** The node that leads now, with its epoch; waits until there is one. */
+  async leader(): Promise<{ node: NodeSlot; epoch: number }> {
+    for (;;) {
+      const lease = await this.database.lease();
+      const node = this.rig.nodes.find(({ member }) => member.name === lease.holder && member.isAlive);
+      if (node && !lease.expired) return { node, epoch: lease.epoch };
+      await sleep(LOOK_EVERY_MS);
+    }
+  }
+
+  /** A node that does not lead. */
+  async follower(random: Random): Promise<NodeSlot> {
+    const { node } = await this.leader();
+    return random.pick(this.rig.nodes.filter((each) => each !== node));
+  }
+
+  /** The leader, or any node: whichever chance wants. */
+  async someNode(random: Random): Promise<NodeSlot> {
+    return random.next() < 0.6 ? (await this.leader()).node : random.pick(this.rig.nodes);
+  }
+
+  someWorker(random: Random): WorkerSlot {
+    return random.pick(this.rig.workers);
+  }
+
+  /** Waits for something to become true; false when it did not in time. */
+  async until(condition: () => boolean | Promise<boolean>, withinMs: number): Promise<boolean> {
+    const deadline = monotonic() + withinMs;
+    for (;;) {
+      if (await condition()) return true;
+      if (monotonic() > deadline) return false;
+      await sleep(LOOK_EVERY_MS);
+    }
+  }
+}
