@@ -19,11 +19,13 @@ const CLOCK_ERROR_MS = 2_000;
 /**
  * Fills the backlog from the table: pages for shelves that run low, and a look-back for jobs whose hint was
  * lost. A submission becomes visible at most its statement timeout after its id was made, so looking back that
- * far finds every job.
+ * far from the last look finds every job.
  */
 export class Reading {
   private readonly pages: Loop;
   private readonly watch: Loop;
+  /** When the last look that came to its end began; looks may be far apart when they take long or fail. */
+  private lookedAt = Number.POSITIVE_INFINITY;
   /** Hints of queues that this leader has not heard of wait until it has. */
   private learning: Promise<void> | undefined;
 
@@ -110,7 +112,8 @@ export class Reading {
     const { state } = this;
     const startedAt = performance.now();
     const now = state.clock.now();
-    const from = firstUuidAt(now - this.submitTimeoutMs - CLOCK_ERROR_MS);
+    // From one look to the next nothing may slip through, however long the pause between them was.
+    const from = firstUuidAt(Math.min(now, this.lookedAt) - this.submitTimeoutMs - CLOCK_ERROR_MS);
     let after = SHELF_START.id as string;
     for (;;) {
       const found = await lookBack(state.hot, from, after, LOOK_BACK_JOBS, now);
@@ -119,6 +122,7 @@ export class Reading {
       if (found.jobs.length < LOOK_BACK_JOBS) break;
       after = found.jobs.at(-1)!.id;
     }
+    this.lookedAt = now;
     return Math.max(LOOK_BACK_EVERY_MS, (performance.now() - startedAt) / LOOK_BACK_SHARE);
   }
 
