@@ -149,6 +149,15 @@ describe('a backlog', () => {
     expect(backlog.find('job')).toBeDefined();
   });
 
+  it('asks again for what it pushed out when more became due than it has room for', () => {
+    const { backlog, clock, waiting, take } = setUp({ shelfLimit: 4 });
+    for (let i = 0; i < 4; i++) backlog.add(waiting(`due-${i}`));
+    for (let i = 0; i < 4; i++) backlog.add(waiting(`soon-${i}`, { runAt: clock.now() + 10 }));
+    clock.advance(10);
+    expect([take()?.id, take()?.id, take()]).toEqual(['due-0', 'due-1', undefined]);
+    expect(backlog.wantedPages(10).map((cursor) => cursor.id)).toEqual(['due-2']);
+  });
+
   it('leaves jobs at or after a cursor to the table', () => {
     const { backlog, clock, waiting } = setUp();
     backlog.rewindAll([{ queue: 1, needs: 1, rank: 5 }], { runAt: clock.now(), id: 'm' });
