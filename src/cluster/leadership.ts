@@ -157,7 +157,8 @@ export class Leadership {
     }
     this.latest = view;
     this.options.onTime(view.now);
-    const ours = view.holder === this.options.nodeId;
+    // The epoch tells a term of this process from one of another that was started under the same id.
+    const ours = view.holder === this.options.nodeId && view.epoch === this.term?.epoch;
     if (!ours && !view.expired && !view.sessionGone) return this.standbyMs;
     const reason = ours
       ? this.pendingReason

@@ -78,15 +78,16 @@ const RELEASE: Statement = {
 /**
  * Fenced writes and renewals that a takeover waits for, in this database only: clones of one database share the
  * numbers of their tables. A session that no longer waits has nobody ended, least of all writers of its own new
- * term; and those who wait before it, or have the lock of a takeover, are standbys like itself.
+ * term; those who wait before it are standbys like itself, and so is whoever has the lock of a takeover.
  */
 const END_BLOCKERS: Statement = {
   name: 'end-lease-blockers',
   text: `
     SELECT pg_terminate_backend(l.pid) FROM pg_locks l
     JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
-    WHERE l.pid = ANY ((SELECT pg_blocking_pids($1))::int[]) AND l.relation = 'punctual.leases'::regclass
-      AND l.granted AND l.mode IN ('RowShareLock', 'RowExclusiveLock')`,
+    WHERE l.pid = ANY ((SELECT pg_blocking_pids($1))::int[]) AND l.relation = 'punctual.leases'::regclass AND l.granted
+    GROUP BY l.pid
+    HAVING bool_or(l.mode IN ('RowShareLock', 'RowExclusiveLock')) AND NOT bool_or(l.mode = 'ExclusiveLock')`,
 };
 
 const SESSION: Statement = { name: 'session-pid', text: 'SELECT pg_backend_pid() AS pid' };

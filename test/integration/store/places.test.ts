@@ -31,7 +31,7 @@ it('a job is found in exactly one place at every moment, however it moves', asyn
   const id = rows[0].id as string;
   let moving = true;
   const places = new Set<string>();
-  const readers = Array.from({ length: 4 }, async () => {
+  const readers = Array.from({ length: 3 }, async () => {
     let reads = 0;
     for (; moving; reads++) {
       const job = await readJob(shard.hot, TENANT, id);
@@ -50,9 +50,9 @@ it('a job is found in exactly one place at every moment, however it moves', asyn
   const { row } = await shard.newJob();
   await parseLater(shard.hot, term, [{ row: { ...row, id }, admitAt: 0, held: false }]);
   await admitJobs(shard.hot, term, [unchanged(id)]);
-  for (let fence = 1; fence <= 120; fence++) await goRound(id, fence);
+  for (let fence = 1; fence <= 50; fence++) await goRound(id, fence);
   moving = false;
-  for (const reads of await Promise.all(readers)) expect(reads).toBeGreaterThan(50);
+  for (const reads of await Promise.all(readers)) expect(reads).toBeGreaterThan(20);
   await lister;
   expect([...places].sort()).toEqual([
     'history failed',

@@ -140,7 +140,7 @@ describe('a takeover', () => {
     await shard.expireLease();
     const startedAt = performance.now();
     expect(await (await takeover({ holder: 'node-b' })).epoch).toBe(term.epoch + 1);
-    expect(performance.now() - startedAt).toBeLessThan(3_000);
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
     for (const end of await ends) {
       expect(end).toMatchObject({ status: 'rejected', reason: expect.any(TermOverError) });
     }
@@ -256,7 +256,7 @@ describe('ending those who block a takeover', () => {
     await lookAtLease(looking, SHARD);
     const taking = await shard.connect();
     await taking.query('BEGIN');
-    await taking.query('LOCK TABLE punctual.leases IN EXCLUSIVE MODE');
+    await takeTerm(taking, candidateOf({}));
     const before = await takeover({ holder: 'node-b' });
     await waitsForLock(shard.pool, before.pid);
     const last = await takeover({ holder: 'node-c' });

@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import {
+  inTransaction,
+  isCertainFailure,
+  isDataError,
+  openPool,
+  type Pool,
+} from '../../../src/store/database.js';
+import { InDoubtError, leaderTransaction, type TermKey } from '../../../src/store/leader-statement.js';
+import { addStale } from '../../../src/store/tallies.js';
+import { Door } from '../../happening.js';
+import { TENANT, TestShard } from './test-shard.js';
+
+let shard: TestShard;
+let term: TermKey;
+let close: () => Promise<void>;
+
+beforeAll(async () => {
+  ({ shard, close } = await TestShard.open());
+  term = await shard.lead();
+});
+afterAll(() => close());
+
+/** A pool with the deadlines of a leader, only shorter. */
+function openLeaderPool(): Pool {
+  const pool = openPool(shard.url, {
+    max: 2,
+    applicationName: 'punctual test leader',
+    hot: true,
+    statementTimeoutMs: 300,
+    lockTimeoutMs: 150,
+    idleInTransactionTimeoutMs: 200,
+  });
+  onTestFinished(() => pool.end());
+  return pool;
+}
+
+const failureOf = (work: Promise<unknown>) =>
+  work.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+describe("a leader's connections", () => {
+  it('carry deadlines on the server, each for a hang that the others do not cover', async () => {
+    const { rows } = await openLeaderPool().query(
+      `SELECT name, setting FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout',
+       'idle_in_transaction_session_timeout', 'tcp_user_timeout', 'plan_cache_mode') ORDER BY name`,
+    );
+    expect(rows.map((row) => [row.name, row.setting])).toEqual([
+      ['idle_in_transaction_session_timeout', '200'],
+      ['lock_timeout', '150'],
+      ['plan_cache_mode', 'force_generic_plan'],
+      ['statement_timeout', '300'],
+      ['tcp_user_timeout', '300'],
+    ]);
+  });
+
+  it('do not keep the fence when the process stops answering inside a transaction', async () => {
+    const pool = openLeaderPool();
+    const [held, door] = [new Door(), new Door()];
+    const hung = failureOf(
+      leaderTransaction(pool, term, async () => {
+        held.open();
+        await door.opened;
+      }),
+    );
+    await held.opened;
+    const startedAt = performance.now();
+    await inTransaction(shard.pool, (db) => db.query('LOCK TABLE punctual.leases IN EXCLUSIVE MODE'));
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    door.open();
+    expect(await hung).toBeInstanceOf(InDoubtError);
+    // The pool throws the lost connection away and goes on with another.
+    await addStale(pool, term, [{ tenant: TENANT, completions: 0, failures: 0 }], 0);
+  });
+});
+
+describe('a failure', () => {
+  it('that the server answered with is certain: the statement had no effect', async () => {
+    const pool = openLeaderPool();
+    const slow = await failureOf(pool.query('SELECT pg_sleep(5)'));
+    expect([isCertainFailure(slow), isDataError(slow)]).toEqual([true, false]);
+    const broken = await failureOf(pool.query(`SELECT '{'::json`));
+    expect([isCertainFailure(broken), isDataError(broken)]).toEqual([true, true]);
+    await inTransaction(shard.pool, async (db) => {
+      await db.query('LOCK TABLE punctual.leases IN EXCLUSIVE MODE');
+      const blocked = await failureOf(addStale(pool, term, [], 0));
+      expect(blocked).not.toBeInstanceOf(InDoubtError);
+      expect([isCertainFailure(blocked), isDataError(blocked)]).toEqual([true, false]);
+    });
+  });
+
+  it('of the connection leaves the outcome of a write in doubt', async () => {
+    const pool = openLeaderPool();
+    const ended = leaderTransaction(pool, term, async (db) => {
+      await db.query('SELECT pg_terminate_backend(pg_backend_pid())');
+    });
+    const error = (await failureOf(ended)) as InDoubtError;
+    expect(error).toBeInstanceOf(InDoubtError);
+    expect(isCertainFailure(error.cause)).toBe(false);
+  });
+
+  it('to reach the database at all leaves a write in doubt too: nobody can tell', async () => {
+    const nowhere = new URL(shard.url);
+    nowhere.pathname = '/nowhere';
+    nowhere.port = '1';
+    const pool = openPool(nowhere.href, {
+      max: 1,
+      applicationName: 'punctual test',
+      hot: false,
+      statementTimeoutMs: 500,
+      lockTimeoutMs: 500,
+      idleInTransactionTimeoutMs: 500,
+    });
+    onTestFinished(() => pool.end());
+    expect(await failureOf(addStale(pool, term, [], 0))).toBeInstanceOf(InDoubtError);
+  });
+});
+
+describe('a transaction', () => {
+  it('that fails changes nothing and gives its connection back', async () => {
+    const pool = openLeaderPool();
+    for (let i = 0; i < 5; i++) {
+      const failed = await failureOf(
+        inTransaction(pool, async (db) => {
+          await db.query(`INSERT INTO punctual.tallies (at, tenant) VALUES (0, 'undone')`);
+          throw new Error('half way');
+        }),
+      );
+      expect(failed).toMatchObject({ message: 'half way' });
+    }
+    const { rows } = await pool.query(`SELECT 1 FROM punctual.tallies WHERE tenant = 'undone'`);
+    expect(rows).toEqual([]);
+    expect(pool.totalCount).toBe(1);
+  });
+});
