@@ -5,17 +5,19 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { TestDatabase } from './database.js';
 import { PunctualProcess } from './punctual-process.js';
-import { commandsOf, type Snippet } from './snippets.js';
+import { commandsOf, readSnippets, type Snippet } from './snippets.js';
 import { temporaryFolder } from './temporary-folder.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const run = promisify(execFile);
 
+const isModule = (text: string): boolean => /^export /m.test(text);
+
 /** Commands that go on until they are stopped, and what they print when they can be used. */
 const GOES_ON: readonly (readonly [RegExp, 'stdout' | 'stderr', RegExp])[] = [
-  [/^bin\/punctual up\b/, 'stdout', /^ready (\S+)/m],
-  [/^bin\/punctual server\b/, 'stdout', /^ready (\S+)/m],
-  [/^bin\/punctual worker run\b/, 'stderr', /registered/],
+  [/^punctual up\b/, 'stdout', /^ready (\S+)/m],
+  [/^punctual server\b/, 'stdout', /^ready (\S+)/m],
+  [/^punctual worker run\b/, 'stderr', /registered/],
 ];
 
 /**
@@ -37,6 +39,8 @@ export class DocumentationReader {
     await mkdir(join(folder, 'node_modules'));
     await symlink(ROOT, join(folder, 'node_modules', 'punctual'));
     await symlink(join(ROOT, 'bin'), join(folder, 'bin'));
+    const tasks = readSnippets('README.md').find(({ text }) => isModule(text));
+    await writeFile(join(folder, 'tasks.mjs'), tasks!.text);
     return new DocumentationReader(folder, database);
   }
 
@@ -58,7 +62,7 @@ export class DocumentationReader {
   }
 
   async #playModule(text: string): Promise<string> {
-    if (/^export /m.test(text)) {
+    if (isModule(text)) {
       await writeFile(join(this.folder, 'tasks.mjs'), text);
       return '';
     }
@@ -87,19 +91,21 @@ export class DocumentationReader {
     return printed;
   }
 
-  /** Ports and addresses that are this machine's own, and a database that exists. */
+  /** Addresses and ports of this machine, a database that exists, and what stands for something to fill in. */
   #fillIn(command: string): string {
     return command
-      .replace(/^npm start$/, 'bin/punctual up --demo')
-      .replace('postgres://user:password@host/database', this.database.url)
-      .replace('http://node:8080', this.#url)
-      .replace('http://127.0.0.1:8080', this.#url)
+      .replace(/^npm start$/, 'punctual up --demo')
+      .replace(/^(\w+=… )?(bin\/)?punctual /, 'punctual ')
+      .replace(/postgres:\/\/\w+:\w+@\w+\/\w+/, this.database.url)
+      .replace(/ --advertise-url \S+/, '')
+      .replace(/http:\/\/(127\.0\.0\.1|node(-\d)?):8080/g, this.#url)
+      .replace('--host 0.0.0.0', '--host 127.0.0.1')
       .replace('--port 8080', '--port 0');
   }
 
   async #leaveRunning(command: string): Promise<void> {
     // Each start of everything takes the place of the one before.
-    if (/punctual (up|server)\b/.test(command)) await this.#stopAll();
+    if (/^punctual (up|server)\b/.test(command)) await this.#stopAll();
     const [, ...args] = command.split(/\s+/);
     const started = new PunctualProcess(args, { folder: this.folder, environment: this.#settings() });
     this.#running.push(started);
@@ -116,9 +122,9 @@ export class DocumentationReader {
   async #type(script: string): Promise<string> {
     const { PATH, HOME } = process.env;
     const server = this.#environment.PUNCTUAL_API_KEY ? { PUNCTUAL_URL: this.#url } : {};
-    const { stdout } = await run('bash', ['-euo', 'pipefail', '-c', script], {
+    const { stdout } = await run('bash', ['--norc', '-euo', 'pipefail', '-c', script], {
       cwd: this.folder,
-      env: { PATH, HOME, ...this.#environment, ...server },
+      env: { HOME, PATH: `${join(this.folder, 'bin')}:${PATH}`, ...this.#environment, ...server },
     });
     return stdout;
   }

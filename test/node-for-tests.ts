@@ -37,6 +37,38 @@ export interface TestNodeOptions {
   readonly log?: Log;
 }
 
+/** Somebody who talks to a node. */
+export abstract class ApiUser {
+  abstract ask<T = Record<string, unknown>>(method: string, path: string, ask?: Ask): Promise<Answer<T>>;
+
+  /** Asks for something that must be granted. */
+  async get<T>(method: string, path: string, ask: Ask = {}): Promise<T> {
+    const { status, body } = await this.ask<T>(method, path, ask);
+    if (status >= 300) throw new Error(`${method} ${path} answered ${status}: ${JSON.stringify(body)}`);
+    return body;
+  }
+
+  submit(submission: Record<string, unknown>, tenant?: string): Promise<Job> {
+    return this.get('POST', '/v1/jobs', { body: submission, ...(tenant !== undefined && { tenant }) });
+  }
+
+  job(id: string, tenant?: string): Promise<Job> {
+    return this.get('GET', `/v1/jobs/${id}`, tenant === undefined ? {} : { tenant });
+  }
+
+  /** The job when it has ended. */
+  async ended(id: string, tenant?: string): Promise<Job> {
+    for (;;) {
+      const job = await this.get<Job>(
+        'GET',
+        `/v1/jobs/${id}?wait=20s`,
+        tenant === undefined ? {} : { tenant },
+      );
+      if (job.finishedAt !== null) return job;
+    }
+  }
+}
+
 /** A test that fails with a 500 should show why; everything else a node says is expected noise. */
 const ERRORS_ONLY: Log = {
   ...SILENT_LOG,
@@ -44,14 +76,17 @@ const ERRORS_ONLY: Log = {
 };
 
 /** A real node on a database of its own, and everything that talks to it; all of it ends with `stop`. */
-export class TestNode {
+export class TestNode extends ApiUser {
   readonly #stops: (() => Promise<unknown>)[] = [];
+  #tenants = 0;
 
   private constructor(
     readonly node: RunningNode,
     readonly database: TestDatabase,
     readonly apiKey: string,
-  ) {}
+  ) {
+    super();
+  }
 
   static async start(options: TestNodeOptions = {}): Promise<TestNode> {
     const database = options.database ?? (await createTestDatabase());
@@ -105,7 +140,11 @@ export class TestNode {
     return worker;
   }
 
-  async ask<T = Record<string, unknown>>(method: string, path: string, ask: Ask = {}): Promise<Answer<T>> {
+  override async ask<T = Record<string, unknown>>(
+    method: string,
+    path: string,
+    ask: Ask = {},
+  ): Promise<Answer<T>> {
     const { body, tenant, key = this.apiKey } = ask;
     const response = await fetch(this.url + path, {
       method,
@@ -128,31 +167,32 @@ export class TestNode {
     };
   }
 
-  /** Asks for something that must be granted. */
-  async get<T>(method: string, path: string, ask: Ask = {}): Promise<T> {
-    const { status, body } = await this.ask<T>(method, path, ask);
-    if (status >= 300) throw new Error(`${method} ${path} answered ${status}: ${JSON.stringify(body)}`);
-    return body;
+  /** A tenant of its own for a test that shares the node with others. */
+  newTenant(): TestTenant {
+    this.#tenants += 1;
+    return new TestTenant(this, `tenant-${this.#tenants}`);
+  }
+}
+
+/** One tenant of a node: everything it asks for, it asks for itself. */
+export class TestTenant extends ApiUser {
+  constructor(
+    readonly test: TestNode,
+    readonly tenant: string,
+  ) {
+    super();
   }
 
-  submit(submission: Record<string, unknown>, tenant?: string): Promise<Job> {
-    return this.get('POST', '/v1/jobs', { body: submission, ...(tenant !== undefined && { tenant }) });
+  override ask<T = Record<string, unknown>>(method: string, path: string, ask: Ask = {}): Promise<Answer<T>> {
+    return this.test.ask(method, path, { tenant: this.tenant, ...ask });
   }
 
-  job(id: string, tenant?: string): Promise<Job> {
-    return this.get('GET', `/v1/jobs/${id}`, tenant === undefined ? {} : { tenant });
+  connect(): Punctual {
+    return this.test.connect(this.tenant);
   }
 
-  /** The job when it has ended. */
-  async ended(id: string, tenant?: string): Promise<Job> {
-    for (;;) {
-      const job = await this.get<Job>(
-        'GET',
-        `/v1/jobs/${id}?wait=20s`,
-        tenant === undefined ? {} : { tenant },
-      );
-      if (job.finishedAt !== null) return job;
-    }
+  work(tasks: readonly AnyTask[], options: WorkerOptions = {}): Promise<WorkerRuntime> {
+    return this.test.work(tasks, { ...options, tenant: this.tenant });
   }
 }
 

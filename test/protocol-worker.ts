@@ -8,7 +8,7 @@ import type {
   WorkerRegistration,
   WorkerWelcome,
 } from '../src/core/wire.js';
-import type { Answer, TestNode } from './node-for-tests.js';
+import type { Answer, ApiUser } from './node-for-tests.js';
 
 /** A worker by hand: says exactly what a test wants said, and nothing by itself. */
 export class ProtocolWorker {
@@ -16,13 +16,13 @@ export class ProtocolWorker {
   readonly held = new Map<string, Assignment>();
 
   private constructor(
-    private readonly node: TestNode,
+    private readonly node: ApiUser,
     readonly welcome: WorkerWelcome,
     private readonly tenant: string | undefined,
   ) {}
 
   static async register(
-    node: TestNode,
+    node: ApiUser,
     registration: Partial<WorkerRegistration> = {},
     tenant?: string,
   ): Promise<ProtocolWorker> {

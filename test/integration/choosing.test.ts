@@ -1,9 +1,17 @@
-import { expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Assignment, ClusterView, QueueView } from '../../src/core/wire.js';
-import { nodeForTest, type TestNode } from '../node-for-tests.js';
+import { type ApiUser, nodeForTest, TestNode } from '../node-for-tests.js';
 import { ProtocolWorker } from '../protocol-worker.js';
 
-function bulk(node: TestNode, jobs: readonly Record<string, unknown>[]): Promise<{ ids: string[] }> {
+/** One node for all but those that stop dispatch; each test has a tenant of its own. */
+let shared: TestNode;
+
+beforeAll(async () => {
+  shared = await TestNode.start();
+});
+afterAll(() => shared.stop());
+
+function bulk(node: ApiUser, jobs: readonly Record<string, unknown>[]): Promise<{ ids: string[] }> {
   return node.get('POST', '/v1/jobs/bulk', { body: { jobs } });
 }
 
@@ -19,7 +27,7 @@ async function inOrder(worker: ProtocolWorker, count: number): Promise<Assignmen
 }
 
 it('jobs start by priority, 9 first, and in the order of their submission inside a priority', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   const priorities = [1, 5, 9, 5, 1, 9, 7, 5];
   const { ids } = await bulk(
     node,
@@ -34,7 +42,7 @@ it('jobs start by priority, 9 first, and in the order of their submission inside
 });
 
 it('a more urgent job overtakes what waits, even with a long backlog', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   await bulk(
     node,
     Array.from({ length: 500 }, () => ({ task: 'work', priority: 5 })),
@@ -45,7 +53,7 @@ it('a more urgent job overtakes what waits, even with a long backlog', async () 
 });
 
 it('jobs that no worker can do never stand in the way of jobs that one can', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   await bulk(node, [
     ...Array.from({ length: 300 }, () => ({ task: 'unknown', priority: 9 })),
     ...Array.from({ length: 300 }, () => ({ task: 'work', requires: { region: 'eu' }, priority: 9 })),
@@ -58,7 +66,7 @@ it('jobs that no worker can do never stand in the way of jobs that one can', asy
 });
 
 it('a job goes only to a worker with every label it requires', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   const plain = await ProtocolWorker.register(node);
   const partly = await ProtocolWorker.register(node, { labels: { region: 'eu' } });
   const fully = await ProtocolWorker.register(node, { labels: { region: 'eu', gpu: 'yes', more: 'x' } });
@@ -68,7 +76,7 @@ it('a job goes only to a worker with every label it requires', async () => {
 });
 
 it('a worker gets jobs of its queues only', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   const mail = await ProtocolWorker.register(node, { queues: ['mail'] });
   await node.submit({ task: 'work' });
   const { id } = await node.submit({ task: 'work', queue: 'mail' });
@@ -77,7 +85,7 @@ it('a worker gets jobs of its queues only', async () => {
 });
 
 it('queues take turns: a flood in one does not delay a job in another', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   await bulk(
     node,
     Array.from({ length: 1_000 }, () => ({ task: 'work', queue: 'flood', priority: 9 })),
@@ -101,7 +109,7 @@ it('waiting workers share what comes evenly', async () => {
 });
 
 it('a paused queue starts nothing, its running jobs go on, and the other queues too', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   const worker = await ProtocolWorker.register(node, { queues: ['default', 'other'] });
   await bulk(node, [{ task: 'work' }, { task: 'work', priority: 1 }]);
   const running = await worker.claimOne();
@@ -163,7 +171,7 @@ it('a paused cluster starts nothing while running jobs go on, and stays paused o
 });
 
 it('a draining worker gets nothing more, finishes what it has and leaves', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   const worker = await ProtocolWorker.register(node);
   await bulk(node, [{ task: 'work' }, { task: 'work' }]);
   const running = await worker.claimOne();

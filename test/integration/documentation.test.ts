@@ -59,6 +59,7 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'README.md': ['Hello Ada', 'due-time', "{ text: 'Hello Ada' }"],
   'docs/get-started.md': ['Hello Ada', 'due-time', 'cancelled', '1000', 'pk_op_', 'worker-1'],
   'docs/http.md': ['"key":"greet-ada"'],
+  'docs/operations.md': ['pk_op_'],
 };
 
 it('the error in the page about HTTP is what a node answers', async () => {

@@ -1,19 +1,26 @@
-import { expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { JobFailedError } from '../../src/client/job-handle.js';
 import type { Job } from '../../src/core/job.js';
 import type { RedriveAnswer, StatsView } from '../../src/core/wire.js';
 import { PermanentError } from '../../src/worker/failure.js';
 import { task } from '../../src/worker/task.js';
 import { Happening } from '../happening.js';
-import { nodeForTest, type TestNode } from '../node-for-tests.js';
+import { type ApiUser, nodeForTest, TestNode } from '../node-for-tests.js';
 import { ProtocolWorker } from '../protocol-worker.js';
 import { TestClock } from '../test-clock.js';
 
-/** Workers must not be taken for dead when a test moves the clock. */
-const PATIENT = { workerTimeout: '2d' };
+/** One node and one clock for all; each test has a tenant of its own, and time only ever moves forward. */
+let shared: TestNode;
+const clock = new TestClock();
+
+beforeAll(async () => {
+  // Workers must not be taken for dead when a test moves the clock.
+  shared = await TestNode.start({ clock, settings: { workerTimeout: '2d' } });
+});
+afterAll(() => shared.stop());
 
 /** Resolves when the job waits for its next attempt. */
-async function waitsAgain(node: TestNode, id: string, attempts: number): Promise<Job> {
+async function waitsAgain(node: ApiUser, id: string, attempts: number): Promise<Job> {
   await expect
     .poll(async () => {
       const job = await node.job(id);
@@ -24,7 +31,7 @@ async function waitsAgain(node: TestNode, id: string, attempts: number): Promise
 }
 
 it('a job is submitted, run and kept in history with all that happened', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   const greet = task('greet', async (input: { name: string }, ctx) => ({
     text: `Hello ${input.name}`,
     fence: ctx.fence,
@@ -38,7 +45,7 @@ it('a job is submitted, run and kept in history with all that happened', async (
   const { workerId } = worker.status();
   expect(job).toMatchObject({
     id: handle.id,
-    tenant: 'default',
+    tenant: node.tenant,
     task: 'greet',
     target: { type: 'handler', name: 'greet' },
     queue: 'default',
@@ -95,8 +102,7 @@ it('the counts of all that happened add up', async () => {
 });
 
 it('a failing job is tried again after 2, 4 and 8 seconds and is then a dead letter', async () => {
-  const clock = new TestClock();
-  const node = await nodeForTest({ clock, settings: PATIENT });
+  const node = shared.newTenant();
   const started = new Happening<number>();
   const flaky = task('flaky', { retry: { backoff: { jitter: 0 } } }, (_: null, ctx) => {
     started.happen(ctx.attempt);
@@ -142,8 +148,7 @@ it('a failing job is tried again after 2, 4 and 8 seconds and is then a dead let
 });
 
 it('jitter keeps the pause within its share', async () => {
-  const clock = new TestClock();
-  const node = await nodeForTest({ clock, settings: PATIENT });
+  const node = shared.newTenant();
   const worker = await ProtocolWorker.register(node, { slots: 50 });
   const bodies = Array.from({ length: 50 }, () => ({
     task: 'work',
@@ -167,7 +172,7 @@ it('jitter keeps the pause within its share', async () => {
 });
 
 it('a failure that trying again cannot mend ends the job at once', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   const gone = task('gone', () => {
     throw new PermanentError('it does not exist', { code: 'GONE' });
   });
@@ -187,7 +192,7 @@ it('a failure that trying again cannot mend ends the job at once', async () => {
 });
 
 it('a dead letter that is retried keeps its attempts and goes on with growing fences', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   const worker = await ProtocolWorker.register(node);
   const { id } = await node.submit({ task: 'work', retry: { maxAttempts: 1 } });
   expect(await worker.claimOne()).toMatchObject({ jobId: id, attempt: 1, fence: 1 });
@@ -212,8 +217,7 @@ it('a dead letter that is retried keeps its attempts and goes on with growing fe
 });
 
 it('a retried dead letter has its full number of attempts again', async () => {
-  const clock = new TestClock();
-  const node = await nodeForTest({ clock, settings: PATIENT });
+  const node = shared.newTenant();
   const worker = await ProtocolWorker.register(node);
   const { id } = await node.submit({ task: 'work', retry: { maxAttempts: 2, backoff: { jitter: 0 } } });
   for (const fence of [1, 2]) {
@@ -227,7 +231,7 @@ it('a retried dead letter has its full number of attempts again', async () => {
 });
 
 it('what has not failed cannot be retried', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   const worker = await ProtocolWorker.register(node);
   const retry = async (id: string) => {
     const { status, body } = await node.ask('POST', `/v1/jobs/${id}/retry`);
@@ -245,7 +249,7 @@ it('what has not failed cannot be retried', async () => {
 });
 
 it('dead letters are sent round again by filter, after a dry run that changes nothing', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   const worker = await ProtocolWorker.register(node, { tasks: ['a', 'b'], queues: ['default', 'other'] });
   const once = { retry: { maxAttempts: 1 } };
   await node.get('POST', '/v1/jobs/bulk', {

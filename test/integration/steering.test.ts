@@ -1,8 +1,8 @@
-import { expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Job } from '../../src/core/job.js';
 import { task } from '../../src/worker/task.js';
 import { Happening } from '../happening.js';
-import { nodeForTest, type TestNode } from '../node-for-tests.js';
+import { type ApiUser, TestNode, type TestTenant } from '../node-for-tests.js';
 import { ProtocolWorker } from '../protocol-worker.js';
 import { TestClock } from '../test-clock.js';
 
@@ -12,15 +12,23 @@ const MINUTE = 60_000;
 /** Far enough ahead to wait outside the live table. */
 const FAR_MS = 60 * MINUTE;
 
-async function start(): Promise<{ node: TestNode; clock: TestClock; worker: ProtocolWorker }> {
-  const clock = new TestClock();
-  const node = await nodeForTest({ clock, settings: SETTINGS });
+/** One node and one clock for all; each test has a tenant of its own, and time only ever moves forward. */
+let shared: TestNode;
+const clock = new TestClock();
+
+beforeAll(async () => {
+  shared = await TestNode.start({ clock, settings: SETTINGS });
+});
+afterAll(() => shared.stop());
+
+async function start(): Promise<{ node: TestTenant; clock: TestClock; worker: ProtocolWorker }> {
+  const node = shared.newTenant();
   return { node, clock, worker: await ProtocolWorker.register(node) };
 }
 
 /** The codes with which the requests are refused. */
 async function refusals(
-  node: TestNode,
+  node: ApiUser,
   ...requests: readonly (readonly [method: string, path: string, body?: unknown])[]
 ): Promise<unknown[]> {
   const answers = await Promise.all(
@@ -214,8 +222,7 @@ it('somebody who waits for a job hears of its cancellation at once', async () =>
 });
 
 it('a running job is told to stop and is cancelled when its worker confirms', async () => {
-  const clock = new TestClock();
-  const node = await nodeForTest({ clock, settings: SETTINGS });
+  const node = shared.newTenant();
   const started = new Happening<AbortSignal>();
   const endless = task('endless', (_: null, { signal }) => {
     started.happen(signal);

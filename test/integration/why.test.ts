@@ -1,15 +1,23 @@
-import { expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Gate, Why } from '../../src/core/wire.js';
-import { nodeForTest, type TestNode } from '../node-for-tests.js';
+import { type ApiUser, nodeForTest, TestNode } from '../node-for-tests.js';
 import { withClient } from '../postgres-client.js';
 import { ProtocolWorker } from '../protocol-worker.js';
 import { TestClock } from '../test-clock.js';
 
-function why(node: TestNode, id: string): Promise<Why> {
+/** One node for all but those that stop dispatch or time; each test has a tenant of its own. */
+let shared: TestNode;
+
+beforeAll(async () => {
+  shared = await TestNode.start();
+});
+afterAll(() => shared.stop());
+
+function why(node: ApiUser, id: string): Promise<Why> {
   return node.get('GET', `/v1/jobs/${id}/why`);
 }
 
-async function gateOf(node: TestNode, id: string): Promise<Gate> {
+async function gateOf(node: ApiUser, id: string): Promise<Gate> {
   const answer = await why(node, id);
   expect(answer.jobId).toBe(id);
   expect(answer.detail).toMatch(/^[A-Z].*\.$/);
@@ -17,7 +25,7 @@ async function gateOf(node: TestNode, id: string): Promise<Gate> {
 }
 
 it('a job waits for its due time, near or far, with the time that is left', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   for (const delay of ['1m', '1h']) {
     const { id } = await node.submit({ task: 'work', payload: 1, delay });
     const answer = await why(node, id);
@@ -27,7 +35,7 @@ it('a job waits for its due time, near or far, with the time that is left', asyn
 });
 
 it('a job on hold says so, even when it is not due either', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   const { id } = await node.submit({ task: 'work', payload: 1, hold: true, delay: '1h' });
   expect(await gateOf(node, id)).toBe('hold');
 });
@@ -42,7 +50,7 @@ it('a due job names the pause that keeps it, the larger first', async () => {
 });
 
 it('a job without a worker that could do it says what is missing', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   const { id } = await node.submit({ task: 'work', requires: { region: 'eu' } });
   expect(await why(node, id)).toMatchObject({
     gate: 'no-fitting-worker',
@@ -58,7 +66,7 @@ it('a job without a worker that could do it says what is missing', async () => {
 });
 
 it('a job waits for a free slot, then is running, then has ended', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   const worker = await ProtocolWorker.register(node, { slots: 1 });
   const first = await node.submit({ task: 'work' });
   const second = await node.submit({ task: 'work' });
@@ -82,7 +90,7 @@ it('a job waits for a free slot, then is running, then has ended', async () => {
 });
 
 it('a job that a fitting worker with free slots has not asked for comes behind others', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   await ProtocolWorker.register(node, { slots: 3 });
   await node.submit({ task: 'work' });
   const { id } = await node.submit({ task: 'work' });
@@ -93,10 +101,10 @@ it('a job that a fitting worker with free slots has not asked for comes behind o
 });
 
 it('a job whose claim is on its way to the database is being handed over', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   const worker = await ProtocolWorker.register(node);
   // Nothing can be claimed while another session keeps the table of claims to itself.
-  await withClient(node.database.url, async (client) => {
+  await withClient(shared.database.url, async (client) => {
     await client.query('BEGIN; LOCK TABLE punctual.claims IN SHARE ROW EXCLUSIVE MODE');
     const claim = worker.claimOne();
     const { id } = await node.submit({ task: 'work' });
@@ -122,7 +130,7 @@ it('a job that was submitted in a transaction is about to be admitted', async ()
 });
 
 it('a job of another tenant, or none at all, is not found', async () => {
-  const node = await nodeForTest();
+  const node = shared.newTenant();
   const { id } = await node.submit({ task: 'work' });
   expect(await node.ask('GET', `/v1/jobs/${id}/why`, { tenant: 'other' })).toMatchObject({
     status: 404,
