@@ -41,6 +41,7 @@ export class MemoryScheduler implements WorkerGateway {
   readonly calls: Call[] = [];
   readonly accepted = new Map<string, AttemptResult>();
   stop: FencedJob[] = [];
+  #claimStop: FencedJob[] = [];
   readonly #claimed = new Map<string, Assignment>();
   readonly #faults = new Map<Call, Fault[]>();
   #waiting: Assignment[] = [];
@@ -71,6 +72,12 @@ export class MemoryScheduler implements WorkerGateway {
   offer(assignment: Assignment): void {
     this.#waiting.push(assignment);
     this.#claimed.set(assignment.jobId, assignment);
+    this.#changed();
+  }
+
+  /** Has the claim that is open, or the next one, order attempts to stop. */
+  stopByClaim(...attempts: readonly FencedJob[]): void {
+    this.#claimStop.push(...attempts.map(({ jobId, fence }) => ({ jobId, fence })));
     this.#changed();
   }
 
@@ -132,10 +139,13 @@ export class MemoryScheduler implements WorkerGateway {
     await this.#answer('claim', () => this.#know(workerId));
     const onAbort = () => this.#changed();
     signal?.addEventListener('abort', onAbort);
-    await this.until(() => this.#waiting.length > 0 || signal?.aborted === true);
+    const hasNews = () => this.#waiting.length > 0 || this.#claimStop.length > 0;
+    await this.until(() => hasNews() || signal?.aborted === true);
     signal?.removeEventListener('abort', onAbort);
     this.#know(workerId);
-    return { epoch: this.epoch, jobs: signal?.aborted ? [] : this.#waiting.splice(0, request.max) };
+    const { epoch } = this;
+    if (signal?.aborted) return { epoch, jobs: [] };
+    return { epoch, jobs: this.#waiting.splice(0, request.max), stop: this.#claimStop.splice(0) };
   }
 
   /** Takes results by their fence, whichever session they come from. */

@@ -162,7 +162,12 @@ function launch(
   const supervised = new SupervisedProcess({
     name,
     command: [process.execPath, MAIN, ...args],
-    environment: { ...cli.environment, PUNCTUAL_LOG_LEVEL: config.logLevel, ...secrets },
+    environment: {
+      ...cli.environment,
+      PUNCTUAL_DATA: dataFolder,
+      PUNCTUAL_LOG_LEVEL: config.logLevel,
+      ...secrets,
+    },
     folder: cli.folder,
     logFile: new LogFile(join(dataFolder, 'logs', `${name}.log`)),
     stopTimeoutMs,

@@ -1,3 +1,4 @@
+import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import type { Labels } from '../core/job.js';
@@ -21,6 +22,7 @@ interface RunOptions {
   readonly label?: Labels;
   readonly module?: readonly string[];
   readonly name?: string;
+  readonly results?: string;
   readonly logLevel?: string;
   readonly printConfig?: boolean;
 }
@@ -32,17 +34,26 @@ interface RunOptions {
 const ORPHAN_MS = 20_000;
 /** A scheduler that is away makes every loop of the worker complain; once in a while is enough. */
 const SAME_WARNING_EVERY_MS = 10_000;
+/** Signals that ask for the status; terminals of BSD and macOS have a key for the second. */
+const STATUS_SIGNALS =
+  process.platform === 'darwin' ? (['SIGUSR2', 'SIGINFO'] as const) : (['SIGUSR2'] as const);
 
 /** `punctual worker run`: a worker in the foreground, with the tasks of the given modules. */
 export function addRunCommand(worker: Command, cli: Cli): void {
   const command = worker
     .command('run')
-    .description('run a worker; the first SIGTERM or Ctrl-C drains it, the second stops it at once')
+    .description(
+      'run a worker; the first SIGTERM or Ctrl-C drains it, the second stops it at once, SIGUSR2 has it log its status',
+    )
     .option('--queues <names>', 'queues to take jobs from, separated by commas (default: default)', commaList)
     .option('--slots <n>', 'jobs to run at a time', wholeNumber(1, 10_000), 10)
     .option('--label <label>', 'what the worker offers, such as region=eu; repeatable', label)
     .option('--module <file>', 'a module whose exported tasks it runs; repeatable', several)
     .option('--name <name>', 'how the worker is called in lists (default: host and process)')
+    .option(
+      '--results <folder>',
+      'where results wait for a scheduler that is away, so that a restart does not lose them (default: results/NAME in the data folder if --name is given, else in memory)',
+    )
     .option('--log-level <level>', 'trace, debug, info, warn, error or silent (default: info)')
     .option('--print-config', 'show every setting and where it came from, and exit');
   runsLocally<RunOptions>(cli, command, ['url', 'apiKey', 'tenant', 'json'], runWorker);
@@ -58,6 +69,7 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
     log.warn('the worker has no tasks and will get no jobs: name a module with --module');
   const credentials = findCredentials(cli, options);
   const transport = new HttpTransport({ ...credentials, ...(tenant !== undefined && { tenant }) });
+  const keepResultsIn = resultsFolder(cli, options, resolved.config.data);
   const repetition = new Repetition(SAME_WARNING_EVERY_MS, cli.now);
   const runtime = new WorkerRuntime({
     gateway: new HttpWorkerGateway(transport),
@@ -67,6 +79,7 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
       ...(options.name !== undefined && { name: options.name }),
       ...(options.queues !== undefined && { queues: options.queues }),
       ...(options.label !== undefined && { labels: options.label }),
+      ...(keepResultsIn !== null && { keepResultsIn }),
       events: {
         onRegistered: (workerId) => {
           log.info({ workerId, tasks: tasks.map((task) => task.name) }, 'registered');
@@ -79,11 +92,23 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
     },
   });
   drainWhenLeftAlone(cli, runtime, log);
+  const tellStatus = () => log.info(runtime.status(), 'status');
+  for (const signal of STATUS_SIGNALS) process.on(signal, tellStatus);
   try {
     if ((await runtime.run()) === 'stopped') exitWith(EXIT_INTERRUPTED);
   } finally {
+    for (const signal of STATUS_SIGNALS) process.off(signal, tellStatus);
     await transport.close();
   }
+}
+
+/** A worker finds its results again by its name; one without a name has no place to look for them. */
+function resultsFolder(cli: Cli, { results, name }: RunOptions, dataFolder: string): string | null {
+  if (results !== undefined) return resolve(cli.folder, results);
+  if (name === undefined) return null;
+  // A name may hold anything; as a folder it must stay below the others.
+  const folder = encodeURIComponent(name).replaceAll('.', '%2E');
+  return join(resolve(cli.folder, dataFolder), 'results', folder);
 }
 
 /** The runtime itself listens to SIGTERM and SIGINT; a closed terminal and a dead supervisor are told here. */

@@ -35,6 +35,55 @@ describe('the ledger of attempts', () => {
     ledger.closeClaim(later);
   });
 
+  it('never starts what was refused, as long as a claim that was open then may bring it', () => {
+    const ledger = new AttemptLedger<FencedJob>();
+    const open = ledger.openClaim();
+    expect(ledger.refuse(attempt('a'))).toBe(true);
+    expect(ledger.refuse(attempt('a'))).toBe(false);
+    expect(receive(ledger, attempt('a'))).toBe(false);
+    expect(ledger.tellRefused(1)).toEqual([attempt('a')]);
+    ledger.settleRefused(1, [attempt('a')]);
+    expect(ledger.tellRefused(2)).toEqual([attempt('a')]);
+    ledger.settleRefused(2, []);
+    expect(ledger.tellRefused(3)).toEqual([]);
+    expect(receive(ledger, attempt('a'))).toBe(false);
+    ledger.closeClaim(open);
+    expect(ledger.remembered).toBe(0);
+  });
+
+  it('keeps a refusal until the leader has heard it: an answer to an older heartbeat says nothing', () => {
+    const ledger = new AttemptLedger<FencedJob>();
+    ledger.tellRefused(1);
+    ledger.refuse(attempt('a'));
+    ledger.settleRefused(1, []);
+    expect(ledger.tellRefused(2)).toEqual([attempt('a')]);
+    ledger.settleRefused(1, []);
+    expect(receive(ledger, attempt('a'))).toBe(false);
+    ledger.settleRefused(2, []);
+    expect(ledger.remembered).toBe(0);
+  });
+
+  it('does not refuse what it holds or held', () => {
+    const ledger = new AttemptLedger<FencedJob>();
+    const open = ledger.openClaim();
+    receive(ledger, attempt('held'));
+    receive(ledger, attempt('answered'));
+    ledger.answer(attempt('answered'));
+    expect(ledger.refuse(attempt('held'))).toBe(false);
+    expect(ledger.refuse(attempt('answered'))).toBe(false);
+    expect(ledger.refuse(attempt('held', 2))).toBe(true);
+    ledger.closeClaim(open);
+  });
+
+  it('never takes or refuses an attempt whose end could not be told', () => {
+    const ledger = new AttemptLedger<FencedJob>();
+    receive(ledger, attempt('a'));
+    ledger.giveUp(attempt('a'));
+    expect(ledger.unansweredCount).toBe(0);
+    expect(receive(ledger, attempt('a'))).toBe(false);
+    expect(ledger.refuse(attempt('a'))).toBe(false);
+  });
+
   it('never starts an attempt twice, and forgets everything in the end, in whatever order messages travel', () => {
     const jobs = 2;
     const step = fc.tuple(

@@ -27,13 +27,25 @@ const NOBODY: Holder = { pid: 0, mark: '' };
 /** The locks of this very process, which the system cannot tell from its other workers. */
 const held = new Set<string>();
 
+/** Another worker has the folder; it may let go of it soon. */
+export class FolderInUseError extends PunctualError {
+  constructor(folder: string, { pid }: Holder) {
+    const who = pid === process.pid ? 'another worker of this process' : `the worker in process ${pid}`;
+    super(
+      'CONFIGURATION',
+      `The folder ${folder} is in use by ${who}; results wait in memory until it is free. Each worker needs a folder of its own.`,
+    );
+    this.name = 'FolderInUseError';
+  }
+}
+
 /** Locks a folder for this process and gives the way to let go of it; throws when another one holds it. */
 export function lockFolder(folder: string): () => void {
   const mine: Holder = { pid: process.pid, mark: markOf(process.pid) ?? '' };
   for (;;) {
     const highest = highestNumber(folder);
     const holder = highest === 0 ? null : readHolder(folder, highest);
-    if (holder && isHeldBy(folder, holder)) throw inUse(folder, holder);
+    if (holder && isHeldBy(folder, holder)) throw new FolderInUseError(folder, holder);
     if (!take(folder, highest + 1, mine)) continue;
     if (highestNumber(folder) > highest + 1) continue;
     held.add(folder);
@@ -50,14 +62,6 @@ export function lockFolder(folder: string): () => void {
 function isHeldBy(folder: string, holder: Holder): boolean {
   if (markOf(holder.pid) !== holder.mark) return false;
   return holder.pid !== process.pid || held.has(folder);
-}
-
-function inUse(folder: string, { pid }: Holder): PunctualError {
-  const who = pid === process.pid ? 'another worker of this process' : `the worker in process ${pid}`;
-  return new PunctualError(
-    'CONFIGURATION',
-    `The folder ${folder} is in use by ${who}. Each worker needs a folder of its own for its results: give it another name, or name the folder.`,
-  );
 }
 
 function numbers(folder: string): number[] {

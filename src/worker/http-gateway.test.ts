@@ -1,72 +1,11 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { serve } from '../../test/memory-node.js';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
-import { asPunctualError } from './failure.js';
 import { HttpWorkerGateway } from './http-gateway.js';
 import { HttpTransport } from './http-transport.js';
 import { HandlerRunner } from './runners/handler.js';
 import { task } from './task.js';
 import { WorkerRuntime } from './worker-runtime.js';
-
-const opened: (() => unknown)[] = [];
-
-afterEach(async () => {
-  for (const close of opened.splice(0).reverse()) await close();
-});
-
-interface Served {
-  readonly url: string;
-  readonly server: Server;
-  readonly authorizations: string[];
-  kill(): void;
-}
-
-/** Puts the worker's side of the HTTP API in front of a scheduler in memory, as a node does. */
-async function serve(scheduler: MemoryScheduler): Promise<Served> {
-  const authorizations: string[] = [];
-  const server = createServer(async (request, response) => {
-    let text = '';
-    for await (const piece of request) text += piece;
-    const ended = new AbortController();
-    response.on('close', () => ended.abort());
-    authorizations.push(`${request.url!.split('/').at(-1)} ${request.headers.authorization}`);
-    try {
-      const body = text === '' ? undefined : JSON.parse(text);
-      const answer = await route(scheduler, request.method!, request.url!, body, ended.signal);
-      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer ?? null));
-    } catch (thrown) {
-      const { status, code, message } = asPunctualError(thrown);
-      response.writeHead(status, { 'content-type': 'application/problem+json' });
-      response.end(JSON.stringify({ code, detail: message }));
-    }
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const kill = () => {
-    server.close();
-    server.closeAllConnections();
-  };
-  opened.push(kill);
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server, authorizations, kill };
-}
-
-async function route(
-  scheduler: MemoryScheduler,
-  method: string,
-  url: string,
-  // biome-ignore lint/suspicious/noExplicitAny: a body is whatever was sent.
-  body: any,
-  signal: AbortSignal,
-): Promise<unknown> {
-  const [, , noun, id = '', verb = ''] = url.split('/');
-  if (method === 'DELETE') return scheduler.leave(id);
-  if (noun === 'workers' && id === '') return scheduler.register(body);
-  if (verb === 'heartbeat') return scheduler.heartbeat(id, body);
-  if (verb === 'claim') return scheduler.claim(id, body, signal);
-  if (verb === 'report') return scheduler.report(id, body);
-  if (verb === 'progress') return scheduler.progress(id, '', body);
-  return scheduler.log(id, '', body);
-}
 
 function workerFor(urls: string[]) {
   const transport = new HttpTransport({ urls, apiKey: 'the-key' });
@@ -79,8 +18,10 @@ function workerFor(urls: string[]) {
     gateway: new HttpWorkerGateway(transport),
     runners: [new HandlerRunner([telling])],
   });
-  opened.push(() => transport.close());
-  opened.push(() => worker.stop());
+  onTestFinished(async () => {
+    await worker.stop();
+    await transport.close();
+  });
   return worker;
 }
 
@@ -92,6 +33,7 @@ describe('a worker over HTTP', () => {
     const worker = workerFor([node.url]);
     await worker.start();
     expect(await scheduler.resultOf(job)).toMatchObject({ outcome: 'succeeded', result: 2 });
+    await scheduler.until(() => scheduler.heartbeats.length > 0);
     expect(scheduler.logs).toMatchObject([{ level: 'info', message: 'here' }]);
     expect(scheduler.progressReports).toEqual([{ fence: 1, progress: 0.5, message: 'half' }]);
     await worker.drain();
@@ -124,4 +66,33 @@ describe('a worker over HTTP', () => {
     expect(await scheduler.resultOf(job)).toMatchObject({ result: 6 });
     expect(scheduler.registrations).toHaveLength(1);
   });
+
+  it('finds the node that lives behind addresses where nobody answers', async () => {
+    const scheduler = new MemoryScheduler();
+    const dead = await serve(scheduler);
+    const living = await serve(scheduler);
+    dead.kill();
+    const worker = workerFor([dead.url, living.url]);
+    const job = scheduler.submit('telling', 7);
+    await worker.start();
+    expect(await scheduler.resultOf(job)).toMatchObject({ result: 8 });
+  });
+
+  it('leaves a node that hangs as soon as a heartbeat finds out, with its claim and its reports', async () => {
+    const scheduler = new MemoryScheduler();
+    const hanging = await serve(scheduler);
+    const living = await serve(scheduler);
+    const worker = workerFor([hanging.url, living.url]);
+    await worker.start();
+    await scheduler.until(() => scheduler.heartbeats.length > 0 && scheduler.claimSizes.length > 0);
+    hanging.hangs = true;
+    const begin = performance.now();
+    await scheduler.until(() => living.authorizations.some((each) => each.startsWith('claim')));
+    const job = scheduler.submit('telling', 1);
+    // The claim at the node that hangs took the job with it; a scheduler offers it again.
+    scheduler.offer(job);
+    expect(await scheduler.resultOf(job)).toMatchObject({ result: 2 });
+    expect(performance.now() - begin).toBeLessThan(10_000);
+    expect(scheduler.registrations).toHaveLength(1);
+  }, 15_000);
 });

@@ -4,6 +4,9 @@ import type { AttemptResult } from '../core/wire.js';
 import { Reporter } from './reporter.js';
 import type { ResultStore } from './result-store.js';
 
+/** Reports count by their fences, so the session matters little; its place in the path must be filled. */
+const UNKNOWN_SESSION = '00000000-0000-0000-0000-000000000000';
+
 export interface LeftResultsParts {
   readonly gateway: Pick<WorkerGateway, 'report'>;
   readonly store: ResultStore;
@@ -35,7 +38,7 @@ export class LeftResults {
     if (this.areDelivered) return Promise.resolve();
     return new Promise((resolve) => {
       const reporter = new Reporter<AttemptResult>({
-        send: (results) => gateway.report(store.previousSession, { results }, signal),
+        send: (results) => gateway.report(store.previousSession || UNKNOWN_SESSION, { results }, signal),
         onAnswered: (result) => {
           store.release(result);
           this.#open -= 1;

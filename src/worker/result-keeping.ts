@@ -3,6 +3,7 @@ import type { WorkerGateway } from '../core/gateway.js';
 import { Loop } from '../core/loop.js';
 import type { AttemptResult, FencedJob } from '../core/wire.js';
 import { asPunctualError } from './failure.js';
+import { FolderInUseError } from './folder-lock.js';
 import { LeftResults } from './left-results.js';
 import { ResultStore } from './result-store.js';
 
@@ -21,42 +22,58 @@ export interface ResultKeepingParts {
   readonly signal: AbortSignal;
 }
 
+/** The folder once it is open, and what was found there. */
+interface Opened {
+  readonly store: ResultStore;
+  readonly left: LeftResults;
+}
+
 /**
  * Decides when results go to disk. A scheduler that answers promptly costs nothing: looking now and then is
  * all that happens. Once a report fails, or is not answered for a moment, everything undelivered is kept, and
- * what follows as soon as it ends, until all is answered again. The end of the process, however it comes
+ * what follows as soon as it ends, until a report is answered again. The end of the process, however it comes
  * about short of a kill, keeps the rest.
  */
 export class ResultKeeping {
   readonly #parts: ResultKeepingParts;
-  readonly #store: ResultStore;
-  readonly #left: LeftResults;
   readonly #loop: Loop;
+  /** Null while another worker has the folder, e.g. one that ends what it runs after its supervisor was killed. */
+  #opened: Opened | null = null;
+  #session = '';
   /** What the last look found. */
   #seen = new Set<AttemptResult>();
   /** Whether the scheduler is away, as far as is known. */
   #failing = false;
   readonly #onExit = () => this.keepNow();
 
-  /** Opens the folder; throws when another worker has it or it cannot be written. */
   constructor(parts: ResultKeepingParts) {
-    const { folder, gateway, onWarning, signal } = parts;
     this.#parts = parts;
-    this.#store = ResultStore.open(folder);
-    this.#left = new LeftResults({ gateway, store: this.#store, onWarning, signal });
     this.#loop = new Loop({
       name: 'results',
       everyMs: LOOK_EVERY_MS,
       pass: () => this.#runOnce(),
-      onError: (_name, error) => onWarning(asPunctualError(error)),
+      onError: (_name, error) => parts.onWarning(asPunctualError(error)),
     });
+  }
+
+  /**
+   * Opens the folder and delivers what the worker before left there: resolves when that is answered, or when a
+   * first try has failed. Throws when the folder can never be used; one that is in use is opened later.
+   */
+  async start(): Promise<void> {
+    try {
+      this.#opened = this.#open();
+    } catch (error) {
+      if (!(error instanceof FolderInUseError)) throw error;
+    }
     process.on('exit', this.#onExit);
     this.#loop.start();
+    await this.#opened?.left.deliver();
   }
 
   /** How many results are on disk. */
   get size(): number {
-    return this.#store.size;
+    return this.#opened?.store.size ?? 0;
   }
 
   /**
@@ -64,17 +81,13 @@ export class ResultKeeping {
    * over, and named here, only when they are through.
    */
   get endedSession(): string {
-    return this.#left.areDelivered ? this.#store.previousSession : '';
-  }
-
-  /** Delivers what that worker left: resolves when it is answered, or when a first try has failed. */
-  deliverLeft(): Promise<void> {
-    return this.#left.deliver();
+    return this.#opened?.left.areDelivered ? this.#opened.store.previousSession : '';
   }
 
   /** Notes the session that further results are made in. */
   noteSession(workerId: string): void {
-    this.#store.noteSession(workerId);
+    this.#session = workerId;
+    this.#opened?.store.noteSession(workerId);
     this.#loop.wake();
   }
 
@@ -88,35 +101,47 @@ export class ResultKeeping {
   /** Notes that the report about an attempt was answered. */
   answered(attempt: FencedJob): void {
     this.#failing = false;
-    this.#store.release(attempt);
+    this.#opened?.store.release(attempt);
   }
 
   /** Keeps everything before it returns. */
   keepNow(): void {
-    try {
-      this.#store.keepNow(this.#parts.undelivered());
-    } catch (error) {
-      this.#parts.onWarning(asPunctualError(error));
-    }
+    this.#attempt(() => this.#opened?.store.keepNow(this.#parts.undelivered()));
   }
 
   /** Looks no more, and lets go of the folder. */
   async stop(end: 'in-order' | 'at-once'): Promise<void> {
     process.off('exit', this.#onExit);
     await this.#loop.stop();
-    try {
-      this.#store.close(end);
-    } catch (error) {
-      this.#parts.onWarning(asPunctualError(error));
-    }
+    this.#attempt(() => this.#opened?.store.close(end));
+  }
+
+  #open(): Opened {
+    const { folder, gateway, onWarning, signal } = this.#parts;
+    const store = ResultStore.open(folder);
+    return { store, left: new LeftResults({ gateway, store, onWarning, signal }) };
   }
 
   async #runOnce(): Promise<number> {
+    if (!this.#opened) {
+      this.#opened = this.#open();
+      if (this.#session !== '') this.#opened.store.noteSession(this.#session);
+      void this.#opened.left.deliver();
+    }
+    const { store } = this.#opened;
     const found = [...this.#parts.undelivered()];
     const due = this.#failing ? found : found.filter((result) => this.#seen.has(result));
     this.#seen = new Set(found);
-    await this.#store.tidy();
-    await this.#store.keep(due);
+    await store.tidy();
+    await store.keep(due);
     return this.#failing ? GATHER_MS : LOOK_EVERY_MS;
+  }
+
+  #attempt(act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      this.#parts.onWarning(asPunctualError(error));
+    }
   }
 }

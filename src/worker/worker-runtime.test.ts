@@ -162,7 +162,7 @@ describe('a worker', () => {
     await scheduler.until(() => worker.status().workerId !== first);
     door.open();
     expect(await scheduler.resultOf(job)).toMatchObject({ outcome: 'succeeded', result: 'done' });
-    expect(scheduler.registrations).toHaveLength(2);
+    expect(scheduler.registrations.map(({ replaces }) => replaces)).toEqual([undefined, first]);
   });
 
   it('drops a result that a newer attempt has made stale', async () => {
@@ -226,6 +226,37 @@ describe('an attempt that is told to stop', () => {
       outcome: 'cancelled',
       error: { code: 'ATTEMPT_STOPPED' },
     });
+  });
+
+  it('hears of it in the answer to a claim, without waiting for a heartbeat', async () => {
+    const scheduler = new MemoryScheduler();
+    scheduler.heartbeatInterval = '60s';
+    const job = scheduler.submit('until-aborted');
+    const worker = workerOf(scheduler, [untilAborted]);
+    await worker.start();
+    await scheduler.until(() => worker.status().running === 1);
+    scheduler.stopByClaim(job);
+    expect(await scheduler.resultOf(job)).toMatchObject({ outcome: 'cancelled' });
+  });
+
+  it('is never started when it arrives after the order, and the leader is told so until it lets go', async () => {
+    const scheduler = new MemoryScheduler();
+    const late = { jobId: 'job-1', fence: 1 };
+    const startedJobs: string[] = [];
+    const worker = workerOf(scheduler, [double], {
+      events: { onJobStarted: ({ jobId }) => startedJobs.push(jobId) },
+    });
+    await worker.start();
+    stop(scheduler, late);
+    const tells = () => scheduler.heartbeats.at(-1)?.refused?.some(({ jobId }) => jobId === late.jobId);
+    await scheduler.until(() => tells() === true);
+    const job = scheduler.submit('double', 1, late);
+    const other = scheduler.submit('double', 2);
+    await scheduler.resultOf(other);
+    scheduler.stop = [];
+    await scheduler.until(() => tells() === undefined);
+    expect(job.jobId).toBe(late.jobId);
+    expect(startedJobs).toEqual([other.jobId]);
   });
 
   it('is reported as succeeded if it finishes its work nevertheless', async () => {

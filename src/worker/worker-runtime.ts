@@ -266,7 +266,7 @@ export class WorkerRuntime {
       onWarning: this.#warn,
       signal: this.#over.signal,
     });
-    await this.#keeping.deliverLeft();
+    await this.#keeping.start();
   }
 
   readonly #warn = (warning: PunctualError): void => this.#options.events.onWarning?.(warning);
