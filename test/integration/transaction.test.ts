@@ -4,6 +4,10 @@ import { task } from '../../src/worker/task.js';
 import { TestNode } from '../node-for-tests.js';
 import { withClient } from '../postgres-client.js';
 
+/**
+ * One node for all; each test has a tenant of its own. They run side by side, because each of them waits for the
+ * pass that admits once a second.
+ */
 let node: TestNode;
 
 beforeAll(async () => {
@@ -23,7 +27,7 @@ function inTransaction<T>(end: 'COMMIT' | 'ROLLBACK', work: (tx: pg.Client) => P
   });
 }
 
-it('a job submitted in a transaction runs when that commits, and not before', async () => {
+it.concurrent('a job submitted in a transaction runs when that commits, and not before', async () => {
   const tenant = 'commit';
   await node.work([double], { tenant });
   const punctual = node.connect(tenant);
@@ -41,7 +45,7 @@ it('a job submitted in a transaction runs when that commits, and not before', as
   });
 });
 
-it('a job submitted in a transaction that is rolled back never existed', async () => {
+it.concurrent('a job submitted in a transaction that is rolled back never existed', async () => {
   const tenant = 'rollback';
   await node.work([double], { tenant });
   const punctual = node.connect(tenant);
@@ -52,7 +56,7 @@ it('a job submitted in a transaction that is rolled back never existed', async (
   expect(await punctual.getByKey('k')).toMatchObject({ id: kept.id });
 });
 
-it('an open transaction holds nobody up', async () => {
+it.concurrent('an open transaction holds nobody up', async () => {
   const tenant = 'open';
   await node.work([double], { tenant });
   const punctual = node.connect(tenant);
@@ -65,7 +69,7 @@ it('an open transaction holds nobody up', async () => {
   });
 });
 
-it('a key that is taken makes the second job a skipped one that names the first', async () => {
+it.concurrent('a key that is taken makes the second job a skipped one that names the first', async () => {
   const tenant = 'key';
   await node.work([double], { tenant });
   const punctual = node.connect(tenant);
@@ -77,7 +81,7 @@ it('a key that is taken makes the second job a skipped one that names the first'
   expect(await punctual.getByKey('order')).toMatchObject({ id: first.id });
 });
 
-it('two with the same key in one transaction are one job and one skipped', async () => {
+it.concurrent('two with the same key in one transaction are one job and one skipped', async () => {
   const tenant = 'twice';
   await node.work([double], { tenant });
   const punctual = node.connect(tenant);
@@ -89,7 +93,7 @@ it('two with the same key in one transaction are one job and one skipped', async
   expect(ended.map((job) => job.state).sort()).toEqual(['skipped', 'succeeded']);
 });
 
-it('what is wrong with a submission is told before it is sent', async () => {
+it.concurrent('what is wrong with a submission is told before it is sent', async () => {
   const punctual = node.connect('checked');
   await inTransaction('COMMIT', async (tx) => {
     await expect(punctual.submit(double, 1, { tx, priority: 12 })).rejects.toMatchObject({
@@ -99,7 +103,7 @@ it('what is wrong with a submission is told before it is sent', async () => {
   });
 });
 
-it.each([
+it.concurrent.each([
   ['an unknown field', '{"task": "double", "taks": 1}'],
   ['a bad priority', '{"task": "double", "priority": 77}'],
   ['a timeout beyond the maximum', '{"task": "double", "timeout": "5h"}'],
@@ -108,8 +112,8 @@ it.each([
   ['a key that is no text', '{"task": "double", "key": {"a": 1}}'],
   ['a lone surrogate as its name', '{"task": "\\ud800"}'],
   ['NUL as its name', '{"task": "a\\u0000b", "payload": 1}'],
-])('a submission by SQL with %s is a failed job, and others go on', async (_, submission) => {
-  const tenant = 'by-sql';
+])('a submission by SQL with %s is a failed job, and others go on', async (what, submission) => {
+  const tenant = `sql-${what.replace(/\W/g, '-')}`;
   const [bad, good] = await withClient(node.database.url, async (client) => {
     const submit = async (json: string) =>
       (await client.query('SELECT punctual.submit_job($1, $2) AS id', [tenant, json])).rows[0].id as string;
@@ -123,7 +127,7 @@ it.each([
   expect(await node.job(good!, tenant)).toMatchObject({ state: 'pending', task: 'double' });
 });
 
-it.each([
+it.concurrent.each([
   ['on hold', { hold: true }],
   ['due in the far future', { delay: '1h' }],
   ['on hold and due in the far future', { hold: true, delay: '1h' }],
@@ -143,7 +147,7 @@ it.each([
   expect(await node.ended(id, tenant)).toMatchObject({ state: 'succeeded', result: 10 });
 });
 
-it('a job submitted in a transaction can be cancelled at once', async () => {
+it.concurrent('a job submitted in a transaction can be cancelled at once', async () => {
   const tenant = 'cancel';
   const punctual = node.connect(tenant);
   const { id } = await inTransaction('COMMIT', (tx) => punctual.submit(double, 5, { tx }));
