@@ -2,6 +2,8 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
+    // Integration tests wait more than they compute, so more of them run side by side than there are cores.
+    maxWorkers: 4,
     projects: [
       {
         test: {

@@ -21,7 +21,7 @@ export function resultText(
 /** An error within the size limit: the message is kept first, then as much of the stack as fits. */
 export function cutError(error: JobError, maxBytes: number): JobError {
   const message = cut(error.message, maxBytes >> 1);
-  const code = error.code === undefined ? undefined : cut(error.code, 256);
+  const code = error.code === undefined ? undefined : cut(error.code, Math.min(256, maxBytes >> 2));
   const left = maxBytes - Buffer.byteLength(message) - Buffer.byteLength(code ?? '');
   const stack = error.stack === undefined ? undefined : cut(error.stack, left);
   return { message, ...(code !== undefined && { code }), ...(stack !== undefined && { stack }) };

@@ -57,12 +57,12 @@ export class Submitter {
   /** Stores all or none; answers in order. */
   async submitAll(owned: readonly Owned[]): Promise<Stored[]> {
     const { clock, config, hot, names } = this.options;
-    const now = clock.now();
     try {
       const ids = await names.resolve(
         owned.map(({ tenant, submission }) => ({ tenant, queue: submission.queue, needs: submission.needs })),
-        now,
+        clock.now(),
       );
+      const now = clock.now();
       const jobs = owned.map(({ tenant, createdBy, submission }, i): NewJob => {
         const admitAt = submission.hold
           ? submission.runAt

@@ -6,9 +6,9 @@ import { isDataError } from '../store/database.js';
  */
 export async function bisect<T, R>(
   items: readonly T[],
-  run: (items: readonly T[]) => Promise<R[]>,
+  run: (items: readonly T[]) => Promise<readonly R[]>,
   onBad: (item: T, error: unknown) => void,
-): Promise<R[]> {
+): Promise<readonly R[]> {
   if (items.length === 0) return [];
   try {
     return await run(items);

@@ -107,23 +107,32 @@ export class Claiming {
   private async claim(intents: readonly Intent[]): Promise<void> {
     const { state } = this;
     const now = state.clock.now();
+    const left = new Set(intents);
+    const refused: Intent[] = [];
     try {
-      const rows = await state.write(() =>
+      await state.write(() =>
         bisect(
           intents,
-          (part) => this.write(part, now),
-          (intent, error) =>
-            state.log.error({ job: intent.entry.id, error: messageOf(error) }, 'a job cannot be claimed'),
+          async (part) => {
+            const rows = new Map((await this.write(part, now)).map((row) => [row.id, row]));
+            for (const intent of part) left.delete(intent);
+            this.handOver(part, rows, now);
+            refused.push(...part.filter(({ entry }) => !rows.has(entry.id)));
+            return part;
+          },
+          ({ entry }, error) => {
+            // Nobody can start it during this term; the next one will find it in the table.
+            state.log.error({ job: entry.id, error: messageOf(error) }, 'a job cannot be claimed');
+          },
         ),
       );
-      this.handOver(intents, new Map(rows.map((row) => [row.id, row])), now);
-      await this.lookAgain(intents.filter((intent) => !state.running.has(intent.entry.id)));
     } catch (error) {
-      // The server refused the whole statement: nothing was claimed, so everything waits again.
-      for (const { entry } of intents) state.turns.give(entry.id);
-      for (const { entry } of intents) state.backlog.add(entry, true);
+      // The server refused the statement: nothing of it was claimed, so all of it waits again.
+      for (const { entry } of left) state.turns.give(entry.id);
+      for (const { entry } of left) state.backlog.add(entry, true);
       throw error;
     }
+    await this.lookAgain(refused);
   }
 
   private write(intents: readonly Intent[], now: number): Promise<ClaimedRow[]> {

@@ -102,27 +102,32 @@ export class Finishing {
   ): Promise<void> {
     if (batch.length === 0) return;
     const now = this.state.clock.now();
-    const bad = new Map<Pending, unknown>();
+    const left = new Set(batch);
     try {
       // History takes the progress from the claim, which may lag a second behind.
       await saveNewestProgress(
         this.state,
         batch.map((pending) => pending.running),
       );
-      const stored = await this.state.write(() =>
+      await this.state.write(() =>
         bisect(
           batch,
-          (part) => store(part, now),
-          (pending, error) => bad.set(pending, error),
+          async (part) => {
+            const done = new Set(await store(part, now));
+            for (const pending of part) {
+              left.delete(pending);
+              this.settle(pending, done.has(pending.running.id), now);
+            }
+            return part.map((pending) => pending.running.id);
+          },
+          (pending, error) => {
+            left.delete(pending);
+            this.refuse(pending, error);
+          },
         ),
       );
-      const done = new Set(stored);
-      for (const pending of batch) {
-        if (bad.has(pending)) this.refuse(pending, bad.get(pending));
-        else this.settle(pending, done.has(pending.running.id), now);
-      }
     } catch (error) {
-      await this.afterFailure(batch, error);
+      await this.afterFailure([...left], error);
       throw error;
     }
   }
@@ -139,6 +144,8 @@ export class Finishing {
     }
     if (decision.kind === 'end') state.jobEnded(running.id);
     pending.resolve(accepted);
+    // Memory held a claim that the table does not: only reading everything anew makes them agree.
+    if (!accepted) state.doubt(`job ${running.id} was not claimed as this leader thought`);
   }
 
   /** A result that the database cannot hold fails its job, and no other. */

@@ -13,6 +13,8 @@ const LOOK_BACK_JOBS = 10_000;
 const LOOK_BACK_EVERY_MS = 1_000;
 /** A look-back may use at most this share of the time, so that it never becomes the load it looks for. */
 const LOOK_BACK_SHARE = 0.05;
+/** How often every shelf is read anew from its start: whatever memory should have missed is found by then. */
+const RELOAD_EVERY_MS = 600_000;
 /** How wrong the clock of a submitting node may be. */
 const CLOCK_ERROR_MS = 2_000;
 
@@ -24,6 +26,7 @@ const CLOCK_ERROR_MS = 2_000;
 export class Reading {
   private readonly pages: Loop;
   private readonly watch: Loop;
+  private readonly reload: Loop;
   /** When the last look that came to its end began; looks may be far apart when they take long or fail. */
   private lookedAt = Number.POSITIVE_INFINITY;
   /** Hints of queues that this leader has not heard of wait until it has. */
@@ -37,6 +40,7 @@ export class Reading {
     const onError = (loop: string, error: unknown) =>
       state.log.warn({ loop, error: messageOf(error) }, 'the backlog could not be read');
     this.pages = new Loop({ name: 'pages', everyMs: 1_000, pass: () => this.readWanted(), onError });
+    this.reload = new Loop({ name: 'reload', everyMs: RELOAD_EVERY_MS, pass: () => this.load(), onError });
     this.watch = new Loop({
       name: 'look-back',
       everyMs: LOOK_BACK_EVERY_MS,
@@ -50,15 +54,17 @@ export class Reading {
     const { state } = this;
     await state.directory.learn();
     state.backlog.rewindAll(await findShelves(state.hot), SHELF_START);
+    this.pages.wake();
   }
 
   start(): void {
     this.pages.start();
     this.watch.start();
+    this.reload.start();
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.pages.stop(), this.watch.stop()]);
+    await Promise.all([this.pages.stop(), this.watch.stop(), this.reload.stop()]);
   }
 
   wake(): void {

@@ -26,7 +26,7 @@ export interface LeaderOptions {
   readonly renounce: (reason: string, aboveEpoch?: number) => void;
 }
 
-/** Jobs in memory per queue and needs; what is more stays in the table. */
+/** Due jobs, and as many upcoming ones, in memory per queue and needs; what is more stays in the table. */
 const SHELF_LIMIT = 10_000;
 
 /** Everything a leader holds in memory during one term. It is thrown away whole when the term ends. */
@@ -87,6 +87,12 @@ export class LeaderState {
       }
       throw error;
     }
+  }
+
+  /** What memory says cannot be right: the term ends, and the next one reads everything anew. */
+  doubt(reason: string): void {
+    this.log.error({ epoch: this.term.epoch, reason }, 'memory and table disagree');
+    this.renounce(reason);
   }
 
   /**

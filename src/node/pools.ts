@@ -2,8 +2,8 @@ import type { Config } from '../core/config.js';
 import type { Log } from '../core/log.js';
 import { openPool, type Pool, type PoolOptions } from '../store/database.js';
 
-/** Longest deadline of a submission's statement; the look-back reaches at least this far. */
-export const SUBMIT_TIMEOUT_MS = 5_000;
+/** Longest deadline of any statement that is not a list for people. */
+const LONGEST_MS = 5_000;
 /** Lists for people may take longer than anything a leader does. */
 const READ_TIMEOUT_MS = 30_000;
 
@@ -17,7 +17,7 @@ export interface Pools {
 /** The connections of a node, half for the hot statements. The lease has one of its own. */
 export function openPools(config: Config, databaseUrl: string, nodeId: string, log: Log): Pools {
   // A leader that hangs in a statement must not outlive its term, so all deadlines lie below the TTL.
-  const deadline = Math.min(SUBMIT_TIMEOUT_MS, Math.floor(config.leaseTtl * 0.8));
+  const deadline = Math.min(LONGEST_MS, Math.floor(config.leaseTtl * 0.8));
   const common: Omit<PoolOptions, 'hot'> = {
     max: Math.max(2, Math.floor(config.databaseConnections / 2)),
     applicationName: `punctual ${nodeId}`,

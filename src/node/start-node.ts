@@ -18,9 +18,10 @@ import { VERSION } from '../core/version.js';
 import { databaseTime, forgetNode, listNodes, readClusterState, seeNode } from '../store/cluster-state.js';
 import { migrate } from '../store/migrate.js';
 import { Names } from '../store/names.js';
+import { VISIBLE_WITHIN_MS } from '../store/submit-jobs.js';
 import { Leading } from './leading.js';
 import { addressOf, listen } from './listen.js';
-import { openPools, type Pools, SUBMIT_TIMEOUT_MS } from './pools.js';
+import { openPools, type Pools } from './pools.js';
 import { buildUseCases } from './use-cases.js';
 
 /** The one shard of this version. */
@@ -96,7 +97,7 @@ async function assemble(
     () => leadership,
     (term) => ({
       ...{ term, hot, pool, clock, config, log, secret },
-      submitTimeoutMs: SUBMIT_TIMEOUT_MS,
+      submitTimeoutMs: VISIBLE_WITHIN_MS,
       renounce: (reason, aboveEpoch) => leadership.renounce(term, reason, aboveEpoch),
     }),
   );

@@ -3,8 +3,8 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
 
 /**
  * The claim: a job is running from the moment this commits. The join with `jobs` proves that the job is live
- * and that this is its next fence; without it a late hint would start a finished job again. Only rows that
- * come back may be handed over.
+ * and due and that this is its next fence; without it a late hint would start a finished job again, or one
+ * that was postponed meanwhile. Only rows that come back may be handed over.
  */
 
 const CLAIM_JOBS = leaderStatement(
@@ -13,7 +13,7 @@ const CLAIM_JOBS = leaderStatement(
     SELECT j.id, u.fence, u.worker, j.tenant, j.task, j.target, j.payload, j.timeout_ms, j.failures, j.losses,
       j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by
     FROM unnest($4::uuid[], $5::int[], $6::uuid[]) u(id, fence, worker)
-    JOIN punctual.jobs j ON j.id = u.id AND j.attempts + 1 = u.fence
+    JOIN punctual.jobs j ON j.id = u.id AND j.attempts + 1 = u.fence AND j.run_at <= $7
     WHERE ${WHILE_TERM_LASTS}
   ), claimed AS (
     INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)

@@ -1,3 +1,4 @@
+import { PunctualError } from '../core/errors.js';
 import { inTransaction, type Pool, type Queryable, run, type Statement } from './database.js';
 import { type JobRow, ROW_COLUMNS, rowArrays } from './job-row.js';
 
@@ -55,8 +56,27 @@ export interface NewJob {
   readonly held: boolean;
 }
 
+/**
+ * How long after its ids were made a submission can become visible. The look-back reaches at least this far, so
+ * a submission that would take longer is given up before its commit: half of this for everything up to the
+ * COMMIT, half for the COMMIT itself (or for a single statement), which the pools' deadlines keep.
+ */
+export const VISIBLE_WITHIN_MS = 10_000;
+
+function mustStillBeFound(madeAt: number): void {
+  if (performance.now() - madeAt <= VISIBLE_WITHIN_MS / 2) return;
+  throw new PunctualError(
+    'DATABASE_UNAVAILABLE',
+    'The database took too long to store the jobs; nothing was stored.',
+    {
+      retryAfter: 1,
+    },
+  );
+}
+
 /** For each job, in order, the id under which it is stored: its own, or that of an earlier job with its key. */
 export async function submitJobs(pool: Pool, jobs: readonly NewJob[], now: number): Promise<string[]> {
+  const madeAt = performance.now();
   if (jobs.some((job) => job.row.key !== null)) {
     return inTransaction(pool, async (db) => {
       const winners = await registerKeys(
@@ -68,12 +88,18 @@ export async function submitJobs(pool: Pool, jobs: readonly NewJob[], now: numbe
         jobs.filter((job, i) => winners[i] === job.row.id),
         now,
       );
+      mustStillBeFound(madeAt);
       return winners;
     });
   }
   const live = jobs.every((job) => job.admitAt === null);
   if (live) await insertLive(pool, jobs, now);
-  else await inTransaction(pool, (db) => insertJobs(db, jobs, now));
+  else {
+    await inTransaction(pool, async (db) => {
+      await insertJobs(db, jobs, now);
+      mustStillBeFound(madeAt);
+    });
+  }
   return jobs.map((job) => job.row.id);
 }
 
