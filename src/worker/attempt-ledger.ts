@@ -105,6 +105,11 @@ export class AttemptLedger<Entry> {
     return this.#unanswered.size;
   }
 
+  /** Whether the leader knows the end of everything that began here. */
+  get isSettled(): boolean {
+    return this.#unanswered.size === 0 && this.#untold.size === 0;
+  }
+
   /** How many attempts are remembered in all; it returns to zero when nothing is under way. */
   get remembered(): number {
     return this.#unanswered.size + this.#over.size + this.#refused.size + this.#untold.size;

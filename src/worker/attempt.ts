@@ -32,6 +32,8 @@ export class Attempt implements FencedJob, Timed {
   /** When the attempt is told to stop, and once it was told, when it is given up. */
   dueAt = Number.POSITIVE_INFINITY;
   stopCause: StopCause | null = null;
+  /** The first heartbeat that listed it; null before. */
+  listedIn: number | null = null;
   logs: LogSender | null = null;
   progress: ProgressSender | null = null;
   readonly #owner: AttemptOwner;

@@ -19,8 +19,8 @@ export interface DialogueParts {
   readonly clock: ServerClock;
   /** Aborts when nothing more may be sent. */
   readonly over: AbortSignal;
-  /** Called when there is a new session, and the leader should see what it holds. */
-  readonly onRenewed: () => void;
+  /** Called when the leader should soon see what the worker holds. */
+  readonly onNews: () => void;
   /** Called when the leader wants the worker to drain. */
   readonly onDrain: () => void;
   readonly onWarning: WorkerEvents['onWarning'];
@@ -80,31 +80,37 @@ export class Dialogue implements HeartbeatSource {
     const { session, ledger } = this.#parts;
     const { workerId, epoch } = session;
     this.#rounds += 1;
-    const running = Array.from(ledger.unanswered(), ({ jobId, fence }) => ({ jobId, fence }));
+    const running = Array.from(ledger.unanswered(), (attempt) => {
+      attempt.listedIn ??= this.#rounds;
+      return { jobId: attempt.jobId, fence: attempt.fence };
+    });
     const refused = ledger.tellRefused(this.#rounds);
     const heartbeat = { epoch, running, ...(refused.length > 0 && { refused }) };
     return { number: this.#rounds, workerId, heartbeat, pace: this.pace() };
   }
 
   answered({ round, workerId, answer, askedAt, answeredAt }: AnsweredHeartbeat): void {
-    const { clock, ledger, onDrain } = this.#parts;
+    const { clock, ledger, onNews, onDrain } = this.#parts;
     if (!this.#counts(workerId, answer.epoch)) return;
     this.#lastAnswerAt = answeredAt;
     clock.compare(answer.now, askedAt, answeredAt);
-    this.#stop(answer.stop);
+    // What arrived after the heartbeat was named because it was missing there; the next one shows that it is here.
+    const hasArrivedSince = ({ listedIn }: Attempt) => listedIn === null || listedIn > round;
+    this.#stop(answer.stop, hasArrivedSince);
+    if (answer.stop.some((each) => ledger.find(each)?.listedIn === null)) onNews();
     ledger.settleRefused(round, answer.stop);
     if (answer.drain) onDrain();
   }
 
   /** A leader that does not know the worker gets to know it; everything else passes by itself. */
   async failed(workerId: string, error: PunctualError): Promise<void> {
-    const { session, over, onRenewed, onWarning } = this.#parts;
+    const { session, over, onNews, onWarning } = this.#parts;
     if (over.aborted) return;
     if (error.code !== 'WORKER_NOT_FOUND') {
       onWarning?.(error);
       return;
     }
-    if (await session.renew(workerId, over)) onRenewed();
+    if (await session.renew(workerId, over)) onNews();
   }
 
   /** Reports results; null when the answer does not count. */
@@ -119,14 +125,17 @@ export class Dialogue implements HeartbeatSource {
     return workerId === session.workerId && session.accepts(epoch);
   }
 
-  /** Stops what the leader names, and makes sure that what has not arrived never starts. Gives how many were new. */
-  #stop(named: readonly FencedJob[]): number {
+  /**
+   * Stops what the leader names, unless it did not know of it, and makes sure that what has not arrived never
+   * starts. Gives how many orders were new.
+   */
+  #stop(named: readonly FencedJob[], isUnknown: (attempt: Attempt) => boolean = () => false): number {
     const { ledger, executor } = this.#parts;
     let news = 0;
     for (const each of named) {
       const attempt = ledger.find(each);
-      if (attempt ? attempt.stopCause === null && attempt.phase !== 'ended' : ledger.refuse(each)) news += 1;
-      if (attempt) executor.stop(attempt, 'leader');
+      if (!attempt) news += Number(ledger.refuse(each));
+      else if (!isUnknown(attempt)) news += Number(executor.stop(attempt, 'leader'));
     }
     return news;
   }

@@ -83,19 +83,23 @@ export class Executor implements AttemptOwner {
     }
   }
 
-  /** Tells an attempt to stop: aborts its signal now, and gives it up if it has not ended after the grace. */
-  stop(attempt: Attempt, cause: StopCause): void {
+  /**
+   * Tells an attempt to stop: aborts its signal now, and gives it up if it has not ended after the grace. False
+   * when it has ended, or was told before.
+   */
+  stop(attempt: Attempt, cause: StopCause): boolean {
     if (attempt.phase === 'accepted') {
       attempt.abort(cause);
       this.end(attempt, { kind: 'threw', thrown: attempt.signal.reason });
-      return;
+      return true;
     }
-    if (attempt.phase !== 'running') return;
+    if (attempt.phase !== 'running') return false;
     attempt.phase = 'stopping';
     this.#deadlines.remove(attempt);
     attempt.dueAt = monotonic.now() + this.#parts.options.stopGraceMs;
     this.#deadlines.add(attempt);
     attempt.abort(cause);
+    return true;
   }
 
   /** Decides the outcome of an attempt; whatever its handler does afterwards no longer matters. */

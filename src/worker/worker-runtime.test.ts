@@ -259,6 +259,26 @@ describe('an attempt that is told to stop', () => {
     expect(startedJobs).toEqual([other.jobId]);
   });
 
+  it('goes on when the order only says that the leader had not heard of its arrival', async () => {
+    const scheduler = new MemoryScheduler();
+    scheduler.heartbeatInterval = '60s';
+    const worker = workerOf(scheduler, [untilAborted]);
+    const heartbeat = scheduler.heartbeat.bind(scheduler);
+    const job = { jobId: 'job-1', fence: 1 };
+    // The attempt arrives while a heartbeat that does not list it is on its way.
+    scheduler.heartbeat = async (...args) => {
+      const answer = await heartbeat(...args);
+      if (scheduler.heartbeats.length > 1) return answer;
+      scheduler.submit('until-aborted', null, job);
+      await scheduler.until(() => worker.status().running === 1);
+      return { ...answer, stop: [job] };
+    };
+    await worker.start();
+    await scheduler.until(() => scheduler.heartbeats.length > 1);
+    expect(worker.status().running).toBe(1);
+    expect(scheduler.heartbeats.at(-1)!.running).toEqual([job]);
+  });
+
   it('is reported as succeeded if it finishes its work nevertheless', async () => {
     const scheduler = new MemoryScheduler();
     const finishing = task('finishing', (_: unknown, { signal }) => {

@@ -97,7 +97,7 @@ export class WorkerRuntime {
       executor: this.#executor,
       clock,
       over: this.#over.signal,
-      onRenewed: () => this.#heartbeats.wake(),
+      onNews: () => this.#heartbeats.wake(),
       onDrain: () => void this.drain(),
       onWarning: this.#warn,
     });
@@ -173,7 +173,7 @@ export class WorkerRuntime {
     await this.#quiet();
     if (this.#over.signal.aborted) return;
     await this.#heartbeats.stop();
-    await this.#leave();
+    if (this.#ledger.isSettled) await this.#leave();
     await this.#finish('drained');
   }
 
@@ -195,7 +195,7 @@ export class WorkerRuntime {
     this.#resolveQuiet();
     await Promise.all([this.#claims.stop(), this.#heartbeats.stop()]);
     // Leaving says that nothing was left undone. With attempts unreported only silence tells the truth.
-    if (this.#ledger.unansweredCount === 0) await this.#leave();
+    if (this.#ledger.isSettled) await this.#leave();
     await this.#finish('stopped');
   }
 
@@ -330,7 +330,7 @@ export class WorkerRuntime {
     this.#over.abort();
     this.#executor.close();
     this.#phase = 'ended';
-    await this.#keeping?.stop(this.#ledger.unansweredCount === 0 ? 'in-order' : 'at-once');
+    await this.#keeping?.stop(this.#ledger.isSettled ? 'in-order' : 'at-once');
     this.#resolveEnd(end);
   }
 }
