@@ -57,14 +57,21 @@ export class VolumeWorker {
     });
   }
 
+  /** Waits until that many jobs have started. */
+  async started(total: number): Promise<void> {
+    while (this.#counts.started < total) await this.#nextCounts();
+  }
+
   /** Waits until that many attempts are reported and answered; gives how many jobs started, and how many twice. */
   async finished(total: number): Promise<Omit<Counts, 'reported'>> {
-    while (this.#counts.reported < total) {
-      await new Promise<void>((resolve) => {
-        this.#onCounts = resolve;
-      });
-    }
+    while (this.#counts.reported < total) await this.#nextCounts();
     const { started, doubled } = this.#counts;
     return { started, doubled };
+  }
+
+  #nextCounts(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onCounts = resolve;
+    });
   }
 }
