@@ -39,7 +39,8 @@ export async function migrate(databaseUrl: string): Promise<MigrationReport> {
     await checkWritable(client);
     await client.query('BEGIN');
     await client.query(`SELECT pg_advisory_xact_lock(${LOCK})`);
-    await client.query(BOOTSTRAP);
+    // A role without the right to create schemas can still run a database that is set up.
+    if (!(await isSetUp(client))) await client.query(BOOTSTRAP);
     const present = await readApplied(client);
     refuseNewer(present);
     const missing = loadMigrations().filter(
@@ -72,8 +73,7 @@ export async function migrationStatus(databaseUrl: string): Promise<MigrationRep
   const client = await connect(databaseUrl);
   try {
     const serverVersion = await checkServer(client);
-    const exists = await client.query(`SELECT to_regclass('punctual.migrations') IS NOT NULL AS exists`);
-    const present = exists.rows[0].exists ? await readApplied(client) : [];
+    const present = (await isSetUp(client)) ? await readApplied(client) : [];
     refuseNewer(present);
     return {
       serverVersion,
@@ -114,6 +114,11 @@ interface AppliedRow {
   readonly number: number;
   readonly name: string;
   readonly oldest_program: string;
+}
+
+async function isSetUp(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query(`SELECT to_regclass('punctual.migrations') IS NOT NULL AS yes`);
+  return rows[0].yes;
 }
 
 async function readApplied(client: pg.Client): Promise<AppliedRow[]> {
