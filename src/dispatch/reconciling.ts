@@ -1,3 +1,4 @@
+import { stands } from '../core/test-switches.js';
 import type { FencedJob } from '../core/wire.js';
 import { releaseClaims } from '../store/release-claims.js';
 import type { Running } from './running.js';
@@ -27,6 +28,10 @@ export class Reconciling {
       // While a statement about the job is in flight its fate is not known: the next heartbeat will tell.
       const wanted = ours ? running.cancelledAt === null : state.turns.has(jobId);
       if (!wanted) stop.push({ jobId, fence });
+    }
+    if (!stands('lost-by-death')) {
+      const held = new Set(listed.map(({ jobId }) => jobId));
+      void this.giveBack([...session.running.values()].filter(({ id }) => !held.has(id)));
     }
     const now = state.clock.now();
     for (const running of session.running.values()) {
