@@ -20,6 +20,7 @@ async function main(): Promise<number> {
       seconds: { type: 'string', default: '60' },
       seed: { type: 'string' },
       json: { type: 'boolean', default: false },
+      keep: { type: 'boolean', default: false },
     },
   });
   const all = await loadFaults();
@@ -43,7 +44,7 @@ async function main(): Promise<number> {
   const { history, violations } = outcome;
   const summary = summarize(history, violations, seconds);
   say(`\n${describe(summary)}`);
-  if (violations.length === 0) await outcome.discard();
+  if (violations.length === 0 && !values.keep) await outcome.discard();
   else {
     for (const { invariant, job, detail } of violations.slice(0, 10))
       say(`  ${invariant}: ${job ?? ''} ${detail}`);

@@ -21,6 +21,7 @@ export interface RunOptions {
   readonly settings: Settings;
   /** Environment of all nodes and workers, such as a fence that is switched off. */
   readonly environment?: Readonly<Record<string, string>>;
+  readonly pace?: Pace;
   /** Takes one line now and then about how far the run is. */
   readonly say: (line: string) => void;
 }
@@ -33,10 +34,19 @@ export interface Outcome {
   discard(): Promise<void>;
 }
 
-/** How long everything goes well before the first fault and after the last. */
-const CALM_MS = 3_000;
-/** How long jobs may take to end when nothing is broken any more. */
-const DRAIN_MS = 60_000;
+/** The times around the faults. */
+export interface Pace {
+  /** How long everything goes well before the first fault, and is looked at after the last. */
+  readonly calmMs: number;
+  /** How long it may take until as much starts as before. */
+  readonly recoverMs: number;
+  /** How long jobs may take to end when nothing is broken any more. */
+  readonly drainMs: number;
+}
+
+const USUAL_PACE: Pace = { calmMs: 3_000, recoverMs: 30_000, drainMs: 60_000 };
+/** The share of the usual rate that counts as recovered; chance alone moves the rate by some percent. */
+const RECOVERED_SHARE = 0.95;
 const TELL_EVERY_MS = 5_000;
 
 /** Runs a scenario: calm, faults under load, calm again, drain; then judges what the observers saw. */
@@ -75,6 +85,7 @@ class Run {
   private readonly prober: StaleProber;
   private readonly load: Load;
   private readonly faults: FaultRecord[] = [];
+  private readonly pace: Pace;
   private telling = true;
 
   constructor(
@@ -82,6 +93,7 @@ class Run {
     private readonly rig: Rig,
     private readonly answers: readonly ReportAnswer[],
   ) {
+    this.pace = options.pace ?? USUAL_PACE;
     this.random = new Random(options.seed);
     this.client = new Client(() => rig.nodes.map((node) => node.url), rig.apiKey);
     this.database = new DatabaseObserver(rig.postgres);
@@ -107,7 +119,7 @@ class Run {
     });
     this.rig.heal();
     await this.settle();
-    const rateAfter = await this.calmRate();
+    const rateAfter = await this.recoveredRate(rateBefore);
     await Promise.all([this.load.stop(), this.prober.stop()]);
     await this.drained();
     const aftermath = await this.aftermath(rateBefore, rateAfter);
@@ -131,12 +143,21 @@ class Run {
   /** Starts a second while nothing is done to the cluster, counted by the time of the starts themselves. */
   private async calmRate(): Promise<number> {
     const from = monotonic();
-    await sleep(CALM_MS);
+    await sleep(this.pace.calmMs);
     const to = monotonic();
     await sleep(200);
     this.effects.look();
     const starts = this.effects.all.filter(({ kind, at }) => kind === 'start' && at >= from && at < to);
     return starts.length / ((to - from) / 1_000);
+  }
+
+  /** The rate as soon as it is back, or what it has come to when the time is up. */
+  private async recoveredRate(rateBefore: number): Promise<number> {
+    const deadline = monotonic() + this.pace.recoverMs;
+    for (;;) {
+      const rate = await this.calmRate();
+      if (rate >= rateBefore * RECOVERED_SHARE || monotonic() > deadline) return rate;
+    }
   }
 
   /** Gives the scheduler the time that it may take to notice that everything is well again. */
@@ -146,7 +167,7 @@ class Run {
   }
 
   private async drained(): Promise<void> {
-    const deadline = monotonic() + DRAIN_MS;
+    const deadline = monotonic() + this.pace.drainMs;
     while (monotonic() < deadline && (await this.database.unfinished()) > 0) await sleep(100);
   }
 

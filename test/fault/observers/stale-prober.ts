@@ -4,6 +4,7 @@ import type { Client } from './client.js';
 import type { EffectFiles } from './effect-files.js';
 
 const EVERY_MS = 100;
+const PROBES_AT_ONCE = 3;
 /** The result that must never be found in a table. */
 export const PROBE_RESULT = { staleProbe: true };
 
@@ -33,8 +34,8 @@ export class StaleProber {
       this.effects.look();
       const fresh = this.effects.all.slice(seen);
       seen = this.effects.all.length;
-      const replaced = fresh.find((effect) => effect.kind === 'start' && effect.fence > 1);
-      if (replaced) await this.#probe(replaced);
+      const replaced = fresh.filter((effect) => effect.kind === 'start' && effect.fence > 1);
+      await Promise.all(replaced.slice(-PROBES_AT_ONCE).map((effect) => this.#probe(effect)));
       await sleep(EVERY_MS);
     }
   }

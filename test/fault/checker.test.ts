@@ -1,0 +1,177 @@
+import { describe, expect, it } from 'vitest';
+import { check, loadInvariants, storyOf } from './checker.js';
+import { end, goodHistory, order, start } from './good-history.js';
+import type { AuditEntry, History, JobRecord } from './history.js';
+
+const invariants = await loadInvariants();
+
+/** Good history with something wrong in it. */
+type Planted = (good: History) => Partial<History>;
+
+const changeJob = (id: string, change: Partial<JobRecord>): Planted => {
+  return ({ jobs }) => ({ jobs: jobs.map((job) => (job.id === id ? { ...job, ...change } : job)) });
+};
+
+const withAudit = (entry: Omit<AuditEntry, 'seq' | 'at'>): Planted => {
+  return ({ audit }) => ({ audit: [...audit, { seq: 16, at: 3_500, ...entry }] });
+};
+
+const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
+  'nothing-lost': {
+    'a job that was taken is gone': ({ jobs }) => ({ jobs: jobs.filter(({ id }) => id !== 'once') }),
+    'a job never ends': changeJob('plain', { state: 'pending', attempts: [] }),
+    'a job is claimed for ever': changeJob('plain', { state: 'running', attempts: [] }),
+    'a success has no effect': ({ effects }) => ({
+      effects: effects.filter(({ kind, job }) => kind === 'start' || job !== 'plain'),
+    }),
+    'a success has the effect of another attempt': ({ effects }) => ({
+      effects: effects.map((effect) =>
+        effect.job === 'hard' && effect.kind === 'end' && effect.fence === 3
+          ? { ...effect, fence: 2 }
+          : effect,
+      ),
+    }),
+  },
+  'whole-or-absent': {
+    'half a submission is stored': ({ jobs }) => ({ jobs: [...jobs, { ...jobs[0]!, id: 'half', n: 4 }] }),
+    'a refused submission is stored': ({ jobs }) => ({
+      jobs: [...jobs, { ...jobs[0]!, id: 'refused', n: 6 }],
+    }),
+    'a key became two jobs': ({ jobs }) => ({ jobs: [...jobs, { ...jobs[2]!, id: 'hard-again' }] }),
+  },
+  'at-most-once': {
+    'an at-most-once job starts again': ({ effects }) => ({
+      effects: [...effects, start('once', 2, 2, 'w2.1', 2_500)],
+    }),
+  },
+  'retries-have-a-reason': {
+    'an attempt is repeated although nothing had happened to it': ({ effects }) => ({
+      effects: [...effects, start('plain', 1, 2, 'w2.1', 1_200)],
+    }),
+    'the fault hit another worker': ({ faults }) => ({
+      faults: faults.map((fault) => ({ ...fault, targets: ['w9.1'] })),
+    }),
+    'the fault came later': ({ faults }) => ({
+      faults: faults.map((fault) => ({ ...fault, from: fault.from + 5_000, to: fault.to + 5_000 })),
+    }),
+    'a fence starts twice': ({ effects }) => ({ effects: [...effects, start('hard', 3, 3, 'w2.1', 3_005)] }),
+  },
+  'one-owner': {
+    'a job is claimed after its end': withAudit({
+      ...{ kind: 'claimed', job: 'plain', fence: 2, epoch: 2, writer: 'n2.1' },
+    }),
+    'a job is claimed twice at once': ({ audit }) => ({ audit: audit.filter(({ seq }) => seq !== 12) }),
+    'a fence is used again': ({ audit }) => ({
+      audit: audit.map((entry) => (entry.seq === 13 ? { ...entry, fence: 2 } : entry)),
+    }),
+    'a job ends twice': withAudit({ kind: 'ended', job: 'hard', fence: 3, epoch: 2, writer: 'n2.1' }),
+    'an old attempt ends the job': ({ audit }) => ({
+      audit: audit
+        .filter(({ seq }) => seq !== 14)
+        .map((entry) => (entry.seq === 15 ? { ...entry, fence: 2 } : entry)),
+    }),
+    'two results are accepted': ({ answers }) => ({
+      answers: answers.map((answer) => ({ ...answer, verdict: 'accepted' as const })),
+    }),
+    'an accepted result is not on record': changeJob('plain', {
+      attempts: [{ fence: 1, epoch: 1, outcome: 'failed' }],
+    }),
+    'the record goes on after a success': changeJob('plain', {
+      attempts: [
+        { fence: 1, epoch: 1, outcome: 'succeeded' },
+        { fence: 2, epoch: 1, outcome: 'failed' },
+      ],
+    }),
+    'fences on record do not grow': changeJob('plain', {
+      attempts: [
+        { fence: 1, epoch: 1, outcome: 'failed' },
+        { fence: 1, epoch: 1, outcome: 'succeeded' },
+      ],
+    }),
+  },
+  'epochs-grow': {
+    'the lease goes back': ({ leases }) => ({ leases: [...leases, { epoch: 1, holder: 'n1.1', at: 3_200 }] }),
+    'a term has an old epoch': withAudit({
+      ...{ kind: 'term', job: null, fence: null, epoch: 2, writer: 'n3.1' },
+    }),
+    'an old leader claims': withAudit({
+      ...{ kind: 'claimed', job: 'other', fence: 1, epoch: 1, writer: 'n1.1' },
+    }),
+    'an old leader ends a job': withAudit({
+      ...{ kind: 'ended', job: 'other', fence: 1, epoch: 1, writer: 'n1.1' },
+    }),
+    'the leader claims under its term before': withAudit({
+      ...{ kind: 'claimed', job: 'other', fence: 1, epoch: 1, writer: 'n2.1' },
+    }),
+  },
+  'stale-refused': {
+    'a stale result is taken': ({ probes }) => ({ probes: [{ ...probes[0]!, status: 204, code: '' }] }),
+    'a stale result is refused as something else': ({ probes }) => ({
+      probes: [{ ...probes[0]!, status: 404, code: 'JOB_NOT_FOUND' }],
+    }),
+    'a stale result is stored': changeJob('hard', { result: '{"staleProbe":true}' }),
+    'a result counts that was called stale': ({ answers }) => ({
+      answers: [...answers, { ...answers[3]!, verdict: 'stale' as const }],
+    }),
+  },
+  lateness: {
+    'a job starts early': changeJob('plain', { runAt: 1_500 }),
+    'a job that was tried again started early': ({ submissions }) => ({
+      submissions: submissions.map((submission) => ({
+        ...submission,
+        orders: submission.orders.map((each) => (each.n === 3 ? order({ ...each, delayMs: 1_000 }) : each)),
+      })),
+    }),
+    'a job starts long after it was due and nothing was broken': ({ effects }) => ({
+      effects: effects.map((effect) =>
+        effect.job === 'plain' ? { ...effect, at: effect.at + 60_000 } : effect,
+      ),
+    }),
+  },
+  'it-recovers': {
+    'nobody leads': ({ aftermath }) => ({ aftermath: { ...aftermath, leaders: [] } }),
+    'two lead': ({ aftermath }) => ({ aftermath: { ...aftermath, leaders: ['n2.1', 'n3.1'] } }),
+    'a dead node leads': ({ aftermath }) => ({ aftermath: { ...aftermath, leaders: ['n1.1'] } }),
+    'a claim is left over': ({ aftermath }) => ({ aftermath: { ...aftermath, claims: 1 } }),
+    'it has become slow': ({ aftermath }) => ({ aftermath: { ...aftermath, rateAfter: 80 } }),
+  },
+};
+
+describe('the checker', () => {
+  it('has nothing to say about a good history', () => {
+    expect(check(goodHistory(), invariants)).toEqual([]);
+  });
+
+  it('is tested for every invariant', () => {
+    expect(Object.keys(planted).sort()).toEqual(invariants.map(({ name }) => name).sort());
+  });
+
+  it('tells the whole story of a job in order', () => {
+    const story = storyOf(goodHistory(), 'hard');
+    expect(story[0]).toContain('submitted (unknown)');
+    expect(story.filter((line) => line.includes('claimed'))).toHaveLength(3);
+    expect(story.join('\n')).toContain('fault worker-kill');
+    expect(story.at(-1)).toContain('in the tables');
+  });
+
+  it('excuses a further start by a timeout', () => {
+    const good = goodHistory();
+    const effects = [
+      ...good.effects,
+      end('plain', 1, 1, 'w1.1', 1_050, 'stopped'),
+      start('plain', 1, 2, 'w2.1', 62_000),
+    ];
+    const broken = check({ ...good, effects }, invariants);
+    expect(broken.filter(({ invariant }) => invariant === 'retries-have-a-reason')).toEqual([]);
+  });
+});
+
+for (const [invariant, violations] of Object.entries(planted)) {
+  describe(`${invariant} is violated when`, () => {
+    it.each(Object.entries(violations))('%s', (_, plant) => {
+      const good = goodHistory();
+      const found = check({ ...good, ...plant(good) }, invariants);
+      expect(found.map((violation) => violation.invariant)).toContain(invariant);
+    });
+  });
+}

@@ -1,0 +1,24 @@
+import { randomInt } from 'node:crypto';
+import { expect, it } from 'vitest';
+import { keepEvidence } from './evidence.js';
+import { loadFaults, MIXED } from './plan.js';
+import { describe as describeSummary, summarize } from './report.js';
+import { run } from './run.js';
+import { settingsFor } from './settings.js';
+
+const SECONDS = 30;
+
+it('a short round of all faults loses nothing, doubles nothing and recovers', async () => {
+  const seed = randomInt(2 ** 31);
+  console.log(`run again with: npm run fault -- --seconds ${SECONDS} --seed ${seed}`);
+  const outcome = await run({
+    ...{ scenario: MIXED, seconds: SECONDS, seed, settings: settingsFor(SECONDS) },
+    faults: await loadFaults(),
+    say: () => undefined,
+  });
+  const { history, violations } = outcome;
+  console.log(describeSummary(summarize(history, violations, SECONDS)));
+  if (violations.length === 0) await outcome.discard();
+  else console.log(`what was seen is in ${await keepEvidence(outcome.folder, history, violations)}`);
+  expect(violations.slice(0, 20)).toEqual([]);
+});
