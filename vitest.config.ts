@@ -2,13 +2,16 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    // Integration tests wait more than they compute, so more of them run side by side than there are cores.
-    maxWorkers: 4,
     projects: [
       {
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts', 'scripts/**/*.test.ts', 'test/*.test.ts'],
+          include: [
+            'src/**/*.test.ts',
+            'scripts/**/*.test.ts',
+            'test/*.test.ts',
+            'test/fault/checker.test.ts',
+          ],
         },
       },
       {
@@ -19,6 +22,17 @@ export default defineConfig({
           testTimeout: 60_000,
           hookTimeout: 60_000,
           pool: 'forks',
+        },
+      },
+      {
+        // Rounds of the fault harness fill the machine, so they wait for the rest and run one after another.
+        test: {
+          name: 'fault',
+          include: ['test/fault/{fences,round}.test.ts'],
+          testTimeout: 300_000,
+          pool: 'forks',
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
         },
       },
     ],
