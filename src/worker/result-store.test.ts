@@ -54,11 +54,11 @@ describe('results on disk', () => {
     const folder = newFolder();
     const store = ResultStore.open(folder);
     store.noteSession('session-1');
-    await store.tidy();
     const keeping = store.keep([result('a')]);
     store.keepNow([result('a'), result('b')]);
-    const text = readFileSync(join(folder, 'results'), 'utf8');
-    const kept = decodeRecords(text).flatMap((each) => (each.kind === 'kept' ? [each.result.jobId] : []));
+    const records = decodeRecords(readFileSync(join(folder, 'results'), 'utf8'));
+    expect(records).toContainEqual({ kind: 'session', workerId: 'session-1' });
+    const kept = records.flatMap((each) => (each.kind === 'kept' ? [each.result.jobId] : []));
     expect(new Set(kept)).toEqual(new Set(['a', 'b']));
     await keeping;
     store.close('at-once');

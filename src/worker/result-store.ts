@@ -122,12 +122,13 @@ export class ResultStore {
     }
   }
 
-  /** Keeps what is not safe yet before it returns, for the last moment of a process. */
+  /** Writes all that is not safe yet before it returns, for the last moment of a process. */
   keepNow(results: Iterable<AttemptResult>): void {
-    const unsafe = [...this.#kept.values()].filter(({ safe }) => !safe);
+    const begun = [...this.#kept.values()].filter(({ safe }) => !safe);
     const { lines } = this.#take(results);
-    const begun = encodeRecords(unsafe.map(({ result }) => ({ kind: 'kept', result })));
-    if (lines.length + begun.length > 0) this.#file.appendNow(Buffer.concat([begun, lines]));
+    const records = begun.map(({ result }): ResultRecord => ({ kind: 'kept', result }));
+    const all = Buffer.concat([encodeRecords([...this.#news, ...records]), lines]);
+    if (all.length > 0) this.#file.appendNow(all);
   }
 
   /** Lets go of the folder. A worker that left in order leaves no session behind. */
