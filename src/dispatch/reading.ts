@@ -11,6 +11,7 @@ const MAX_CURSORS = 200;
 /** Jobs that one statement of the look-back returns. */
 const LOOK_BACK_JOBS = 10_000;
 const LOOK_BACK_EVERY_MS = 1_000;
+const LOOK_BACK_AT_LEAST_EVERY_MS = 3_000;
 /** A look-back may use at most this share of the time, so that it never becomes the load it looks for. */
 const LOOK_BACK_SHARE = 0.05;
 /** How often every shelf is read anew from its start: whatever memory should have missed is found by then. */
@@ -129,7 +130,8 @@ export class Reading {
       after = found.jobs.at(-1)!.id;
     }
     this.lookedAt = now;
-    return Math.max(LOOK_BACK_EVERY_MS, (performance.now() - startedAt) / LOOK_BACK_SHARE);
+    const pause = (performance.now() - startedAt) / LOOK_BACK_SHARE;
+    return Math.min(Math.max(LOOK_BACK_EVERY_MS, pause), LOOK_BACK_AT_LEAST_EVERY_MS);
   }
 
   private learn(): Promise<void> {

@@ -1,4 +1,4 @@
-import { PunctualError } from '../core/errors.js';
+import { invalid, PunctualError } from '../core/errors.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { rankOf } from '../store/job-row.js';
@@ -86,6 +86,9 @@ export class Steering {
     await this.inTurn(tenant, id, async (job) => {
       this.mustWait(job);
       if (job.attempts > 0) throw new PunctualError('JOB_STARTED', `Job ${id} has had an attempt already.`);
+      if (job.start_before !== null && (change.runAt ?? 0) >= job.start_before) {
+        throw invalid([{ pointer: '/runAt', detail: "must lie before the job's startBefore" }]);
+      }
       await this.place(job, change, job.held);
     });
   }

@@ -38,23 +38,20 @@ export class Attempts implements AttemptUseCases {
   async log(by: Caller | AttemptCredential, jobId: string, body: unknown): Promise<void> {
     const { fence, lines } = validate(LogReport, body);
     mustOwn(by, jobId, fence);
-    await this.mustBeOfTenant(by, jobId);
     const attempt = { tenant: by.tenant, job: jobId, fence };
     const texts = lines.map((line) => JSON.stringify(line));
     const { hot, config, clock } = this.node;
-    try {
-      await addLogLines(hot, attempt, texts, config.maxLog, clock.now());
-    } catch (error) {
+    const add = () => addLogLines(hot, attempt, texts, config.maxLog, clock.now());
+    const running = await add().catch(async (error: unknown) => {
       if (!isMissingPartition(error)) throw error;
       await makePartition(this.node.pool, 'job_logs', clock.now());
-      await addLogLines(hot, attempt, texts, config.maxLog, clock.now());
+      return add();
+    });
+    if (running) return;
+    if (!(await readJob(hot, by.tenant, jobId))) {
+      throw new PunctualError('JOB_NOT_FOUND', `There is no job ${jobId}.`);
     }
-  }
-
-  /** A token names a job of its tenant; with a key the job has to be looked up, as claims know no tenants. */
-  private async mustBeOfTenant(by: Caller | AttemptCredential, jobId: string): Promise<void> {
-    if ('jobId' in by || (await readJob(this.node.hot, by.tenant, jobId))) return;
-    throw new PunctualError('JOB_NOT_FOUND', `There is no job ${jobId}.`);
+    throw stale(jobId, fence);
   }
 
   private async report(by: Caller | AttemptCredential, result: AttemptResult): Promise<void> {

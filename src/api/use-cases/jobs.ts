@@ -7,7 +7,7 @@ import {
   readJson,
   type SubmissionContext,
 } from '../../core/submission.js';
-import { isUuid, uuidTime } from '../../core/uuid.js';
+import { isUuid } from '../../core/uuid.js';
 import type { Page, RedriveAnswer, StoredLogLine, Why } from '../../core/wire.js';
 import type { Change } from '../../dispatch/steering.js';
 import { readLogLines } from '../../store/job-logs.js';
@@ -19,9 +19,6 @@ import { toJob } from '../job-view.js';
 import { Redrive } from '../schemas/submission.js';
 import type { Caller, JobFilter, JobUseCases } from '../use-cases.js';
 import { validate } from '../validate.js';
-
-/** How far the clock of a node that stored a line may lie behind the one that made the job's id. */
-const CLOCK_ERROR_MS = 2 * 86_400_000;
 
 /** Submitting, reading and steering jobs. */
 export class Jobs implements JobUseCases {
@@ -78,8 +75,7 @@ export class Jobs implements JobUseCases {
 
   async logs(caller: Caller, id: string, after: number, limit: number): Promise<Page<StoredLogLine>> {
     await this.mustRead(caller, id);
-    const storedAfter = uuidTime(id) - CLOCK_ERROR_MS;
-    const rows = await readLogLines(this.node.pool, caller.tenant, id, after, limit + 1, storedAfter);
+    const rows = await readLogLines(this.node.pool, caller.tenant, id, after, limit + 1);
     const page = rows.slice(0, limit);
     return {
       data: page.map((row) => ({ ...JSON.parse(row.line), fence: row.fence })),

@@ -74,7 +74,6 @@ CREATE TABLE punctual.claims (
   worker      uuid NOT NULL,
   epoch       bigint NOT NULL,
   claimed_at  bigint NOT NULL,
-  log_bytes   int NOT NULL DEFAULT 0,
   progress    json
 ) WITH (
   fillfactor = 80,

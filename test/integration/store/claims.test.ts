@@ -215,7 +215,7 @@ describe('a running job', () => {
     await addLogLines(shard.hot, { ...attempt, fence: 2 }, ['"of another"'], 10, Date.now());
     await shard.finish(term, [{ id }]);
     await addLogLines(shard.hot, attempt, ['"late"'], 1_000, Date.now());
-    const lines = await readLogLines(shard.pool, TENANT, id, 0, 10, 0);
+    const lines = await readLogLines(shard.pool, TENANT, id, 0, 10);
     expect(lines.map((row) => row.line)).toEqual(['"first"', '"second"']);
   });
 });

@@ -98,7 +98,7 @@ describe.each(cases)('%s', (_, json) => {
     const id = await shard.submit();
     await shard.claim(term, [id]);
     await addLogLines(shard.hot, { tenant: TENANT, job: id, fence: 1 }, [json, '1', json], 1e6, Date.now());
-    const lines = await readLogLines(shard.pool, TENANT, id, 0, 10, 0);
+    const lines = await readLogLines(shard.pool, TENANT, id, 0, 10);
     expect(lines.map((row) => row.line)).toEqual([json, '1', json]);
   });
 
