@@ -2,10 +2,10 @@ import type { Random } from './random.js';
 import type { Scene } from './scene.js';
 
 /**
- * Faults of one lane follow each other, those of different lanes overlap. So no two faults ever take the last
- * node away together, while a worker may well die during a failover.
+ * Faults of one lane follow each other, those of different lanes overlap: a worker may die during a failover, but
+ * of three nodes one is always left.
  */
-export type Lane = 'nodes' | 'database' | 'workers' | 'reports';
+export type Lane = 'nodes' | 'links' | 'database' | 'workers' | 'reports';
 
 /** What a fault did, as far as observers saw it. */
 export interface Injected {

@@ -15,14 +15,16 @@ export interface Summary {
   readonly staleRefused: number;
   readonly violations: readonly Violation[];
   readonly worstLatenessMs: number;
-  /** Milliseconds from the end of a leader to the first start under the next one. */
-  readonly gapMs: {
-    readonly count: number;
-    readonly p50: number;
-    readonly p99: number;
-    readonly max: number;
-  };
+  /** Milliseconds from the end of a leader to the first start under the next one, by kind of fault. */
+  readonly gapMs: Readonly<Record<string, Gap>>;
   readonly submissions: Readonly<Record<string, number>>;
+}
+
+export interface Gap {
+  readonly count: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly max: number;
 }
 
 const LOST = new Set(['nothing-lost', 'whole-or-absent']);
@@ -43,7 +45,7 @@ export function summarize(history: History, violations: readonly Violation[], se
     staleRefused: stale + history.probes.filter((probe) => probe.status === 409).length,
     violations,
     worstLatenessMs: worstLateness(history, starts),
-    gapMs: percentiles(gaps(history, starts)),
+    gapMs: gaps(history, starts),
     submissions: countBy(history.submissions.map((submission) => submission.outcome)),
   };
 }
@@ -55,9 +57,10 @@ export function describe(summary: Summary): string {
     Object.entries(counts)
       .map(([name, count]) => `${count} ${name}`)
       .join(', ') || 'none';
-  const gap = gapMs.count
-    ? `p50 ${gapMs.p50} ms, p99 ${gapMs.p99} ms, worst ${gapMs.max} ms over ${gapMs.count}`
-    : 'no leader was taken away';
+  const gaps = Object.entries(gapMs).map(
+    ([kind, { count, p50, p99, max }]) =>
+      `gap            ${kind}: p50 ${p50} ms, p99 ${p99} ms, worst ${max} ms over ${count}`,
+  );
   return [
     `scenario       ${summary.scenario}, ${summary.seconds} s, seed ${summary.seed}`,
     `jobs           ${summary.jobs} (submissions: ${list(submissions)})`,
@@ -68,7 +71,7 @@ export function describe(summary: Summary): string {
     `doubled        ${summary.doubled}`,
     `stale refused  ${summary.staleRefused}`,
     `worst lateness ${summary.worstLatenessMs} ms, faults included`,
-    `gap            ${gap}`,
+    ...gaps,
     `violations     ${summary.violations.length}`,
   ].join('\n');
 }
@@ -84,23 +87,25 @@ function worstLateness(history: History, starts: readonly Effect[]): number {
 }
 
 /** For each leader that was taken away: how long until something started that a later one had claimed. */
-function gaps(history: History, starts: readonly Effect[]): number[] {
+function gaps(history: History, starts: readonly Effect[]): Record<string, Gap> {
   const epochs = new Map(
     history.audit.flatMap(({ kind, job, fence, epoch }) =>
       kind === 'claimed' ? [[`${job} ${fence}`, epoch] as const] : [],
     ),
   );
   const inTime = [...starts].sort((a, b) => a.at - b.at);
-  return history.faults.flatMap(({ leaderGone, effective }) => {
-    if (!leaderGone || !effective) return [];
+  const byKind = new Map<string, number[]>();
+  for (const { kind, leaderGone, effective } of history.faults) {
+    if (!leaderGone || !effective) continue;
     const next = inTime.find(
       ({ job, fence, at }) => at >= leaderGone.at && (epochs.get(`${job} ${fence}`) ?? 0) > leaderGone.epoch,
     );
-    return next ? [next.at - leaderGone.at] : [];
-  });
+    if (next) byKind.set(kind, [...(byKind.get(kind) ?? []), next.at - leaderGone.at]);
+  }
+  return Object.fromEntries([...byKind].map(([kind, values]) => [kind, percentiles(values)]));
 }
 
-function percentiles(values: readonly number[]): Summary['gapMs'] {
+function percentiles(values: readonly number[]): Gap {
   const sorted = [...values].sort((a, b) => a - b);
   const at = (share: number) => Math.round(sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0);
   return { count: sorted.length, p50: at(0.5), p99: at(0.99), max: at(1) };

@@ -112,7 +112,7 @@ class Run {
     this.load.start();
     this.prober.start();
     void this.tell();
-    const rateBefore = await this.calmRate();
+    const rateBefore = await this.warmRate();
     await inject(faults, scene, this.random.branch(), seconds * 1_000, (record) => {
       this.faults.push(record);
       if (!record.effective) this.options.say(`no effect: ${record.kind}, ${record.detail}`);
@@ -124,7 +124,8 @@ class Run {
     await this.drained();
     const aftermath = await this.aftermath(rateBefore, rateAfter);
     this.telling = false;
-    await this.database.stop();
+    // What was answered before the tables are read must be in them; what a handler did before, too.
+    const answers = [...this.answers];
     const [audit, jobs] = [await this.database.audit(), await this.database.jobs()];
     await this.database.stop();
     await this.client.close();
@@ -134,7 +135,7 @@ class Run {
       submissions: this.client.submissions,
       effects: this.effects.all,
       faults: this.faults,
-      answers: this.answers,
+      answers,
       probes: this.prober.probes,
       leases: this.database.leases,
     };
@@ -149,6 +150,23 @@ class Run {
     this.effects.look();
     const starts = this.effects.all.filter(({ kind, at }) => kind === 'start' && at >= from && at < to);
     return starts.length / ((to - from) / 1_000);
+  }
+
+  /**
+   * The rate before the first fault, once the cluster keeps up with the load. On a machine that is busy with other
+   * things it may never: then lateness and lost workers would say nothing about the scheduler.
+   */
+  private async warmRate(): Promise<number> {
+    const wanted = this.options.settings.jobsPerSecond * RECOVERED_SHARE;
+    const deadline = monotonic() + this.pace.recoverMs;
+    for (;;) {
+      const rate = await this.calmRate();
+      if (rate >= wanted) return rate;
+      if (monotonic() > deadline) {
+        this.options.say(`this machine is too busy for the load: ${Math.round(rate)} starts a second`);
+        return rate;
+      }
+    }
   }
 
   /** The rate as soon as it is back, or what it has come to when the time is up. */

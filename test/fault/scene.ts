@@ -36,12 +36,6 @@ export class Scene {
     }
   }
 
-  /** A node that does not lead. */
-  async follower(random: Random): Promise<NodeSlot> {
-    const { node } = await this.leader();
-    return random.pick(this.rig.nodes.filter((each) => each !== node));
-  }
-
   /** The leader, or any node: whichever chance wants. */
   async someNode(random: Random): Promise<NodeSlot> {
     return random.next() < 0.6 ? (await this.leader()).node : random.pick(this.rig.nodes);

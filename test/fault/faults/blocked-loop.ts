@@ -1,4 +1,5 @@
 import type { Fault } from '../fault.js';
+import type { Effect } from '../history.js';
 
 /** A handler holds its worker's thread for longer than the worker timeout. */
 export const fault: Fault = {
@@ -8,19 +9,19 @@ export const fault: Fault = {
   async inject(scene) {
     const workMs = Math.round(scene.settings.workerTimeoutMs * 1.3);
     const n = await scene.order({ workMs, blocking: true, timeoutMs: 60_000 });
-    const seen = { start: 0, end: 0, worker: '' };
+    const effectsOf = () => scene.effects.all.filter((effect) => effect.n === n);
     await scene.until(() => {
-      for (const effect of scene.effects.look()) {
-        if (effect.n === n) Object.assign(seen, { [effect.kind]: effect.at, worker: effect.worker });
-      }
-      return seen.end > 0;
+      scene.effects.look();
+      return effectsOf().some((effect) => effect.kind === 'end');
     }, workMs * 4);
-    const heldMs = seen.end - seen.start;
+    const [start, end] = [effectsOf().find(isStart), effectsOf().find((effect) => !isStart(effect))];
+    const heldMs = start && end ? end.at - start.at : 0;
+    const detail = `${start?.worker ?? 'nobody'} was held for ${Math.round(heldMs)} ms`;
     // A busy handler is no dead worker, so this is no fault that excuses a second start: no target is named.
-    return {
-      targets: [],
-      effective: heldMs >= workMs,
-      detail: `${seen.worker} was held for ${Math.round(heldMs)} ms`,
-    };
+    return { targets: [], effective: heldMs >= workMs, detail };
   },
 };
+
+function isStart(effect: Effect): boolean {
+  return effect.kind === 'start';
+}

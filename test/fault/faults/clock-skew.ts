@@ -12,6 +12,12 @@ export const fault: Fault = {
   async inject(scene, random) {
     const slot = random.pick([...scene.rig.nodes, ...scene.rig.workers]);
     const file = scene.rig.clockFile(slot.name);
+    // A process that is just being started does not listen yet, and the signal would end it.
+    const listens = await slot.member.ready.then(
+      () => true,
+      () => false,
+    );
+    if (!listens) return { targets: [], effective: false, detail: `${slot.member.name} was not there` };
     const wrongByMs = random.between(-HOUR_MS, HOUR_MS);
     const jump = async (ms: number) => {
       rmSync(`${file}.seen`, { force: true });

@@ -5,6 +5,6 @@ import type { Fault } from '../fault.js';
 export const fault: Fault = {
   kind: 'postgres-deaf',
   scenario: 'partition',
-  lane: 'nodes',
+  lane: 'links',
   inject: (scene, random) => breakLink(scene, random, 'database', { kind: 'deaf' }),
 };

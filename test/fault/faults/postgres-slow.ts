@@ -5,7 +5,7 @@ import type { Fault } from '../fault.js';
 export const fault: Fault = {
   kind: 'postgres-slow',
   scenario: 'partition',
-  lane: 'nodes',
+  lane: 'links',
   inject: (scene, random) =>
     breakLink(scene, random, 'database', { kind: 'slow', delayMs: random.between(20, 120) }),
 };

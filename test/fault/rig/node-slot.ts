@@ -4,6 +4,9 @@ import type { Postgres } from './postgres.js';
 import { LostCommits } from './postgres-tap.js';
 import { TcpProxy } from './tcp-proxy.js';
 
+/** A node gives up when the database does not answer; outages of the harness are shorter than all tries. */
+const START_TRIES = 20;
+
 /** What all members of a run share. */
 export interface Surroundings {
   readonly folder: string;
@@ -45,27 +48,16 @@ export class NodeSlot {
     return this.#port;
   }
 
-  /** Starts a new process with an id of its own, and waits until it listens. */
-  async start(extra: Readonly<Record<string, string>> = {}): Promise<void> {
-    this.#port = await freePort();
-    this.#incarnation += 1;
-    const name = `${this.name}.${this.#incarnation}`;
-    const databaseUrl = new URL(this.postgres.url);
-    databaseUrl.port = String(this.database.port);
-    this.member = new Member({
-      name,
-      args: ['server', '--id', name],
-      environment: {
-        ...this.surroundings.environment,
-        ...this.surroundings.clockOf(this.name),
-        ...extra,
-        PUNCTUAL_DATABASE_URL: databaseUrl.href,
-        PUNCTUAL_PORT: String(this.#port),
-        PUNCTUAL_ADVERTISE_URL: `http://127.0.0.1:${this.peers.port}`,
-      },
-      logFile: `${this.surroundings.folder}/${this.name}.log`,
-    });
-    await this.member.ready;
+  /** Starts a new process, and another one if that cannot begin because the database is away just now. */
+  async start(): Promise<void> {
+    for (let left = START_TRIES - 1; ; left -= 1) {
+      await this.#spawn();
+      try {
+        return await this.member.ready;
+      } catch (error) {
+        if (left === 0) throw error;
+      }
+    }
   }
 
   /** Lets everything pass again. */
@@ -79,6 +71,26 @@ export class NodeSlot {
     this.heal();
     await this.member.stop();
     await Promise.all([this.database.close(), this.peers.close()]);
+  }
+
+  async #spawn(): Promise<void> {
+    this.#port = await freePort();
+    this.#incarnation += 1;
+    const name = `${this.name}.${this.#incarnation}`;
+    const databaseUrl = new URL(this.postgres.url);
+    databaseUrl.port = String(this.database.port);
+    this.member = new Member({
+      name,
+      args: ['server', '--id', name],
+      environment: {
+        ...this.surroundings.environment,
+        ...this.surroundings.clockOf(this.name),
+        PUNCTUAL_DATABASE_URL: databaseUrl.href,
+        PUNCTUAL_PORT: String(this.#port),
+        PUNCTUAL_ADVERTISE_URL: `http://127.0.0.1:${this.peers.port}`,
+      },
+      logFile: `${this.surroundings.folder}/${this.name}.log`,
+    });
   }
 }
 

@@ -29,7 +29,7 @@ export class WorkerSlot {
   }
 
   /** Starts a new process and waits until it is registered. */
-  async start(extra: Readonly<Record<string, string>> = {}): Promise<void> {
+  async start(): Promise<void> {
     this.#incarnation += 1;
     const name = `${this.name}.${this.#incarnation}`;
     const data = join(this.surroundings.folder, this.name);
@@ -43,7 +43,6 @@ export class WorkerSlot {
       environment: {
         ...this.surroundings.environment,
         ...this.surroundings.clockOf(this.name),
-        ...extra,
         PUNCTUAL_URL: this.links.map((link) => link.url).join(','),
         PUNCTUAL_API_KEY: this.surroundings.apiKey(),
         PUNCTUAL_DATA: data,
