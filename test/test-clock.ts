@@ -17,6 +17,11 @@ export class TestClock implements Clock {
     return this.#now;
   }
 
+  /** A test that moves time means all of it. */
+  steady(): number {
+    return this.#now;
+  }
+
   at(moment: number, run: () => void): Timer {
     const pending: Pending = { moment, run };
     this.#pending.add(pending);

@@ -41,7 +41,7 @@ describe("the database's clock", () => {
           const ways = [firstWayBack];
           for (const [pause, wayBack] of samples) {
             machine += pause;
-            clock.sample(ask(trueTime, wayBack));
+            clock.sample(ask(trueTime, wayBack), wayBack);
             ways.push(wayBack);
             // A thousandth of a millisecond is what numbers of this size lose in arithmetic.
             expect(clock.now()).toBeLessThanOrEqual(trueTime() + 0.001);
@@ -60,11 +60,20 @@ describe("the database's clock", () => {
       const clock = new DatabaseClock(ask(trueTime, 1));
       for (let i = 0; i < 1_000; i++) {
         machine += 500;
-        clock.sample(ask(trueTime, 1));
+        clock.sample(ask(trueTime, 1), 1);
       }
       // Half a per mille over the eight samples that count, four seconds, is two milliseconds.
       expect(Math.abs(trueTime() - clock.now())).toBeLessThanOrEqual(5);
     }
+  });
+
+  it('follows a clock that was set back at once, so that nothing starts early', () => {
+    let step = 0;
+    const trueTime = () => OFFSET + machine + step;
+    const clock = new DatabaseClock(ask(trueTime, 1));
+    step = -60_000;
+    clock.sample(ask(trueTime, 1), 1);
+    expect(clock.now()).toBeLessThanOrEqual(trueTime() + 0.001);
   });
 
   it('follows a clock that was set, in either direction, within a few samples', () => {
@@ -73,7 +82,7 @@ describe("the database's clock", () => {
     const clock = new DatabaseClock(ask(trueTime, 1));
     for (const to of [60_000, -60_000]) {
       step = to;
-      for (let i = 0; i < 8; i++) clock.sample(ask(trueTime, 1));
+      for (let i = 0; i < 8; i++) clock.sample(ask(trueTime, 1), 1);
       expect(Math.abs(trueTime() - clock.now())).toBeLessThanOrEqual(2);
     }
   });

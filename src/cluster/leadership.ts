@@ -39,8 +39,8 @@ export interface LeadershipOptions {
   readonly onTerm: (term: Term) => void;
   /** Called when the term was given up on stop; tells others, so that they need not wait for their next look. */
   readonly onReleased: () => Promise<void>;
-  /** Called with the database's time whenever an answer carries it. */
-  readonly onTime: (databaseNow: number) => void;
+  /** Called with the database's time whenever an answer carries it, and how long that answer took. */
+  readonly onTime: (databaseNow: number, roundTripMs: number) => void;
 }
 
 /** Share of the TTL that a leader trusts: the rest covers clocks that run at different speeds. */
@@ -48,12 +48,21 @@ const TRUSTED_SHARE = 0.8;
 /** How long a takeover waits for fenced writes of the old term before it ends their sessions. */
 const PATIENCE_MS = 500;
 
+/** The term of another node, with those who wait for its answers. */
+interface FollowedTerm {
+  readonly epoch: number;
+  readonly holder: string;
+  readonly url: string;
+  readonly controller: AbortController;
+}
+
 export class Leadership {
   private connection: pg.Client | undefined;
   private sessionPid = 0;
   private term: Term | undefined;
   private readonly loop: Loop;
   private latest: LeaseView | undefined;
+  private followed: FollowedTerm | undefined;
   private pendingReason = 'first term of this node';
   private stopping = false;
   /** An epoch that somebody has seen; the next term lies above it. */
@@ -83,11 +92,15 @@ export class Leadership {
     return this.latest;
   }
 
-  /** Where another node leads, as this one last saw it; null when it leads itself or nobody does. */
+  /** The term of another node, as this one last saw it; null when it leads itself or nobody does. */
+  get leader(): { readonly url: string; readonly over: AbortSignal } | null {
+    if (!this.followed || this.current) return null;
+    return { url: this.followed.url, over: this.followed.controller.signal };
+  }
+
+  /** Where another node leads; null when this one does, or nobody. */
   get leaderUrl(): string | null {
-    const view = this.latest;
-    if (!view || this.current || view.expired || view.sessionGone || view.holderUrl === '') return null;
-    return view.holder === this.options.nodeId ? null : view.holderUrl;
+    return this.leader?.url ?? null;
   }
 
   start(): void {
@@ -135,7 +148,7 @@ export class Leadership {
     try {
       const now = await renewTerm(connection, term, this.options.ttlMs);
       if (now !== null) {
-        this.options.onTime(now);
+        this.options.onTime(now, performance.now() - sentAt);
         term.trustUntil(sentAt + this.options.ttlMs * TRUSTED_SHARE);
         return this.options.ttlMs / 3;
       }
@@ -149,6 +162,7 @@ export class Leadership {
 
   private async stand(connection: pg.Client): Promise<number> {
     let view: LeaseView;
+    const askedAt = performance.now();
     try {
       view = await lookAtLease(connection, this.options.shard);
     } catch (error) {
@@ -156,7 +170,8 @@ export class Leadership {
       throw error;
     }
     this.latest = view;
-    this.options.onTime(view.now);
+    this.follow(view);
+    this.options.onTime(view.now, performance.now() - askedAt);
     // The epoch tells a term of this process from one of another that was started under the same id.
     const ours = view.holder === this.options.nodeId && view.epoch === this.term?.epoch;
     if (!ours && !view.expired && !view.sessionGone) return this.standbyMs;
@@ -173,6 +188,16 @@ export class Leadership {
     this.options.log.info({ shard: this.options.shard, epoch, reason }, 'this node leads');
     this.options.onTerm(this.term);
     return this.options.ttlMs / 3;
+  }
+
+  /** Whoever waits for an answer of a term that is over is let go. */
+  private follow(view: LeaseView): void {
+    const leads =
+      !view.expired && !view.sessionGone && view.holderUrl !== '' && view.holder !== this.options.nodeId;
+    const { epoch, holder, holderUrl: url } = view;
+    if (leads && this.followed?.epoch === epoch && this.followed.holder === holder) return;
+    this.followed?.controller.abort();
+    this.followed = leads ? { epoch, holder, url, controller: new AbortController() } : undefined;
   }
 
   private async take(connection: pg.Client, aboveEpoch: number, reason: string): Promise<number | null> {

@@ -4,6 +4,8 @@
  */
 export interface Clock {
   now(): number;
+  /** Time that never steps, in milliseconds from anywhere: for how long something has lasted. */
+  steady(): number;
   /** Calls `run` once when the moment has come, never before; does not hold the process open. */
   at(moment: number, run: () => void): Timer;
 }
@@ -19,6 +21,10 @@ export const MAX_TIMER_MS = 2 ** 31 - 1;
 /** A clock over any source of the current time, with Node's timers. */
 export class TimerClock implements Clock {
   constructor(readonly now: () => number) {}
+
+  steady(): number {
+    return performance.now();
+  }
 
   at(moment: number, run: () => void): Timer {
     let handle: NodeJS.Timeout;

@@ -13,6 +13,7 @@ function job(change: Partial<RunningJob> = {}): RunningJob {
     maxLosses: 3,
     atMostOnce: false,
     backoff: DEFAULT_BACKOFF,
+    cancelRequested: false,
     ...change,
   };
 }
@@ -48,8 +49,34 @@ describe('the end of an attempt', () => {
     });
   });
 
+  it('of a job that somebody cancelled ends it as cancelled, whatever became of the attempt but success', () => {
+    const cancelled = job({ cancelRequested: true });
+    for (const end of [
+      { outcome: 'failed', error, retryable: true },
+      { outcome: 'timed-out', error },
+      { outcome: 'lost', error },
+      { outcome: 'cancelled', error: null },
+    ] as const) {
+      expect(decide(cancelled, end, 0.5)).toMatchObject({
+        kind: 'end',
+        state: 'cancelled',
+        outcome: end.outcome,
+      });
+    }
+    expect(decide(cancelled, { outcome: 'succeeded', result: '1' }, 0.5)).toMatchObject({
+      state: 'succeeded',
+    });
+  });
+
+  it('that was stopped although nobody cancelled the job counts as lost', () => {
+    const stopped = { outcome: 'cancelled', error: null } as const;
+    expect(decide(job(), stopped, 0.5)).toMatchObject({ kind: 'again', outcome: 'lost' });
+    expect(decide(job({ losses: 2 }), stopped, 0.5)).toMatchObject({ kind: 'end', state: 'failed' });
+    expect(decide(job({ atMostOnce: true }), stopped, 0.5)).toMatchObject({ kind: 'end', state: 'failed' });
+  });
+
   it('that was cancelled ends the job, however much budget is left', () => {
-    expect(decide(job(), { outcome: 'cancelled', error: null }, 0.5)).toEqual({
+    expect(decide(job({ cancelRequested: true }), { outcome: 'cancelled', error: null }, 0.5)).toEqual({
       kind: 'end',
       state: 'cancelled',
       outcome: 'cancelled',
@@ -106,7 +133,7 @@ describe('the end of an attempt', () => {
     fc.assert(
       fc.property(anyJob, anyEnd, (running, end) => {
         const decision = decide(running, end, 0.5);
-        expect(decision.outcome).toBe(end.outcome);
+        expect(decision.outcome).toBe(end.outcome === 'cancelled' ? 'lost' : end.outcome);
         if (decision.kind === 'end') return;
         if (end.outcome === 'lost') expect(running.losses + 1).toBeLessThan(running.maxLosses);
         else expect(running.failures + 1).toBeLessThan(running.maxAttempts);

@@ -12,6 +12,8 @@ export interface RunningJob {
   readonly maxLosses: number;
   readonly atMostOnce: boolean;
   readonly backoff: Backoff;
+  /** Whether somebody asked for the job to be cancelled while it ran. */
+  readonly cancelRequested: boolean;
 }
 
 /** How an attempt ended. */
@@ -37,13 +39,18 @@ export type Decision =
       readonly error: JobError;
     };
 
-/** Failures draw on one budget and losses on another; an at-most-once job has neither. */
+/**
+ * Failures draw on one budget and losses on another; an at-most-once job has neither. A cancel that was asked
+ * for is kept whatever becomes of the attempt, unless it succeeded first. An attempt that was stopped although
+ * nobody cancelled the job (a worker misunderstood, or obeyed a leader that was wrong) counts as lost.
+ */
 export function decide(job: RunningJob, end: AttemptEnd, random: number): Decision {
+  if (job.cancelRequested && end.outcome !== 'succeeded') {
+    return { kind: 'end', state: 'cancelled', outcome: end.outcome, result: null, error: end.error };
+  }
   switch (end.outcome) {
     case 'succeeded':
       return { kind: 'end', state: 'succeeded', outcome: 'succeeded', result: end.result, error: null };
-    case 'cancelled':
-      return { kind: 'end', state: 'cancelled', outcome: 'cancelled', result: null, error: end.error };
     case 'failed':
     case 'timed-out': {
       const failures = job.failures + 1;
@@ -57,10 +64,12 @@ export function decide(job: RunningJob, end: AttemptEnd, random: number): Decisi
         error: end.error,
       };
     }
-    case 'lost': {
+    case 'lost':
+    case 'cancelled': {
+      const error = end.error ?? { message: 'The attempt was stopped.' };
       const again = !job.atMostOnce && job.losses + 1 < job.maxLosses;
-      if (!again) return failed('lost', end.error);
-      return { kind: 'again', outcome: 'lost', delayMs: 0, error: end.error };
+      if (!again) return failed('lost', error);
+      return { kind: 'again', outcome: 'lost', delayMs: 0, error };
     }
     default:
       return assertNever(end);

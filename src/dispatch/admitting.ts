@@ -6,6 +6,7 @@ import { type JobRow, toRow } from '../store/job-row.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { Names } from '../store/names.js';
 import { admitJobs, parseLater, readToAdmit, type ToAdmit, unchanged } from '../store/place-jobs.js';
+import type { Waiting } from '../store/read-backlog.js';
 import { registerKeys } from '../store/submit-jobs.js';
 import { admissionTime } from './admission-time.js';
 import type { Reading } from './reading.js';
@@ -28,6 +29,7 @@ interface Raw {
 export class Admitting {
   private readonly loop: Loop;
   private readonly names: Names;
+  private passing: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly state: LeaderState,
@@ -56,21 +58,37 @@ export class Admitting {
     this.loop.wake();
   }
 
-  /** Admits everything whose time has come. */
-  async runOnce(): Promise<void> {
+  /** Admits everything whose time has come, after a pass that runs already. */
+  runOnce(): Promise<void> {
+    this.passing = this.passing.catch(() => undefined).then(() => this.pass());
+    return this.passing;
+  }
+
+  private async pass(): Promise<void> {
     const { state } = this;
     for (;;) {
       const due = await readToAdmit(state.hot, state.clock.now(), MAX_BATCH);
-      if (due.length === 0) return;
-      const raws = await this.parse(due.filter((job) => job.submission !== null));
-      const ready = due.filter((job) => job.submission === null).map((job) => job.id);
-      ready.push(...(await this.settle(raws)));
-      const admitted = await state.write(() => admitJobs(state.hot, state.term, ready.map(unchanged)));
-      if (!admitted.every((job) => state.directory.knows(job))) await state.directory.learn();
-      for (const job of admitted) state.backlog.add(job, true);
+      // Somebody who has the turn of a job is about to decide what becomes of it.
+      const mine = due.filter((job) => state.tryTurn(job.id));
+      if (mine.length === 0) return;
+      let admitted: readonly Waiting[];
+      try {
+        admitted = await this.admit(mine);
+      } finally {
+        for (const job of mine) state.turns.give(job.id);
+      }
+      await state.admit(admitted);
       this.reading.wake();
       if (due.length < MAX_BATCH) return;
     }
+  }
+
+  private async admit(due: readonly ToAdmit[]): Promise<readonly Waiting[]> {
+    const { state } = this;
+    const raws = await this.parse(due.filter((job) => job.submission !== null));
+    const ready = due.filter((job) => job.submission === null).map((job) => job.id);
+    ready.push(...(await this.settle(raws)));
+    return state.write(() => admitJobs(state.hot, state.term, ready.map(unchanged)));
   }
 
   private async parse(jobs: readonly ToAdmit[]): Promise<Raw[]> {

@@ -56,7 +56,11 @@ class Leader {
       secret: Buffer.alloc(32),
       renounce: (reason) => this.state.term.end(reason),
     });
-    this.claiming = new Claiming(this.state, { onExpired: this.onExpired, onDrained: () => undefined });
+    this.claiming = new Claiming(this.state, {
+      onExpired: this.onExpired,
+      onDrained: () => undefined,
+      onOrphans: () => undefined,
+    });
   }
 
   async learn(): Promise<this> {
@@ -82,7 +86,7 @@ class Leader {
 
   session(id: string, tasks = ['mail', 'bill'], queues = ['red', 'green', 'blue']): WorkerSession {
     const registration = { name: id, queues, slots: 100, targets: ['handler'] as const, tasks, labels: {} };
-    const session = new WorkerSession(id, 'acme', registration, 0, 0);
+    const session = new WorkerSession(id, 'acme', registration, 0, this.clock);
     this.state.sessions.set(id, session);
     return session;
   }

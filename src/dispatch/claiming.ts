@@ -2,10 +2,9 @@ import { messageOf } from '../core/errors.js';
 import { bucketOf, emptyHistogram } from '../core/histogram.js';
 import { Loop } from '../core/loop.js';
 import { type ClaimedRow, claimJobs } from '../store/claim-jobs.js';
-import { readWaiting } from '../store/read-backlog.js';
 import { toAssignment } from './assignment.js';
 import { bisect } from './bisect.js';
-import { startRunning } from './running.js';
+import { type Running, startRunning } from './running.js';
 import type { Poll, WorkerSession } from './session.js';
 import type { Entry } from './shelf.js';
 import type { LeaderState } from './state.js';
@@ -27,7 +26,12 @@ export class Claiming {
 
   constructor(
     private readonly state: LeaderState,
-    private readonly parts: { onExpired(): void; onDrained(): void },
+    private readonly parts: {
+      onExpired(): void;
+      onDrained(): void;
+      /** Claims were made for sessions that have ended meanwhile; nobody was handed them. */
+      onOrphans(orphans: readonly Running[]): void;
+    },
   ) {
     this.loop = new Loop({
       name: 'claiming',
@@ -91,14 +95,18 @@ export class Claiming {
       const info = directory.queue(queue.queue);
       if (!info || info.paused || !session.serves(info)) continue;
       for (;;) {
-        const entry = backlog.take(queue, (needs) => session.fits(directory.needsOf(needs)!));
+        const entry = backlog.take(queue, (needs) => {
+          const info = directory.needsOf(needs);
+          return info !== undefined && session.fits(info);
+        });
         if (!entry) break;
         if (entry.fence === 1 && entry.startBefore !== null && entry.startBefore <= now) {
           this.parts.onExpired();
           continue;
         }
-        turns.tryTake(entry.id);
-        return entry;
+        // Nobody has the turn of a job that is in the backlog, so this cannot fail.
+        if (turns.tryTake(entry.id)) return entry;
+        this.state.doubt(`job ${entry.id} was chosen in the middle of another's turn`);
       }
     }
     return undefined;
@@ -120,7 +128,10 @@ export class Claiming {
             refused.push(...part.filter(({ entry }) => !rows.has(entry.id)));
             return part;
           },
-          ({ entry }, error) => {
+          (intent, error) => {
+            const { entry } = intent;
+            left.delete(intent);
+            state.turns.give(entry.id);
             // Nobody can start it during this term; the next one will find it in the table.
             state.log.error({ job: entry.id, error: messageOf(error) }, 'a job cannot be claimed');
           },
@@ -132,7 +143,7 @@ export class Claiming {
       for (const { entry } of left) state.backlog.add(entry, true);
       throw error;
     }
-    await this.lookAgain(refused);
+    await state.follow(refused.map(({ entry }) => entry.id));
   }
 
   private write(intents: readonly Intent[], now: number): Promise<ClaimedRow[]> {
@@ -158,34 +169,26 @@ export class Claiming {
   private handOver(intents: readonly Intent[], rows: ReadonlyMap<string, ClaimedRow>, now: number): void {
     const { state } = this;
     const polls = new Set<Poll>();
+    const orphans: Running[] = [];
     for (const { entry, poll } of intents) {
       const row = rows.get(entry.id);
       if (row) {
-        const running = startRunning(entry, row, poll.session.id, state.term.epoch, now);
+        const running = startRunning(entry, row, poll.session.id, state.term.epoch, state.clock, now);
         state.running.set(entry.id, running);
         poll.session.running.set(entry.id, running);
         poll.given.push(running);
         polls.add(poll);
+        if (!state.sessions.has(poll.session.id)) orphans.push(running);
       }
       state.turns.give(entry.id);
     }
+    if (orphans.length > 0) this.parts.onOrphans(orphans);
     for (const poll of polls) {
       // A poll that ended meanwhile leaves its jobs unacknowledged; the next poll offers them again.
       poll.settle({
         epoch: state.term.epoch,
         jobs: poll.given.map((running) => toAssignment(running, state.secret)),
       });
-    }
-  }
-
-  /** A job that was not to be claimed has ended, or waits under another fence: the table knows. */
-  private async lookAgain(intents: readonly Intent[]): Promise<void> {
-    if (intents.length === 0) return;
-    for (const waiting of await readWaiting(
-      this.state.hot,
-      intents.map(({ entry }) => entry.id),
-    )) {
-      this.state.backlog.add(waiting, true);
     }
   }
 }

@@ -1,4 +1,4 @@
-import { PunctualError } from '../core/errors.js';
+import { messageOf, PunctualError } from '../core/errors.js';
 import type { Progress } from '../core/job.js';
 import type { AttemptEnd } from '../core/transition.js';
 import type { FencedJob, QueueView, Why } from '../core/wire.js';
@@ -14,7 +14,7 @@ import { Claiming } from './claiming.js';
 import { Expiring } from './expiring.js';
 import { Finishing } from './finishing.js';
 import { Reading } from './reading.js';
-import { resumeRunning } from './running.js';
+import { type Running, resumeRunning } from './running.js';
 import { type LeaderOptions, LeaderState } from './state.js';
 import { Steering } from './steering.js';
 import { Upkeep } from './upkeep.js';
@@ -59,6 +59,7 @@ export class Dispatcher {
     this.claiming = new Claiming(this.state, {
       onExpired: () => this.expiring.wake(),
       onDrained: () => this.reading.wake(),
+      onOrphans: (orphans) => this.giveBack(orphans),
     });
     this.workers = new Workers(this.state, this.finishing);
     this.steering = new Steering(this.state, this.admitting, {
@@ -76,7 +77,8 @@ export class Dispatcher {
   async start(): Promise<void> {
     const { state } = this;
     state.paused = (await readClusterState(state.hot)).paused;
-    for (const claim of await readClaims(state.hot)) state.running.set(claim.id, resumeRunning(claim));
+    for (const claim of await readClaims(state.hot))
+      state.running.set(claim.id, resumeRunning(claim, state.clock));
     await this.workers.load();
     await this.reading.load();
     if (state.term.over) return;
@@ -99,6 +101,13 @@ export class Dispatcher {
       this.workers,
       this.upkeep,
     ];
+  }
+
+  private giveBack(orphans: readonly Running[]): void {
+    this.workers.giveBack(orphans).catch((error: unknown) => {
+      // They stay claimed by a session that has ended, and are lost with it when its time is up.
+      this.state.log.warn({ error: messageOf(error) }, 'claims could not be given back');
+    });
   }
 
   /** Jobs that were just stored, and the earliest `startBefore` among those in `later`. */

@@ -71,17 +71,17 @@ export class Expiring {
   private async end(place: 'live' | 'later', ids: readonly string[], now: number): Promise<void> {
     const { state } = this;
     // A job whose claim is in flight may yet start; it is looked at again on the next pass.
-    const mine = ids.filter((id) => !state.running.has(id) && state.turns.tryTake(id));
+    const mine = ids.filter((id) => !state.running.has(id) && state.tryTurn(id));
     if (mine.length === 0) return;
+    let ended: readonly string[] = [];
     try {
       const ends = mine.map((id) => ({ id, state: 'failed' as const, error: EXPIRED }));
-      await state.write(() => endWaitingJobs(state.hot, state.term, place, ends, now));
+      ended = await state.write(() => endWaitingJobs(state.hot, state.term, place, ends, now));
     } finally {
-      for (const id of mine) {
-        state.backlog.remove(id);
-        state.turns.give(id);
-        state.jobEnded(id);
-      }
+      for (const id of mine) state.turns.give(id);
     }
+    for (const id of ended) state.jobEnded(id);
+    const gone = new Set(ended);
+    await state.follow(mine.filter((id) => !gone.has(id)));
   }
 }

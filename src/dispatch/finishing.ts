@@ -9,11 +9,12 @@ import type { StoredAttempt } from '../store/job-places.js';
 import { makePartition } from '../store/partitions.js';
 import { bisect } from './bisect.js';
 import { saveNewestProgress } from './progress.js';
-import type { Running } from './running.js';
+import { type Running, waitingAgain } from './running.js';
 import { type LeaderState, noLeader } from './state.js';
 
 /** Attempts ended in one transaction. */
 const MAX_BATCH = 1_000;
+const MAX_BYTES = 4 * 1024 * 1024;
 
 interface Pending {
   readonly running: Running;
@@ -29,6 +30,7 @@ interface Pending {
  */
 export class Finishing {
   private queue: Pending[] = [];
+  private maxBatch = MAX_BATCH;
   private readonly loop: Loop;
 
   constructor(private readonly state: LeaderState) {
@@ -47,7 +49,10 @@ export class Finishing {
 
   async stop(): Promise<void> {
     await this.loop.stop();
-    for (const pending of this.queue.splice(0)) pending.reject(noLeader());
+    for (const pending of this.queue.splice(0)) {
+      this.state.turns.give(pending.running.id);
+      pending.reject(noLeader());
+    }
   }
 
   /**
@@ -61,7 +66,8 @@ export class Finishing {
     const running = state.running.get(jobId);
     if (!running || (running.fence !== fence && stands('attempt'))) return false;
     state.turns.tryTake(jobId);
-    const decision = decide(running, end, Math.random());
+    const cancelRequested = running.cancelledAt !== null;
+    const decision = decide({ ...running, cancelRequested }, end, Math.random());
     return new Promise<boolean>((resolve, reject) => {
       this.queue.push({ running, decision, startedAt, resolve, reject });
       if (this.queue.length === 1) this.loop.wake();
@@ -71,7 +77,7 @@ export class Finishing {
   /** Writes everything that has gathered. Ends and retries are transactions of their own: each stands alone. */
   async runOnce(): Promise<void> {
     while (this.queue.length > 0) {
-      const batch = this.queue.splice(0, MAX_BATCH);
+      const batch = this.takeBatch();
       const { hot, term } = this.state;
       const ends = batch.filter((pending) => pending.decision.kind === 'end');
       const agains = batch.filter((pending) => pending.decision.kind === 'again');
@@ -95,6 +101,18 @@ export class Finishing {
       ]);
       for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
     }
+  }
+
+  /** As many as one transaction takes: bounded by number and by size, and by less after one took too long. */
+  private takeBatch(): Pending[] {
+    let bytes = 0;
+    let count = 0;
+    for (const { decision } of this.queue) {
+      if (count >= this.maxBatch || (count > 0 && bytes >= MAX_BYTES)) break;
+      bytes += decision.kind === 'end' ? (decision.result?.length ?? 0) : 0;
+      count += 1;
+    }
+    return this.queue.splice(0, count);
   }
 
   private async write(
@@ -127,6 +145,7 @@ export class Finishing {
           },
         ),
       );
+      this.maxBatch = Math.min(MAX_BATCH, this.maxBatch * 2);
     } catch (error) {
       await this.afterFailure([...left], error);
       throw error;
@@ -141,7 +160,7 @@ export class Finishing {
     state.turns.give(running.id);
     if (accepted && decision.kind === 'again') {
       const runAt = retryAt(running, decision, now);
-      state.backlog.add({ ...running, runAt, fence: running.fence + 1 }, true);
+      state.backlog.add(waitingAgain(running, runAt), true);
     }
     if (decision.kind === 'end') state.jobEnded(running.id);
     pending.resolve(accepted);
@@ -174,9 +193,10 @@ export class Finishing {
       }
       return;
     }
-    if (isMissingPartition(error)) await makePartition(state.pool, 'job_history', state.clock.now());
     // The server refused the transaction as a whole, so nothing of it happened and all of it can be repeated.
     this.queue.unshift(...batch);
+    if (isMissingPartition(error)) await makePartition(state.pool, 'job_history', state.clock.now());
+    else this.maxBatch = Math.max(1, batch.length >> 1);
   }
 }
 

@@ -30,8 +30,9 @@ export class Reading {
   private readonly reload: Loop;
   /** When the last look that came to its end began; looks may be far apart when they take long or fail. */
   private lookedAt = Number.POSITIVE_INFINITY;
-  /** Hints of queues that this leader has not heard of wait until it has. */
-  private learning: Promise<void> | undefined;
+  /** Hints of queues that this leader has not heard of wait until it has looked. */
+  private look: Promise<void> = Promise.resolve();
+  private nextLook: Promise<void> | undefined;
 
   constructor(
     private readonly state: LeaderState,
@@ -134,10 +135,15 @@ export class Reading {
     return Math.min(Math.max(LOOK_BACK_EVERY_MS, pause), LOOK_BACK_AT_LEAST_EVERY_MS);
   }
 
+  /** What is learned began after it was asked for: joining an older look could miss what it is asked about. */
   private learn(): Promise<void> {
-    this.learning ??= this.state.directory.learn().finally(() => {
-      this.learning = undefined;
-    });
-    return this.learning;
+    this.nextLook ??= this.look
+      .catch(() => undefined)
+      .then(() => {
+        this.nextLook = undefined;
+        this.look = this.state.directory.learn();
+        return this.look;
+      });
+    return this.nextLook;
   }
 }

@@ -1,7 +1,7 @@
 import { stands } from '../core/test-switches.js';
 import type { FencedJob } from '../core/wire.js';
 import { releaseClaims } from '../store/release-claims.js';
-import type { Running } from './running.js';
+import { type Running, waitingAgain } from './running.js';
 import type { WorkerSession } from './session.js';
 import type { LeaderState } from './state.js';
 
@@ -33,29 +33,34 @@ export class Reconciling {
       const held = new Set(listed.map(({ jobId }) => jobId));
       void this.giveBack([...session.running.values()].filter(({ id }) => !held.has(id)));
     }
-    const now = state.clock.now();
     for (const running of session.running.values()) {
-      if (
-        !running.acknowledged &&
-        now - running.claimedAt > state.config.workerTimeout &&
-        running.handedAt > running.claimedAt
-      ) {
-        stop.push({ jobId: running.id, fence: running.fence });
-      }
+      if (this.isToBeRevoked(running)) stop.push({ jobId: running.id, fence: running.fence });
     }
     return stop;
+  }
+
+  /** Offered more than once, the last time long enough ago to have been listed, and never heard of. */
+  private isToBeRevoked(running: Running): boolean {
+    const { clock, config } = this.state;
+    const now = clock.steady();
+    return (
+      !running.acknowledged &&
+      running.handedAt > running.since &&
+      now - running.since > config.workerTimeout &&
+      now - running.handedAt > config.heartbeatInterval * 2
+    );
   }
 
   /** Jobs to offer again: handed over some time ago and not heard of since. */
   unacknowledged(session: WorkerSession): Running[] {
     const { state } = this;
-    const now = state.clock.now();
+    const now = state.clock.steady();
     const patience = state.config.heartbeatInterval * 2;
     const found: Running[] = [];
     for (const running of session.running.values()) {
       if (running.acknowledged || state.turns.has(running.id)) continue;
       // What an earlier leader handed over may have died with it, so this one does not wait before it offers.
-      const isInherited = running.epoch !== state.term.epoch && running.handedAt === running.claimedAt;
+      const isInherited = running.epoch !== state.term.epoch && running.handedAt === running.since;
       if (isInherited || now - running.handedAt > patience) found.push(running);
     }
     return found;
@@ -88,7 +93,7 @@ export class Reconciling {
       }
     }
     for (const running of mine) {
-      if (freed.has(running.id)) state.backlog.add({ ...running, fence: running.fence + 1 }, true);
+      if (freed.has(running.id)) state.backlog.add(waitingAgain(running, running.runAt), true);
     }
   }
 }

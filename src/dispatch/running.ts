@@ -1,7 +1,9 @@
+import type { Clock } from '../core/clock.js';
 import type { Progress } from '../core/job.js';
 import { type Backoff, DEFAULT_BACKOFF } from '../core/retry.js';
 import type { ClaimedRow } from '../store/claim-jobs.js';
 import type { StoredClaim } from '../store/claims.js';
+import type { Waiting } from '../store/read-backlog.js';
 import type { Entry } from './shelf.js';
 
 /** A claimed job: what its attempt is, who has it, and what decides about its end. */
@@ -30,9 +32,11 @@ export interface Running {
   readonly backoff: Backoff;
   /** Whether the worker has shown that it received the assignment. */
   acknowledged: boolean;
-  /** When the assignment was last put into an answer. */
+  /** When the claim was made, on the steady clock. */
+  readonly since: number;
+  /** When the assignment was last put into an answer, on the steady clock. */
   handedAt: number;
-  /** When somebody asked for it to be cancelled. */
+  /** When somebody asked for it to be cancelled, on the steady clock. */
   cancelledAt: number | null;
   progress: Progress | null;
   progressSaved: boolean;
@@ -48,8 +52,10 @@ export function startRunning(
   row: ClaimedRow,
   worker: string,
   epoch: number,
+  clock: Clock,
   now: number,
 ): Running {
+  const since = clock.steady();
   return {
     id: entry.id,
     tenant: entry.tenant,
@@ -74,7 +80,8 @@ export function startRunning(
     atMostOnce: row.atMostOnce,
     backoff: parseBackoff(row.backoff),
     acknowledged: false,
-    handedAt: now,
+    since,
+    handedAt: since,
     cancelledAt: null,
     progress: null,
     progressSaved: true,
@@ -82,15 +89,23 @@ export function startRunning(
 }
 
 /** A claim that an earlier term made; whether the hand-over arrived is not known. */
-export function resumeRunning(claim: StoredClaim): Running {
-  const { progress, backoff, ...rest } = claim;
+export function resumeRunning(claim: StoredClaim, clock: Clock): Running {
+  const { progress, backoff, cancelledAt, ...rest } = claim;
+  const since = clock.steady() - Math.max(0, clock.now() - claim.claimedAt);
   return {
     ...rest,
     backoff: parseBackoff(backoff),
     acknowledged: false,
-    handedAt: claim.claimedAt,
-    cancelledAt: null,
+    since,
+    handedAt: since,
+    cancelledAt: cancelledAt === null ? null : clock.steady(),
     progress: progress === null ? null : (JSON.parse(progress) as Progress),
     progressSaved: true,
   };
+}
+
+/** The job as it waits for its next attempt: what choosing needs, and nothing of its payload. */
+export function waitingAgain(running: Running, runAt: number): Waiting {
+  const { id, tenant, queue, needs, rank, fence, startBefore } = running;
+  return { id, tenant, queue, needs, rank, runAt, fence: fence + 1, startBefore };
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { TimerClock } from '../core/clock.js';
 import type { WorkerRegistration } from '../core/wire.js';
 import type { NeedsInfo, QueueInfo } from './directory.js';
 import type { Running } from './running.js';
@@ -14,7 +15,7 @@ function session(change: Partial<WorkerRegistration> = {}): WorkerSession {
     labels: { region: 'eu', gpu: 'yes' },
     ...change,
   };
-  return new WorkerSession('w1', 'acme', registration, 0, 0);
+  return new WorkerSession('w1', 'acme', registration, 0, new TimerClock(() => 0));
 }
 
 let nextNeeds = 0;

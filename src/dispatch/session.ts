@@ -1,3 +1,4 @@
+import type { Clock } from '../core/clock.js';
 import type { ClaimAnswer, WorkerRegistration } from '../core/wire.js';
 import type { NeedsInfo, QueueInfo } from './directory.js';
 import type { Running } from './running.js';
@@ -15,7 +16,10 @@ export interface Poll {
 export class WorkerSession {
   readonly running = new Map<string, Running>();
   readonly polls = new Set<Poll>();
-  lastSeen: number;
+  /** When the worker was last heard of, as people read it. */
+  lastSeen = 0;
+  /** The same on the steady clock, for how long it has been silent. */
+  heardAt = 0;
   draining = false;
   private readonly queueNames: ReadonlySet<string>;
   private readonly tasks: ReadonlySet<string>;
@@ -27,12 +31,17 @@ export class WorkerSession {
     readonly tenant: string,
     readonly registration: WorkerRegistration,
     readonly registeredAt: number,
-    now: number,
+    clock: Clock,
   ) {
-    this.lastSeen = now;
+    this.seen(clock);
     this.queueNames = new Set(registration.queues);
     this.tasks = new Set(registration.tasks);
     this.targets = new Set(registration.targets);
+  }
+
+  seen(clock: Clock): void {
+    this.lastSeen = clock.now();
+    this.heardAt = clock.steady();
   }
 
   serves(queue: QueueInfo): boolean {

@@ -67,7 +67,10 @@ export class Shelf {
       }
     }
     this.put(entry, now);
-    return true;
+    // Retries and releases come whether there is room or not; what starts last then makes room for them.
+    const heap = entry.where === 'ready' ? this.ready : this.upcoming;
+    if (always && heap.size > 2 * this.limit) this.evictLaterHalf(heap);
+    return entry.where !== ('out' as Entry['where']);
   }
 
   /** Takes a waiting job out of memory. */

@@ -1,10 +1,11 @@
 import type { Term } from '../cluster/term.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
-import { messageOf, PunctualError } from '../core/errors.js';
+import { invalid, messageOf, PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { Pool } from '../store/database.js';
 import { InDoubtError, TermOverError } from '../store/leader-statement.js';
+import { readWaiting, type Waiting } from '../store/read-backlog.js';
 import { Backlog } from './backlog.js';
 import { Directory } from './directory.js';
 import type { Running } from './running.js';
@@ -29,6 +30,11 @@ export interface LeaderOptions {
 /** Due jobs, and as many upcoming ones, in memory per queue and needs; what is more stays in the table. */
 const SHELF_LIMIT = 10_000;
 
+/** A promoted replica can lack some terms of its predecessor, but not many. */
+const MAX_EPOCH_JUMP = 1_000;
+/** How long a term lasts at least before a worker's word ends it. */
+const MIN_TERM_MS = 10_000;
+
 /** Everything a leader holds in memory during one term. It is thrown away whole when the term ends. */
 export class LeaderState {
   readonly term: Term;
@@ -47,6 +53,7 @@ export class LeaderState {
   /** Set by the part that claims; called whenever a job or a slot may have become available. */
   wakeClaiming: () => void = () => undefined;
   private readonly renounce: LeaderOptions['renounce'];
+  private readonly startedAt: number;
   private readonly endListeners = new Map<string, Set<() => void>>();
 
   constructor(options: LeaderOptions) {
@@ -58,6 +65,7 @@ export class LeaderState {
     this.log = options.log;
     this.secret = options.secret;
     this.renounce = options.renounce;
+    this.startedAt = options.clock.steady();
     this.directory = new Directory(options.hot);
     this.backlog = new Backlog({
       clock: options.clock,
@@ -89,6 +97,42 @@ export class LeaderState {
     }
   }
 
+  /**
+   * Takes the turn of a job if nobody has it. The job leaves the backlog, so that nobody chooses it meanwhile;
+   * whoever has the turn sees to it that memory follows the table afterwards.
+   */
+  tryTurn(jobId: string): boolean {
+    if (!this.turns.tryTake(jobId)) return false;
+    this.backlog.remove(jobId);
+    return true;
+  }
+
+  /** Waits for the turn of a job and takes it. */
+  async turn(jobId: string): Promise<void> {
+    while (!this.tryTurn(jobId)) await this.turns.free(jobId);
+  }
+
+  /** Puts jobs that were written into the backlog; none may be forgotten because a read failed after the write. */
+  async admit(jobs: readonly Waiting[]): Promise<void> {
+    try {
+      if (!jobs.every((job) => this.directory.knows(job))) await this.directory.learn();
+      for (const job of jobs) this.backlog.add(job, true);
+    } catch (error) {
+      this.doubt(`jobs could not be taken in after they were written: ${messageOf(error)}`);
+    }
+  }
+
+  /** Lets memory follow the table for jobs whose turn was taken. */
+  async follow(jobIds: readonly string[]): Promise<void> {
+    const ids = jobIds.filter((id) => !this.running.has(id));
+    if (ids.length === 0 || this.term.over) return;
+    try {
+      await this.admit(await readWaiting(this.hot, ids));
+    } catch (error) {
+      this.doubt(`it is not known what became of jobs: ${messageOf(error)}`);
+    }
+  }
+
   /** What memory says cannot be right: the term ends, and the next one reads everything anew. */
   doubt(reason: string): void {
     this.log.error({ epoch: this.term.epoch, reason }, 'memory and table disagree');
@@ -100,7 +144,12 @@ export class LeaderState {
    * promoted. Either way this term is not to be followed any more; a new one above it, if it can be had, is.
    */
   outdatedBy(epoch: number): never {
-    this.renounce(`a worker has seen epoch ${epoch}`, epoch);
+    // A worker's word is no proof, so it can neither push the epoch far nor make a leader change its term often.
+    if (epoch > this.term.epoch + MAX_EPOCH_JUMP) {
+      throw invalid([{ pointer: '/epoch', detail: 'is higher than any epoch there has been' }]);
+    }
+    if (this.clock.steady() - this.startedAt > MIN_TERM_MS)
+      this.renounce(`a worker has seen epoch ${epoch}`, epoch);
     throw noLeader();
   }
 

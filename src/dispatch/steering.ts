@@ -1,4 +1,5 @@
 import { invalid, PunctualError } from '../core/errors.js';
+import { cancelClaim } from '../store/claims.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { rankOf } from '../store/job-row.js';
@@ -11,12 +12,12 @@ import {
   redriveJobs,
   unchanged,
 } from '../store/place-jobs.js';
-import { readWaiting, type Waiting } from '../store/read-backlog.js';
+import type { Waiting } from '../store/read-backlog.js';
 import { readJob } from '../store/read-job.js';
 import { admissionTime } from './admission-time.js';
 import type { Admitting } from './admitting.js';
 import type { Running } from './running.js';
-import type { LeaderState } from './state.js';
+import { type LeaderState, noLeader } from './state.js';
 
 /** What can be changed about a job that has not started. */
 export interface Change {
@@ -44,17 +45,19 @@ export class Steering {
     await this.inTurn(tenant, id, async (job) => {
       const { state } = this;
       if (job.place === 'history') throw ended(job);
+      const now = state.clock.now();
       const running = state.running.get(id);
       if (running) {
-        running.cancelledAt ??= state.clock.now();
+        if (!(await state.write(() => cancelClaim(state.hot, state.term, running, now)))) return false;
+        running.cancelledAt ??= state.clock.steady();
         this.parts.onCancelRunning(running);
-        return;
+        return true;
       }
       const end = { id, state: 'cancelled' as const, error: null };
-      const now = state.clock.now();
       const place = job.place === 'later' ? 'later' : 'live';
-      await state.write(() => endWaitingJobs(state.hot, state.term, place, [end], now));
-      state.jobEnded(id);
+      const gone = await state.write(() => endWaitingJobs(state.hot, state.term, place, [end], now));
+      if (gone.length > 0) state.jobEnded(id);
+      return gone.length > 0;
     });
   }
 
@@ -65,7 +68,7 @@ export class Steering {
       this.mustWait(job);
       if (job.held) throw new PunctualError('JOB_HELD', `Job ${id} is on hold already.`);
       const held = { ...unchanged(id), admitAt: job.run_at, held: true };
-      await state.write(() =>
+      return state.write(() =>
         job.place === 'later'
           ? changeLater(state.hot, state.term, held)
           : postponeJob(state.hot, state.term, held),
@@ -77,7 +80,7 @@ export class Steering {
     await this.inTurn(tenant, id, async (job) => {
       this.mustWait(job);
       if (!job.held) throw new PunctualError('JOB_NOT_HELD', `Job ${id} is not on hold.`);
-      await this.place(job, {}, false);
+      return this.place(job, {}, false);
     });
   }
 
@@ -89,7 +92,7 @@ export class Steering {
       if (job.start_before !== null && (change.runAt ?? 0) >= job.start_before) {
         throw invalid([{ pointer: '/runAt', detail: "must lie before the job's startBefore" }]);
       }
-      await this.place(job, change, job.held);
+      return this.place(job, change, job.held);
     });
   }
 
@@ -102,7 +105,7 @@ export class Steering {
       if (job.state !== 'failed' && job.state !== 'cancelled') {
         throw new PunctualError('JOB_ENDED', `Job ${id} ${job.state}; there is nothing to retry.`);
       }
-      await this.sendRound(tenant, [id]);
+      return (await this.sendRound(tenant, [id])).length > 0;
     });
   }
 
@@ -124,37 +127,35 @@ export class Steering {
       tenant,
       jobs.map((job) => job.id),
     );
-    for (const job of sent) this.state.backlog.add(job, true);
+    await this.state.admit(sent);
     return { matched: jobs.length, redriven: sent.length, more };
   }
 
   private async sendRound(tenant: string, ids: readonly string[]): Promise<Waiting[]> {
     const { state } = this;
     const now = state.clock.now();
-    const jobs = await state.write(() => redriveJobs(state.hot, state.term, tenant, ids, now));
-    if (!jobs.every((job) => state.directory.knows(job))) await state.directory.learn();
-    return jobs;
+    return state.write(() => redriveJobs(state.hot, state.term, tenant, ids, now));
   }
 
-  /** Puts a waiting job, changed, into the place where it belongs. */
-  private async place(job: PlacedRow, change: Change, held: boolean): Promise<void> {
+  /** Puts a waiting job, changed, into the place where it belongs; answers whether it was where it was read. */
+  private async place(job: PlacedRow, change: Change, held: boolean): Promise<boolean> {
     const { state } = this;
     const now = state.clock.now();
     const runAt = change.runAt === undefined ? job.run_at : Math.max(change.runAt, now);
     const admitAt = admissionTime(runAt, now, state.config.laterThreshold);
     const rank = change.priority === undefined ? null : rankOf(change.priority);
     const changed = { id: job.id, runAt, rank, payload: change.payload ?? null };
-    const stays = held || admitAt !== null;
     const later = { ...changed, admitAt: admitAt ?? runAt, held };
     this.parts.onStartBefore(job.start_before);
-    await state.write<unknown>(() => {
-      if (stays)
+    return state.write(async () => {
+      if (held || admitAt !== null) {
         return job.place === 'later'
           ? changeLater(state.hot, state.term, later)
           : postponeJob(state.hot, state.term, later);
+      }
       return job.place === 'later'
-        ? admitJobs(state.hot, state.term, [changed])
-        : changeLive(state.hot, state.term, changed);
+        ? (await admitJobs(state.hot, state.term, [changed])).length > 0
+        : (await changeLive(state.hot, state.term, changed)) !== null;
     });
   }
 
@@ -163,31 +164,35 @@ export class Steering {
     if (this.state.running.has(job.id)) throw new PunctualError('JOB_STARTED', `Job ${job.id} is running.`);
   }
 
-  /** Runs `work` on the job as it is once its turn has come; afterwards memory follows the table. */
-  private async inTurn(tenant: string, id: string, work: (job: PlacedRow) => Promise<void>): Promise<void> {
+  /**
+   * Runs `work` on the job as it is once its turn has come; afterwards memory follows the table. `work` answers
+   * false when the job was not where it was read, which in a turn can only mean that memory is wrong.
+   */
+  private async inTurn(
+    tenant: string,
+    id: string,
+    work: (job: PlacedRow) => Promise<boolean>,
+  ): Promise<void> {
     const { state } = this;
-    await state.turns.take(id);
+    // Another tenant's job is not even waited for. A submission that nobody has read yet is read first.
+    const first = await this.mustRead(tenant, id);
+    if (first.raw) await this.admitting.runOnce();
+    await state.turn(id);
     try {
-      let job = await readJob(state.hot, tenant, id);
-      if (job?.place === 'later' && job.raw) {
-        await this.admitting.runOnce();
-        job = await readJob(state.hot, tenant, id);
+      if (!(await work(await this.mustRead(tenant, id)))) {
+        state.doubt(`job ${id} was not where it was read`);
+        throw noLeader();
       }
-      if (!job) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
-      await work(job);
     } finally {
       state.turns.give(id);
-      await this.follow(id);
+      await state.follow([id]);
     }
   }
 
-  private async follow(id: string): Promise<void> {
-    const { state } = this;
-    if (state.running.has(id) || state.term.over) return;
-    state.backlog.remove(id);
-    const waiting = await readWaiting(state.hot, [id]);
-    if (!waiting.every((job) => state.directory.knows(job))) await state.directory.learn();
-    for (const job of waiting) state.backlog.add(job, true);
+  private async mustRead(tenant: string, id: string): Promise<PlacedRow> {
+    const job = await readJob(this.state.hot, tenant, id);
+    if (!job) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
+    return job;
   }
 }
 

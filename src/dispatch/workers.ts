@@ -40,7 +40,7 @@ export class Workers {
     private readonly state: LeaderState,
     private readonly finishing: Finishing,
   ) {
-    this.savedAt = state.clock.now();
+    this.savedAt = state.clock.steady();
     this.reconciling = new Reconciling(state);
     this.loop = new Loop({
       name: 'workers',
@@ -54,10 +54,9 @@ export class Workers {
   /** Takes over the sessions of earlier terms; each gets a full timeout to be heard of. */
   async load(): Promise<void> {
     const { state } = this;
-    const now = state.clock.now();
     for (const row of await readWorkers(state.hot)) {
       const registration = JSON.parse(row.registration) as WorkerRegistration;
-      const session = new WorkerSession(row.id, row.tenant, registration, row.registeredAt, now);
+      const session = new WorkerSession(row.id, row.tenant, registration, row.registeredAt, state.clock);
       session.draining = row.state === 'draining';
       state.sessions.set(row.id, session);
     }
@@ -81,7 +80,7 @@ export class Workers {
     await state.write(() =>
       addWorker(state.hot, state.term, { id, tenant, name: registration.name, registration: text }, now),
     );
-    state.sessions.set(id, new WorkerSession(id, tenant, registration, now, now));
+    state.sessions.set(id, new WorkerSession(id, tenant, registration, now, state.clock));
     const previous = state.sessions.get(registration.replaces ?? '');
     if (previous?.tenant === tenant) await this.bury(previous, 'its worker registered anew');
     state.log.info({ worker: id, name: registration.name, tenant }, 'worker registered');
@@ -98,7 +97,7 @@ export class Workers {
   async heartbeat(tenant: string, workerId: string, heartbeat: Heartbeat): Promise<HeartbeatAnswer> {
     const { state } = this;
     const session = this.session(tenant, workerId);
-    session.lastSeen = state.clock.now();
+    session.seen(state.clock);
     if (heartbeat.epoch > state.term.epoch) state.outdatedBy(heartbeat.epoch);
     // A worker that has not seen this term may list what an older leader handed over or stopped.
     const echoes = heartbeat.epoch === state.term.epoch;
@@ -121,7 +120,7 @@ export class Workers {
   ): Promise<ClaimAnswer> {
     const { state } = this;
     const session = this.session(tenant, workerId);
-    session.lastSeen = state.clock.now();
+    session.seen(state.clock);
     const jobs = this.handOverAgain(session, max);
     if (jobs.length > 0 || signal?.aborted) return Promise.resolve({ epoch: state.term.epoch, jobs });
     return new Promise((resolve) => {
@@ -150,7 +149,7 @@ export class Workers {
   private handOverAgain(session: WorkerSession, max: number): Assignment[] {
     const { state } = this;
     const again = this.reconciling.unacknowledged(session).slice(0, max);
-    for (const running of again) running.handedAt = state.clock.now();
+    for (const running of again) running.handedAt = state.clock.steady();
     return again.map((running) => toAssignment(running, state.secret));
   }
 
@@ -162,19 +161,32 @@ export class Workers {
     }
   }
 
-  /** A worker leaves when it has reported all that it received, so what it still has never began. */
+  /**
+   * A worker leaves when it has reported all that it received. What it never showed to have received never
+   * began and waits again; what it did is lost with it.
+   */
   async leave(tenant: string, workerId: string): Promise<void> {
     const { state } = this;
     const session = this.session(tenant, workerId);
     this.close(session, 'the worker left');
-    await this.reconciling.giveBack([...session.running.values()]);
+    const held = [...session.running.values()];
+    await this.reconciling.giveBack(held.filter((running) => !running.acknowledged));
+    await this.lose(
+      held.filter((running) => running.acknowledged),
+      'the worker left',
+    );
     await state.write(() => forgetWorkers(state.hot, state.term, 0, [workerId]));
+  }
+
+  /** Claims for sessions that ended while they were made: nobody was handed them. */
+  async giveBack(orphans: readonly Running[]): Promise<void> {
+    await this.reconciling.giveBack(orphans);
   }
 
   async drain(tenant: string, workerId: string): Promise<void> {
     const { state } = this;
     const session = this.session(tenant, workerId);
-    const lastSeen = Math.floor(session.lastSeen);
+    const lastSeen = session.lastSeen;
     await state.write(() =>
       seeWorkers(state.hot, state.term, [{ id: workerId, lastSeen, state: 'draining' }]),
     );
@@ -185,7 +197,7 @@ export class Workers {
   /** The reports of a session count as signs of life; those of an ended one are taken all the same. */
   seen(tenant: string, workerId: string): void {
     const session = this.state.sessions.get(workerId);
-    if (session?.tenant === tenant) session.lastSeen = this.state.clock.now();
+    if (session?.tenant === tenant) session.seen(this.state.clock);
   }
 
   /** Tells a worker that waits for work to stop an attempt, instead of letting it wait for its heartbeat. */
@@ -214,9 +226,9 @@ export class Workers {
   /** Buries silent sessions, offers again what never arrived, ends what overstayed, saves signs of life. */
   async runOnce(): Promise<void> {
     const { state } = this;
-    const now = state.clock.now();
+    const now = state.clock.steady();
     for (const session of [...state.sessions.values()]) {
-      if (now - session.lastSeen > state.config.workerTimeout)
+      if (now - session.heardAt > state.config.workerTimeout)
         await this.bury(session, 'the worker was silent for too long');
       else this.offerAgain(session);
     }
@@ -234,7 +246,7 @@ export class Workers {
     this.savedAt = now;
     const sessions = [...state.sessions.values()].map((session) => ({
       id: session.id,
-      lastSeen: Math.floor(session.lastSeen),
+      lastSeen: session.lastSeen,
       state: session.draining ? 'draining' : 'alive',
     }));
     if (sessions.length > 0) await state.write(() => seeWorkers(state.hot, state.term, sessions));
@@ -253,14 +265,14 @@ export class Workers {
   private async bury(session: WorkerSession, why: string): Promise<void> {
     const { state } = this;
     this.close(session, why);
-    const lastSeen = Math.floor(session.lastSeen);
+    const lastSeen = session.lastSeen;
     await state.write(() => seeWorkers(state.hot, state.term, [{ id: session.id, lastSeen, state: 'dead' }]));
+    await this.lose([...session.running.values()], why);
+  }
+
+  private async lose(attempts: readonly Running[], why: string): Promise<void> {
     const end: AttemptEnd = { outcome: 'lost', error: lost(why) };
-    await Promise.all(
-      [...session.running.values()].map((running) =>
-        this.finishing.end(running.id, running.fence, end, null),
-      ),
-    );
+    await Promise.all(attempts.map(({ id, fence }) => this.finishing.end(id, fence, end, null)));
   }
 
   /** How the leader ends an attempt whose worker should have ended it by now; null while it may go on. */
@@ -275,7 +287,7 @@ export class Workers {
       const error = { code: 'CANCELLED', message: 'Cancelled; the worker did not confirm in time.' };
       return { outcome: 'cancelled', error };
     }
-    if (now - running.claimedAt > running.timeoutMs + GRACE_MS + state.config.workerTimeout) {
+    if (now - running.since > running.timeoutMs + GRACE_MS + state.config.workerTimeout) {
       const message = `The attempt did not end within ${formatDuration(running.timeoutMs)}.`;
       return { outcome: 'timed-out', error: { code: 'TIMEOUT', message } };
     }

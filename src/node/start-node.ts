@@ -27,6 +27,8 @@ import { buildUseCases } from './use-cases.js';
 /** The one shard of this version. */
 const SHARD = 0;
 const SEEN_EVERY_MS = 5_000;
+/** A dispatcher lets go by itself of all who wait for it when its term ends. */
+const NEVER = new AbortController().signal;
 
 export interface NodeOptions {
   readonly config: Config;
@@ -90,7 +92,7 @@ async function assemble(
     log,
     onTerm: (term) => leading.begin(term),
     onReleased: () => tellPeers(pool, peers, id),
-    onTime: (now) => databaseClock.sample(now),
+    onTime: (now, roundTripMs) => databaseClock.sample(now, roundTripMs),
   });
   const leading = new Leading(
     log,
@@ -122,7 +124,8 @@ async function assemble(
   const server = createHttpServer({
     ...{ useCases, limits: config, log, version: VERSION, defaultTenant: 'default' },
     forwarding: {
-      leaderUrl,
+      // A request that was about to be forwarded when this node came to lead is carried out here.
+      leader: () => (leading.current ? { url: node.url, over: NEVER } : leadership.leader),
       credentialFor: (request) =>
         request.headers.authorization === `Bearer ${localKey}`
           ? signNodeToken(secret, id, 'embedded', clock.now())

@@ -8,7 +8,8 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
 const READ_CLAIMS: Statement = {
   name: 'read-claims',
   text: `
-    SELECT c.job AS id, c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt", c.progress, j.tenant, j.queue,
+    SELECT c.job AS id, c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt",
+      c.cancelled_at AS "cancelledAt", c.progress, j.tenant, j.queue,
       j.needs, j.rank, j.task, j.target, j.payload, j.timeout_ms AS "timeoutMs", j.failures, j.losses,
       j.max_attempts AS "maxAttempts", j.max_losses AS "maxLosses", j.at_most_once AS "atMostOnce", j.backoff,
       j.run_at AS "runAt", j.late_by AS "lateBy", j.start_before AS "startBefore"
@@ -25,6 +26,25 @@ const SAVE_PROGRESS = leaderStatement(
   )`,
 );
 
+const CANCEL_CLAIM = leaderStatement(
+  'cancel-claim',
+  `answer AS (
+    UPDATE punctual.claims c SET cancelled_at = coalesce(c.cancelled_at, $6::bigint)
+    WHERE c.job = $4::uuid AND c.fence = $5::int AND ${WHILE_TERM_LASTS}
+    RETURNING c.job
+  )`,
+);
+
+/** Notes that a running job is to be cancelled, for this leader and the next; answers whether it runs. */
+export async function cancelClaim(
+  db: Queryable,
+  term: TermKey,
+  claim: { id: string; fence: number },
+  now: number,
+): Promise<boolean> {
+  return (await runAsLeader(db, term, CANCEL_CLAIM, [claim.id, claim.fence, now])).length > 0;
+}
+
 /** A claim with what the dispatcher must know of its job. JSON columns are texts. */
 export interface StoredClaim extends Record<string, unknown> {
   readonly id: string;
@@ -32,6 +52,7 @@ export interface StoredClaim extends Record<string, unknown> {
   readonly worker: string;
   readonly epoch: number;
   readonly claimedAt: number;
+  readonly cancelledAt: number | null;
   readonly progress: string | null;
   readonly tenant: string;
   readonly queue: number;

@@ -74,6 +74,8 @@ CREATE TABLE punctual.claims (
   worker      uuid NOT NULL,
   epoch       bigint NOT NULL,
   claimed_at  bigint NOT NULL,
+  -- When somebody asked for it to be cancelled: a promise that every later leader keeps.
+  cancelled_at bigint,
   progress    json
 ) WITH (
   fillfactor = 80,
