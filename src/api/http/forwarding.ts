@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { Agent, type Dispatcher, request as send } from 'undici';
+import { Agent, type Dispatcher } from 'undici';
 import { PunctualError } from '../../core/errors.js';
 import { shuttingDown } from './long-polls.js';
 
@@ -17,9 +17,16 @@ declare module 'fastify' {
   }
 }
 
+/** A leader as this node knows it. */
+export interface KnownLeader {
+  readonly url: string;
+  /** Aborts when this node learns that the leader's term is over: nobody may wait for its answers any more. */
+  readonly over: AbortSignal;
+}
+
 export interface ForwardingOptions {
-  /** The address of the leader as this node knows it now; null while there is none. */
-  readonly leaderUrl: () => string | null;
+  /** The leader as this node knows it now; null while there is none. */
+  readonly leader: () => KnownLeader | null;
   /** The credential to use instead of the caller's, for callers that only this process knows. */
   readonly credentialFor: (request: FastifyRequest) => string | null;
 }
@@ -51,6 +58,13 @@ const NOT_SENT = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
+/** The leader's answer, read to its end. */
+interface Answer {
+  readonly status: number;
+  readonly headers: Dispatcher.ResponseData['headers'];
+  readonly body: Buffer;
+}
+
 export class Forwarding {
   private readonly agent = new Agent({
     connections: 256,
@@ -76,21 +90,21 @@ export class Forwarding {
       const answer = await this.ask(request, AbortSignal.any([gone.signal, this.closing.signal]));
       const headers = Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.has(name));
       for (const [name, value] of headers) if (value !== undefined) reply.header(name, value);
-      reply.code(answer.statusCode).serializer((body: unknown) => body as string);
-      reply.send(Buffer.from(await answer.body.arrayBuffer()));
+      reply.code(answer.status).serializer((body: unknown) => body as string);
+      reply.send(answer.body);
     } finally {
       reply.raw.off('close', onClose);
     }
   }
 
-  private async ask(request: FastifyRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+  private async ask(request: FastifyRequest, signal: AbortSignal): Promise<Answer> {
     const deadline = performance.now() + PATIENCE_MS;
     for (;;) {
-      const url = this.options.leaderUrl();
-      if (url !== null) {
+      const leader = this.options.leader();
+      if (leader !== null) {
         try {
-          const answer = await this.askOnce(url, request, signal);
-          if (!(await isNoLeader(answer))) return answer;
+          const answer = await this.askOnce(leader.url, request, AbortSignal.any([signal, leader.over]));
+          if (!isNoLeader(answer)) return answer;
         } catch (error) {
           if (this.closing.signal.aborted) throw shuttingDown();
           if (!NOT_SENT.has((error as NodeJS.ErrnoException).code ?? '')) {
@@ -106,32 +120,31 @@ export class Forwarding {
     }
   }
 
-  private askOnce(
-    url: string,
-    request: FastifyRequest,
-    signal: AbortSignal,
-  ): Promise<Dispatcher.ResponseData> {
+  private async askOnce(url: string, request: FastifyRequest, signal: AbortSignal): Promise<Answer> {
     const headers: Record<string, string> = { [FORWARDED]: '1' };
     for (const [name, value] of Object.entries(request.headers)) {
       if (typeof value === 'string' && !HOP_BY_HOP.has(name)) headers[name] = value;
     }
     const credential = this.options.credentialFor(request);
     if (credential !== null) headers.authorization = `Bearer ${credential}`;
-    return send(new URL(request.url, url), {
+    // Origin and path apart, the path as it came: nothing in a request can name another host, and nothing is
+    // normalised into a route that was not checked here.
+    const answer = await this.agent.request({
+      origin: new URL(url).origin,
+      path: request.url,
       method: request.method as Dispatcher.HttpMethod,
       headers,
-      dispatcher: this.agent,
       signal,
       ...(request.rawBody && { body: request.rawBody }),
     });
+    const body = Buffer.from(await answer.body.arrayBuffer());
+    return { status: answer.statusCode, headers: answer.headers, body };
   }
 }
 
-/** Whether the node that was asked does not lead either; its answer is then read away. */
-async function isNoLeader(answer: Dispatcher.ResponseData): Promise<boolean> {
-  if (answer.statusCode !== 503 || answer.headers['punctual-no-leader'] === undefined) return false;
-  await answer.body.dump();
-  return true;
+/** Whether the node that was asked does not lead either. */
+function isNoLeader(answer: Answer): boolean {
+  return answer.status === 503 && answer.headers['punctual-no-leader'] !== undefined;
 }
 
 function noLeader(detail: string): PunctualError {

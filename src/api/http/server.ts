@@ -27,6 +27,12 @@ const MAX_HEADER_BYTES = 16 * 1024;
 /** Room for a name whose every character is escaped, and for wrong ids to be called wrong. */
 const MAX_PARAM_LENGTH = 1_024;
 
+/**
+ * The router also takes targets that name a host. This server is no proxy, so it has no use for them, and whoever
+ * builds another address from a target must not be led astray.
+ */
+const PATH = /^\/(?![/\\])/;
+
 const SAFE_HEADERS = {
   'x-content-type-options': 'nosniff',
   'cache-control': 'no-store',
@@ -50,6 +56,10 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   server.addHook('onRequest', (request, reply, done) => {
     reply.headers(SAFE_HEADERS).header('request-id', request.id);
     if (closing.yes) done(shuttingDown());
+    else if (!PATH.test(request.raw.url ?? ''))
+      done(
+        new PunctualError('MALFORMED_REQUEST', 'The target of a request is a path that begins with one "/".'),
+      );
     else if (request.is404)
       done(new PunctualError('NOT_FOUND', 'The address leads nowhere; /docs lists the routes.'));
     else done();

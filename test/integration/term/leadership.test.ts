@@ -136,6 +136,22 @@ it('a node that stops hands over at once, long before the lease runs out', async
   expect(standby.leadership.current?.epoch).toBe(term.epoch + 1);
 });
 
+it('a node that follows lets go of those who wait for a term once it sees that the term is over', async () => {
+  const [leader, standby] = await startTwo();
+  await standby.looks.times(2);
+  const followed = standby.leadership.leader!;
+  expect(followed.url).toBe(`http://${leader.leadership.current!.holder}`);
+  const seen = standby.looks.all.length;
+  standby.leadership.look();
+  await standby.looks.times(seen + 1);
+  expect(followed.over.aborted).toBe(false);
+  await leader.leadership.stop();
+  standby.leadership.look();
+  await standby.terms.times(1);
+  expect(followed.over.aborted).toBe(true);
+  expect(standby.leadership.leader).toBeNull();
+});
+
 it('a lease connection that is ended costs the term, and a new one begins soon', async () => {
   const [leader, standby] = await startTwo();
   const old = leader.leadership.current!;

@@ -1,0 +1,137 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { request } from 'undici';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
+import type { KnownLeader } from './forwarding.js';
+import { createHttpServer } from './server.js';
+import { OPERATOR_KEY, OTHER_ID, recordingUseCases } from './use-cases.fixture.js';
+
+/** A program that listens on loopback until the test ends. */
+async function listening(answer: RequestListener): Promise<{ url: string; port: number }> {
+  const server = createServer(answer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, port };
+}
+
+/** A node that does not lead: what only a leader can do is thrown back at it. */
+async function follower(leader: () => KnownLeader | null) {
+  const useCases = recordingUseCases();
+  const elsewhere = () => Promise.reject(new LeaderElsewhere('somewhere'));
+  const server = createHttpServer({
+    useCases: {
+      ...useCases,
+      queues: { ...useCases.queues, list: elsewhere, get: elsewhere },
+      workers: { ...useCases.workers, claim: elsewhere },
+    },
+    limits: { maxBulkBytes: 100_000, maxPayload: 10_000, maxDepth: 16 },
+    forwarding: { leader, credentialFor: () => null },
+    log: { error: () => undefined },
+    version: '0.0.0',
+    defaultTenant: 'default',
+  });
+  await server.listen({ port: 0, host: '127.0.0.1' });
+  onTestFinished(() => server.close());
+  const { port } = server.server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, port };
+}
+
+const AUTHORIZATION = `Bearer ${OPERATOR_KEY}`;
+const lasting = (url: string): KnownLeader => ({ url, over: new AbortController().signal });
+
+/** Sends a request with a target of the test's choice, which no client library would send. */
+async function askFor(port: number, target: string): Promise<string> {
+  const socket = connect(port, '127.0.0.1').setEncoding('utf8');
+  let said = '';
+  socket.on('data', (chunk) => {
+    said += chunk;
+  });
+  socket.write(
+    `GET ${target} HTTP/1.1\r\nhost: a\r\nauthorization: ${AUTHORIZATION}\r\nconnection: close\r\n\r\n`,
+  );
+  await once(socket, 'close');
+  return said;
+}
+
+const claimAt = (url: string) =>
+  request(`${url}/v1/workers/${OTHER_ID}/claim`, {
+    method: 'POST',
+    headers: { authorization: AUTHORIZATION, 'content-type': 'application/json' },
+    body: JSON.stringify({ max: 1, wait: '60s' }),
+  });
+
+describe('a request that only the leader can carry out', () => {
+  it('reaches the leader as it was made: path, query, key and body', async () => {
+    const seen: unknown[] = [];
+    const leader = await listening(async (message, response) => {
+      let body = '';
+      for await (const piece of message) body += piece;
+      seen.push([message.method, message.url, message.headers.authorization, body]);
+      response.setHeader('content-type', 'application/json').end('{"here":true}');
+    });
+    const node = await follower(() => lasting(leader.url));
+    const answer = await claimAt(node.url);
+    expect([answer.statusCode, await answer.body.json()]).toEqual([200, { here: true }]);
+    expect(await askFor(node.port, '/v1/queues/..?')).toContain('{"here":true}');
+    expect(seen).toEqual([
+      ['POST', `/v1/workers/${OTHER_ID}/claim`, AUTHORIZATION, '{"max":1,"wait":"60s"}'],
+      ['GET', '/v1/queues/..?', AUTHORIZATION, ''],
+    ]);
+  });
+
+  it('never takes its key to another place, whatever its target names', async () => {
+    const visits: string[] = [];
+    const elsewhere = await listening((message, response) => {
+      visits.push(message.url!);
+      response.end('{}');
+    });
+    const leader = await listening((_, response) => response.end('{}'));
+    const node = await follower(() => lasting(leader.url));
+    const host = `127.0.0.1:${elsewhere.port}`;
+    for (const target of [`http://${host}/v1/queues`, `//${host}/v1/queues`, `/\\${host}/v1/queues`, '*']) {
+      expect(await askFor(node.port, target)).toMatch(/^HTTP\/1.1 40[04] /);
+    }
+    expect(visits).toEqual([]);
+  });
+
+  it('is answered with NO_LEADER when the term ends at which it waits, so that it is made again', async () => {
+    let asked = () => {};
+    const waiting = new Promise<void>((resolve) => {
+      asked = resolve;
+    });
+    const hung = await listening(() => asked());
+    const term = new AbortController();
+    const node = await follower(() => ({ url: hung.url, over: term.signal }));
+    const answer = claimAt(node.url);
+    await waiting;
+    term.abort();
+    const { statusCode, headers, body } = await answer;
+    expect([statusCode, headers['retry-after']]).toEqual([503, '1']);
+    expect(await body.json()).toMatchObject({ code: 'NO_LEADER' });
+  });
+
+  it('is answered with NO_LEADER when the leader dies in the middle of its answer', async () => {
+    const leader = await listening((_, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('half', () => response.destroy());
+    });
+    const node = await follower(() => lasting(leader.url));
+    const { statusCode, body } = await claimAt(node.url);
+    expect([statusCode, await body.json()]).toMatchObject([503, { code: 'NO_LEADER' }]);
+  });
+});
+
+describe('a target that is not a path of this server', () => {
+  it.each(['http://a/livez', '//a/livez', '*', 'livez'])('is refused on every route: %s', async (target) => {
+    const node = await follower(() => null);
+    const said = await askFor(node.port, target);
+    expect(said).toMatch(/^HTTP\/1.1 400 /);
+    expect(said).toContain('MALFORMED_REQUEST');
+  });
+});
