@@ -20,6 +20,7 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
   'nothing-lost': {
     'a job that was taken is gone': ({ jobs }) => ({ jobs: jobs.filter(({ id }) => id !== 'once') }),
     'a job never ends': changeJob('plain', { state: 'pending', attempts: [] }),
+    'a job is cancelled by nobody': changeJob('plain', { state: 'cancelled' }),
     'a job is claimed for ever': changeJob('plain', { state: 'running', attempts: [] }),
     'a success has no effect': ({ effects }) => ({
       effects: effects.filter(({ kind, job }) => kind === 'start' || job !== 'plain'),

@@ -161,7 +161,8 @@ class Run {
     const deadline = monotonic() + this.pace.recoverMs;
     for (;;) {
       const rate = await this.calmRate();
-      if (rate >= wanted) return rate;
+      // What had waited for the first worker starts in a burst; only the steady rate can come back.
+      if (rate >= wanted) return Math.min(rate, this.options.settings.jobsPerSecond);
       if (monotonic() > deadline) {
         this.options.say(`this machine is too busy for the load: ${Math.round(rate)} starts a second`);
         return rate;

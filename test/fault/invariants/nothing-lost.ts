@@ -15,6 +15,8 @@ export const invariant: Invariant = {
       }
     }
     for (const job of seen.jobs) {
+      // Nobody cancels anything here, so whoever did was not entitled to.
+      if (job.state === 'cancelled') yield { job: job.id, detail: 'was cancelled by nobody' };
       if (!isEnded(job.state)) yield { job: job.id, detail: `is still ${job.state}` };
       else if (job.state === 'succeeded' && !hasEffect(seen, job)) {
         yield {
