@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Needs } from '../core/submission.js';
 import { type Queryable, run, type Statement } from './database.js';
 
@@ -40,23 +41,19 @@ const FIND_QUEUES: Statement = {
 const ADD_NEEDS: Statement = {
   name: 'add-needs',
   text: `
-    INSERT INTO punctual.needs (tenant, target, handler, labels)
-    SELECT DISTINCT u.tenant, u.target, u.handler, u.labels
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) u(tenant, target, handler, labels)
-    WHERE NOT EXISTS (
-      SELECT 1 FROM punctual.needs n
-      WHERE n.tenant = u.tenant AND n.target = u.target AND n.handler = u.handler AND n.labels = u.labels)
-    ORDER BY 1, 2, 3, 4
-    ON CONFLICT (tenant, target, handler, labels) DO NOTHING`,
+    INSERT INTO punctual.needs (signature, tenant, target, handler, labels)
+    SELECT u.signature, u.tenant, u.target, u.handler, u.labels
+    FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[]) u(signature, tenant, target, handler, labels)
+    WHERE NOT EXISTS (SELECT 1 FROM punctual.needs n WHERE n.signature = u.signature)
+    ORDER BY 1
+    ON CONFLICT (signature) DO NOTHING`,
 };
 
 const FIND_NEEDS: Statement = {
   name: 'find-needs',
   text: `
-    SELECT n.id, n.tenant, n.target, n.handler, n.labels
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) u(tenant, target, handler, labels)
-    JOIN punctual.needs n
-      ON n.tenant = u.tenant AND n.target = u.target AND n.handler = u.handler AND n.labels = u.labels`,
+    SELECT u.place, n.id FROM unnest($1::bytea[]) WITH ORDINALITY u(signature, place)
+    JOIN punctual.needs n ON n.signature = u.signature`,
 };
 
 /** Labels in one canonical text, so that the order in which a user wrote them makes no difference. */
@@ -78,6 +75,22 @@ export interface Named {
   readonly needs: Needs;
 }
 
+/** Needs under the digest that stands for them: labels may be longer than an index can hold. */
+interface SignedNeeds extends Needs {
+  readonly tenant: string;
+  readonly labelsText: string;
+  readonly signature: Buffer;
+  /** The signature as the key of a map. */
+  readonly known: string;
+}
+
+function sign({ tenant, needs }: Named): SignedNeeds {
+  const text = labelsText(needs.labels);
+  const whole = JSON.stringify([tenant, needs.target, needs.handler, text]);
+  const signature = createHash('sha256').update(whole).digest();
+  return { ...needs, tenant, labelsText: text, signature, known: signature.toString('base64') };
+}
+
 /** Both maps are never emptied: names are few, and an id once given is never given to another name. */
 export class Names {
   private readonly queues = new Map<string, number>();
@@ -88,15 +101,12 @@ export class Names {
   /** The ids for each of the given, made where they do not exist yet. */
   async resolve(named: readonly Named[], now: number): Promise<{ queue: number; needs: number }[]> {
     const queueKeys = named.map((each) => `${each.tenant}\n${each.queue}`);
-    const needsKeys = named.map(
-      (each) =>
-        `${each.tenant}\n${each.needs.target}\n${each.needs.handler}\n${labelsText(each.needs.labels)}`,
-    );
+    const signed = named.map(sign);
     await this.learnQueues(queueKeys, now);
-    await this.learnNeeds(needsKeys);
+    await this.learnNeeds(signed);
     return named.map((_, i) => ({
       queue: this.queues.get(queueKeys[i]!)!,
-      needs: this.needs.get(needsKeys[i]!)!,
+      needs: this.needs.get(signed[i]!.known)!,
     }));
   }
 
@@ -110,13 +120,19 @@ export class Names {
     }
   }
 
-  private async learnNeeds(keys: readonly string[]): Promise<void> {
-    const unknown = [...new Set(keys)].filter((key) => !this.needs.has(key)).map((key) => key.split('\n'));
+  private async learnNeeds(signed: readonly SignedNeeds[]): Promise<void> {
+    const distinct = new Map(signed.map((each) => [each.known, each]));
+    const unknown = [...distinct.values()].filter((each) => !this.needs.has(each.known));
     if (unknown.length === 0) return;
-    const columns = [0, 1, 2, 3].map((i) => unknown.map((parts) => parts[i]));
-    await run(this.db, ADD_NEEDS, columns);
-    for (const row of await run<NeedsRow & Record<string, unknown>>(this.db, FIND_NEEDS, columns)) {
-      this.needs.set(`${row.tenant}\n${row.target}\n${row.handler}\n${row.labels}`, row.id);
-    }
+    const signatures = unknown.map((each) => each.signature);
+    await run(this.db, ADD_NEEDS, [
+      signatures,
+      unknown.map((each) => each.tenant),
+      unknown.map((each) => each.target),
+      unknown.map((each) => each.handler),
+      unknown.map((each) => each.labelsText),
+    ]);
+    const found = await run<{ place: number; id: number }>(this.db, FIND_NEEDS, [signatures]);
+    for (const { place, id } of found) this.needs.set(unknown[place - 1]!.known, id);
   }
 }

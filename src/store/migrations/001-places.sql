@@ -16,14 +16,15 @@ CREATE TABLE punctual.queues (
 );
 
 -- What a worker must have to run a job: jobs with equal needs in one queue share a backlog, so that work
--- which nobody can do never stands in front of work which somebody can.
+-- which nobody can do never stands in front of work which somebody can. `signature` is the SHA-256 of the rest:
+-- labels may be far longer than what fits into an index.
 CREATE TABLE punctual.needs (
   id          int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  signature   bytea NOT NULL UNIQUE,
   tenant      text NOT NULL,
   target      text NOT NULL,
   handler     text NOT NULL,
-  labels      text NOT NULL,
-  UNIQUE (tenant, target, handler, labels)
+  labels      text NOT NULL
 );
 
 -- Live jobs: waiting or running. Small, always in cache. Other nodes insert and read; the leader alone changes.

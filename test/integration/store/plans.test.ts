@@ -6,6 +6,7 @@ import { endWaitingJobs, findExpired, nextExpiry } from '../../../src/store/end-
 import { finishJobs, retryJobs } from '../../../src/store/finish-jobs.js';
 import { addLogLines } from '../../../src/store/job-logs.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
+import { Names } from '../../../src/store/names.js';
 import {
   admitJobs,
   changeLater,
@@ -28,6 +29,7 @@ const JOBS = 100_000;
 const CLAIMS = 20_000;
 const LATER = 20_000;
 const QUEUES = 20;
+const NEEDS = 5_000;
 
 let shard: TestShard;
 let close: () => Promise<void>;
@@ -39,6 +41,11 @@ async function fill(): Promise<void> {
     QUEUES,
     TENANT,
   ]);
+  await shard.pool.query(
+    `INSERT INTO punctual.needs (signature, tenant, target, handler, labels)
+     SELECT sha256(n::text::bytea), $2, 'handler', 'h' || n, '' FROM generate_series(1, $1::int) n`,
+    [NEEDS, TENANT],
+  );
   const columns = `id, tenant, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
     created_at, start_before, task, created_by, key, payload`;
   const values = `gen_random_uuid(), '${TENANT}', 1 + n % ${QUEUES}, 1 + n % 3, 5, n, 4, 3, false, 1000, 0,
@@ -79,8 +86,15 @@ const LATER_JOB = { ...unchanged(ID), admitAt: 0, held: false };
 const CURSOR = { queue: 1, needs: 1, rank: 5, runAt: 0, id: ID };
 const CANCEL = { id: ID, state: 'cancelled', error: null } as const;
 
+const NAMED = {
+  tenant: TENANT,
+  queue: 'q1',
+  needs: { target: 'handler', handler: 'greet', labels: {} },
+} as const;
+
 /** Every statement that runs once per batch of jobs, per request about one job, or per second. */
 const HOT: Readonly<Record<string, Run>> = {
+  'add-queues, find-queues, add-needs, find-needs': (db) => new Names(db).resolve([NAMED], 0),
   'insert-jobs': async (db) => submitJobs(db, [await shard.newJob()], 0),
   'insert-keys, find-keys': (db) => registerKeys(db, [{ id: ID, tenant: TENANT, key: 'key-4' }]),
   'claim-jobs': (db) => claimJobs(db, TERM, [{ id: ID, fence: 1, worker: ID }], 0, new Map()),
