@@ -38,13 +38,15 @@ export interface Outcome {
 export interface Pace {
   /** How long everything goes well before the first fault, and is looked at after the last. */
   readonly calmMs: number;
+  /** How long the scheduler gets to notice that everything is well again; null for its lease and worker timeout. */
+  readonly settleMs: number | null;
   /** How long it may take until as much starts as before. */
   readonly recoverMs: number;
   /** How long jobs may take to end when nothing is broken any more. */
   readonly drainMs: number;
 }
 
-const USUAL_PACE: Pace = { calmMs: 3_000, recoverMs: 30_000, drainMs: 60_000 };
+const USUAL_PACE: Pace = { calmMs: 3_000, settleMs: null, recoverMs: 30_000, drainMs: 60_000 };
 /** The share of the usual rate that counts as recovered; chance alone moves the rate by some percent. */
 const RECOVERED_SHARE = 0.95;
 const TELL_EVERY_MS = 5_000;
@@ -182,7 +184,7 @@ class Run {
   /** Gives the scheduler the time that it may take to notice that everything is well again. */
   private async settle(): Promise<void> {
     const { leaseTtlMs, workerTimeoutMs } = this.options.settings;
-    await sleep(leaseTtlMs + workerTimeoutMs);
+    await sleep(this.pace.settleMs ?? leaseTtlMs + workerTimeoutMs);
   }
 
   private async drained(): Promise<void> {
