@@ -22,6 +22,8 @@ export default defineConfig({
           testTimeout: 60_000,
           hookTimeout: 60_000,
           pool: 'forks',
+          // These tests wait more than they compute, so more of them run side by side than there are cores.
+          maxWorkers: 3,
         },
       },
       {

@@ -135,7 +135,7 @@ describe('the end of an attempt', () => {
         const decision = decide(running, end, 0.5);
         expect(decision.outcome).toBe(end.outcome === 'cancelled' ? 'lost' : end.outcome);
         if (decision.kind === 'end') return;
-        if (end.outcome === 'lost') expect(running.losses + 1).toBeLessThan(running.maxLosses);
+        if (decision.outcome === 'lost') expect(running.losses + 1).toBeLessThan(running.maxLosses);
         else expect(running.failures + 1).toBeLessThan(running.maxAttempts);
       }),
     );

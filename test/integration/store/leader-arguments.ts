@@ -19,6 +19,7 @@ export async function leaderArguments(
     'finish-jobs': [[jobs.running], [1], ['succeeded'], ['succeeded'], ['{}'], [null], [now], now],
     'retry-jobs': [[jobs.running], [1], ['failed'], [now], [0], [attempt], now],
     'release-claims': [[jobs.running], [1]],
+    'cancel-claim': [jobs.running, 1, now],
     'save-progress': [[jobs.running], [1], ['{"progress":1}']],
     'end-waiting-live': [[jobs.waiting], ['cancelled'], [null], now],
     'end-waiting-later': [[jobs.held], ['cancelled'], [null], now],
