@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import type { Log } from '../core/log.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
-import type { Pool } from '../store/database.js';
+import type { Pool, Queryable } from '../store/database.js';
 import type { LeaseView } from '../store/lease.js';
 import type { Submitter } from './submitter.js';
 
@@ -18,6 +18,8 @@ export interface NodeContext {
   readonly hot: Pool;
   /** Connections for everything else. */
   readonly pool: Pool;
+  /** For look-ups of keys, which must not wait behind any traffic: workers would be taken for dead. */
+  readonly keys: Queryable;
   readonly submitter: Submitter;
   /** The shard's dispatcher; waits briefly while there is none, then throws NO_LEADER. */
   leader(): Promise<Dispatcher>;

@@ -8,18 +8,23 @@ const LONGEST_MS = 5_000;
 const READ_TIMEOUT_MS = 30_000;
 
 export interface Pools {
-  /** With the plans of the hot statements, and deadlines below the lease's TTL. */
+  /**
+   * For what no request may hold up, however many there are: the leader's statements, and look-ups of keys, which
+   * are few because they are remembered. With the plans of the hot statements, and deadlines below the lease's TTL.
+   */
+  readonly leader: Pool;
+  /** For submissions and reads of single jobs; like the leader's, but with connections of its own. */
   readonly hot: Pool;
   /** For everything else. */
   readonly pool: Pool;
 }
 
-/** The connections of a node, half for the hot statements. The lease has one of its own. */
+/** The connections of a node, a third for each purpose. The lease has one of its own. */
 export function openPools(config: Config, databaseUrl: string, nodeId: string, log: Log): Pools {
   // A leader that hangs in a statement must not outlive its term, so all deadlines lie below the TTL.
   const deadline = Math.min(LONGEST_MS, Math.floor(config.leaseTtl * 0.8));
-  const common: Omit<PoolOptions, 'hot'> = {
-    max: Math.max(2, Math.floor(config.databaseConnections / 2)),
+  const third = Math.floor(config.databaseConnections / 3);
+  const common: Omit<PoolOptions, 'hot' | 'max'> = {
     applicationName: `punctual ${nodeId}`,
     statementTimeoutMs: deadline,
     lockTimeoutMs: Math.floor(deadline / 2),
@@ -27,7 +32,13 @@ export function openPools(config: Config, databaseUrl: string, nodeId: string, l
     onIdleError: (error) => log.debug({ error: error.message }, 'an idle database connection was lost'),
   };
   return {
-    hot: openPool(databaseUrl, { ...common, hot: true }),
-    pool: openPool(databaseUrl, { ...common, hot: false, statementTimeoutMs: READ_TIMEOUT_MS }),
+    leader: openPool(databaseUrl, { ...common, max: config.databaseConnections - 2 * third, hot: true }),
+    hot: openPool(databaseUrl, { ...common, max: third, hot: true }),
+    pool: openPool(databaseUrl, { ...common, max: third, hot: false, statementTimeoutMs: READ_TIMEOUT_MS }),
   };
+}
+
+/** Ends all connections once nothing is under way on them. */
+export async function closePools({ leader, hot, pool }: Pools): Promise<void> {
+  await Promise.all([leader.end(), hot.end(), pool.end()]);
 }

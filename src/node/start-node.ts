@@ -21,7 +21,7 @@ import { Names } from '../store/names.js';
 import { VISIBLE_WITHIN_MS } from '../store/submit-jobs.js';
 import { Leading } from './leading.js';
 import { addressOf, listen } from './listen.js';
-import { openPools, type Pools } from './pools.js';
+import { closePools, openPools, type Pools } from './pools.js';
 import { buildUseCases } from './use-cases.js';
 
 /** The one shard of this version. */
@@ -64,7 +64,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   try {
     return await assemble(options, id, databaseUrl, pools);
   } catch (error) {
-    await Promise.all([pools.hot.end(), pools.pool.end()]);
+    await closePools(pools);
     throw error;
   }
 }
@@ -76,7 +76,7 @@ async function assemble(
   pools: Pools,
 ): Promise<RunningNode> {
   const { config, log } = options;
-  const { hot, pool } = pools;
+  const { leader, hot, pool } = pools;
   const { secret } = await readClusterState(hot);
   const databaseClock = new DatabaseClock(await databaseTime(hot));
   const clock = options.clock ?? databaseClock;
@@ -98,7 +98,7 @@ async function assemble(
     log,
     () => leadership,
     (term) => ({
-      ...{ term, hot, pool, clock, config, log, secret },
+      ...{ term, hot: leader, pool, clock, config, log, secret },
       submitTimeoutMs: VISIBLE_WITHIN_MS,
       renounce: (reason, aboveEpoch) => leadership.renounce(term, reason, aboveEpoch),
     }),
@@ -114,7 +114,7 @@ async function assemble(
     },
   });
   const context: NodeContext = {
-    ...{ nodeId: id, shard: SHARD, config, clock, log, secret, hot, pool, submitter },
+    ...{ nodeId: id, shard: SHARD, config, clock, log, secret, hot, pool, submitter, keys: leader },
     leader: () => leading.get(),
     currentLeader: () => leading.current,
     lease: () => leadership.lease,
@@ -154,7 +154,7 @@ async function assemble(
     await server.close();
     await peers.close();
     await forgetNode(pool, id).catch(() => undefined);
-    await Promise.all([hot.end(), pool.end()]);
+    await closePools(pools);
     log.info({ node: id }, 'the node has stopped');
   };
   return {

@@ -75,9 +75,38 @@ function settings(options: PoolOptions): string {
     .join(' ');
 }
 
+/** No connection was to be had: certainly nothing was sent, and so nothing was done. */
+export class NotConnectedError extends Error {
+  constructor(cause: Error) {
+    super(cause.message, { cause });
+    this.name = 'NotConnectedError';
+  }
+}
+
+type OnConnect = (
+  error: Error | undefined,
+  client: pg.PoolClient | undefined,
+  done: (release?: unknown) => void,
+) => void;
+
+/** A pool whose failures to get a connection can be told from failures on one, whose outcome is unknown. */
+class TellingPool extends pg.Pool {
+  override connect(): Promise<pg.PoolClient>;
+  override connect(callback: OnConnect): void;
+  override connect(callback?: OnConnect): Promise<pg.PoolClient> | undefined {
+    if (callback) {
+      super.connect((error, client, done) => callback(error && new NotConnectedError(error), client, done));
+      return undefined;
+    }
+    return super.connect().catch((error: Error) => {
+      throw new NotConnectedError(error);
+    });
+  }
+}
+
 /** Opens a pool; connections are made on demand. */
 export function openPool(databaseUrl: string, options: PoolOptions): Pool {
-  const pool = new pg.Pool({
+  const pool = new TellingPool({
     connectionString: databaseUrl,
     max: options.max,
     types,
@@ -153,10 +182,12 @@ export function sqlState(error: unknown): string | null {
 }
 
 /**
- * Whether the statement certainly had no effect: the server itself refused it. Everything else, a lost
- * connection above all, leaves the outcome unknown. Class 57P is the server going away, 08 the connection.
+ * Whether the statement certainly had no effect: it was never sent, or the server itself refused it. Everything
+ * else, a lost connection above all, leaves the outcome unknown. Class 57P is the server going away, 08 the
+ * connection.
  */
 export function isCertainFailure(error: unknown): boolean {
+  if (error instanceof NotConnectedError) return true;
   const state = sqlState(error);
   return state !== null && !state.startsWith('57P') && !state.startsWith('08');
 }
@@ -190,6 +221,7 @@ const CONNECTION_LOST =
 
 /** Whether the database could not be reached, went away, or has no room for another connection. */
 export function isDatabaseUnavailable(error: unknown): boolean {
+  if (error instanceof NotConnectedError) return true;
   const state = sqlState(error);
   if (state !== null) return state.startsWith('57P') || state.startsWith('08') || state === '53300';
   if (!(error instanceof Error)) return false;
@@ -197,12 +229,28 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return UNREACHABLE.has(code ?? '') || CONNECTION_LOST.test(error.message);
 }
 
-/** Turns failures to reach the database into the error that users see; others pass through. */
+const STATEMENT_TIMEOUT = '57014';
+/** SQLSTATEs of a lock that was not to be had in time, and of a deadlock. */
+const BLOCKED = new Set(['55P03', '40P01']);
+
+/** Whether the server gave a statement up because it took longer than its deadline. */
+export function isStatementTimeout(error: unknown): boolean {
+  return sqlState(error) === STATEMENT_TIMEOUT;
+}
+
+/** Whether the database took the statement and gave it up for lack of time or because of others: it may work later. */
+function isDatabaseBusy(error: unknown): boolean {
+  return isStatementTimeout(error) || BLOCKED.has(sqlState(error) ?? '');
+}
+
+/** Turns failures that will pass into the error that users see; others pass through. */
 export function explainDatabaseError(error: unknown): unknown {
-  if (!isDatabaseUnavailable(error)) return error;
+  const reason = isDatabaseUnavailable(error)
+    ? 'The database did not answer'
+    : isDatabaseBusy(error)
+      ? 'The database is too busy and has undone this; try again shortly'
+      : null;
+  if (reason === null) return error;
   const message = error instanceof Error ? error.message : String(error);
-  return new PunctualError('DATABASE_UNAVAILABLE', `The database did not answer: ${message}`, {
-    cause: error,
-    retryAfter: 1,
-  });
+  return new PunctualError('DATABASE_UNAVAILABLE', `${reason}: ${message}`, { cause: error, retryAfter: 1 });
 }

@@ -1,12 +1,18 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import pg from 'pg';
 import { uuidv7 } from '../core/uuid.js';
 import { readClusterState } from './cluster-state.js';
 import { type Queryable, run, type Statement } from './database.js';
 
-/** Operator keys: 256 random bits behind a readable prefix, kept as a keyed hash, shown once. */
+/**
+ * Operator keys: 256 random bits behind a readable prefix, kept as a keyed hash, shown once. A seal at the end, made
+ * with the cluster's secret, tells keys that were never given out without asking the database: strangers cannot
+ * keep it busy.
+ */
 
 const PREFIX = 'pk_op_';
+const SEAL_BYTES = 6;
+const KEY = /^(pk_op_[\w-]{43})([\w-]{8})$/;
 
 const ADD_KEY: Statement = {
   name: 'add-api-key',
@@ -27,6 +33,23 @@ export interface KeyRow extends Record<string, unknown> {
 
 function hashKey(secret: Buffer, key: string): Buffer {
   return createHmac('sha256', secret).update(key).digest();
+}
+
+function sealOf(secret: Buffer, unsealed: string): Buffer {
+  return createHmac('sha256', secret).update(`seal of ${unsealed}`).digest().subarray(0, SEAL_BYTES);
+}
+
+/** A new key. */
+export function makeKey(secret: Buffer): string {
+  const unsealed = PREFIX + randomBytes(32).toString('base64url');
+  return unsealed + sealOf(secret, unsealed).toString('base64url');
+}
+
+/** Whether a key was made with this secret; it may have been taken back since. */
+export function isGenuineKey(secret: Buffer, key: string): boolean {
+  const [, unsealed, seal] = KEY.exec(key) ?? [];
+  if (unsealed === undefined || seal === undefined) return false;
+  return timingSafeEqual(sealOf(secret, unsealed), Buffer.from(seal, 'base64url'));
 }
 
 /** The key's row, or null when the database does not know it. */
@@ -53,7 +76,7 @@ export function createOperatorKey(
 ): Promise<{ id: string; name: string; key: string }> {
   return withClient(databaseUrl, async (db) => {
     const { secret } = await readClusterState(db);
-    const key = PREFIX + randomBytes(32).toString('base64url');
+    const key = makeKey(secret);
     const now = Date.now();
     const id = uuidv7(now);
     await run(db, ADD_KEY, [id, name, hashKey(secret, key), now]);

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, PunctualError } from '../../core/errors.js';
-import { explainDatabaseError, isDatabaseUnavailable } from '../../store/database.js';
+import { explainDatabaseError } from '../../store/database.js';
 import type { HttpLog } from './options.js';
 
 /** Errors as `application/problem+json` (RFC 9457). */
@@ -86,8 +86,8 @@ export function refuseConnection(error: Error & { code?: string }, socket: Socke
 }
 
 function publicError(thrown: unknown): PunctualError {
-  if (thrown instanceof PunctualError) return thrown.status === 500 ? internal(thrown) : thrown;
-  if (isDatabaseUnavailable(thrown)) return explainDatabaseError(thrown) as PunctualError;
+  const explained = explainDatabaseError(thrown);
+  if (explained instanceof PunctualError) return explained.status === 500 ? internal(thrown) : explained;
   const { code, statusCode } = (thrown ?? {}) as { code?: unknown; statusCode?: unknown };
   const known = typeof code === 'string' ? LIBRARY_ERRORS[code] : undefined;
   if (known) return new PunctualError(known[0], known[1]);

@@ -1,13 +1,18 @@
 import { createHash } from 'node:crypto';
 import { verifyAttemptToken } from '../../core/attempt-token.js';
 import { verifyNodeToken } from '../../core/node-token.js';
-import { findKeyByText } from '../../store/operator-key.js';
+import { findKeyByText, isGenuineKey } from '../../store/operator-key.js';
 import type { NodeContext } from '../context.js';
 import type { AttemptCredential } from '../use-cases.js';
 
 /** How long a look-up is remembered: a key that is taken back stops working within this time. */
 const REMEMBER_MS = 10_000;
 const MAX_REMEMBERED = 10_000;
+
+interface Remembered {
+  readonly identity: Promise<Identity | null>;
+  readonly until: number;
+}
 
 interface Identity {
   readonly operator: boolean;
@@ -18,7 +23,7 @@ interface Identity {
 
 /** Who a bearer credential belongs to. */
 export class Authentication {
-  private readonly remembered = new Map<string, { identity: Identity; until: number }>();
+  private readonly remembered = new Map<string, Remembered>();
 
   private readonly localDigest: string;
 
@@ -45,11 +50,19 @@ export class Authentication {
     if (digest === this.localDigest) return { operator: true, name: 'embedded' };
     const known = this.remembered.get(digest);
     if (known && known.until > performance.now()) return known.identity;
-    const row = await findKeyByText(this.node.hot, this.node.secret, bearer);
-    if (!row) return null;
-    const identity = { operator: row.operator, name: row.name };
+    if (!isGenuineKey(this.node.secret, bearer)) return null;
+    return this.lookUp(digest, bearer);
+  }
+
+  /** Asks the database once, however many requests come with the key meanwhile; that it is unknown is remembered too. */
+  private lookUp(digest: string, key: string): Promise<Identity | null> {
+    const { keys, secret } = this.node;
+    const identity = findKeyByText(keys, secret, key).then(
+      (row) => row && { operator: row.operator, name: row.name },
+    );
     if (this.remembered.size >= MAX_REMEMBERED) this.remembered.clear();
     this.remembered.set(digest, { identity, until: performance.now() + REMEMBER_MS });
+    identity.catch(() => this.remembered.delete(digest));
     return identity;
   }
 }

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import {
+  explainDatabaseError,
   inTransaction,
   isCertainFailure,
   isDataError,
+  NotConnectedError,
   openPool,
   type Pool,
 } from '../../../src/store/database.js';
@@ -101,11 +103,10 @@ describe('a failure', () => {
     expect(isCertainFailure(error.cause)).toBe(false);
   });
 
-  it('to reach the database at all leaves a write in doubt too: nobody can tell', async () => {
+  it('to get a connection is certain too: nothing was sent', async () => {
     const nowhere = new URL(shard.url);
-    nowhere.pathname = '/nowhere';
     nowhere.port = '1';
-    const pool = openPool(nowhere.href, {
+    const unreachable = openPool(nowhere.href, {
       max: 1,
       applicationName: 'punctual test',
       hot: false,
@@ -113,8 +114,36 @@ describe('a failure', () => {
       lockTimeoutMs: 500,
       idleInTransactionTimeoutMs: 500,
     });
-    onTestFinished(() => pool.end());
-    expect(await failureOf(addStale(pool, term, [], 0))).toBeInstanceOf(InDoubtError);
+    onTestFinished(() => unreachable.end());
+    const full = openLeaderPool();
+    const taken = await Promise.all([full.connect(), full.connect()]);
+    onTestFinished(() => {
+      for (const connection of taken) connection.release();
+    });
+    for (const pool of [unreachable, full]) {
+      const failures = await Promise.all([
+        failureOf(addStale(pool, term, [], 0)),
+        failureOf(leaderTransaction(pool, term, async () => undefined)),
+      ]);
+      for (const failure of failures) {
+        expect(failure).toBeInstanceOf(NotConnectedError);
+        expect(isCertainFailure(failure)).toBe(true);
+        expect(explainDatabaseError(failure)).toMatchObject({ code: 'DATABASE_UNAVAILABLE', retryAfter: 1 });
+      }
+    }
+  });
+
+  it('for lack of time or because of others is told to users as one that passes', async () => {
+    const pool = openLeaderPool();
+    const slow = await failureOf(pool.query('SELECT pg_sleep(5)'));
+    expect(explainDatabaseError(slow)).toMatchObject({ code: 'DATABASE_UNAVAILABLE', retryAfter: 1 });
+    await inTransaction(shard.pool, async (db) => {
+      await db.query('LOCK TABLE punctual.keys');
+      const blocked = await failureOf(pool.query('SELECT 1 FROM punctual.keys'));
+      expect(explainDatabaseError(blocked)).toMatchObject({ code: 'DATABASE_UNAVAILABLE' });
+    });
+    const broken = await failureOf(pool.query(`SELECT '{'::json`));
+    expect(explainDatabaseError(broken)).toBe(broken);
   });
 });
 
