@@ -7,6 +7,7 @@ import { forgetWorkers } from '../store/workers.js';
 import { saveNewestProgress } from './progress.js';
 import type { LeaderState } from './state.js';
 
+const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 /** How long dead workers can be looked at. */
@@ -14,57 +15,103 @@ const KEEP_DEAD_MS = DAY_MS;
 /** Silence after which a node is forgotten; one that lives says so every few seconds. */
 const FORGET_NODE_MS = MINUTE_MS;
 
-/** What a leader does by itself: folds counts, keeps partitions, forgets what is old, saves progress. */
+/** Reports that were refused because a newer attempt owns the job. */
+interface StaleCounts {
+  readonly completions: number;
+  readonly failures: number;
+}
+
+/**
+ * What a leader does by itself: folds counts, keeps partitions, forgets what is old, saves progress. Each goes on by
+ * itself, so that one that fails keeps no other from its work.
+ */
 export class Upkeep {
-  private readonly minute: Loop;
-  private readonly second: Loop;
-  private readonly stale = new Map<string, { completions: number; failures: number }>();
+  private readonly loops: readonly Loop[];
+  private readonly stale = new Map<string, StaleCounts>();
 
   constructor(private readonly state: LeaderState) {
     const onError = (loop: string, error: unknown) =>
       state.log.warn({ loop, error: messageOf(error) }, 'upkeep failed');
-    this.minute = new Loop({ name: 'upkeep', everyMs: MINUTE_MS, pass: () => this.runOnce(), onError });
-    this.second = new Loop({ name: 'save', everyMs: 1_000, pass: () => this.save(), onError });
+    const every = (everyMs: number, name: string, pass: () => Promise<void>) =>
+      new Loop({ name, everyMs, pass, onError });
+    this.loops = [
+      every(MINUTE_MS, 'fold counts', () => this.foldCounts()),
+      every(MINUTE_MS, 'make days', () => this.makeDays()),
+      every(MINUTE_MS, 'remove days', () => this.removeDays()),
+      every(MINUTE_MS, 'forget minutes', () => this.forgetMinutes()),
+      every(MINUTE_MS, 'forget workers', () => this.forgetWorkers()),
+      every(MINUTE_MS, 'forget nodes', () =>
+        forgetSilentNodes(state.hot, state.clock.now() - FORGET_NODE_MS),
+      ),
+      every(SECOND_MS, 'save progress', () => saveNewestProgress(state, state.running.values())),
+      every(SECOND_MS, 'save stale counts', () => this.saveStale()),
+    ];
   }
 
   start(): void {
-    this.minute.start();
-    this.second.start();
+    for (const loop of this.loops) loop.start();
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.minute.stop(), this.second.stop()]);
+    await Promise.all(this.loops.map((loop) => loop.stop()));
   }
 
   /** Counts a report that was refused because a newer attempt owns the job. */
   countStale(tenant: string, succeeded: boolean): void {
-    const counts = this.stale.get(tenant) ?? { completions: 0, failures: 0 };
-    if (succeeded) counts.completions += 1;
-    else counts.failures += 1;
-    this.stale.set(tenant, counts);
+    this.addStale(tenant, { completions: succeeded ? 1 : 0, failures: succeeded ? 0 : 1 });
   }
 
-  async runOnce(): Promise<void> {
+  private async foldCounts(): Promise<void> {
     const { state } = this;
-    const { hot, pool, term, config } = state;
-    const now = state.clock.now();
-    await state.write(() => foldTallies(hot, term, Math.floor(now / MINUTE_MS) * MINUTE_MS));
-    await state.write(() => makePartitionsAhead(pool, term, now));
-    const removed = await state.write(() => removeOldDays(pool, term, now - config.historyRetention));
+    const before = Math.floor(state.clock.now() / MINUTE_MS) * MINUTE_MS;
+    while (await state.write(() => foldTallies(state.hot, state.term, before)));
+  }
+
+  private async makeDays(): Promise<void> {
+    const { state } = this;
+    await state.write(() => makePartitionsAhead(state.hot, state.term, state.clock.now()));
+  }
+
+  private async removeDays(): Promise<void> {
+    const { state } = this;
+    const removed = await state.write(() => removeOldDays(state.pool, state.term, this.oldest));
     if (removed > 0) state.log.info({ removed }, 'old days were removed from history');
-    await state.write(() => forgetMinutes(hot, term, now - config.historyRetention));
-    await state.write(() => forgetWorkers(hot, term, now - KEEP_DEAD_MS, []));
-    await forgetSilentNodes(pool, now - FORGET_NODE_MS);
   }
 
-  /** Writes what may lag a second behind: progress of running jobs and counts of stale reports. */
-  async save(): Promise<void> {
+  private async forgetMinutes(): Promise<void> {
     const { state } = this;
-    await saveNewestProgress(state, state.running.values());
-    if (this.stale.size > 0) {
-      const counts = [...this.stale].map(([tenant, each]) => ({ tenant, ...each }));
-      this.stale.clear();
+    while (await state.write(() => forgetMinutes(state.hot, state.term, this.oldest)));
+  }
+
+  private async forgetWorkers(): Promise<void> {
+    const { state } = this;
+    await state.write(() => forgetWorkers(state.hot, state.term, state.clock.now() - KEEP_DEAD_MS, []));
+  }
+
+  /** What lies before this moment is no longer kept. */
+  private get oldest(): number {
+    return this.state.clock.now() - this.state.config.historyRetention;
+  }
+
+  private async saveStale(): Promise<void> {
+    const { state } = this;
+    if (this.stale.size === 0) return;
+    const taken = [...this.stale];
+    this.stale.clear();
+    const counts = taken.map(([tenant, each]) => ({ tenant, ...each }));
+    try {
       await state.write(() => addStale(state.hot, state.term, counts, state.clock.now()));
+    } catch (error) {
+      for (const [tenant, each] of taken) this.addStale(tenant, each);
+      throw error;
     }
+  }
+
+  private addStale(tenant: string, more: StaleCounts): void {
+    const { completions, failures } = this.stale.get(tenant) ?? { completions: 0, failures: 0 };
+    this.stale.set(tenant, {
+      completions: completions + more.completions,
+      failures: failures + more.failures,
+    });
   }
 }

@@ -16,10 +16,15 @@ const addTo = (table: string) =>
     `lateness = punctual.add_histograms(${table}.lateness, excluded.lateness)`,
   ].join(', ');
 
+/** Rows that one statement folds or forgets: a leader's statements must be short, however much has piled up. */
+const ROWS_PER_STEP = 5_000;
+
 const FOLD = leaderStatement(
   'fold-tallies',
   `folded AS (
-    DELETE FROM punctual.tallies t WHERE t.at < $4::bigint AND ${WHILE_TERM_LASTS} RETURNING t.*
+    DELETE FROM punctual.tallies t WHERE t.ctid = ANY (ARRAY(
+      SELECT s.ctid FROM punctual.tallies s WHERE s.at < $4::bigint AND ${WHILE_TERM_LASTS} LIMIT $5::int))
+    RETURNING t.*
   ), minutes AS (
     INSERT INTO punctual.tally_minutes AS m (minute, tenant, ${COLUMNS.join(', ')}, lateness)
     SELECT (at / 60000) * 60000, tenant, ${SUMS}, coalesce(punctual.sum_histograms(lateness), ${NO_HISTOGRAM})
@@ -35,7 +40,11 @@ const FOLD = leaderStatement(
 
 const FORGET_MINUTES = leaderStatement(
   'forget-minutes',
-  `answer AS (DELETE FROM punctual.tally_minutes WHERE minute < $4::bigint AND ${WHILE_TERM_LASTS} RETURNING minute)`,
+  `forgotten AS (
+    DELETE FROM punctual.tally_minutes t WHERE t.ctid = ANY (ARRAY(
+      SELECT s.ctid FROM punctual.tally_minutes s WHERE s.minute < $4::bigint AND ${WHILE_TERM_LASTS} LIMIT $5::int))
+    RETURNING 1
+  ), answer AS (SELECT count(*) AS forgotten FROM forgotten)`,
 );
 
 const ADD_STALE = leaderStatement(
@@ -78,14 +87,16 @@ function toTally(row: Record<string, unknown>): Tally {
   return { ...counts, lateness: (row.lateness as (string | number)[]).map(Number) } as unknown as Tally;
 }
 
-/** Folds what was counted before the moment into minutes and totals. */
-export async function foldTallies(db: Queryable, term: TermKey, before: number): Promise<void> {
-  await runAsLeader(db, term, FOLD, [before]);
+/** Folds a part of what was counted before the moment into minutes and totals; answers whether there may be more. */
+export async function foldTallies(db: Queryable, term: TermKey, before: number): Promise<boolean> {
+  const rows = await runAsLeader<{ folded: number }>(db, term, FOLD, [before, ROWS_PER_STEP]);
+  return rows[0]!.folded === ROWS_PER_STEP;
 }
 
-/** Forgets minutes before the moment; totals keep them. */
-export async function forgetMinutes(db: Queryable, term: TermKey, before: number): Promise<void> {
-  await runAsLeader(db, term, FORGET_MINUTES, [before]);
+/** Forgets a part of the minutes before the moment, which totals keep; answers whether there may be more. */
+export async function forgetMinutes(db: Queryable, term: TermKey, before: number): Promise<boolean> {
+  const rows = await runAsLeader<{ forgotten: number }>(db, term, FORGET_MINUTES, [before, ROWS_PER_STEP]);
+  return rows[0]!.forgotten === ROWS_PER_STEP;
 }
 
 /** Counts reports that were refused because their fence was old. */

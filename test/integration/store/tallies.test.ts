@@ -126,6 +126,33 @@ describe('counts', () => {
   });
 });
 
+it("a great many counts are folded and forgotten in steps that each keep within a leader's deadline", async () => {
+  const shard = await TestShard.forTest();
+  const term = await shard.lead();
+  const ROWS = 30_000;
+  await shard.pool.query(
+    `INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness)
+     SELECT (n % 15000)::bigint * 60000, $2, 1, array_fill(1::bigint, ARRAY[40]) FROM generate_series(1, $1::int) n`,
+    [ROWS, TENANT],
+  );
+  let slowest = 0;
+  const timed = async (step: () => Promise<boolean>) => {
+    const startedAt = performance.now();
+    const more = await step();
+    slowest = Math.max(slowest, performance.now() - startedAt);
+    return more;
+  };
+  let steps = 1;
+  while (await timed(() => foldTallies(shard.hot, term, everything()))) steps += 1;
+  expect(steps).toBeGreaterThan(3);
+  expect(await shard.count('tallies')).toBe(0);
+  const totals = await readTotals(shard.pool, TENANT);
+  expect([totals.jobsAssigned, total(totals.lateness)]).toEqual([ROWS, 40 * ROWS]);
+  while (await timed(() => forgetMinutes(shard.hot, term, everything()))) steps += 1;
+  expect(await shard.count('tally_minutes')).toBe(0);
+  expect(slowest).toBeLessThan(4_000);
+});
+
 describe('minutes', () => {
   it('hold what happened in them, oldest first, and are forgotten without the totals', async () => {
     const shard = await TestShard.forTest();
