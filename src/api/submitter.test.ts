@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { TestClock } from '../../test/test-clock.js';
 import { resolveConfig } from '../core/config.js';
 import { SILENT_LOG } from '../core/log.js';
@@ -79,6 +79,58 @@ describe('single submissions', () => {
     const jobs = submitter();
     await Promise.all(Array.from({ length: 1_201 }, () => jobs.submit(owned())));
     expect(batches().map((batch) => batch.length)).toEqual([500, 500, 201]);
+  });
+
+  it('go out in batches of bounded bytes, and one that is larger than that goes alone', async () => {
+    const jobs = submitter();
+    const mib = 1024 * 1024;
+    const sizes = [1, 1, 1, 2, 5, 3, 0].map((n) => n * mib);
+    const large = { ...config, maxPayload: 8 * mib };
+    await Promise.all(
+      sizes.map((size) =>
+        jobs.submit({
+          ...{ tenant: 'acme', createdBy: 'ann' },
+          submission: parseSubmission({ task: 'mail', payload: 'ä'.repeat(size / 2) }, { ...large, now: 0 }),
+        }),
+      ),
+    );
+    expect(
+      batches().map((batch) => batch.map((payload) => Math.floor(Buffer.byteLength(payload) / mib))),
+    ).toEqual([[1, 1, 1], [2], [5], [3, 0]]);
+  });
+
+  it('count what they say besides the payload', async () => {
+    const jobs = submitter();
+    const target = { type: 'http', url: 'http://a', body: 'x'.repeat(200_000) };
+    await Promise.all(Array.from({ length: 30 }, () => jobs.submit(owned({ task: undefined, target }))));
+    expect(Math.max(...batches().map((batch) => batch.length))).toBeLessThan(22);
+  });
+
+  it('that take too long together are stored in smaller parts', async () => {
+    store.mockImplementation(async (pool, rows) => {
+      if (rows.length > 2) throw databaseError('57014');
+      return storeAll(pool, rows);
+    });
+    const jobs = submitter();
+    const stored = await Promise.all(Array.from({ length: 8 }, () => jobs.submit(owned())));
+    expect(new Set(stored.map((each) => each.id)).size).toBe(8);
+  });
+
+  it('are refused for now when even small parts take too long, and are not tried for ever', async () => {
+    const time = vi.spyOn(performance, 'now');
+    onTestFinished(() => time.mockRestore());
+    let now = 0;
+    time.mockImplementation(() => now);
+    store.mockImplementation(async () => {
+      now += 4_000;
+      throw databaseError('57014');
+    });
+    const jobs = submitter();
+    const outcomes = await Promise.allSettled(Array.from({ length: 64 }, () => jobs.submit(owned())));
+    for (const outcome of outcomes) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'DATABASE_UNAVAILABLE' } });
+    }
+    expect(store.mock.calls.length).toBeLessThan(5);
   });
 
   it('with keys wait for nobody of another tenant, and those without keys for no key', async () => {

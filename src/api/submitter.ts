@@ -6,7 +6,7 @@ import type { ParsedSubmission } from '../core/submission.js';
 import { uuidv7 } from '../core/uuid.js';
 import { admissionTime } from '../dispatch/admission-time.js';
 import { bisect } from '../dispatch/bisect.js';
-import { explainDatabaseError, type Pool } from '../store/database.js';
+import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
 import { toRow } from '../store/job-row.js';
 import type { Names } from '../store/names.js';
 import type { Waiting } from '../store/read-backlog.js';
@@ -41,8 +41,11 @@ interface Gathered {
   reject(error: unknown): void;
 }
 
-/** Most single submissions that go into one insert. */
+/** Most single submissions that go into one insert, and most bytes of more than one. */
 const MAX_BATCH = 500;
+const MAX_BATCH_BYTES = 4 * 1024 * 1024;
+/** After this time a batch that takes too long is not tried in smaller parts any more: its submitters wait. */
+const SMALLER_PARTS_WITHIN_MS = 10_000;
 
 /**
  * Stores new jobs. Single submissions that arrive together go into one insert: those without a key in one for
@@ -56,26 +59,30 @@ export class Submitter {
 
   /** Stores all or none; answers in order. */
   async submitAll(owned: readonly Owned[]): Promise<Stored[]> {
-    const { clock, config, hot, names } = this.options;
     try {
-      const ids = await names.resolve(
-        owned.map(({ tenant, submission }) => ({ tenant, queue: submission.queue, needs: submission.needs })),
-        clock.now(),
-      );
-      const now = clock.now();
-      const jobs = owned.map(({ tenant, createdBy, submission }, i): NewJob => {
-        const admitAt = submission.hold
-          ? submission.runAt
-          : admissionTime(submission.runAt, now, config.laterThreshold);
-        const row = toRow(submission, { ...ids[i]!, id: uuidv7(now), tenant, createdAt: now, createdBy });
-        return { row, admitAt, held: submission.hold };
-      });
-      const stored = await submitJobs(hot, jobs, now);
-      this.tell(jobs.filter((job, i) => stored[i] === job.row.id));
-      return jobs.map((job, i) => ({ id: stored[i]!, created: stored[i] === job.row.id }));
+      return await this.store(owned);
     } catch (error) {
       throw explainDatabaseError(error);
     }
+  }
+
+  private async store(owned: readonly Owned[]): Promise<Stored[]> {
+    const { clock, config, hot, names } = this.options;
+    const ids = await names.resolve(
+      owned.map(({ tenant, submission }) => ({ tenant, queue: submission.queue, needs: submission.needs })),
+      clock.now(),
+    );
+    const now = clock.now();
+    const jobs = owned.map(({ tenant, createdBy, submission }, i): NewJob => {
+      const admitAt = submission.hold
+        ? submission.runAt
+        : admissionTime(submission.runAt, now, config.laterThreshold);
+      const row = toRow(submission, { ...ids[i]!, id: uuidv7(now), tenant, createdAt: now, createdBy });
+      return { row, admitAt, held: submission.hold };
+    });
+    const stored = await submitJobs(hot, jobs, now);
+    this.tell(jobs.filter((job, i) => stored[i] === job.row.id));
+    return jobs.map((job, i) => ({ id: stored[i]!, created: stored[i] === job.row.id }));
   }
 
   /** Stores one, together with others that arrive within the same moment. */
@@ -100,20 +107,22 @@ export class Submitter {
 
   private async flush(group: string): Promise<void> {
     for (let batch = this.takeBatch(group); batch.length > 0; batch = this.takeBatch(group)) {
+      const deadline = performance.now() + SMALLER_PARTS_WITHIN_MS;
       try {
         await bisect(
           batch,
           async (part) => {
-            const stored = await this.submitAll(part.map((each) => each.owned));
+            const stored = await this.store(part.map((each) => each.owned));
             part.forEach((each, i) => {
               each.resolve(stored[i]!);
             });
             return stored;
           },
-          (each, error) => each.reject(error),
+          (each, error) => each.reject(explainDatabaseError(error)),
+          (error) => isDataError(error) || (isStatementTimeout(error) && performance.now() < deadline),
         );
       } catch (error) {
-        for (const each of batch) each.reject(error);
+        for (const each of batch) each.reject(explainDatabaseError(error));
       }
     }
     this.flushing.delete(group);
@@ -121,7 +130,12 @@ export class Submitter {
 
   private takeBatch(group: string): Gathered[] {
     const gathered = this.groups.get(group) ?? [];
-    const batch = gathered.splice(0, MAX_BATCH);
+    let bytes = 0;
+    const beyond = gathered.findIndex(({ owned }, i) => {
+      bytes += sizeOf(owned);
+      return i === MAX_BATCH || (i > 0 && bytes > MAX_BATCH_BYTES);
+    });
+    const batch = gathered.splice(0, beyond < 0 ? gathered.length : beyond);
     if (gathered.length === 0) this.groups.delete(group);
     return batch;
   }
@@ -138,6 +152,13 @@ export class Submitter {
       );
     });
   }
+}
+
+/** Bytes of a job's row, but for what is small in every one. */
+function sizeOf({ submission }: Owned): number {
+  const { payload, target, needs } = submission;
+  const rest = JSON.stringify([target, needs.labels]);
+  return Buffer.byteLength(payload) + Buffer.byteLength(rest);
 }
 
 function toWaiting(row: NewJob['row']): Waiting {

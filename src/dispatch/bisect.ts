@@ -8,18 +8,20 @@ export async function bisect<T, R>(
   items: readonly T[],
   run: (items: readonly T[]) => Promise<readonly R[]>,
   onBad: (item: T, error: unknown) => void,
+  /** Whether smaller parts may go through after this failure. */
+  mayHelp: (error: unknown) => boolean = isDataError,
 ): Promise<readonly R[]> {
   if (items.length === 0) return [];
   try {
     return await run(items);
   } catch (error) {
-    if (!isDataError(error)) throw error;
+    if (!mayHelp(error)) throw error;
     if (items.length === 1) {
       onBad(items[0]!, error);
       return [];
     }
     const half = items.length >> 1;
-    const first = await bisect(items.slice(0, half), run, onBad);
-    return [...first, ...(await bisect(items.slice(half), run, onBad))];
+    const first = await bisect(items.slice(0, half), run, onBad, mayHelp);
+    return [...first, ...(await bisect(items.slice(half), run, onBad, mayHelp))];
   }
 }
