@@ -58,7 +58,8 @@ interface FollowedTerm {
 
 export class Leadership {
   private connection: pg.Client | undefined;
-  private sessionPid = 0;
+  /** The session whose end proves that this node is gone; null behind a pooler, whose sessions outlive it. */
+  private session: number | null = null;
   private term: Term | undefined;
   private readonly loop: Loop;
   private latest: LeaseView | undefined;
@@ -114,10 +115,20 @@ export class Leadership {
     await this.loop.stop();
     term?.end('the node stops');
     if (term && this.connection) {
-      await releaseTerm(this.connection, term).then(this.options.onReleased, () => undefined);
+      await this.release(this.connection, term);
     }
     await this.connection?.end().catch(() => undefined);
     this.connection = undefined;
+  }
+
+  private async release(connection: pg.Client, term: Term): Promise<void> {
+    try {
+      await releaseTerm(connection, term);
+      await this.options.onReleased();
+    } catch (error) {
+      // Others find out by themselves, at the latest when the lease runs out.
+      this.options.log.debug({ error: messageOf(error) }, 'the term could not be handed over at once');
+    }
   }
 
   /** Looks at the lease as soon as possible. */
@@ -201,14 +212,17 @@ export class Leadership {
   }
 
   private async take(connection: pg.Client, aboveEpoch: number, reason: string): Promise<number | null> {
-    const patience = setTimeout(() => void this.endStragglers(), PATIENCE_MS);
+    let patience: NodeJS.Timeout | undefined;
     try {
       await connection.query('BEGIN');
+      // Behind a pooler every transaction may run in another session.
+      const waiting = await sessionPid(connection);
+      patience = setTimeout(() => void this.endStragglers(waiting), PATIENCE_MS);
       const epoch = await takeTerm(connection, {
         shard: this.options.shard,
         holder: this.options.nodeId,
         holderUrl: this.options.url(),
-        sessionPid: this.sessionPid,
+        sessionPid: this.session,
         aboveEpoch,
         ttlMs: this.options.ttlMs,
         reason,
@@ -224,10 +238,10 @@ export class Leadership {
   }
 
   /** A hung leader keeps its locks: end the sessions that we wait for, on a connection beside the waiting one. */
-  private async endStragglers(): Promise<void> {
+  private async endStragglers(waitingPid: number): Promise<void> {
     try {
       const helper = await this.openLeaseConnection(() => undefined);
-      await endLeaseBlockers(helper, this.sessionPid).finally(() => helper.end());
+      await endLeaseBlockers(helper, waitingPid).finally(() => helper.end());
     } catch (error) {
       this.options.log.warn({ error: messageOf(error) }, 'sessions of the old term could not be ended');
     }
@@ -242,7 +256,7 @@ export class Leadership {
     opened = connection;
     try {
       await ensureLease(connection, this.options.shard);
-      this.sessionPid = await sessionPid(connection);
+      this.session = await ownSession(connection);
     } catch (error) {
       void connection.end().catch(() => undefined);
       throw error;
@@ -274,4 +288,18 @@ export class Leadership {
     }
     this.loop.wake();
   }
+}
+
+/**
+ * The session of a connection, or null behind a pooler. A server greets with the number of the process that serves the
+ * connection from then on; a pooler greets with a number of its own.
+ */
+async function ownSession(connection: pg.Client): Promise<number | null> {
+  const pid = await sessionPid(connection);
+  return pid === greetedWith(connection) ? pid : null;
+}
+
+/** The number in the server's greeting, which the driver keeps to cancel statements with. */
+function greetedWith(connection: pg.Client): number | null {
+  return (connection as pg.Client & { readonly processID?: number | null }).processID ?? null;
 }

@@ -15,15 +15,22 @@ const ENSURE: Statement = {
     ON CONFLICT DO NOTHING`,
 };
 
+/**
+ * The session that a holder named is gone. One whose start is hidden (it belongs to another role, and this one may not
+ * look at it) may be that session or a later one under its number: then only expiry tells.
+ */
+const SESSION_GONE = `
+  l.session_pid IS NOT NULL AND l.session_start IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM pg_stat_activity a
+    WHERE a.pid = l.session_pid AND (a.backend_start = l.session_start OR a.backend_start IS NULL))`;
+
 const LOOK: Statement = {
   name: 'look-at-lease',
   text: `
     SELECT l.epoch, l.holder, l.holder_url AS "holderUrl",
       (extract(epoch FROM l.expires_at) * 1000)::bigint AS "expiresAt",
       l.expires_at < clock_timestamp() AS expired,
-      l.session_pid IS NOT NULL AND NOT EXISTS (
-        SELECT 1 FROM pg_stat_activity a WHERE a.pid = l.session_pid AND a.backend_start = l.session_start
-      ) AS "sessionGone",
+      (${SESSION_GONE}) AS "sessionGone",
       (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
     FROM punctual.leases l WHERE l.shard = $1`,
 };
@@ -41,9 +48,7 @@ const TAKE: Statement = {
       epoch = greatest(l.epoch, $4::bigint) + 1, holder = $2, holder_url = $3, session_pid = $5::int,
       session_start = (SELECT a.backend_start FROM pg_stat_activity a WHERE a.pid = $5::int),
       expires_at = clock_timestamp() + $6::bigint * interval '1 millisecond'
-    WHERE l.shard = $1 AND (l.holder = $2 OR l.expires_at < clock_timestamp() OR (
-      l.session_pid IS NOT NULL AND NOT EXISTS (
-        SELECT 1 FROM pg_stat_activity a WHERE a.pid = l.session_pid AND a.backend_start = l.session_start)))
+    WHERE l.shard = $1 AND (l.holder = $2 OR l.expires_at < clock_timestamp() OR (${SESSION_GONE}))
     RETURNING l.epoch`,
 };
 
@@ -92,7 +97,7 @@ const END_BLOCKERS: Statement = {
 
 const SESSION: Statement = { name: 'session-pid', text: 'SELECT pg_backend_pid() AS pid' };
 
-/** The process id of this connection's session in the database server. */
+/** The process id, in the database server, of the session that the statement runs in. */
 export async function sessionPid(db: Queryable): Promise<number> {
   const rows = await run<{ pid: number }>(db, SESSION, []);
   return rows[0]!.pid;
@@ -123,7 +128,7 @@ export interface Candidate {
   readonly shard: number;
   readonly holder: string;
   readonly holderUrl: string;
-  /** The session whose end proves that the holder is gone; null behind a transaction pooler. */
+  /** The session whose end proves that the holder is gone; null behind a pooler. */
   readonly sessionPid: number | null;
   /** The new epoch will lie above this one too. */
   readonly aboveEpoch: number;

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { Leadership } from '../../../src/cluster/leadership.js';
 import type { Term } from '../../../src/cluster/term.js';
@@ -28,12 +30,16 @@ interface Candidate {
 }
 
 /** A node as far as leading goes, stopped with the test. */
-function startCandidate(nodeId: string, ttlMs = LONG_TTL_MS): Candidate {
+function startCandidate(
+  nodeId: string,
+  ttlMs = LONG_TTL_MS,
+  { databaseUrl = shard.url, onReleased = async () => {} } = {},
+): Candidate {
   const terms = new Happening<Term>();
   const looks = new Happening<number>();
   const warnings = new Happening<string>();
   const leadership = new Leadership({
-    databaseUrl: shard.url,
+    databaseUrl,
     shard: SHARD,
     nodeId,
     url: () => `http://${nodeId}`,
@@ -46,7 +52,7 @@ function startCandidate(nodeId: string, ttlMs = LONG_TTL_MS): Candidate {
     },
     onTerm: terms.happen,
     onTime: looks.happen,
-    onReleased: async () => undefined,
+    onReleased,
   });
   leadership.start();
   onTestFinished(() => leadership.stop());
@@ -60,6 +66,39 @@ async function startTwo(): Promise<[Candidate, Candidate]> {
   const [a, b] = both;
   return a.terms.all.length > 0 ? [a, b] : [b, a];
 }
+
+/**
+ * The address of the database behind something that greets like a pooler: with a number of its own in place of the
+ * session's. Everything else passes.
+ */
+async function behindPooler(): Promise<string> {
+  const { hostname, port } = new URL(shard.url);
+  const server = createServer((client) => {
+    const database = connect(Number(port), hostname);
+    let greeted = false;
+    database.on('data', (bytes) => {
+      const at = greeted ? -1 : bytes.indexOf(BACKEND_KEY_DATA);
+      if (at >= 0) bytes.writeInt32BE(1, at + BACKEND_KEY_DATA.length);
+      greeted ||= at >= 0;
+      client.write(bytes);
+    });
+    client.on('data', (bytes) => database.write(bytes));
+    for (const [socket, other] of [
+      [client, database],
+      [database, client],
+    ] as const) {
+      socket.on('error', () => undefined).on('close', () => other.destroy());
+    }
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const url = new URL(shard.url);
+  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return url.href;
+}
+
+/** The head of the message in which a server tells the number of a session. */
+const BACKEND_KEY_DATA = Buffer.from([0x4b, 0, 0, 0, 12]);
 
 async function sessionsOf(nodeId: string): Promise<number[]> {
   const { rows } = await shard.pool.query('SELECT pid FROM pg_stat_activity WHERE application_name = $1', [
@@ -163,6 +202,35 @@ it('a lease connection that is ended costs the term, and a new one begins soon',
   const view = await lookAtLease(shard.pool, SHARD);
   expect(view.epoch).toBe(old.epoch + 1);
   expect([leader, standby].filter(({ leadership }) => leadership.current)).toHaveLength(1);
+});
+
+it('behind a pooler no session stands for the node: only expiry ends its term', async () => {
+  const databaseUrl = await behindPooler();
+  const pooled = startCandidate('node-a', LONG_TTL_MS, { databaseUrl });
+  await pooled.terms.times(1);
+  const { rows } = await shard.pool.query('SELECT session_pid, session_start FROM punctual.leases');
+  expect(rows).toEqual([{ session_pid: null, session_start: null }]);
+  const direct = startCandidate('node-b');
+  await direct.looks.times(2);
+  expect(await shard.count('terms')).toBe(1);
+});
+
+it('a node behind a pooler ends a hung leader all the same', async () => {
+  const hung = await hang('hung');
+  await shard.expireLease();
+  const candidate = startCandidate('node-a', LONG_TTL_MS, { databaseUrl: await behindPooler() });
+  await candidate.terms.times(1);
+  expect(candidate.leadership.current?.epoch).toBe(2);
+  expect(await hung.ended).toBeInstanceOf(Error);
+});
+
+it('a node stops even if nobody can be told that its term is free', async () => {
+  const candidate = startCandidate('node-a', LONG_TTL_MS, {
+    onReleased: () => Promise.reject(new Error('nobody listens')),
+  });
+  await candidate.terms.times(1);
+  await candidate.leadership.stop();
+  expect((await lookAtLease(shard.pool, SHARD)).expired).toBe(true);
 });
 
 it('a term that is renounced is followed by the next of the same node', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { readClaims } from '../../../src/store/claims.js';
 import type { Queryable } from '../../../src/store/database.js';
 import { inTransaction } from '../../../src/store/database.js';
@@ -183,6 +183,34 @@ describe('a takeover', () => {
     await shard.lead({ sessionPid: await pidOf(await shard.connect()) });
     await shard.pool.query(`UPDATE punctual.leases SET session_start = session_start - interval '1 s'`);
     expect((await lookAtLease(shard.pool, SHARD)).sessionGone).toBe(true);
+  });
+
+  it('waits for expiry when the role may not see whether the session is the one that it was', async () => {
+    const role = `stranger_${process.pid}_${Math.trunc(performance.now() * 1_000)}`;
+    const stranger = await shard.connect();
+    await stranger.query(`CREATE ROLE ${role}`);
+    onTestFinished(async () => {
+      await shard.pool.query(`DROP OWNED BY ${role}`);
+      await shard.pool.query(`DROP ROLE ${role}`);
+    });
+    await stranger.query(`GRANT USAGE ON SCHEMA punctual TO ${role}`);
+    await stranger.query(`GRANT ALL ON ALL TABLES IN SCHEMA punctual TO ${role}`);
+    const holder = await shard.connect();
+    await shard.lead({ sessionPid: await pidOf(holder) });
+    await stranger.query(`SET ROLE ${role}`);
+    const take = async () => {
+      await stranger.query('BEGIN');
+      const epoch = await takeTerm(stranger, candidateOf({ holder: 'node-b' }));
+      await stranger.query('COMMIT');
+      return epoch;
+    };
+    expect((await lookAtLease(stranger, SHARD)).sessionGone).toBe(false);
+    expect(await take()).toBeNull();
+    // That a session is not there at all can be seen by everybody.
+    await holder.end();
+    await until(async () => (await lookAtLease(stranger, SHARD)).sessionGone);
+    expect(await take()).toBe(2);
+    await stranger.query('RESET ROLE');
   });
 
   it('raises the epoch by one each time, and above what anybody has seen', async () => {
