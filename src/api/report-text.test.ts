@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { cutError, resultText } from './report-text.js';
+import { cutError, cutProgress, resultText } from './report-text.js';
 
 const limits = { maxPayload: 100, maxDepth: 4 };
 
@@ -53,5 +53,20 @@ describe('an error', () => {
         expect(stack.startsWith(cut.stack!.replace(/…$/, ''))).toBe(true);
       }),
     );
+  });
+});
+
+describe('progress', () => {
+  it('with a short message, or none, is kept as it is', () => {
+    for (const progress of [{ progress: 0.5 }, { progress: 1, message: 'ü'.repeat(512) }]) {
+      expect(cutProgress(progress)).toEqual(progress);
+    }
+  });
+
+  it('with a long message is cut, not refused', () => {
+    const { message, progress } = cutProgress({ progress: 0.5, message: '€'.repeat(100_000) });
+    expect(progress).toBe(0.5);
+    expect(Buffer.byteLength(message)).toBeLessThanOrEqual(1_024);
+    expect(message).toMatch(/^€+…$/);
   });
 });

@@ -27,6 +27,15 @@ export function cutError(error: JobError, maxBytes: number): JobError {
   return { message, ...(code !== undefined && { code }), ...(stack !== undefined && { stack }) };
 }
 
+/** Bytes kept of the words that come with an attempt's progress. */
+const MAX_MESSAGE_BYTES = 1_024;
+
+/** Progress with a message that is short enough to be kept in memory and written every second. */
+export function cutProgress<P extends { readonly message?: string }>(progress: P): P {
+  if (progress.message === undefined) return progress;
+  return { ...progress, message: cut(progress.message, MAX_MESSAGE_BYTES) };
+}
+
 function cut(text: string, maxBytes: number): string {
   if (text.length <= maxBytes && Buffer.byteLength(text) <= maxBytes) return text;
   const bytes = Buffer.from(text).subarray(0, Math.max(0, maxBytes - 3));

@@ -6,11 +6,13 @@ import type { LeaderState } from './state.js';
 export async function saveNewestProgress(state: LeaderState, attempts: Iterable<Running>): Promise<void> {
   const changed = Array.from(attempts).filter((running) => !running.progressSaved);
   if (changed.length === 0) return;
-  for (const running of changed) running.progressSaved = true;
+  const saved = changed.map((running) => ({ running, progress: running.progress }));
   const reports = changed.map(({ id, fence, progress }) => ({
     id,
     fence,
     progress: JSON.stringify(progress),
   }));
   await state.write(() => saveProgress(state.hot, state.term, reports));
+  // Only now, and not what was reported meanwhile: a save that fails is made again.
+  for (const { running, progress } of saved) if (running.progress === progress) running.progressSaved = true;
 }

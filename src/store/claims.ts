@@ -1,3 +1,4 @@
+import { inClaimOrder } from './claim-order.js';
 import type { Queryable } from './database.js';
 import { run, type Statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
@@ -83,9 +84,10 @@ export async function saveProgress(
   term: TermKey,
   reports: readonly { id: string; fence: number; progress: string }[],
 ): Promise<void> {
+  const ordered = inClaimOrder(reports);
   await runAsLeader(db, term, SAVE_PROGRESS, [
-    reports.map((report) => report.id),
-    reports.map((report) => report.fence),
-    reports.map((report) => report.progress),
+    ordered.map((report) => report.id),
+    ordered.map((report) => report.fence),
+    ordered.map((report) => report.progress),
   ]);
 }

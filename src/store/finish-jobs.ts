@@ -1,4 +1,5 @@
 import type { AttemptOutcome, EndState } from '../core/job.js';
+import { inClaimOrder } from './claim-order.js';
 import type { Queryable } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
@@ -96,14 +97,15 @@ export async function finishJobs(
   endings: readonly Ending[],
   now: number,
 ): Promise<string[]> {
+  const ordered = inClaimOrder(endings);
   const rows = await runAsLeader<{ id: string }>(db, term, FINISH_JOBS, [
-    endings.map((ending) => ending.id),
-    endings.map((ending) => ending.fence),
-    endings.map((ending) => ending.state),
-    endings.map((ending) => ending.outcome),
-    endings.map((ending) => ending.result),
-    endings.map((ending) => ending.error),
-    endings.map((ending) => ending.startedAt),
+    ordered.map((ending) => ending.id),
+    ordered.map((ending) => ending.fence),
+    ordered.map((ending) => ending.state),
+    ordered.map((ending) => ending.outcome),
+    ordered.map((ending) => ending.result),
+    ordered.map((ending) => ending.error),
+    ordered.map((ending) => ending.startedAt),
     now,
   ]);
   return rows.map((row) => row.id);
@@ -116,13 +118,14 @@ export async function retryJobs(
   retries: readonly Retrying[],
   now: number,
 ): Promise<string[]> {
+  const ordered = inClaimOrder(retries);
   const rows = await runAsLeader<{ id: string }>(db, term, RETRY_JOBS, [
-    retries.map((retry) => retry.id),
-    retries.map((retry) => retry.fence),
-    retries.map((retry) => retry.outcome),
-    retries.map((retry) => retry.runAt),
-    retries.map((retry) => retry.lateBy),
-    retries.map((retry) => retry.attempt),
+    ordered.map((retry) => retry.id),
+    ordered.map((retry) => retry.fence),
+    ordered.map((retry) => retry.outcome),
+    ordered.map((retry) => retry.runAt),
+    ordered.map((retry) => retry.lateBy),
+    ordered.map((retry) => retry.attempt),
     now,
   ]);
   return rows.map((row) => row.id);

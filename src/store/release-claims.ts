@@ -1,3 +1,4 @@
+import { inClaimOrder } from './claim-order.js';
 import type { Queryable } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
@@ -22,9 +23,10 @@ export async function releaseClaims(
   term: TermKey,
   claims: readonly { id: string; fence: number }[],
 ): Promise<string[]> {
+  const ordered = inClaimOrder(claims);
   const rows = await runAsLeader<{ id: string }>(db, term, RELEASE_CLAIMS, [
-    claims.map((claim) => claim.id),
-    claims.map((claim) => claim.fence),
+    ordered.map((claim) => claim.id),
+    ordered.map((claim) => claim.fence),
   ]);
   return rows.map((row) => row.id);
 }

@@ -8,7 +8,7 @@ import { addLogLines } from '../../store/job-logs.js';
 import { makePartition } from '../../store/partitions.js';
 import { readJob } from '../../store/read-job.js';
 import type { NodeContext } from '../context.js';
-import { cutError, resultText } from '../report-text.js';
+import { cutError, cutProgress, resultText } from '../report-text.js';
 import { Completion, Failure, LogReport, ProgressReport } from '../schemas/attempt.js';
 import type { AttemptCredential, AttemptUseCases, Caller } from '../use-cases.js';
 import { validate } from '../validate.js';
@@ -32,7 +32,8 @@ export class Attempts implements AttemptUseCases {
     mustOwn(by, jobId, fence);
     const leader = await this.node.leader();
     const at = new Date(this.node.clock.now()).toISOString();
-    if (!leader.progress(by.tenant, { jobId, fence }, { ...progress, at })) throw stale(jobId, fence);
+    if (!leader.progress(by.tenant, { jobId, fence }, { ...cutProgress(progress), at }))
+      throw stale(jobId, fence);
   }
 
   async log(by: Caller | AttemptCredential, jobId: string, body: unknown): Promise<void> {

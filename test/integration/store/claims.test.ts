@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { saveProgress } from '../../../src/store/claims.js';
 import { isDataError } from '../../../src/store/database.js';
 import { endWaitingJobs, findExpired, nextExpiry } from '../../../src/store/end-waiting-jobs.js';
+import { retryJobs } from '../../../src/store/finish-jobs.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
 import { changeLive, postponeJob, redriveJobs, unchanged } from '../../../src/store/place-jobs.js';
@@ -13,7 +15,7 @@ import {
 } from '../../../src/store/read-backlog.js';
 import { readJob } from '../../../src/store/read-job.js';
 import { releaseClaims } from '../../../src/store/release-claims.js';
-import { nobody, TENANT, TestShard, WORKER } from './test-shard.js';
+import { nobody, TENANT, TestShard, until, WORKER } from './test-shard.js';
 
 let shard: TestShard;
 let term: TermKey;
@@ -218,6 +220,56 @@ describe('a running job', () => {
     const lines = await readLogLines(shard.pool, TENANT, id, 0, 10);
     expect(lines.map((row) => row.line)).toEqual(['"first"', '"second"']);
   });
+});
+
+describe('statements about several claims', () => {
+  it.each<[string, (ids: string[]) => Promise<unknown>]>([
+    [
+      'progress',
+      (ids) =>
+        saveProgress(
+          shard.hot,
+          term,
+          ids.map((id) => ({ id, fence: 1, progress: '1' })),
+        ),
+    ],
+    [
+      'ends',
+      (ids) =>
+        shard.finish(
+          term,
+          ids.map((id) => ({ id })),
+        ),
+    ],
+    ['retries', (ids) => retryJobs(shard.hot, term, ids.map(retrying), Date.now())],
+    [
+      'releases',
+      (ids) =>
+        releaseClaims(
+          shard.hot,
+          term,
+          ids.map((id) => ({ id, fence: 1 })),
+        ),
+    ],
+  ])('lock them in one order, so that two can never wait in a circle: %s', async (_, change) => {
+    const [first, second] = (await shard.submitMany(2)).sort();
+    await shard.claim(term, [first!, second!]);
+    const other = await shard.connect();
+    await other.query('BEGIN');
+    await other.query('SELECT 1 FROM punctual.claims WHERE job = $1 FOR UPDATE', [first]);
+    const changing = change([second!, first!]);
+    await until(async () => {
+      const { rows } = await shard.pool.query('SELECT 1 FROM pg_locks WHERE NOT granted');
+      return rows.length > 0;
+    });
+    // Nothing of what comes later in the order is locked while the first is waited for.
+    await other.query('SELECT 1 FROM punctual.claims WHERE job = $1 FOR UPDATE NOWAIT', [second]);
+    await other.query('COMMIT');
+    await changing;
+  });
+
+  const retrying = (id: string) =>
+    ({ id, fence: 1, outcome: 'failed', runAt: 0, lateBy: 0, attempt: '{}' }) as const;
 });
 
 describe('what could not start in time', () => {

@@ -16,8 +16,9 @@ export interface Population {
 
 /** Fills every table that leaders write to. */
 export async function populate(shard: TestShard, term: TermKey): Promise<Population> {
-  const now = Date.now();
   const [waiting, running, failed] = await shard.submitMany(3);
+  // Not before the jobs are due.
+  const now = Date.now();
   await shard.claim(term, [running!, failed!]);
   await shard.fail(term, failed!);
   const held = await shard.submit({}, { held: true });
