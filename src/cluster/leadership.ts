@@ -47,6 +47,7 @@ export interface LeadershipOptions {
 const TRUSTED_SHARE = 0.8;
 /** How long a takeover waits for fenced writes of the old term before it ends their sessions. */
 const PATIENCE_MS = 500;
+const LOOK_AT_MOST_EVERY_MS = 50;
 
 /** The term of another node, with those who wait for its answers. */
 interface FollowedTerm {
@@ -68,6 +69,7 @@ export class Leadership {
   private stopping = false;
   /** An epoch that somebody has seen; the next term lies above it. */
   private aboveEpoch = 0;
+  private askedToLookAt = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly options: LeadershipOptions) {
     this.loop = new Loop({
@@ -80,7 +82,7 @@ export class Leadership {
   }
 
   private get standbyMs(): number {
-    return Math.min(800, this.options.ttlMs / 4);
+    return Math.min(600, this.options.ttlMs / 4);
   }
 
   /** The term of this node while it leads. */
@@ -131,8 +133,14 @@ export class Leadership {
     }
   }
 
-  /** Looks at the lease as soon as possible. */
+  /**
+   * Looks at the lease soon, because something suggests that the leader may be gone. It only looks: whether the
+   * term is over is for the database to say. Many who suggest it at once cause one look.
+   */
   look(): void {
+    const now = performance.now();
+    if (now - this.askedToLookAt < LOOK_AT_MOST_EVERY_MS) return;
+    this.askedToLookAt = now;
     this.loop.wake();
   }
 

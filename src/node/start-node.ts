@@ -126,6 +126,7 @@ async function assemble(
     forwarding: {
       // A request that was about to be forwarded when this node came to lead is carried out here.
       leader: () => (leading.current ? { url: node.url, over: NEVER } : leadership.leader),
+      onLeaderLost: () => leadership.look(),
       credentialFor: (request) =>
         request.headers.authorization === `Bearer ${localKey}`
           ? signNodeToken(secret, id, 'embedded', clock.now())

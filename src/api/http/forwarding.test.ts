@@ -31,7 +31,7 @@ async function follower(leader: () => KnownLeader | null) {
       workers: { ...useCases.workers, claim: elsewhere },
     },
     limits: { maxBulkBytes: 100_000, maxPayload: 10_000, maxDepth: 16 },
-    forwarding: { leader, credentialFor: () => null },
+    forwarding: { leader, credentialFor: () => null, onLeaderLost: () => undefined },
     log: { error: () => undefined },
     version: '0.0.0',
     defaultTenant: 'default',

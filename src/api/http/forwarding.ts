@@ -27,6 +27,8 @@ export interface KnownLeader {
 export interface ForwardingOptions {
   /** The leader as this node knows it now; null while there is none. */
   readonly leader: () => KnownLeader | null;
+  /** Called when a leader did not answer, so that it is found out whether it still leads. */
+  readonly onLeaderLost: () => void;
   /** The credential to use instead of the caller's, for callers that only this process knows. */
   readonly credentialFor: (request: FastifyRequest) => string | null;
 }
@@ -107,6 +109,7 @@ export class Forwarding {
           if (!isNoLeader(answer)) return answer;
         } catch (error) {
           if (this.closing.signal.aborted) throw shuttingDown();
+          if (!signal.aborted) this.options.onLeaderLost();
           if (!NOT_SENT.has((error as NodeJS.ErrnoException).code ?? '')) {
             throw noLeader(
               'The leader was lost before it answered; whether it acted on the request is not known.',

@@ -11,7 +11,7 @@ export async function openApiText(version: string): Promise<string> {
       maxPayload: SETTINGS.maxPayload.default,
       maxDepth: SETTINGS.maxDepth.default,
     },
-    forwarding: { leader: () => null, credentialFor: () => null },
+    forwarding: { leader: () => null, credentialFor: () => null, onLeaderLost: () => undefined },
     log: { error: () => undefined },
     version,
     defaultTenant: 'default',

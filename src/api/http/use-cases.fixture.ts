@@ -41,7 +41,7 @@ export function testServer(limits: Partial<HttpLimits> = {}) {
   const server = createHttpServer({
     useCases,
     limits: { maxBulkBytes: 2_000_000, maxPayload: 10_000, maxDepth: 16, ...limits },
-    forwarding: { leader: () => null, credentialFor: () => null },
+    forwarding: { leader: () => null, credentialFor: () => null, onLeaderLost: () => undefined },
     log: { error: (fields) => logged.push(fields) },
     version: '0.0.0',
     defaultTenant: 'default',
