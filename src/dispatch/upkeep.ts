@@ -74,7 +74,7 @@ export class Upkeep {
 
   private async removeDays(): Promise<void> {
     const { state } = this;
-    const removed = await state.write(() => removeOldDays(state.pool, state.term, this.oldest));
+    const removed = await state.write(() => removeOldDays(state.hot, state.term, this.oldest));
     if (removed > 0) state.log.info({ removed }, 'old days were removed from history');
   }
 

@@ -22,6 +22,11 @@ const LIST = `
   JOIN pg_class child ON child.oid = inhrelid
   WHERE inhparent = $1::regclass`;
 
+/** Tables that are named like partitions and are none. */
+const LIST_DETACHED = `
+  SELECT relname AS name FROM pg_class
+  WHERE relnamespace = 'punctual'::regnamespace AND relkind = 'r' AND NOT relispartition AND relname ~ $1`;
+
 /** The name of the partition that holds a moment. */
 export function partitionName(table: Partitioned, atMs: number): string {
   return `${table}_${new Date(atMs).toISOString().slice(0, 10).replaceAll('-', '')}`;
@@ -67,14 +72,32 @@ export async function makePartition(db: Queryable, table: Partitioned, atMs: num
     END $make$`);
 }
 
+/** The table of one day. */
+export interface DayTable {
+  readonly table: Partitioned;
+  readonly name: string;
+}
+
 /** Partitions that lie wholly before the moment, oldest first. */
-export async function partitionsBefore(
-  db: Queryable,
+export function partitionsBefore(db: Queryable, atMs: number): Promise<DayTable[]> {
+  return daysBefore(atMs, (table) => listPartitions(db, table));
+}
+
+/** Days wholly before the moment that were detached and not dropped yet, oldest first. */
+export function detachedBefore(db: Queryable, atMs: number): Promise<DayTable[]> {
+  return daysBefore(atMs, async (table) => {
+    const { rows } = await db.query(LIST_DETACHED, [`^${table}_[0-9]{8}$`]);
+    return rows.map((row: { name: string }) => row.name);
+  });
+}
+
+async function daysBefore(
   atMs: number,
-): Promise<{ table: Partitioned; name: string }[]> {
-  const found: { table: Partitioned; name: string }[] = [];
+  list: (table: Partitioned) => Promise<string[]>,
+): Promise<DayTable[]> {
+  const found: DayTable[] = [];
   for (const table of PARTITIONED) {
-    for (const name of await listPartitions(db, table)) {
+    for (const name of await list(table)) {
       if (dayOf(name) + DAY_MS <= atMs) found.push({ table, name });
     }
   }

@@ -1,11 +1,14 @@
-import type { Pool } from './database.js';
-import { sqlState } from './database.js';
+import { inTransaction, type Pool, type Queryable, sqlState } from './database.js';
 import { leaderTransaction, type TermKey } from './leader-statement.js';
-import { keepPartitions, partitionsBefore } from './partitions.js';
+import { type DayTable, detachedBefore, keepPartitions, partitionsBefore } from './partitions.js';
 
 /**
- * Old days leave as whole partitions. DETACH waits for readers, and everybody else would wait behind it, so it
- * gives up after 50 ms and is tried again on the next pass; the detached table is dropped when nobody sees it.
+ * Old days leave as whole partitions, in three steps: detached, the keys of their jobs removed, dropped. Jobs never
+ * outlive their keys that way, or the same key could be two jobs at once. What a crash leaves between two steps is
+ * found by its name and finished by a later pass.
+ *
+ * DETACH waits for readers, and everybody else would wait behind it, so it gives up after 50 ms and is tried again on
+ * the next pass; so does DROP.
  */
 const LOCK_TIMEOUT = `SET LOCAL lock_timeout = '50ms'`;
 
@@ -19,38 +22,67 @@ export async function makePartitionsAhead(pool: Pool, term: TermKey, now: number
   });
 }
 
-/** Keys removed in one transaction: a leader's transactions must be short. */
-const KEYS_PER_STEP = 5_000;
-
 /** Removes days that lie before the moment, and the keys of their jobs; answers how many were removed. */
 export async function removeOldDays(pool: Pool, term: TermKey, before: number): Promise<number> {
+  for (const day of await partitionsBefore(pool, before)) await detach(pool, term, day);
   let removed = 0;
-  for (const { table, name } of await partitionsBefore(pool, before)) {
-    if (table === 'job_history') await removeKeys(pool, term, name);
-    try {
-      await leaderTransaction(pool, term, async (db) => {
-        await db.query(LOCK_TIMEOUT);
-        await db.query(`ALTER TABLE punctual.${table} DETACH PARTITION punctual.${name}`);
-        await db.query(`DROP TABLE punctual.${name}`);
-      });
-      removed += 1;
-    } catch (error) {
-      if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
-    }
+  for (const day of await detachedBefore(pool, before)) {
+    if (day.table === 'job_history') await removeKeys(pool, term, day);
+    if (await drop(pool, day)) removed += 1;
   }
   return removed;
 }
 
-async function removeKeys(pool: Pool, term: TermKey, partition: string): Promise<void> {
-  for (;;) {
-    const { rowCount } = await leaderTransaction(pool, term, (db) =>
+function detach(pool: Pool, term: TermKey, { table, name }: DayTable): Promise<boolean> {
+  return unlessLocked(
+    leaderTransaction(pool, term, async (db) => {
+      await db.query(LOCK_TIMEOUT);
+      await db.query(`ALTER TABLE punctual.${table} DETACH PARTITION punctual.${name}`);
+    }),
+  );
+}
+
+/** Needs no fence: nobody reads or writes a detached table, and whoever drops it has seen its keys removed. */
+function drop(pool: Pool, { name }: DayTable): Promise<boolean> {
+  return unlessLocked(
+    inTransaction(pool, async (db) => {
+      await db.query(LOCK_TIMEOUT);
+      await db.query(`DROP TABLE IF EXISTS punctual.${name}`);
+    }),
+  );
+}
+
+/** Answers whether it was done; false when somebody had a lock on what was to be changed. */
+async function unlessLocked(work: Promise<void>): Promise<boolean> {
+  try {
+    await work;
+    return true;
+  } catch (error) {
+    if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
+    return false;
+  }
+}
+
+/** Pages whose keys are removed in one transaction: a leader's transactions must be short. */
+const PAGES_PER_STEP = 200;
+
+/** Nothing in a detached table changes any more, so it is read page by page and each page once. */
+async function removeKeys(pool: Pool, term: TermKey, { name }: DayTable): Promise<void> {
+  const pages = await pagesOf(pool, name);
+  for (let page = 0; page < pages; page += PAGES_PER_STEP) {
+    await leaderTransaction(pool, term, (db) =>
       db.query(
-        `DELETE FROM punctual.keys WHERE (tenant, key) IN (
-           SELECT k.tenant, k.key FROM punctual.${partition} h
-           JOIN punctual.keys k ON k.tenant = h.tenant AND k.key = h.key AND k.job = h.id
-           WHERE h.key IS NOT NULL LIMIT ${KEYS_PER_STEP})`,
+        `DELETE FROM punctual.keys k USING punctual.${name} h
+         WHERE h.ctid >= '(${page},0)'::tid AND h.ctid < '(${page + PAGES_PER_STEP},0)'::tid
+           AND h.key IS NOT NULL AND k.tenant = h.tenant AND k.key = h.key AND k.job = h.id`,
       ),
     );
-    if ((rowCount ?? 0) < KEYS_PER_STEP) return;
   }
+}
+
+async function pagesOf(db: Queryable, name: string): Promise<number> {
+  const { rows } = await db.query(
+    `SELECT pg_relation_size('punctual.${name}') / current_setting('block_size')::int AS pages`,
+  );
+  return rows[0].pages;
 }

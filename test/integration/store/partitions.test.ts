@@ -151,6 +151,59 @@ describe('old days', () => {
     expect(tables).toEqual([{ old: null }]);
   });
 
+  it('that cannot leave yet keep their keys: a key never stands for two jobs that are there', async () => {
+    const shard = await TestShard.forTest();
+    const term = await shard.lead();
+    const old = await endedDaysAgo(shard, term, 40, 'old');
+    const reader = await openReader(shard);
+    await removeOldDays(shard.hot, term, Date.now() - 30 * DAY_MS);
+    expect(await findKey(shard.pool, TENANT, 'old')).toBe(old);
+    expect(await shard.submit({ key: 'old' })).toBe(old);
+    await reader.leave();
+    await removeOldDays(shard.hot, term, Date.now() - 30 * DAY_MS);
+    expect(await findKey(shard.pool, TENANT, 'old')).toBeNull();
+  });
+
+  it('are finished by a later pass when a crash left them detached', async () => {
+    const shard = await TestShard.forTest();
+    const term = await shard.lead();
+    await endedDaysAgo(shard, term, 40, 'old');
+    const [history, logs] = TABLES.map((table) => partitionName(table, Date.now() - 40 * DAY_MS));
+    await shard.pool.query(`ALTER TABLE punctual.job_history DETACH PARTITION punctual.${history}`);
+    await shard.pool.query(`ALTER TABLE punctual.job_logs DETACH PARTITION punctual.${logs}`);
+    // A day made ahead and not attached yet is no old day.
+    const ahead = partitionName('job_history', Date.now() + 50 * DAY_MS);
+    await shard.pool.query(`CREATE TABLE punctual.${ahead} (LIKE punctual.job_history)`);
+    expect(await removeOldDays(shard.hot, term, Date.now() - 30 * DAY_MS)).toBe(2);
+    expect(await findKey(shard.pool, TENANT, 'old')).toBeNull();
+    const { rows } = await shard.pool.query(
+      `SELECT relname FROM pg_class WHERE relname = ANY ($1) ORDER BY relname`,
+      [[history, logs, ahead]],
+    );
+    expect(rows).toEqual([{ relname: ahead }]);
+  });
+
+  it('with very many keys lose all of them', async () => {
+    const shard = await TestShard.forTest();
+    const term = await shard.lead();
+    const JOBS = 20_000;
+    await endedDaysAgo(shard, term, 40, 'first');
+    await shard.pool.query(
+      `INSERT INTO punctual.job_history (id, tenant, queue, needs, rank, run_at, attempts, failures, losses,
+         max_attempts, max_losses, at_most_once, timeout_ms, created_at, created_by, key, payload, state, finished_at)
+       SELECT gen_random_uuid(), $2, 1, 1, 5, 0, 1, 0, 0, 1, 1, false, 1, 0, 'test', 'key-' || n, 'null', 'succeeded', $3
+       FROM generate_series(1, $1::int) n`,
+      [JOBS, TENANT, Date.now() - 40 * DAY_MS],
+    );
+    await shard.pool.query(
+      `INSERT INTO punctual.keys SELECT tenant, key, id FROM punctual.job_history WHERE key <> 'first'`,
+    );
+    const young = await shard.submit({ key: 'young' });
+    expect(await removeOldDays(shard.hot, term, Date.now() - 30 * DAY_MS)).toBe(2);
+    const { rows } = await shard.pool.query('SELECT job FROM punctual.keys');
+    expect(rows).toEqual([{ job: young }]);
+  });
+
   it('do not take the key of a job that has gone round and ended anew', async () => {
     const shard = await TestShard.forTest();
     const term = await shard.lead();
