@@ -11,6 +11,8 @@ describe('parseJson', () => {
   it('reads what JSON.parse reads, as long as it is not too deep', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), fc.nat(8), (value, maxDepth) => {
+        // Fields of that name are refused for a reason of their own.
+        fc.pre(!JSON.stringify(value).includes('__proto__'));
         const body = Buffer.from(JSON.stringify(value, null, 1));
         if (depthOf(value) > maxDepth) {
           expect(() => parseJson(body, maxDepth)).toThrow(/nested deeper/);
