@@ -195,7 +195,7 @@ export class Finishing {
     }
     // The server refused the transaction as a whole, so nothing of it happened and all of it can be repeated.
     this.queue.unshift(...batch);
-    if (isMissingPartition(error)) await makePartition(state.pool, 'job_history', state.clock.now());
+    if (isMissingPartition(error)) await makePartition(state.hot, 'job_history', state.clock.now());
     else this.maxBatch = Math.max(1, batch.length >> 1);
   }
 }
