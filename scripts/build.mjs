@@ -27,7 +27,7 @@ function filesBelow(folder) {
 
 /** The files of dist/ that one file of src/ becomes. */
 export function outputsOf(source) {
-  if (/\.test(-d)?\.ts$/.test(source)) return [];
+  if (/\.(test|test-d|fixture)\.ts$/.test(source)) return [];
   if (source.endsWith('.sql')) return [source];
   if (!source.endsWith('.ts')) return [];
   const stem = source.slice(0, -'.ts'.length);

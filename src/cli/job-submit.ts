@@ -32,7 +32,7 @@ export function addSubmitCommand(job: Command, cli: Cli): void {
     .option('--key <key>', 'the same key again gives the same job')
     .option('--timeout <duration>', 'longest time of one attempt', durationText)
     .option('--max-attempts <n>', 'attempts in all, the first one included', wholeNumber(1, 1_000))
-    .option('--concurrency-key <key>', 'jobs that share it run one at a time')
+    .option('--concurrency-key <key>', 'kept with the job; limits per key are not in force yet')
     .option('--requires <label>', 'a label the worker must have, such as region=eu; repeatable', label)
     .option('--start-before <moment>', 'fail if it could not start by then', moment)
     .option('--hold', 'wait until it is released')
@@ -91,7 +91,9 @@ function refuseBesideFile(options: SubmitOptions): void {
   const flag = `--${other.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
   throw new PunctualError(
     'USAGE',
-    `${flag} cannot be combined with --file: write it into the lines of the file.`,
+    flag === '--wait'
+      ? '--wait cannot be combined with --file: submit first, then follow the jobs with `punctual job watch`.'
+      : `${flag} cannot be combined with --file: write it into the lines of the file.`,
   );
 }
 

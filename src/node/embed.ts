@@ -23,6 +23,8 @@ export interface StartNodeOptions extends ConfigInput {
 export interface EmbeddedNode {
   readonly id: string;
   readonly url: string;
+  /** The database, for submissions inside transactions of your own. */
+  readonly databaseUrl: string;
   /** Submits jobs and makes workers without a network between them and the node. */
   readonly punctual: Punctual;
   /** Stops the node, and the embedded Postgres if it has one. Workers should have ended. */
@@ -63,6 +65,7 @@ export async function startNode(options: StartNodeOptions = {}): Promise<Embedde
   return {
     id: node.id,
     url: node.url,
+    databaseUrl: own?.url ?? config.databaseUrl,
     punctual,
     stop: async () => {
       await node.stop();

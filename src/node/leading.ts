@@ -10,11 +10,12 @@ import { noLeader } from '../dispatch/state.js';
 /** How long a request waits for a leader before it is told that there is none. */
 const PATIENCE_MS = 5_000;
 const LOOK_EVERY_MS = 20;
+const MAX_LOAD_PAUSE_MS = 1_000;
 
 /** Builds a dispatcher for every term and throws it away when the term ends. */
 export class Leading {
   private dispatcher: Dispatcher | undefined;
-  private stopping: Promise<unknown> = Promise.resolve();
+  private ending: Promise<unknown> = Promise.resolve();
   private closed = false;
 
   constructor(
@@ -28,20 +29,40 @@ export class Leading {
     return this.dispatcher;
   }
 
+  /** Leads during the term: from when everything is loaded until the term is over. */
   begin(term: Term): void {
-    const options = this.optionsFor(term);
-    const dispatcher = new Dispatcher(options);
     term.onOver((reason) => {
       this.log.info({ epoch: term.epoch, reason }, 'the term is over');
-      if (this.dispatcher === dispatcher) this.dispatcher = undefined;
-      this.stopping = Promise.all([this.stopping, dispatcher.stop()]);
+      this.dispatcher = undefined;
     });
-    dispatcher.start().then(
-      () => {
+    const led = this.lead(term).catch((error: unknown) => {
+      term.end(`leading failed: ${messageOf(error)}`);
+    });
+    this.ending = Promise.all([this.ending, led]);
+  }
+
+  /**
+   * Loading only reads, so when it fails (a database without a free connection, say) it is tried again in the
+   * same term. A new term would change nothing but the epoch, over and over.
+   */
+  private async lead(term: Term): Promise<void> {
+    for (let failures = 1; !term.over; failures++) {
+      const dispatcher = new Dispatcher(this.optionsFor(term));
+      const over = new Promise<void>((resolve) => term.onOver(() => resolve()));
+      try {
+        await dispatcher.start();
         if (!term.over) this.dispatcher = dispatcher;
-      },
-      (error: unknown) => options.renounce(`the term could not begin: ${messageOf(error)}`),
-    );
+        await over;
+      } catch (error) {
+        this.log.warn({ epoch: term.epoch, error: messageOf(error) }, 'the term could not begin yet');
+        await Promise.race([
+          over,
+          pause(Math.min(MAX_LOAD_PAUSE_MS, 50 * 2 ** failures), undefined, { ref: false }),
+        ]);
+      } finally {
+        await dispatcher.stop();
+      }
+    }
   }
 
   /** The dispatcher of this node, or LeaderElsewhere; waits briefly while nobody leads. */
@@ -59,6 +80,6 @@ export class Leading {
   /** Nobody waits for a leader any more; resolves when no dispatcher of an ended term does anything. */
   async close(): Promise<void> {
     this.closed = true;
-    await this.stopping;
+    await this.ending;
   }
 }

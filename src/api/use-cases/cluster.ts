@@ -69,12 +69,9 @@ export class Cluster implements ClusterUseCases {
 
   async metrics(): Promise<string> {
     const totals = await readTotals(this.node.pool, null);
-    const lease = this.node.lease();
-    return renderMetrics(
-      totals,
-      { ...this.node.currentLeader()?.gauges(), epoch: lease?.epoch ?? 0 },
-      this.node.currentLeader() !== undefined,
-    );
+    const leader = this.node.currentLeader();
+    const epoch = leader?.epoch ?? this.node.lease()?.epoch ?? 0;
+    return renderMetrics(totals, { ...leader?.gauges(), epoch }, leader !== undefined);
   }
 
   private async setPaused(caller: Caller, paused: boolean): Promise<ClusterView> {
