@@ -119,6 +119,9 @@ export function openPool(databaseUrl: string, options: PoolOptions): Pool {
     idleTimeoutMillis: 30_000,
   });
   pool.on('error', (error) => options.onIdleError?.(error));
+  // A server that goes away can say so twice: once to the query that runs, and again when nobody listens any
+  // more. An error event without a listener would end the process.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }
 

@@ -187,9 +187,17 @@ class Run {
     await sleep(this.pace.settleMs ?? leaseTtlMs + workerTimeoutMs);
   }
 
+  /** A backlog that faults have built up takes its time; only one that no longer shrinks is given up. */
   private async drained(): Promise<void> {
-    const deadline = monotonic() + this.pace.drainMs;
-    while (monotonic() < deadline && (await this.database.unfinished()) > 0) await sleep(100);
+    let least = Number.POSITIVE_INFINITY;
+    let shrankAt = monotonic();
+    while (monotonic() - shrankAt < this.pace.drainMs) {
+      const left = await this.database.unfinished();
+      if (left === 0) return;
+      if (left < least) shrankAt = monotonic();
+      least = Math.min(least, left);
+      await sleep(100);
+    }
   }
 
   private async aftermath(rateBefore: number, rateAfter: number): Promise<Aftermath> {

@@ -44,6 +44,18 @@ const failureOf = (work: Promise<unknown>) =>
   );
 
 describe("a leader's connections", () => {
+  it('survive a server that says goodbye more than once', async () => {
+    const pool = openPool(shard.url, {
+      ...{ max: 1, applicationName: 'punctual test goodbye', hot: true },
+      ...{ statementTimeoutMs: 300, lockTimeoutMs: 150, idleInTransactionTimeoutMs: 200 },
+    });
+    const client = await pool.connect();
+    client.release();
+    // What the driver does when the last words of a server arrive after the query they ended was answered.
+    await pool.end();
+    expect(() => client.emit('error', new Error('terminating connection'))).not.toThrow();
+  });
+
   it('carry deadlines on the server, each for a hang that the others do not cover', async () => {
     const { rows } = await openLeaderPool().query(
       `SELECT name, setting FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout',
