@@ -24,6 +24,7 @@ export default defineConfig({
           pool: 'forks',
           // These tests wait more than they compute, so more of them run side by side than there are cores.
           maxWorkers: 3,
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -34,7 +35,7 @@ export default defineConfig({
           testTimeout: 300_000,
           pool: 'forks',
           fileParallelism: false,
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
         },
       },
     ],
