@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FENCES, type Fence } from '../../src/core/test-switches.js';
+import type { Violation } from './checker.js';
 import { keepEvidence } from './evidence.js';
 import type { Fault } from './fault.js';
 import { fault as commitLost } from './faults/commit-lost.js';
@@ -72,12 +73,20 @@ async function outcomeOf(faults: readonly Fault[], without: string): Promise<Out
   return outcome;
 }
 
+const isWithoutEffect = ({ invariant }: Violation) => invariant === 'faults-take-effect';
+
 describe('the fences', () => {
   it('all in place keep every promise', async () => {
-    const { violations } = await outcomeOf(
-      FENCES.map((fence) => PROOFS[fence].fault),
-      '',
-    );
+    const faults = FENCES.map((fence) => PROOFS[fence].fault);
+    let { violations } = await outcomeOf(faults, '');
+    // In so short a time a fault may find nothing to break; it then proves nothing, and has another go.
+    for (
+      let again = 0;
+      again < 3 && violations.some(isWithoutEffect) && violations.every(isWithoutEffect);
+      again++
+    ) {
+      ({ violations } = await outcomeOf(faults, ''));
+    }
     expect(violations.slice(0, 20)).toEqual([]);
   });
 
