@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { FENCES, type Fence } from '../../src/core/test-switches.js';
-import type { Violation } from './checker.js';
 import { keepEvidence } from './evidence.js';
 import type { Fault } from './fault.js';
 import { fault as commitLost } from './faults/commit-lost.js';
@@ -73,26 +72,25 @@ async function outcomeOf(faults: readonly Fault[], without: string): Promise<Out
   return outcome;
 }
 
-const isWithoutEffect = ({ invariant }: Violation) => invariant === 'faults-take-effect';
+/** How often a fence may be taken out until its fault finds something to break. */
+const MAX_GOES = 3;
 
 describe('the fences', () => {
   it('all in place keep every promise', async () => {
     const faults = FENCES.map((fence) => PROOFS[fence].fault);
-    let { violations } = await outcomeOf(faults, '');
-    // In so short a time a fault may find nothing to break; it then proves nothing, and has another go.
-    for (
-      let again = 0;
-      again < 3 && violations.some(isWithoutEffect) && violations.every(isWithoutEffect);
-      again++
-    ) {
-      ({ violations } = await outcomeOf(faults, ''));
-    }
-    expect(violations.slice(0, 20)).toEqual([]);
+    const { violations } = await outcomeOf(faults, '');
+    // In so short a time a fault may find nothing to break, which breaks no promise.
+    expect(violations.filter(({ invariant }) => invariant !== 'faults-take-effect').slice(0, 20)).toEqual([]);
   });
 
   it.each(FENCES)('%s taken out is noticed', async (fence) => {
     const { fault, violated } = PROOFS[fence];
-    const { violations } = await outcomeOf([fault], fence);
-    expect(violations.map(({ invariant }) => invariant)).toContain(violated);
+    const noticed = new Set<string>();
+    // A fault that found nothing to break proves nothing, and has another go.
+    for (let go = 0; go < MAX_GOES && !noticed.has(violated); go++) {
+      const { violations } = await outcomeOf([fault], fence);
+      for (const { invariant } of violations) noticed.add(invariant);
+    }
+    expect([...noticed]).toContain(violated);
   });
 });
