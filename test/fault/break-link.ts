@@ -5,18 +5,19 @@ import type { Random } from './random.js';
 import type { LinkState } from './rig/tcp-proxy.js';
 import type { Scene } from './scene.js';
 
-/** Breaks one link of a node for about as long as a lease, sometimes shorter and sometimes longer. */
+/** Breaks one link of a node, mostly for less time than a lease lasts and sometimes for more. */
 export async function breakLink(
   scene: Scene,
   random: Random,
   which: 'database' | 'peers',
   state: LinkState,
 ): Promise<Injected> {
-  const node = await scene.someNode(random);
+  // Nodes call nobody but the leader.
+  const node = which === 'peers' ? (await scene.leader()).node : await scene.someNode(random);
   const link = node[which];
   const begin = monotonic();
   link.become(state);
-  await sleep(scene.settings.leaseTtlMs * (0.4 + random.next() * 1.2));
+  await sleep(scene.settings.leaseTtlMs * (0.2 + random.next() * 1.1));
   // On a way that nobody uses for a while the fault has not happened yet.
   await scene.until(() => link.hits > 0, scene.settings.leaseTtlMs * 2);
   const { hits } = link;

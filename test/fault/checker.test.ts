@@ -123,11 +123,17 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
         orders: submission.orders.map((each) => (each.n === 3 ? order({ ...each, delayMs: 1_000 }) : each)),
       })),
     }),
+    'a job is passed over while others that were due later start': (good) =>
+      backlog(good, 60_000, 'overtaken'),
+    'a job waits for a backlog that nobody works off': (good) => backlog(good, 60_000, 'idle'),
     'a job starts long after it was due and nothing was broken': ({ effects }) => ({
       effects: effects.map((effect) =>
         effect.job === 'plain' ? { ...effect, at: effect.at + 60_000 } : effect,
       ),
     }),
+  },
+  'nobody-dies': {
+    'a node ends by itself': () => ({ deaths: [{ member: 'n1.1', at: 1_200, detail: 'exit code 1' }] }),
   },
   'it-recovers': {
     'nobody leads': ({ aftermath }) => ({ aftermath: { ...aftermath, leaders: [] } }),
@@ -137,6 +143,27 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
     'it has become slow': ({ aftermath }) => ({ aftermath: { ...aftermath, rateAfter: 80 } }),
   },
 };
+
+/** How a backlog of a minute was worked off at the usual rate before the last of its jobs started. */
+type Working = 'in order' | 'overtaken' | 'idle';
+
+/** Good history followed by a backlog: jobs that all became due at once and started one after another. */
+function backlog({ jobs, effects, aftermath }: History, forMs: number, working: Working): Partial<History> {
+  const [due, everyMs] = [10_000, 1_000 / aftermath.rateBefore];
+  const late: JobRecord[] = [];
+  for (let at = 0; at <= forMs; at += everyMs) {
+    const isLast = at + everyMs > forMs;
+    const runAt = working === 'overtaken' && !isLast ? due + at : due;
+    late.push({ ...jobs[0]!, id: `late-${late.length}`, n: 100 + late.length, runAt });
+  }
+  const kept = working === 'idle' ? late.filter((_, index) => index % 4 === 0) : late;
+  const step = forMs / kept.length;
+  const started = kept.flatMap(({ id, n }, index) => [
+    start(id, n, 1, 'w2.1', due + 10 + index * step),
+    end(id, n, 1, 'w2.1', due + 11 + index * step),
+  ]);
+  return { jobs: [...jobs, ...kept], effects: [...effects, ...started] };
+}
 
 describe('the checker', () => {
   it('has nothing to say about a good history', () => {
@@ -153,6 +180,11 @@ describe('the checker', () => {
     expect(story.filter((line) => line.includes('claimed'))).toHaveLength(3);
     expect(story.join('\n')).toContain('fault worker-kill');
     expect(story.at(-1)).toContain('in the tables');
+  });
+
+  it('excuses a late start by a backlog that is worked off in order at the full rate', () => {
+    const good = goodHistory();
+    expect(check({ ...good, ...backlog(good, 60_000, 'in order') }, invariants)).toEqual([]);
   });
 
   it('excuses a further start by a timeout', () => {

@@ -14,9 +14,9 @@ export async function keepEvidence(
 ): Promise<string> {
   const evidence = join(folder, 'evidence');
   mkdirSync(evidence, { recursive: true });
-  const { submissions, effects, faults, audit, jobs, answers, probes, leases, ...rest } = history;
+  const { submissions, effects, faults, audit, jobs, answers, probes, leases, deaths, ...rest } = history;
   writeFileSync(join(evidence, 'run.json'), JSON.stringify({ ...rest, violations }, null, 2));
-  const streams = { submissions, effects, faults, audit, jobs, answers, probes, leases };
+  const streams = { submissions, effects, faults, audit, jobs, answers, probes, leases, deaths };
   for (const [name, rows] of Object.entries(streams)) {
     const file = createWriteStream(join(evidence, `${name}.jsonl`));
     for (const row of rows) file.write(`${JSON.stringify(row)}\n`);

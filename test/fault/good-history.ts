@@ -107,6 +107,7 @@ export function goodHistory(): History {
       { epoch: 1, holder: 'n1.1', at: 910 },
       { epoch: 2, holder: 'n2.1', at: 1_620 },
     ],
+    deaths: [],
     aftermath: { leaders: ['n2.1'], liveNodes: ['n2.1', 'n3.1'], claims: 0, rateBefore: 100, rateAfter: 95 },
   };
 }

@@ -16,6 +16,7 @@ export interface History {
   readonly answers: readonly ReportAnswer[];
   readonly probes: readonly StaleProbe[];
   readonly leases: readonly LeaseSighting[];
+  readonly deaths: readonly Death[];
   readonly aftermath: Aftermath;
 }
 
@@ -139,6 +140,15 @@ export interface LeaseSighting {
   readonly epoch: number;
   readonly holder: string;
   readonly at: number;
+}
+
+/** A process that ended although nobody had told it to. */
+export interface Death {
+  /** Slot and incarnation, or `postgres`. */
+  readonly member: string;
+  readonly at: number;
+  /** How it ended, and the last lines of its log. */
+  readonly detail: string;
 }
 
 /** How things stand when all faults have healed and the drain time is over. */

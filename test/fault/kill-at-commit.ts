@@ -3,16 +3,13 @@ import type { Scene } from './scene.js';
 
 /** Kills the leader at the very moment when the database has committed the statement and says so. */
 export async function killAtCommit(scene: Scene, statement: string): Promise<Injected> {
-  const { node, epoch } = await scene.leader();
-  const { member } = node;
-  let committed = false;
-  void node.lostCommits.loseNext([statement]).then(() => {
-    committed = true;
-    return member.kill();
+  let epoch = 0;
+  const node = await scene.loseCommit([statement], (loser) => {
+    epoch = scene.epochSeen;
+    void loser.member.kill();
   });
-  await scene.until(() => committed || !member.isAlive, 10_000);
-  node.lostCommits.disarm();
-  if (!committed) return { targets: [], effective: false, detail: `${member.name} ran no ${statement}` };
+  if (!node) return { targets: [], effective: false, detail: `nobody committed ${statement}` };
+  const { member } = node;
   const at = await member.ended;
   await node.start();
   const detail = `${member.name} died after the commit of ${statement}`;

@@ -11,6 +11,14 @@ import type { Scene } from './scene.js';
 /** The scenario of all faults together. */
 export const MIXED = 'mixed';
 
+/**
+ * In a mixed run every kind comes once in this time. Twice as often would leave the scheduler no time to work between
+ * faults, so that nothing but the faults themselves would be tested.
+ */
+const MIXED_ROUND_MS = 50_000;
+/** How often a fault is tried that finds nothing to break. */
+const MAX_GOES = 3;
+
 /** Loads every fault there is. */
 export async function loadFaults(): Promise<Fault[]> {
   const folder = join(import.meta.dirname, 'faults');
@@ -31,44 +39,72 @@ export function faultsOf(faults: readonly Fault[], scenario: string): Fault[] {
   return scenario === MIXED ? [...faults] : faults.filter((fault) => fault.scenario === scenario);
 }
 
-/** Injects faults until the time is up: each lane takes its faults in a random order, again and again. */
+/** How often each kind of fault must be seen to take effect; a fault that no observer saw has proven nothing. */
+export function wantedOfEach(scenario: string, seconds: number): number {
+  return scenario === MIXED ? Math.max(1, Math.floor(seconds / 60)) : 1;
+}
+
+export interface Plan {
+  readonly scenario: string;
+  readonly faults: readonly Fault[];
+  readonly forMs: number;
+}
+
+/** Injects faults: each lane takes its own in a random order, again and again. */
 export async function inject(
-  faults: readonly Fault[],
+  plan: Plan,
   scene: Scene,
   random: Random,
-  forMs: number,
   onRecord: (record: FaultRecord) => void,
 ): Promise<void> {
-  const until = monotonic() + forMs;
-  const lanes = new Set<Lane>(faults.map((fault) => fault.lane));
+  const lanes = new Set<Lane>(plan.faults.map((fault) => fault.lane));
   await Promise.all(
-    [...lanes].map((lane) =>
-      runLane(
-        faults.filter((fault) => fault.lane === lane),
-        scene,
-        random.branch(),
-        until,
-        onRecord,
-      ),
-    ),
+    [...lanes].map((lane) => {
+      const faults = plan.faults.filter((fault) => fault.lane === lane);
+      return runLane({ ...plan, faults }, scene, random.branch(), onRecord);
+    }),
   );
 }
 
 async function runLane(
-  faults: readonly Fault[],
+  plan: Plan,
   scene: Scene,
   random: Random,
-  until: number,
   onRecord: (record: FaultRecord) => void,
 ): Promise<void> {
-  let bag: Fault[] = [];
-  while (monotonic() < until) {
-    if (bag.length === 0) bag = random.shuffle(faults);
-    const fault = bag.pop()!;
-    await sleep(random.between(200, 1_200));
-    const from = monotonic();
-    // Each fault draws from a source of its own: what one does with it never shifts what the next gets.
-    const injected = await fault.inject(scene, random.branch());
-    onRecord({ kind: fault.kind, from, to: monotonic(), ...injected });
+  const begin = monotonic();
+  for (const { fault, at, source } of timetable(plan, random)) {
+    await sleep(Math.max(0, begin + at - monotonic()));
+    // A lane of faults that follow each other without a pause comes to its end when the time is up.
+    if (plan.scenario !== MIXED && monotonic() - begin > plan.forMs) return;
+    for (let go = 0; go < MAX_GOES; go += 1) {
+      await sleep(source.between(200, 1_200));
+      const from = monotonic();
+      const injected = await fault.inject(scene, source.branch());
+      onRecord({ kind: fault.kind, from, to: monotonic(), ...injected });
+      if (injected.effective) break;
+    }
+  }
+}
+
+interface Appointment {
+  readonly fault: Fault;
+  /** Milliseconds after the beginning, or later if the fault before takes longer. */
+  readonly at: number;
+  /** A source of its own: what one fault does with it never shifts what the next gets. */
+  readonly source: Random;
+}
+
+/** Mixed faults are spread evenly over the time; those of a scenario of their own follow each other for as long as it lasts. */
+function* timetable({ scenario, faults, forMs }: Plan, random: Random): Generator<Appointment> {
+  const rounds =
+    scenario === MIXED ? Math.max(1, Math.round(forMs / MIXED_ROUND_MS)) : Number.POSITIVE_INFINITY;
+  const everyMs = forMs / (rounds * faults.length);
+  const offset = random.next() * everyMs * 0.5;
+  for (let round = 0, count = 0; round < rounds; round += 1) {
+    for (const fault of random.shuffle(faults)) {
+      yield { fault, at: offset + count * everyMs, source: random.branch() };
+      count += 1;
+    }
   }
 }

@@ -8,7 +8,7 @@ import { Client } from './observers/client.js';
 import { DatabaseObserver } from './observers/database-observer.js';
 import { EffectFiles } from './observers/effect-files.js';
 import { StaleProber } from './observers/stale-prober.js';
-import { inject } from './plan.js';
+import { inject, wantedOfEach } from './plan.js';
 import { Random } from './random.js';
 import { Rig } from './rig/rig.js';
 import { Scene } from './scene.js';
@@ -60,22 +60,21 @@ export async function run(options: RunOptions): Promise<Outcome> {
   try {
     const history = await new Run(options, rig, answers).history();
     say(`checking ${history.jobs.length} jobs`);
-    const violations = [...check(history, await loadInvariants()), ...neverEffective(options, history)];
+    const violations = [...check(history, await loadInvariants()), ...withoutEffect(options, history)];
     return { history, violations, folder: rig.folder, discard: () => rig.remove() };
   } finally {
     await rig.close();
   }
 }
 
-/** A fault that no observer saw has proven nothing. */
-function neverEffective({ faults }: RunOptions, history: History): Violation[] {
-  const planned = new Set(history.faults.map((record) => record.kind));
-  for (const { kind, effective } of history.faults) if (effective) planned.delete(kind);
-  return [...planned].map((kind) => ({
-    invariant: 'faults-take-effect',
-    detail: `${kind} (one of ${faults.length} kinds) never took effect`,
-    job: null,
-  }));
+/** Faults that were not seen to take effect often enough: they have proven nothing. */
+function withoutEffect({ scenario, faults, seconds }: RunOptions, history: History): Violation[] {
+  const wanted = wantedOfEach(scenario, seconds);
+  return faults.flatMap(({ kind }) => {
+    const count = history.faults.filter((record) => record.kind === kind && record.effective).length;
+    const detail = `${kind} took effect ${count} times instead of ${wanted}`;
+    return count < wanted ? [{ invariant: 'faults-take-effect', detail, job: null }] : [];
+  });
 }
 
 /** One run, with its observers. */
@@ -89,6 +88,7 @@ class Run {
   private readonly faults: FaultRecord[] = [];
   private readonly pace: Pace;
   private telling = true;
+  private phase = 'warming up';
 
   constructor(
     private readonly options: RunOptions,
@@ -115,11 +115,13 @@ class Run {
     this.prober.start();
     void this.tell();
     const rateBefore = await this.warmRate();
-    await inject(faults, scene, this.random.branch(), seconds * 1_000, (record) => {
+    this.phase = 'faults';
+    await inject({ scenario, faults, forMs: seconds * 1_000 }, scene, this.random.branch(), (record) => {
       this.faults.push(record);
       if (!record.effective) this.options.say(`no effect: ${record.kind}, ${record.detail}`);
     });
     this.rig.heal();
+    this.phase = 'recovering';
     await this.settle();
     const rateAfter = await this.recoveredRate(rateBefore);
     await Promise.all([this.load.stop(), this.prober.stop()]);
@@ -140,6 +142,7 @@ class Run {
       answers,
       probes: this.prober.probes,
       leases: this.database.leases,
+      deaths: this.rig.deaths,
     };
   }
 
@@ -194,6 +197,7 @@ class Run {
     while (monotonic() - shrankAt < this.pace.drainMs) {
       const left = await this.database.unfinished();
       if (left === 0) return;
+      this.phase = `draining, ${left} jobs left`;
       if (left < least) shrankAt = monotonic();
       least = Math.min(least, left);
       await sleep(100);
@@ -212,14 +216,17 @@ class Run {
 
   private async tell(): Promise<void> {
     const begin = monotonic();
+    let seen = 0;
     while (this.telling) {
       await sleep(TELL_EVERY_MS, undefined, { ref: false });
       if (!this.telling) return;
       const seconds = Math.round((monotonic() - begin) / 1_000);
-      const ended = this.effects.all.length;
+      this.effects.look();
+      const starts = this.effects.starts - seen;
+      seen += starts;
       const epoch = this.database.leases.at(-1)?.epoch ?? 0;
       this.options.say(
-        `${seconds} s: ${this.load.ordered} jobs ordered, ${ended} starts and ends seen, ${this.faults.length} faults, epoch ${epoch}`,
+        `${seconds} s: ${this.phase}; ${this.load.ordered} jobs ordered, ${seen} starts (${Math.round((starts * 1_000) / TELL_EVERY_MS)} a second), ${this.faults.length} faults, epoch ${epoch}`,
       );
     }
   }

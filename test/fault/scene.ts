@@ -41,6 +41,38 @@ export class Scene {
     return random.next() < 0.6 ? (await this.leader()).node : random.pick(this.rig.nodes);
   }
 
+  /** The epoch that was last seen in the lease. */
+  get epochSeen(): number {
+    return this.database.leases.at(-1)?.epoch ?? 0;
+  }
+
+  /** The living node that led in a term, if an onlooker saw that term. */
+  nodeOfEpoch(epoch: number): NodeSlot | undefined {
+    const holder = this.database.leases.findLast((lease) => lease.epoch === epoch)?.holder;
+    return this.rig.nodes.find(({ member }) => member.name === holder && member.isAlive);
+  }
+
+  /**
+   * Loses the answer to the next commit of one of the statements, at whichever node commits first: who leads may
+   * change at any moment. Null when nobody did within ten seconds.
+   */
+  async loseCommit(
+    statements: readonly string[],
+    onLost: (node: NodeSlot) => void = () => undefined,
+  ): Promise<NodeSlot | null> {
+    let loser: NodeSlot | null = null;
+    const takeBack = this.rig.nodes.map((node) =>
+      node.lostCommits.loseNext(statements, () => {
+        if (loser) return;
+        loser = node;
+        onLost(node);
+      }),
+    );
+    await this.until(() => loser !== null, 10_000);
+    for (const each of takeBack) each();
+    return loser;
+  }
+
   someWorker(random: Random): WorkerSlot {
     return random.pick(this.rig.workers);
   }

@@ -9,15 +9,10 @@ export const fault: Fault = {
   scenario: 'commit-lost',
   lane: 'database',
   async inject(scene, random) {
-    const { node } = await scene.leader();
     const statement = random.pick(STATEMENTS);
-    let lost = false;
-    void node.lostCommits.loseNext([statement]).then(() => {
-      lost = true;
-    });
-    await scene.until(() => lost, 10_000);
-    node.lostCommits.disarm();
-    const detail = `the answer to ${statement} of ${node.member.name} ${lost ? 'was' : 'was not'} lost`;
-    return { targets: [node.member.name], effective: lost, detail };
+    const node = await scene.loseCommit([statement]);
+    if (!node) return { targets: [], effective: false, detail: `nobody committed ${statement}` };
+    const { name } = node.member;
+    return { targets: [name], effective: true, detail: `the answer to ${statement} of ${name} was lost` };
   },
 };

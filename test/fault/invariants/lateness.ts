@@ -1,27 +1,41 @@
 import type { Invariant, Seen } from '../checker.js';
+import type { Effect, JobRecord } from '../history.js';
 
 /** How far the due time and the clock of the run may differ by rounding. */
 const ROUNDING_MS = 5;
+/** The share of the rate before the faults that counts as all that the cluster can do, as in `it-recovers`. */
+const BUSY_SHARE = 0.9;
 
-/** Nothing starts early, and nothing waits when nothing is broken. */
+/**
+ * Nothing starts early, and nothing waits when nothing is broken and there is capacity. A job that starts later than
+ * the bound after it was due and everything had healed is excused only by the backlog before it: the cluster started
+ * jobs at its full rate all the while, and none of them had become due so much later that it jumped the queue.
+ */
 export const invariant: Invariant = {
   name: 'lateness',
-  rule: 'A job never starts before it is due, and soon after it is due and all faults around it have healed.',
+  rule: 'A job never starts before it is due, and soon after it is due, all faults around it have healed, and those due before it have started.',
   *check(seen) {
     const bound = latenessBoundMs(seen);
     const ordered = orderedDues(seen);
+    const starts = new Starts(seen, ordered);
     for (const job of seen.jobs) {
       const first = seen.startsByJob.get(job.id)?.[0];
-      if (!first) continue;
-      // The row of a job that was tried again says when its last attempt was due; only its order knows the first.
-      const due = job.attempts.length <= 1 ? { earliest: job.runAt, latest: job.runAt } : ordered.get(job.n);
-      if (!due) continue;
+      const due = dueOf(job, ordered);
+      if (!first || !due) continue;
       if (first.at < due.earliest - ROUNDING_MS) {
         yield { job: job.id, detail: `started ${Math.round(due.earliest - first.at)} ms before it was due` };
       }
-      const lateBy = first.at - healedBy(seen, due.latest, first.at);
-      if (lateBy > bound) {
-        yield { job: job.id, detail: `started ${Math.round(lateBy)} ms after it could have` };
+      const ready = healedBy(seen, due.latest, first.at);
+      const lateBy = Math.round(first.at - ready);
+      if (lateBy <= bound) continue;
+      const started = starts.between(ready, first.at);
+      const wanted = ((lateBy - bound) / 1_000) * seen.aftermath.rateBefore * BUSY_SHARE;
+      if (started < wanted) {
+        const detail = `started ${lateBy} ms after it could have, while only ${started} others did and ${Math.round(wanted)} could have`;
+        yield { job: job.id, detail };
+      } else if (starts.latestDueBefore(first.at) > ready + bound) {
+        const detail = `started ${lateBy} ms after it could have, after others that were due long after it`;
+        yield { job: job.id, detail };
       }
     }
   },
@@ -30,6 +44,11 @@ export const invariant: Invariant = {
 interface Due {
   readonly earliest: number;
   readonly latest: number;
+}
+
+/** The row of a job that was tried again says when its last attempt was due; only its order knows the first. */
+function dueOf(job: JobRecord, ordered: ReadonlyMap<number, Due>): Due | undefined {
+  return job.attempts.length <= 1 ? { earliest: job.runAt, latest: job.runAt } : ordered.get(job.n);
 }
 
 /** Between which moments each order became due, as its client can tell. */
@@ -59,4 +78,47 @@ function healedBy(seen: Seen, due: number, start: number): number {
     if (from <= start && to >= due) healed = Math.max(healed, Math.min(to, start));
   }
   return healed;
+}
+
+/** All starts in order of time, with how far the due times had come at each. */
+class Starts {
+  readonly #at: number[] = [];
+  readonly #latestDue: number[] = [];
+
+  constructor(seen: Seen, ordered: ReadonlyMap<number, Due>) {
+    const starts = [...seen.startsByJob.values()].flat().sort((a, b) => a.at - b.at);
+    let latest = Number.NEGATIVE_INFINITY;
+    for (const start of starts) {
+      latest = Math.max(latest, dueOfFirst(seen, ordered, start));
+      this.#at.push(start.at);
+      this.#latestDue.push(latest);
+    }
+  }
+
+  /** How many there were from one moment to just before another. */
+  between(from: number, to: number): number {
+    return Math.max(0, this.#before(to) - this.#before(from));
+  }
+
+  /** The latest due time among those that started before a moment. */
+  latestDueBefore(moment: number): number {
+    return this.#latestDue[this.#before(moment) - 1] ?? Number.NEGATIVE_INFINITY;
+  }
+
+  #before(moment: number): number {
+    let [low, high] = [0, this.#at.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#at[middle]! < moment) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+/** When a start was due at the earliest, if it was its job's first; attempts after that have times of their own. */
+function dueOfFirst(seen: Seen, ordered: ReadonlyMap<number, Due>, start: Effect): number {
+  const job = seen.jobById.get(start.job);
+  const isFirst = seen.startsByJob.get(start.job)?.[0] === start;
+  return (job && isFirst && dueOf(job, ordered)?.earliest) || Number.NEGATIVE_INFINITY;
 }

@@ -7,6 +7,8 @@ const CHUNK_BYTES = 1024 * 1024;
 /** Follows the files that handlers write their starts and ends to. */
 export class EffectFiles {
   readonly all: Effect[] = [];
+  /** How many of them are starts. */
+  starts = 0;
   readonly #read = new Map<string, { offset: number; rest: string }>();
 
   constructor(private readonly folder: string) {}
@@ -33,10 +35,15 @@ export class EffectFiles {
         // A line is in one piece or not there: only what follows the last line break is kept for later.
         const lines = (state.rest + chunk.toString('latin1', 0, length)).split('\n');
         state.rest = lines.pop()!;
-        for (const line of lines) this.all.push(JSON.parse(line) as Effect);
+        for (const line of lines) this.#take(JSON.parse(line) as Effect);
       }
     } finally {
       closeSync(file);
     }
+  }
+
+  #take(effect: Effect): void {
+    this.all.push(effect);
+    if (effect.kind === 'start') this.starts += 1;
   }
 }

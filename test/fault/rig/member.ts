@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Death } from '../history.js';
 import { monotonic } from '../monotonic.js';
 import { repository } from './repository.js';
 
@@ -19,6 +21,8 @@ export interface MemberOptions {
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly logFile: string;
+  /** Called when it has come to its end without being told to, after it could be used. */
+  readonly onDeath: (death: Death) => void;
 }
 
 /** A node or worker process as people run it. It ends when the harness does, because it is supervised by it. */
@@ -29,8 +33,10 @@ export class Member {
   /** Resolves with the moment of its end. */
   readonly ended: Promise<number>;
   readonly #child: ChildProcess;
+  #wasReady = false;
+  #endIsExpected = false;
 
-  constructor({ name, args, environment, logFile }: MemberOptions) {
+  constructor({ name, args, environment, logFile, onDeath }: MemberOptions) {
     this.name = name;
     const child = spawn(process.execPath, [PROGRAM, ...args], {
       // Nothing of the developer's own settings may change what a run does.
@@ -42,14 +48,22 @@ export class Member {
     const log = createWriteStream(logFile, { flags: 'a' });
     child.stdout!.pipe(log, { end: false });
     child.stderr!.pipe(log, { end: false });
-    this.ended = once(child, 'close').then(() => {
+    this.ended = once(child, 'close').then(([code, signal]) => {
+      const at = monotonic();
       alive.delete(child);
-      log.end();
-      return monotonic();
+      log.end(() => {
+        if (!this.#wasReady || this.#endIsExpected) return;
+        void tailOf(logFile).then((tail) =>
+          onDeath({ member: name, at, detail: `${signal ?? `exit code ${code}`}\n${tail}` }),
+        );
+      });
+      return at;
     });
     this.ready = new Promise((resolve, reject) => {
       child.on('message', (message: { type?: string }) => {
-        if (message.type === 'ready') resolve();
+        if (message.type !== 'ready') return;
+        this.#wasReady = true;
+        resolve();
       });
       void this.ended.then(() => reject(new Error(`${name} ended before it was ready; see ${logFile}`)));
     });
@@ -64,14 +78,21 @@ export class Member {
     return alive.has(this.#child);
   }
 
+  /** From now on its end is part of the plan, or no longer so. */
+  expectEnd(expected = true): void {
+    this.#endIsExpected = expected;
+  }
+
   /** Ends it without a chance to do anything; resolves with the moment when it was gone. */
   async kill(): Promise<number> {
+    this.expectEnd();
     this.#child.kill('SIGKILL');
     return this.ended;
   }
 
   /** Asks it to stop, and makes it after a while. */
   async stop(patienceMs = 15_000): Promise<number> {
+    this.expectEnd();
     this.#child.kill('SIGTERM');
     this.resume();
     const enough = setTimeout(() => this.#child.kill('SIGKILL'), patienceMs);
@@ -100,4 +121,10 @@ export class Member {
       return false;
     }
   }
+}
+
+const TAIL_BYTES = 4_000;
+
+async function tailOf(logFile: string): Promise<string> {
+  return (await readFile(logFile, 'utf8')).slice(-TAIL_BYTES);
 }

@@ -1,4 +1,5 @@
 import { type AddressInfo, createServer } from 'node:net';
+import type { Death } from '../history.js';
 import { Member } from './member.js';
 import type { Postgres } from './postgres.js';
 import { LostCommits } from './postgres-tap.js';
@@ -11,6 +12,8 @@ const START_TRIES = 20;
 export interface Surroundings {
   readonly folder: string;
   readonly apiKey: () => string;
+  /** Called when a member has ended although nobody had told it to. */
+  readonly onDeath: (death: Death) => void;
   readonly environment: Readonly<Record<string, string>>;
   /** The environment that makes one member's wall clock wrong on demand. */
   readonly clockOf: (slot: string) => Readonly<Record<string, string>>;
@@ -26,6 +29,7 @@ export class NodeSlot {
   peers!: TcpProxy;
   #port = 0;
   #incarnation = 0;
+  #starting: Promise<void> | null = null;
 
   constructor(
     readonly name: string,
@@ -48,8 +52,16 @@ export class NodeSlot {
     return this.#port;
   }
 
-  /** Starts a new process, and another one if that cannot begin because the database is away just now. */
-  async start(): Promise<void> {
+  /** Starts a new process unless one runs, and another if that cannot begin because the database is away just now. */
+  start(): Promise<void> {
+    this.#starting ??= this.#start().finally(() => {
+      this.#starting = null;
+    });
+    return this.#starting;
+  }
+
+  async #start(): Promise<void> {
+    if (this.#incarnation > 0 && this.member.isAlive) return;
     for (let left = START_TRIES - 1; ; left -= 1) {
       await this.#spawn();
       try {
@@ -90,6 +102,10 @@ export class NodeSlot {
         PUNCTUAL_ADVERTISE_URL: `http://127.0.0.1:${this.peers.port}`,
       },
       logFile: `${this.surroundings.folder}/${this.name}.log`,
+      onDeath: (death) => {
+        this.surroundings.onDeath(death);
+        void this.start();
+      },
     });
   }
 }

@@ -12,42 +12,47 @@ const COMMAND_COMPLETE = 0x43;
 /** What ReadyForQuery says outside a transaction. */
 const IDLE = 0x49;
 
-/** Chooses the statement whose answer is lost, by its prepared name, or `COMMIT`. */
-export class LostCommits {
-  #wanted: ReadonlySet<string> = new Set();
-  #onLost: (statement: string) => void = () => undefined;
+/** One wish to lose the answer to a commit; several faults may have theirs at the same time. */
+interface LostCommit {
+  readonly statements: ReadonlySet<string>;
+  readonly onLost: (statement: string) => void;
+}
 
-  /** Loses the answer to the next commit of one of the statements; resolves with its name. */
-  loseNext(statements: readonly string[]): Promise<string> {
-    this.#wanted = new Set(statements);
-    return new Promise((resolve) => {
-      this.#onLost = resolve;
-    });
+/** Chooses the statements whose answers are lost, by their prepared names. */
+export class LostCommits {
+  readonly #wanted = new Set<LostCommit>();
+
+  /** Loses the answer to the next commit of one of the statements; the answer takes the wish back. */
+  loseNext(statements: readonly string[], onLost: (statement: string) => void): () => void {
+    const wish: LostCommit = { statements: new Set(statements), onLost };
+    this.#wanted.add(wish);
+    return () => void this.#wanted.delete(wish);
   }
 
   /** Loses nothing any more. */
   disarm(): void {
-    this.#wanted = new Set();
+    this.#wanted.clear();
   }
 
   /** A tap for one connection. */
   open = (end: () => void): Tap => new PostgresTap(end, this);
 
-  /** Takes the order to lose this statement's answer, if it is one of those wanted. */
-  take(statement: string): boolean {
-    if (!this.#wanted.has(statement)) return false;
-    return true;
+  /** The wish that this statement would fulfil. */
+  find(statement: string): LostCommit | undefined {
+    return [...this.#wanted].find((wish) => wish.statements.has(statement));
   }
 
-  lost(statement: string): void {
-    this.#wanted = new Set();
-    this.#onLost(statement);
+  lost(wish: LostCommit, statement: string): void {
+    this.#wanted.delete(wish);
+    wish.onLost(statement);
   }
 }
 
 class PostgresTap implements Tap {
   readonly #client = new Frames(true);
   readonly #server = new Frames(false);
+  /** Statements of the transaction that is open, whose fate is its COMMIT's. */
+  readonly #uncommitted = new Set<string>();
   #losing: string | null = null;
   #committed = false;
   #held: Buffer[] = [];
@@ -59,33 +64,43 @@ class PostgresTap implements Tap {
 
   fromClient(chunk: Buffer): void {
     for (const { type, body } of this.#client.push(chunk)) {
-      if (this.#losing !== null) return;
-      const name = type === BIND ? statementOf(body) : type === QUERY ? text(body, 0) : null;
-      if (name !== null && this.orders.take(name)) this.#losing = name;
+      if (type === BIND) {
+        this.#uncommitted.add(statementOf(body));
+        this.#wantOne([statementOf(body)]);
+      } else if (type === QUERY && text(body, 0) === 'COMMIT') this.#wantOne(this.#uncommitted);
     }
   }
 
   fromServer(chunk: Buffer): Buffer | null {
     const frames = this.#server.push(chunk);
+    const idle = frames.some(({ type, body }) => type === READY && body[0] === IDLE);
+    if (idle) this.#uncommitted.clear();
     if (this.#losing === null) return chunk;
     this.#held.push(chunk);
-    for (const { type, body } of frames) {
+    for (const { type } of frames) {
       if (type === COMMAND_COMPLETE) this.#committed = true;
-      if (type === READY) return this.#ready(body[0] === IDLE);
+      if (type === READY) return this.#ready(idle);
     }
     return null;
+  }
+
+  #wantOne(statements: Iterable<string>): void {
+    for (const statement of statements) {
+      if (this.orders.find(statement)) this.#losing ??= statement;
+    }
   }
 
   /** Inside a transaction, or after an error, nothing was committed: the answer goes on its way after all. */
   #ready(idle: boolean): Buffer | null {
     const statement = this.#losing!;
     const held = Buffer.concat(this.#held.splice(0));
+    const wish = this.orders.find(statement);
     this.#losing = null;
-    if (!idle || !this.#committed || !this.orders.take(statement)) {
+    if (!idle || !this.#committed || !wish) {
       this.#committed = false;
       return held;
     }
-    this.orders.lost(statement);
+    this.orders.lost(wish, statement);
     this.end();
     return null;
   }

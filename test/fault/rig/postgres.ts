@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/embedded/embedded-postgres.js';
 import { removeEmbeddedPostgres } from '../../../src/embedded/remove.js';
+import type { Death } from '../history.js';
 import { monotonic } from '../monotonic.js';
 
 /** Small enough that a fault can use all connections up. */
@@ -17,7 +18,9 @@ process.on('exit', () => {
 /** The database server of a run: durable, on disk, and killed now and then. */
 export class Postgres {
   #server!: EmbeddedPostgres;
-  #onExit: () => void = () => undefined;
+  /** Called when the server has ended although nobody had told it to; it is started again. */
+  onDeath: (death: Death) => void = () => undefined;
+  #onExit: () => void = () => this.#died();
 
   private constructor(private readonly folder: string) {}
 
@@ -47,6 +50,7 @@ export class Postgres {
     await gone;
     await this.#server.stop();
     await this.#start();
+    this.#onExit = () => this.#died();
     return monotonic() - begin;
   }
 
@@ -72,6 +76,12 @@ export class Postgres {
     running.delete(this);
     await this.#server.stop();
     await removeEmbeddedPostgres(this.folder);
+  }
+
+  #died(): void {
+    running.delete(this);
+    this.onDeath({ member: 'postgres', at: monotonic(), detail: 'the server ended by itself' });
+    void this.#server.stop().then(() => this.#start());
   }
 
   async #start(): Promise<void> {

@@ -4,7 +4,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { ReportAnswer, Settings } from '../history.js';
+import type { Death, ReportAnswer, Settings } from '../history.js';
 import { NodeSlot, type Surroundings } from './node-slot.js';
 import { Postgres } from './postgres.js';
 import { repository } from './repository.js';
@@ -22,6 +22,8 @@ export interface RigOptions {
 export class Rig {
   readonly nodes: NodeSlot[] = [];
   readonly workers: WorkerSlot[] = [];
+  /** Who ended without being told to. */
+  readonly deaths: Death[] = [];
   apiKey = '';
 
   private constructor(
@@ -37,6 +39,7 @@ export class Rig {
     await chmod(folder, 0o711);
     const postgres = await Postgres.start(join(folder, 'postgres'));
     const rig = new Rig(settings, folder, postgres);
+    postgres.onDeath = (death) => rig.deaths.push(death);
     try {
       await rig.#open(onAnswer, environment);
       return rig;
@@ -78,6 +81,7 @@ export class Rig {
     const surroundings: Surroundings = {
       folder: this.folder,
       apiKey: () => this.apiKey,
+      onDeath: (death) => this.deaths.push(death),
       environment: { ...timings(settings), ...environment },
       clockOf: (slot) => this.#clockOf(slot),
     };

@@ -49,8 +49,8 @@ export class WorkerLink {
   #cut = false;
   /** Decides about each report. */
   fate: () => ReportFate = () => 'pass';
-  /** Called when an answer with assignments has been passed on. */
-  onHandOver: (() => void) | null = null;
+  /** Called with the epoch of an answer with assignments when it has been passed on. */
+  onHandOver: ((epoch: number) => void) | null = null;
   /** Reports that met another fate than to pass. */
   meddled = 0;
   /** Connections that were ended or refused since the link was cut. */
@@ -121,7 +121,8 @@ export class WorkerLink {
       if (fate === 'late') return;
       if (fate === 'lose-answer') socket.resetAndDestroy();
       else outgoing.writeHead(answer.status, answer.headers).end(answer.body);
-      if (this.onHandOver && CLAIM.test(url) && handsOver(answer)) this.onHandOver();
+      const handedOver = this.onHandOver && CLAIM.test(url) ? epochOfHandOver(answer) : null;
+      if (handedOver !== null) this.onHandOver?.(handedOver);
     } catch {
       socket.resetAndDestroy();
     }
@@ -165,8 +166,11 @@ export class WorkerLink {
   }
 }
 
-function handsOver({ status, body }: Answer): boolean {
-  return status === 200 && (JSON.parse(body.toString()) as { jobs: unknown[] }).jobs.length > 0;
+/** The epoch of an answer that carries assignments; null when it carries none. */
+function epochOfHandOver({ status, body }: Answer): number | null {
+  if (status !== 200) return null;
+  const { epoch, jobs } = JSON.parse(body.toString()) as { epoch: number; jobs: unknown[] };
+  return jobs.length > 0 ? epoch : null;
 }
 
 async function bodyOf(message: IncomingMessage): Promise<Buffer> {

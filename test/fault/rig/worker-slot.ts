@@ -11,6 +11,7 @@ export class WorkerSlot {
   member!: Member;
   readonly links: WorkerLink[] = [];
   #incarnation = 0;
+  #starting: Promise<void> | null = null;
 
   constructor(
     readonly name: string,
@@ -28,8 +29,16 @@ export class WorkerSlot {
     return join(this.surroundings.folder, `${this.name}.kill`);
   }
 
-  /** Starts a new process and waits until it is registered. */
-  async start(): Promise<void> {
+  /** Starts a new process unless one runs, and waits until it is registered. */
+  start(): Promise<void> {
+    this.#starting ??= this.#start().finally(() => {
+      this.#starting = null;
+    });
+    return this.#starting;
+  }
+
+  async #start(): Promise<void> {
+    if (this.#incarnation > 0 && this.member.isAlive) return;
     this.#incarnation += 1;
     const name = `${this.name}.${this.#incarnation}`;
     const data = join(this.surroundings.folder, this.name);
@@ -51,6 +60,10 @@ export class WorkerSlot {
         FAULT_EFFECTS: join(this.surroundings.folder, `${name}.effects`),
       },
       logFile: `${this.surroundings.folder}/${this.name}.log`,
+      onDeath: (death) => {
+        this.surroundings.onDeath(death);
+        void this.start();
+      },
     });
     await this.member.ready;
   }
