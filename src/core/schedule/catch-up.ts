@@ -1,0 +1,64 @@
+import type { Timetable } from './timetable.js';
+
+/** Which of the occurrences that downtime has made late still run. */
+export type CatchUp = 'none' | 'latest' | 'all' | { readonly withinMs: number };
+
+/** Consecutive occurrences that do not run: the first, the last and how many they are. */
+export interface PassedOver {
+  readonly from: number;
+  readonly until: number;
+  readonly count: number;
+}
+
+export interface CaughtUp {
+  readonly run: number[];
+  readonly passedOver: PassedOver[];
+  /** Up to where this answer goes; call again from there, with the same `now`, when `run` was cut at `max`. */
+  readonly watermark: number;
+}
+
+/**
+ * What to do about the occurrences in (watermark, now]. Those that are less late than the grace (or not late at
+ * all) are on time and run whatever the policy says. The others were missed, and the policy says which of them
+ * still run: `none`, the `latest` one, `all`, or those at most `withinMs` ago. What is passed over is older than
+ * everything that runs, so it is one range, found without walking through it.
+ */
+export function catchUp(
+  table: Timetable,
+  policy: CatchUp,
+  watermark: number,
+  now: number,
+  graceMs: number,
+  max: number,
+): CaughtUp {
+  if (now <= watermark) return { run: [], passedOver: [], watermark };
+  const onTimeAfter = Math.min(now - graceMs, now - 1);
+  const runAfter = Math.max(
+    watermark,
+    Math.min(onTimeAfter, lastToPassOver(table, policy, now, onTimeAfter)),
+  );
+  const passedOver = rangeOf(table, watermark, runAfter);
+  const run: number[] = [];
+  let due = table.next(runAfter);
+  while (due !== null && due <= now && run.length < max) {
+    run.push(due);
+    due = table.next(due);
+  }
+  const isCut = due !== null && due <= now;
+  const reached = run.at(-1) ?? runAfter;
+  return { run, passedOver, watermark: isCut ? reached : now };
+}
+
+/** The moment up to which the policy lets nothing run. */
+function lastToPassOver(table: Timetable, policy: CatchUp, now: number, onTimeAfter: number): number {
+  if (policy === 'all') return Number.NEGATIVE_INFINITY;
+  if (policy === 'none') return onTimeAfter;
+  if (policy === 'latest') return (table.previous(onTimeAfter) ?? onTimeAfter) - 1;
+  return now - policy.withinMs - 1;
+}
+
+function rangeOf(table: Timetable, after: number, until: number): PassedOver[] {
+  const from = table.next(after);
+  if (from === null || from > until) return [];
+  return [{ from, until: table.previous(until)!, count: table.count(after, until) }];
+}

@@ -1,0 +1,52 @@
+import type { CronDays } from './cron-days.js';
+import type { TimesOfDay } from './times-of-day.js';
+
+const DAY = 86_400;
+
+/**
+ * The wall-clock times that a cron expression names, without any zone: a wall-clock time is the number of
+ * seconds that a clock showing it would count from 1970-01-01 00:00:00 if no day had ever had a change of offset.
+ */
+export class CronExpression {
+  constructor(
+    private readonly days: CronDays,
+    private readonly times: TimesOfDay,
+    /** Whether every hour is let through; such an expression follows real time through DST changes. */
+    readonly everyHour: boolean,
+  ) {}
+
+  matches(wall: number): boolean {
+    const day = Math.floor(wall / DAY);
+    const time = wall - day * DAY;
+    return this.times.countBefore(time + 1) > this.times.countBefore(time) && this.days.has(day);
+  }
+
+  /** The first wall-clock time named at or after one. */
+  next(wall: number): number {
+    const day = Math.floor(wall / DAY);
+    const index = this.times.countBefore(wall - day * DAY);
+    const found = this.days.next(index < this.times.perDay ? day : day + 1);
+    return found * DAY + this.times.timeAt(found === day ? index : 0);
+  }
+
+  /** The last wall-clock time named at or before one. */
+  previous(wall: number): number {
+    const day = Math.floor(wall / DAY);
+    const index = this.times.countBefore(wall - day * DAY + 1) - 1;
+    const found = this.days.previous(index >= 0 ? day : day - 1);
+    return found * DAY + this.times.timeAt(found === day ? index : this.times.perDay - 1);
+  }
+
+  /** How many wall-clock times are named in [from, until). */
+  count(from: number, until: number): number {
+    return until <= from ? 0 : this.countSince(Math.floor(from / DAY), from, until);
+  }
+
+  private countSince(day: number, from: number, until: number): number {
+    const lastDay = Math.floor(until / DAY);
+    const whole = this.days.count(day, lastDay) * this.times.perDay;
+    const before = this.days.has(day) ? this.times.countBefore(from - day * DAY) : 0;
+    const behind = this.days.has(lastDay) ? this.times.countBefore(until - lastDay * DAY) : 0;
+    return whole - before + behind;
+  }
+}

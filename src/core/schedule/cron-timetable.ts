@@ -1,0 +1,120 @@
+import type { CronExpression } from './cron-expression.js';
+import { noteOf } from './dst-note.js';
+import type { Dst, Timetable } from './timetable.js';
+import { BLOCK, type Zone } from './timezone.js';
+import { piecesOf, type ZonePiece } from './zone-pieces.js';
+
+const DAY = 86_400;
+
+/** No clock is further from UTC than a day, and no gap moves a time by more than another day. */
+const FAR = 2 * DAY;
+
+/**
+ * How far a search goes. Dates come back within 40 years; what zones do irregularly (Ramadan in Morocco) is laid
+ * down until 2087 and regular after that. So only a time that lies in a gap every year ends a search without
+ * success, such as 02:30 on the last Sunday of March in Berlin, with gaps skipped.
+ */
+const SEARCH = 120 * 366 * DAY;
+
+/** When a cron expression is due in a zone. `dst` is null where the policy does not apply. */
+export class CronTimetable implements Timetable {
+  private readonly dst: Dst | null;
+  private block = Number.NaN;
+  private pieces: readonly ZonePiece[] = [];
+
+  constructor(
+    private readonly expression: CronExpression,
+    private readonly zone: Zone,
+    dst: Dst,
+  ) {
+    this.dst = expression.everyHour ? null : dst;
+  }
+
+  next(after: number): number | null {
+    const first = Math.floor(after / 1_000) + 1;
+    for (let from = first; from - first <= SEARCH; ) {
+      const block = Math.floor(from / BLOCK);
+      for (const piece of this.piecesOf(block)) {
+        if (piece.until <= from) continue;
+        const found = this.nextIn(piece, Math.max(piece.from, from));
+        if (found < piece.until) return found * 1_000;
+      }
+      const end = (block + 1) * BLOCK;
+      from = Math.max(end, this.expression.next(end - FAR) - FAR);
+    }
+    return null;
+  }
+
+  previous(atOrBefore: number): number | null {
+    const last = Math.floor(atOrBefore / 1_000);
+    for (let until = last; last - until <= SEARCH; ) {
+      const block = Math.floor(until / BLOCK);
+      const pieces = this.piecesOf(block);
+      for (let index = pieces.length - 1; index >= 0; index--) {
+        const piece = pieces[index]!;
+        if (piece.from > until) continue;
+        const found = this.previousIn(piece, Math.min(piece.until - 1, until));
+        if (found >= piece.from) return found * 1_000;
+      }
+      const start = block * BLOCK;
+      until = Math.min(start - 1, this.expression.previous(start + FAR) + FAR);
+    }
+    return null;
+  }
+
+  count(after: number, until: number): number {
+    const from = Math.floor(after / 1_000) + 1;
+    const end = Math.floor(until / 1_000) + 1;
+    let count = 0;
+    for (let block = Math.floor(from / BLOCK); block * BLOCK < end; block++) {
+      for (const piece of this.piecesOf(block)) {
+        count += this.countIn(piece, Math.max(piece.from, from), Math.min(piece.until, end));
+      }
+    }
+    return count;
+  }
+
+  note(at: number): string | undefined {
+    if (this.previous(at) !== at) return undefined;
+    return noteOf(at / 1_000, this.zone, this.dst?.gap === 'shift' ? this.expression : null);
+  }
+
+  private piecesOf(block: number): readonly ZonePiece[] {
+    if (block !== this.block) {
+      this.pieces = piecesOf(this.zone, block, this.dst);
+      this.block = block;
+    }
+    return this.pieces;
+  }
+
+  private nextIn(piece: ZonePiece, from: number): number {
+    const named = this.expression.next(from + piece.offset) - piece.offset;
+    if (piece.shifted === null) return named;
+    return Math.min(named, this.expression.next(from + piece.shifted) - piece.shifted);
+  }
+
+  private previousIn(piece: ZonePiece, until: number): number {
+    const named = this.expression.previous(until + piece.offset) - piece.offset;
+    if (piece.shifted === null) return named;
+    return Math.max(named, this.expression.previous(until + piece.shifted) - piece.shifted);
+  }
+
+  private countIn(piece: ZonePiece, from: number, until: number): number {
+    if (from >= until) return 0;
+    const named = this.expression.count(from + piece.offset, until + piece.offset);
+    if (piece.shifted === null) return named;
+    const shifted = this.expression.count(from + piece.shifted, until + piece.shifted);
+    return named + shifted - this.countTwice(piece.offset, piece.shifted, from, until);
+  }
+
+  /** How many moments are named by two wall-clock times; a gap is short enough to look at each. */
+  private countTwice(offset: number, shifted: number, from: number, until: number): number {
+    let count = 0;
+    let moment = this.expression.next(from + shifted) - shifted;
+    while (moment < until) {
+      if (this.expression.matches(moment + offset)) count++;
+      moment = this.expression.next(moment + 1 + shifted) - shifted;
+    }
+    return count;
+  }
+}

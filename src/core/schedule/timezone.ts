@@ -1,0 +1,141 @@
+import { ScheduleError } from './schedule-error.js';
+
+/** From `at` on (in seconds since 1970) a zone's clocks show another time: seconds to add to UTC before and after. */
+export interface OffsetChange {
+  readonly at: number;
+  readonly before: number;
+  readonly after: number;
+}
+
+const DAY = 86_400;
+
+/** The time line is looked at in blocks of this many seconds. */
+export const BLOCK = 400 * DAY;
+
+/** No change of an offset is larger than a day, so a block knows the changes this far around it as well. */
+const AROUND = 2 * DAY;
+
+/** The shortest time that any zone has ever kept an offset is four days (Freetown, 1939). */
+const SHORTEST_STAY = 3 * DAY;
+
+/** Before 1800 every zone has the mean time of its place. */
+const FIRST_KNOWN = -5_364_662_400;
+
+/** An adversary could ask for many zones and centuries; everybody else stays far below. */
+const MOST_BLOCKS = 50_000;
+
+/** Names that Intl takes over from older systems; several mean something else to most people, such as BST. */
+const NOT_IANA = /^(?!(?:cet|eet|est|gmt|hst|met|mst|prc|roc|rok|uct|utc|wet)$)[a-z]{3}$|^systemv\//;
+
+const zones = new Map<string, Zone>();
+let blocksHeld = 0;
+
+/** Whether a name is a time zone of the IANA database that this Node knows; `+02:00` and the like are not. */
+export function isTimezone(name: string): boolean {
+  return findZone(name) !== undefined;
+}
+
+/** The zone of a name that may be wrong. */
+export function zoneOf(name: string): Zone {
+  const zone = findZone(name);
+  if (zone) return zone;
+  throw new ScheduleError('/timezone', `"${name}" is not an IANA time zone such as Europe/Berlin or UTC`);
+}
+
+function findZone(name: string): Zone | undefined {
+  // Large and small letters are the same to Intl, and a name must not be remembered in all its spellings.
+  const spelling = name.toLowerCase();
+  const known = zones.get(spelling);
+  if (known) return known;
+  if (!/^[a-z][a-z0-9_+/-]*$/.test(spelling) || NOT_IANA.test(spelling)) return undefined;
+  try {
+    const zone = new Zone(formatOf(name));
+    zones.set(spelling, zone);
+    return zone;
+  } catch {
+    return undefined;
+  }
+}
+
+function formatOf(timeZone: string): Intl.DateTimeFormat {
+  return new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    calendar: 'gregory',
+    numberingSystem: 'latn',
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
+  });
+}
+
+/** What the clocks of a zone show. Asking Intl takes microseconds, so the changes of a block are found once. */
+export class Zone {
+  private readonly blocks = new Map<number, readonly OffsetChange[]>();
+
+  constructor(private readonly format: Intl.DateTimeFormat) {}
+
+  /** Seconds to add to UTC at a moment given in seconds. */
+  offsetAt(moment: number): number {
+    const known = Math.max(moment, FIRST_KNOWN);
+    const parts = /(\d+)\D+(\d+)\D+(\d+)\D+(\d+)\D+(\d+)\D+(\d+)/.exec(this.format.format(known * 1_000))!;
+    const [month, day, year, hour, minute, second] = parts.slice(1).map(Number) as [
+      number,
+      number,
+      number,
+      number,
+      number,
+      number,
+    ];
+    return Date.UTC(year, month - 1, day, hour, minute, second) / 1_000 - known;
+  }
+
+  /** The changes of offset inside a block and shortly before and after it, in their order. */
+  changesAround(block: number): readonly OffsetChange[] {
+    let changes = this.blocks.get(block);
+    if (!changes) {
+      if (blocksHeld >= MOST_BLOCKS) forgetBlocks();
+      changes = this.findChanges(block * BLOCK - AROUND, (block + 1) * BLOCK + AROUND);
+      this.blocks.set(block, changes);
+      blocksHeld++;
+    }
+    return changes;
+  }
+
+  forget(): void {
+    this.blocks.clear();
+  }
+
+  private findChanges(from: number, until: number): OffsetChange[] {
+    const changes: OffsetChange[] = [];
+    let before = this.offsetAt(from);
+    for (let moment = from; moment < until; ) {
+      const next = Math.min(moment + SHORTEST_STAY, until);
+      const after = this.offsetAt(next);
+      if (after !== before) changes.push({ at: this.changeBetween(moment, next, before), before, after });
+      moment = next;
+      before = after;
+    }
+    return changes;
+  }
+
+  /** The first moment in (from, until] at which the offset is another than at `from`. */
+  private changeBetween(from: number, until: number, before: number): number {
+    let same = from;
+    let other = until;
+    while (other - same > 1) {
+      const middle = Math.floor((same + other) / 2);
+      if (this.offsetAt(middle) === before) same = middle;
+      else other = middle;
+    }
+    return other;
+  }
+}
+
+function forgetBlocks(): void {
+  for (const zone of zones.values()) zone.forget();
+  blocksHeld = 0;
+}
