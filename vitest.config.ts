@@ -9,6 +9,7 @@ export default defineConfig({
           include: [
             'src/**/*.test.ts',
             'scripts/**/*.test.ts',
+            'bench/src/**/*.test.ts',
             'test/*.test.ts',
             'test/fault/checker.test.ts',
           ],

@@ -52,15 +52,15 @@ function isInstalled(lock, stamp) {
 }
 
 /**
- * Installs exactly what the lock says. A registry that lacks a package for some other platform makes `npm ci`
+ * Installs exactly what the lock of a folder says. A registry that lacks a package for some other platform makes `npm ci`
  * call the whole lock wrong; `npm install` keeps to the same versions and takes what fits this machine.
  */
-async function installByLock() {
-  const clean = await npm('ci');
+export async function installByLock(folder = '.') {
+  const clean = await npm('ci', '--prefix', folder);
   if (clean.code === 0) return;
   if (!clean.output.includes('EUSAGE')) throw installFailure(clean);
   say('The lock does not fit what the registry offers for other platforms; installing for this one …');
-  const lenient = await npm('install', '--no-save');
+  const lenient = await npm('install', '--no-save', '--prefix', folder);
   if (lenient.code !== 0) throw installFailure(lenient);
 }
 

@@ -1,0 +1,13 @@
+import { cpus, release, totalmem, type } from 'node:os';
+
+/** The machine that everything ran on. */
+export function machineFacts(): Readonly<Record<string, string>> {
+  const processors = cpus();
+  return {
+    cpu: processors[0]?.model.trim() ?? 'unknown',
+    cores: String(processors.length),
+    memory: `${Math.round(totalmem() / 2 ** 30)} GiB`,
+    system: `${type()} ${release()}`,
+    node: process.versions.node,
+  };
+}

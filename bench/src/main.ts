@@ -1,0 +1,65 @@
+import { mkdir } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { helpText, type Options, parseOptions, UsageError } from './options.js';
+import { findRedis } from './peers.js';
+import { Progress } from './progress.js';
+import { describe } from './report/text.js';
+import type { ScenarioResult } from './result.js';
+import { SCENARIOS } from './scenarios/index.js';
+
+/** `npm run bench`: results go to standard output, progress to standard error. */
+
+const progress = new Progress();
+const interrupted = new AbortController();
+
+async function main(options: Options): Promise<number> {
+  const profileFolder = options.profile === null ? null : resolve(options.profile);
+  if (profileFolder !== null) await mkdir(profileFolder, { recursive: true });
+  const redis = options.peers.includes('bullmq') ? findRedis() : null;
+  if (options.peers.includes('bullmq') && redis === null)
+    progress.say('BullMQ is left out: there is no redis-server on the PATH.');
+  const peers = options.peers.filter((peer) => peer !== 'bullmq' || redis !== null);
+  const results: ScenarioResult[] = [];
+  for (const scenario of options.scenarios) {
+    const seconds = options.seconds ?? scenario.defaultSeconds;
+    progress.say(`${scenario.name}: ${scenario.title} (${seconds} s)`);
+    const result = await scenario.run({
+      ...{ seconds, peers, redis, progress, profileFolder },
+      signal: interrupted.signal,
+    });
+    results.push(result);
+    process.stdout.write(`${describe(result)}\n`);
+  }
+  const problems = results.flatMap((result) => result.problems);
+  if (options.json) process.stdout.write(`${JSON.stringify(summary(results))}\n`);
+  return problems.length === 0 ? 0 : 1;
+}
+
+/** One scenario as the contract has it; several as a list of such. */
+function summary(results: readonly ScenarioResult[]): object {
+  if (results.length === 1) return results[0]!;
+  const seconds = results.reduce((sum, result) => sum + result.seconds, 0);
+  return { scenario: results.map(({ scenario }) => scenario).join(','), seconds, scenarios: results };
+}
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => {
+    // The second time there is no waiting: children are killed when this process ends.
+    if (interrupted.signal.aborted) process.exit(130);
+    interrupted.abort(new Error('Interrupted.'));
+    progress.say('Stopping what was started …');
+  });
+}
+
+try {
+  const options = parseOptions(process.argv.slice(2), SCENARIOS);
+  if (options.help) process.stdout.write(helpText(SCENARIOS));
+  else process.exitCode = await main(options);
+} catch (error) {
+  progress.say(
+    error instanceof UsageError || interrupted.signal.aborted
+      ? (error as Error).message
+      : String((error as Error).stack),
+  );
+  process.exitCode = error instanceof UsageError ? 2 : interrupted.signal.aborted ? 130 : 1;
+}

@@ -1,0 +1,29 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import type * as EmbeddedPostgres from '../../src/embedded/embedded-postgres.js';
+import type * as RemovePostgres from '../../src/embedded/remove.js';
+import type * as Sdk from '../../src/index.js';
+import type * as Server from '../../src/server.js';
+import { repository } from './repository.js';
+
+/**
+ * The built product, as its users import it. Only the embedded Postgres comes from within, because the server is
+ * shared with the peers.
+ */
+
+async function load<Module>(...path: string[]): Promise<Module> {
+  return (await import(pathToFileURL(join(repository, 'dist', ...path)).href)) as Module;
+}
+
+export const loadSdk = () => load<typeof Sdk>('index.js');
+export const loadServer = () => load<typeof Server>('server.js');
+export const loadPostgres = () => load<typeof EmbeddedPostgres>('embedded', 'embedded-postgres.js');
+export const loadRemoval = () => load<typeof RemovePostgres>('embedded', 'remove.js');
+
+/** The program that `bin/punctual` is. */
+export const PROGRAM = join(repository, 'bin', 'punctual');
+
+export const productVersion: string = (
+  JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as { version: string }
+).version;

@@ -1,0 +1,81 @@
+import { Ledger } from '../ledger.js';
+import { now } from '../moments.js';
+import { openBullMq } from '../systems/bullmq.js';
+import { openGraphileWorker } from '../systems/graphile-worker.js';
+import { openPgBoss } from '../systems/pg-boss.js';
+import { openPunctual } from '../systems/punctual.js';
+import { openPunctualWire } from '../systems/punctual-wire.js';
+import type { Surroundings, System } from '../systems/system.js';
+import { measureLatency } from './latency.js';
+import type { SliceMessage, SliceOrder, SliceResult, SystemName } from './slice.js';
+import { measureThroughput } from './throughput.js';
+
+/**
+ * The process of one slice: one system, one measurement, then the end. Every slice has a fresh one, so that no
+ * system profits or suffers from what another has left in memory.
+ */
+
+const OPEN: Record<Exclude<SystemName, 'punctual-wire'>, (surroundings: Surroundings) => Promise<System>> = {
+  punctual: openPunctual,
+  'graphile-worker': openGraphileWorker,
+  'pg-boss': openPgBoss,
+  bullmq: openBullMq,
+};
+
+function send(message: SliceMessage): Promise<void> {
+  return new Promise((resolve) => process.send!(message, () => resolve()));
+}
+
+const progress = (text: string): void => void send({ type: 'progress', text });
+
+async function measure(order: SliceOrder): Promise<SliceResult> {
+  const { system: name, url, folder, task, profileFolder } = order;
+  if (name === 'punctual-wire') {
+    if (task.kind !== 'throughput') throw new Error(`The wire is not measured for ${task.kind}.`);
+    const { system, starts } = await openPunctualWire({ url, folder, profileFolder });
+    return endingWith(system, () => measureThroughput(system, starts, task.load, progress));
+  }
+  const ledger = new Ledger();
+  const moments: number[] = [];
+  const onStart =
+    task.kind === 'throughput'
+      ? (number: number) => ledger.start(number)
+      : (number: number) => {
+          moments[number] = now();
+          ledger.start(number);
+        };
+  const purpose = task.kind === 'latency' ? 'latency' : 'throughput';
+  const system = await OPEN[name]({ url, folder, purpose, onStart });
+  return endingWith(system, () => {
+    switch (task.kind) {
+      case 'throughput':
+        return measureThroughput(system, ledger, task.load, progress);
+      case 'latency':
+        return measureLatency(system, ledger, (number) => moments[number], task, progress);
+    }
+  });
+}
+
+async function endingWith<T>(system: System, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } finally {
+    await system.close();
+  }
+}
+
+// Ctrl-C reaches every process of the terminal; the one that started this decides when it ends.
+process.on('SIGINT', () => undefined);
+process.once('disconnect', () => process.exit(1));
+process.once('message', (order: SliceOrder) => {
+  measure(order).then(
+    async (result) => {
+      await send({ type: 'result', result });
+      process.exit(0);
+    },
+    async (error: Error) => {
+      await send({ type: 'failed', message: error.stack ?? String(error) });
+      process.exit(1);
+    },
+  );
+});
