@@ -5,6 +5,9 @@ import type { Random } from './random.js';
 import type { LinkState } from './rig/tcp-proxy.js';
 import type { Scene } from './scene.js';
 
+/** How many of a hundred links stay broken for longer than a lease lasts. */
+const LONG_PERCENT = 25;
+
 /** Breaks one link of a node, mostly for less time than a lease lasts and sometimes for more. */
 export async function breakLink(
   scene: Scene,
@@ -17,7 +20,8 @@ export async function breakLink(
   const link = node[which];
   const begin = monotonic();
   link.become(state);
-  await sleep(scene.settings.leaseTtlMs * (0.2 + random.next() * 1.1));
+  const isLong = random.next() * 100 < LONG_PERCENT;
+  await sleep(scene.settings.leaseTtlMs * (isLong ? 1.05 + random.next() * 0.25 : 0.1 + random.next() * 0.4));
   // On a way that nobody uses for a while the fault has not happened yet.
   await scene.until(() => link.hits > 0, scene.settings.leaseTtlMs * 2);
   const { hits } = link;

@@ -15,7 +15,7 @@ export const MIXED = 'mixed';
  * In a mixed run every kind comes once in this time. Twice as often would leave the scheduler no time to work between
  * faults, so that nothing but the faults themselves would be tested.
  */
-const MIXED_ROUND_MS = 50_000;
+const MIXED_ROUND_MS = 60_000;
 /** How often a fault is tried that finds nothing to break. */
 const MAX_GOES = 3;
 
@@ -41,7 +41,7 @@ export function faultsOf(faults: readonly Fault[], scenario: string): Fault[] {
 
 /** How often each kind of fault must be seen to take effect; a fault that no observer saw has proven nothing. */
 export function wantedOfEach(scenario: string, seconds: number): number {
-  return scenario === MIXED ? Math.max(1, Math.floor(seconds / 60)) : 1;
+  return scenario === MIXED ? mixedRounds(seconds * 1_000) : 1;
 }
 
 export interface Plan {
@@ -97,8 +97,7 @@ interface Appointment {
 
 /** Mixed faults are spread evenly over the time; those of a scenario of their own follow each other for as long as it lasts. */
 function* timetable({ scenario, faults, forMs }: Plan, random: Random): Generator<Appointment> {
-  const rounds =
-    scenario === MIXED ? Math.max(1, Math.round(forMs / MIXED_ROUND_MS)) : Number.POSITIVE_INFINITY;
+  const rounds = scenario === MIXED ? mixedRounds(forMs) : Number.POSITIVE_INFINITY;
   const everyMs = forMs / (rounds * faults.length);
   const offset = random.next() * everyMs * 0.5;
   for (let round = 0, count = 0; round < rounds; round += 1) {
@@ -107,4 +106,8 @@ function* timetable({ scenario, faults, forMs }: Plan, random: Random): Generato
       count += 1;
     }
   }
+}
+
+function mixedRounds(forMs: number): number {
+  return Math.max(1, Math.round(forMs / MIXED_ROUND_MS));
 }

@@ -1,6 +1,6 @@
 import type { Settings } from './history.js';
 
-const SIZES = { nodes: 3, workers: 3, slots: 40, jobsPerSecond: 550 };
+const SIZES = { nodes: 3, workers: 3, slots: 60, jobsPerSecond: 550 };
 /** From here on a run is long enough for the times that users get when they set nothing. */
 const LONG_RUN_SECONDS = 300;
 
