@@ -48,6 +48,9 @@ export class MemoryScheduler implements WorkerGateway {
   #workers = 0;
   #listeners: (() => void)[] = [];
   #nextJob = 0;
+  /** While set, answers to claims wait for it, on their way to whoever asked. */
+  #claimsHeld: Promise<void> | null = null;
+  #onClaimHeld: () => void = () => undefined;
 
   /** Has a job waiting for the next claim. */
   submit(task: string, payload: unknown = null, change: Partial<Assignment> = {}): Assignment {
@@ -79,6 +82,23 @@ export class MemoryScheduler implements WorkerGateway {
   stopByClaim(...attempts: readonly FencedJob[]): void {
     this.#claimStop.push(...attempts.map(({ jobId, fence }) => ({ jobId, fence })));
     this.#changed();
+  }
+
+  /** Holds back the answers to claims; `held` resolves when there is one, `letGo` when it has been taken in. */
+  holdClaims(): { readonly held: Promise<void>; letGo(): Promise<void> } {
+    let open!: () => void;
+    this.#claimsHeld = new Promise((resolve) => {
+      open = resolve;
+    });
+    const held = new Promise<void>((resolve) => {
+      this.#onClaimHeld = resolve;
+    });
+    const letGo = async () => {
+      this.#claimsHeld = null;
+      open();
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    return { held, letGo };
   }
 
   /** Makes the next calls of a kind fail. */
@@ -145,7 +165,10 @@ export class MemoryScheduler implements WorkerGateway {
     this.#know(workerId);
     const { epoch } = this;
     if (signal?.aborted) return { epoch, jobs: [] };
-    return { epoch, jobs: this.#waiting.splice(0, request.max), stop: this.#claimStop.splice(0) };
+    const answer = { epoch, jobs: this.#waiting.splice(0, request.max), stop: this.#claimStop.splice(0) };
+    if (this.#claimsHeld !== null) this.#onClaimHeld();
+    await this.#claimsHeld;
+    return answer;
   }
 
   /** Takes results by their fence, whichever session they come from. */

@@ -16,6 +16,8 @@ import { type LeaderState, noLeader } from './state.js';
 const MAX_BATCH = 1_000;
 const MAX_BYTES = 4 * 1024 * 1024;
 
+const ANSWERS_AFTER_COMMIT = stands('commit-first');
+
 interface Pending {
   readonly running: Running;
   readonly decision: Decision;
@@ -70,6 +72,7 @@ export class Finishing {
     const decision = decide({ ...running, cancelRequested }, end, Math.random());
     return new Promise<boolean>((resolve, reject) => {
       this.queue.push({ running, decision, startedAt, resolve, reject });
+      if (!ANSWERS_AFTER_COMMIT) resolve(true);
       if (this.queue.length === 1) this.loop.wake();
     });
   }

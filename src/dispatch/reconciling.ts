@@ -33,9 +33,9 @@ export class Reconciling {
       const held = new Set(listed.map(({ jobId }) => jobId));
       void this.giveBack([...session.running.values()].filter(({ id }) => !held.has(id)));
     }
-    for (const running of session.running.values()) {
-      if (this.isToBeRevoked(running)) stop.push({ jobId: running.id, fence: running.fence });
-    }
+    const revoked = [...session.running.values()].filter((running) => this.isToBeRevoked(running));
+    for (const { id, fence } of revoked) stop.push({ jobId: id, fence });
+    if (!stands('revoke-confirmed')) void this.giveBack(revoked);
     return stop;
   }
 

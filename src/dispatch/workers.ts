@@ -2,6 +2,7 @@ import { formatDuration } from '../core/duration.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { JobError } from '../core/job.js';
 import { Loop } from '../core/loop.js';
+import { stands } from '../core/test-switches.js';
 import type { AttemptEnd } from '../core/transition.js';
 import { uuidv7 } from '../core/uuid.js';
 import type {
@@ -20,7 +21,7 @@ import type { Finishing } from './finishing.js';
 import { Reconciling } from './reconciling.js';
 import type { Running } from './running.js';
 import { type Poll, WorkerSession } from './session.js';
-import type { LeaderState } from './state.js';
+import { type LeaderState, noLeader } from './state.js';
 
 /** How often heartbeats reach the database. */
 const SAVE_EVERY_MS = 15_000;
@@ -58,6 +59,7 @@ export class Workers {
       const registration = JSON.parse(row.registration) as WorkerRegistration;
       const session = new WorkerSession(row.id, row.tenant, registration, row.registeredAt, state.clock);
       session.draining = row.state === 'draining';
+      if (!stands('full-timeout')) session.heardAt -= state.clock.now() - row.lastSeen;
       state.sessions.set(row.id, session);
     }
     for (const running of state.running.values())
@@ -96,11 +98,12 @@ export class Workers {
 
   async heartbeat(tenant: string, workerId: string, heartbeat: Heartbeat): Promise<HeartbeatAnswer> {
     const { state } = this;
+    // A worker of a later term is not known here, and must not be told so.
+    if (heartbeat.epoch > state.term.epoch && stands('heartbeat-epoch')) state.outdatedBy(heartbeat.epoch);
     const session = this.session(tenant, workerId);
     session.seen(state.clock);
-    if (heartbeat.epoch > state.term.epoch) state.outdatedBy(heartbeat.epoch);
     // A worker that has not seen this term may list what an older leader handed over or stopped.
-    const echoes = heartbeat.epoch === state.term.epoch;
+    const echoes = heartbeat.epoch === state.term.epoch || !stands('heartbeat-epoch');
     if (echoes && heartbeat.refused) await this.reconciling.refused(session, heartbeat.refused);
     return {
       epoch: state.term.epoch,
@@ -294,9 +297,14 @@ export class Workers {
     return null;
   }
 
+  /**
+   * The session of a worker. One that is unknown here may be known to another leader, so only a leader that can be sure
+   * to lead says so: the worker would register anew and thereby lose what it runs.
+   */
   private session(tenant: string, workerId: string): WorkerSession {
     const session = this.state.sessions.get(workerId);
     if (!session || session.tenant !== tenant) {
+      if (!this.state.term.trusted && stands('trust')) throw noLeader();
       throw new PunctualError(
         'WORKER_NOT_FOUND',
         `No worker ${workerId} is registered with this leader; register again.`,

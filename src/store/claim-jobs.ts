@@ -1,4 +1,6 @@
+import { stands } from '../core/test-switches.js';
 import type { Queryable } from './database.js';
+import { SHARED_COLUMNS } from './finish-jobs.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
 /**
@@ -7,13 +9,19 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
  * that was postponed meanwhile. Only rows that come back may be handed over.
  */
 
+/** The live jobs whose next fence this is; any job by its id when tests have taken this fence out. */
+const CLAIMABLE = stands('claim-join')
+  ? 'punctual.jobs j ON j.id = u.id AND j.attempts + 1 = u.fence AND j.run_at <= $7'
+  : `(SELECT ${SHARED_COLUMNS} FROM punctual.jobs UNION ALL SELECT ${SHARED_COLUMNS} FROM punctual.job_history) j
+    ON j.id = u.id`;
+
 const CLAIM_JOBS = leaderStatement(
   'claim-jobs',
   `chosen AS (
     SELECT j.id, u.fence, u.worker, j.tenant, j.task, j.target, j.payload, j.timeout_ms, j.failures, j.losses,
       j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by
     FROM unnest($4::uuid[], $5::int[], $6::uuid[]) u(id, fence, worker)
-    JOIN punctual.jobs j ON j.id = u.id AND j.attempts + 1 = u.fence AND j.run_at <= $7
+    JOIN ${CLAIMABLE}
     WHERE ${WHILE_TERM_LASTS}
   ), claimed AS (
     INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)

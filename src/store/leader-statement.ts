@@ -57,7 +57,8 @@ export function leaderStatements(): readonly LeaderStatement[] {
 
 /** The row of a term, locked; any row of the shard when tests have taken this fence out. */
 const HOLD_TERM = stands('term')
-  ? 'SELECT 1 AS held FROM punctual.leases WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE'
+  ? `SELECT 1 AS held FROM punctual.leases
+    WHERE shard = $1 AND epoch = $2 AND ${stands('holder') ? 'holder = $3' : '$3::text IS NOT NULL'} FOR KEY SHARE`
   : 'SELECT 1 AS held FROM punctual.leases WHERE shard = $1 AND $2::bigint IS NOT NULL AND $3::text IS NOT NULL';
 
 const TERM = `term AS (${HOLD_TERM})`;

@@ -1,3 +1,4 @@
+import { stands } from '../core/test-switches.js';
 import type { Queryable } from './database.js';
 import { run, type Statement } from './database.js';
 import type { TermKey } from './leader-statement.js';
@@ -41,6 +42,11 @@ const LOOK: Statement = {
  */
 const LOCK = 'LOCK TABLE punctual.leases IN EXCLUSIVE MODE';
 
+/** Ours already, or over; true when tests have taken this fence out. */
+const TO_BE_HAD = stands('takeover')
+  ? `l.holder = $2 OR l.expires_at < clock_timestamp() OR (${SESSION_GONE})`
+  : 'true';
+
 const TAKE: Statement = {
   name: 'take-term',
   text: `
@@ -48,7 +54,7 @@ const TAKE: Statement = {
       epoch = greatest(l.epoch, $4::bigint) + 1, holder = $2, holder_url = $3, session_pid = $5::int,
       session_start = (SELECT a.backend_start FROM pg_stat_activity a WHERE a.pid = $5::int),
       expires_at = clock_timestamp() + $6::bigint * interval '1 millisecond'
-    WHERE l.shard = $1 AND (l.holder = $2 OR l.expires_at < clock_timestamp() OR (${SESSION_GONE}))
+    WHERE l.shard = $1 AND (${TO_BE_HAD})
     RETURNING l.epoch`,
 };
 

@@ -1,0 +1,27 @@
+import { provenByRemoval } from './removal.js';
+
+/** A database with the statements of leaders, loaded anew. */
+async function freshShard() {
+  const { TestShard } = await import('../store/test-shard.js');
+  return TestShard.forTest();
+}
+
+provenByRemoval('holder', 'a leader writes under an epoch that another node has now', async () => {
+  const shard = await freshShard();
+  const term = await shard.lead({ holder: 'node-a' });
+  const id = await shard.submit();
+  // What a replica looks like that was promoted before it had the newest term: the same epoch, given to another.
+  await shard.pool.query(`UPDATE punctual.leases SET holder = 'node-b'`);
+  await shard.claim(term, [id]).catch(() => undefined);
+  return (await shard.count('claims')) > 0;
+});
+
+provenByRemoval('takeover', 'a standby that was late takes the term from a healthy leader', async () => {
+  const shard = await freshShard();
+  await shard.lead({ holder: 'node-a' });
+  await shard.expireLease();
+  // Both standbys have seen that the term is over; the first takes it, and the second comes to its turn after that.
+  await shard.lead({ holder: 'node-b' });
+  const second = await shard.lead({ holder: 'node-c' }).catch(() => null);
+  return second !== null;
+});
