@@ -1,6 +1,9 @@
-import { Backlog, type QueueBacklog } from '../src/dispatch/backlog.js';
+import { laneOf } from '../src/core/lane.js';
+import { Backlog } from '../src/dispatch/backlog.js';
+import type { Shares } from '../src/dispatch/shares.js';
 import type { Entry } from '../src/dispatch/shelf.js';
 import { type Cursor, SHELF_START, type Waiting } from '../src/store/read-backlog.js';
+import { SharesForTests } from './shares-for-tests.js';
 import { TestClock } from './test-clock.js';
 
 /** A row of the live table: a job that waits, or runs under the fence it waited for. */
@@ -12,6 +15,8 @@ interface Row extends Waiting {
 export interface NewJob {
   readonly queue: number;
   readonly needs: number;
+  /** The concurrency key; one job of a key runs at a time. */
+  readonly key: string | null;
   readonly rank: number;
   readonly dueIn: number;
 }
@@ -36,6 +41,7 @@ const MAX_READS_IN_A_ROW = 500;
 export class BacklogModel {
   readonly clock = new TestClock();
   private backlog: Backlog;
+  private shares!: Shares;
   /** What was wrong at the moment it happened. */
   readonly violations: string[] = [];
   /** Jobs and fences that were claimed, in order. */
@@ -71,6 +77,7 @@ export class BacklogModel {
       ...rest,
       id,
       tenant: 'default',
+      lane: laneOf(job.key),
       runAt: this.clock.now() + dueIn,
       fence: 1,
       startBefore: null,
@@ -102,7 +109,7 @@ export class BacklogModel {
     this.backlog.stop();
     this.backlog = this.newBacklog();
     this.backlog.rewindAll(
-      [...this.table.values()].map(({ queue, needs, rank }) => ({ queue, needs, rank })),
+      [...this.table.values()].map(({ queue, needs, lane, rank }) => ({ queue, needs, lane, rank })),
       SHELF_START,
     );
   }
@@ -158,6 +165,7 @@ export class BacklogModel {
         this.violations.push(`${what} was given out while it was taken`);
       }
       if (entry.runAt > this.clock.now()) this.violations.push(`${what} was given out before it was due`);
+      this.checkKey(entry);
       this.turns.add(entry.id);
       this.intents.push(entry);
       count += 1;
@@ -167,14 +175,18 @@ export class BacklogModel {
   }
 
   endClaim(): void {
-    for (const { id, fence } of this.intents.splice(0)) {
+    for (const entry of this.intents.splice(0)) {
+      const { id, fence } = entry;
       const row = this.table.get(id);
       this.turns.delete(id);
       if (row && !row.running && row.fence === fence) {
         row.running = true;
         this.running.add(id);
         this.started.push(`${id}#${fence}`);
-      } else this.refused.push(id);
+      } else {
+        this.shares.release(entry, true);
+        this.refused.push(id);
+      }
     }
   }
 
@@ -182,7 +194,10 @@ export class BacklogModel {
   failClaim(): void {
     const intents = this.intents.splice(0);
     for (const { id } of intents) this.turns.delete(id);
-    for (const entry of intents) this.add(entry, true);
+    for (const entry of intents) {
+      this.shares.release(entry, true);
+      this.add(entry, true);
+    }
   }
 
   /** What a claim refused is read again by id. */
@@ -198,6 +213,7 @@ export class BacklogModel {
     const row = this.pickRow(pick, (each) => each.running);
     if (!row) return;
     this.running.delete(row.id);
+    this.shares.release(row);
     this.table.delete(row.id);
   }
 
@@ -208,6 +224,7 @@ export class BacklogModel {
     const again: Row = { ...row, running: false, fence: row.fence + 1, runAt: this.clock.now() + dueIn };
     this.table.set(row.id, again);
     this.running.delete(row.id);
+    this.shares.release(row);
     this.add(again, true);
   }
 
@@ -253,33 +270,42 @@ export class BacklogModel {
     } while (this.beginClaim(Number.POSITIVE_INFINITY, () => true) > 0);
   }
 
+  /** Whatever runs or is about to: one job of a key at a time. */
+  private checkKey(entry: Entry): void {
+    const busy = [...this.intents, ...[...this.running].map((id) => this.table.get(id)!)];
+    if (entry.key !== null && busy.some((each) => each.key === entry.key && each.queue === entry.queue)) {
+      this.violations.push(`${entry.id} was given out while another job of its key runs`);
+    }
+  }
+
   private newBacklog(): Backlog {
+    const { shares } = new SharesForTests(this.clock);
+    this.shares = shares;
+    for (const id of this.running) shares.reserve(this.table.get(id)!);
     return new Backlog({
       clock: this.clock,
+      shares,
       shelfLimit: this.shelfLimit,
+      crowdedAt: 1_000_000,
       isTaken: (id) => this.running.has(id) || this.turns.has(id),
-      onReady: () => undefined,
     });
   }
 
   private takeNext(fits: (needs: number) => boolean): Entry | undefined {
-    for (const queue of [...this.backlog.turns] as QueueBacklog[]) {
-      const entry = this.backlog.take(queue, fits);
-      if (entry) return entry;
-    }
-    return undefined;
+    const walk = this.shares.walk({ tenant: null, queues: null });
+    return this.backlog.take(walk, fits, this.clock.now());
   }
 
   private add(waiting: Waiting, always = false): void {
-    const { id, tenant, queue, needs, rank, runAt, fence, startBefore } = waiting;
+    const { id, tenant, queue, needs, lane, key, rank, runAt, fence, startBefore } = waiting;
     if (always) this.exempt += 1;
-    this.backlog.add({ id, tenant, queue, needs, rank, runAt, fence, startBefore }, always);
+    this.backlog.add({ id, tenant, queue, needs, lane, key, rank, runAt, fence, startBefore }, always);
     this.checkSize();
   }
 
   private checkSize(): void {
     for (const queue of new Set([...this.table.values()].map((row) => row.queue))) {
-      for (const shelf of this.backlog.queueBacklog(queue)?.shelves.values() ?? []) {
+      for (const shelf of this.backlog.shelvesOf(queue)) {
         const upcoming = shelf.size - shelf.readyCount;
         if (Math.max(shelf.readyCount, upcoming) > this.shelfLimit + this.exempt) {
           this.violations.push(`${shelf.readyCount} due and ${upcoming} upcoming jobs are in memory`);
@@ -290,7 +316,8 @@ export class BacklogModel {
 
   private page(cursor: Cursor): Waiting[] {
     return [...this.table.values()]
-      .filter((row) => row.queue === cursor.queue && row.needs === cursor.needs && row.rank === cursor.rank)
+      .filter((row) => row.queue === cursor.queue && row.needs === cursor.needs)
+      .filter((row) => row.lane === cursor.lane && row.rank === cursor.rank)
       .filter((row) => row.runAt > cursor.runAt || (row.runAt === cursor.runAt && row.id >= cursor.id))
       .sort((a, b) => a.runAt - b.runAt || (a.id < b.id ? -1 : 1))
       .slice(0, PAGE_JOBS)

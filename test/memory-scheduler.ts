@@ -57,6 +57,7 @@ export class MemoryScheduler implements WorkerGateway {
     this.#nextJob += 1;
     const assignment: Assignment = {
       jobId: `job-${this.#nextJob}`,
+      tenant: 'default',
       task,
       target: { type: 'handler', name: task },
       payload,

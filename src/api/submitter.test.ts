@@ -192,6 +192,8 @@ describe('the hint after a submission', () => {
       tenant: 'acme',
       queue: 3,
       needs: 4,
+      lane: 0,
+      key: null,
       rank: 1,
       runAt: clock.now() + 5_000,
       fence: 1,

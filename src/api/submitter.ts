@@ -167,6 +167,8 @@ function toWaiting(row: NewJob['row']): Waiting {
     tenant: row.tenant,
     queue: row.queue,
     needs: row.needs,
+    lane: row.lane,
+    key: row.concurrency_key,
     rank: row.rank,
     runAt: row.run_at,
     fence: 1,

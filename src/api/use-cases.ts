@@ -9,6 +9,7 @@ import type {
   ReportAnswer,
   StatsView,
   StoredLogLine,
+  TenantView,
   Why,
   WorkerView,
   WorkerWelcome,
@@ -84,6 +85,14 @@ export interface QueueUseCases {
   get(caller: Caller, name: string): Promise<QueueView>;
   pause(caller: Caller, name: string): Promise<QueueView>;
   resume(caller: Caller, name: string): Promise<QueueView>;
+  change(caller: Caller, name: string, body: unknown): Promise<QueueView>;
+}
+
+export interface TenantUseCases {
+  create(caller: Caller, body: unknown): Promise<TenantView>;
+  list(caller: Caller, after: string | undefined, limit: number): Promise<Page<TenantView>>;
+  get(caller: Caller, id: string): Promise<TenantView>;
+  change(caller: Caller, id: string, body: unknown): Promise<TenantView>;
 }
 
 export interface ClusterUseCases {
@@ -121,6 +130,7 @@ export interface UseCases {
   readonly attempts: AttemptUseCases;
   readonly workers: WorkerUseCases;
   readonly queues: QueueUseCases;
+  readonly tenants: TenantUseCases;
   readonly cluster: ClusterUseCases;
   /** Resolves a bearer credential, or null when it is none of ours. */
   authenticate(bearer: string): Promise<KeyIdentity | AttemptCredential | null>;

@@ -19,6 +19,8 @@ export const HINTS: Readonly<Record<ErrorCode, string | null>> = {
   METHOD_NOT_ALLOWED: 'Check that the nodes run the same version as this program.',
   JOB_NOT_FOUND: 'Check the id and --tenant; `punctual job list` shows the newest jobs.',
   QUEUE_NOT_FOUND: '`punctual queue list` shows the queues; one comes into being with its first job.',
+  TENANT_NOT_FOUND: '`punctual tenant list` shows the tenants.',
+  TENANT_EXISTS: '`punctual tenant limit` changes a tenant.',
   WORKER_NOT_FOUND: '`punctual worker list` shows the workers.',
   STALE_FENCE: 'Nothing: another attempt owns the job now, and its result counts.',
   ATTEMPT_STOPPED: 'Nothing: the attempt was cancelled or ran out of time.',

@@ -16,6 +16,8 @@ export const ERROR_CODES = {
   METHOD_NOT_ALLOWED: { status: 405, exit: 2, title: 'The route does not take this method' },
   JOB_NOT_FOUND: { status: 404, exit: 5, title: 'There is no such job' },
   QUEUE_NOT_FOUND: { status: 404, exit: 5, title: 'There is no such queue' },
+  TENANT_NOT_FOUND: { status: 404, exit: 5, title: 'There is no such tenant' },
+  TENANT_EXISTS: { status: 409, exit: 6, title: 'There is such a tenant already' },
   WORKER_NOT_FOUND: { status: 404, exit: 5, title: 'The worker is not registered here' },
   STALE_FENCE: { status: 409, exit: 6, title: 'A newer attempt owns the job' },
   ATTEMPT_STOPPED: { status: 409, exit: 6, title: 'The attempt was told to stop' },

@@ -1,6 +1,10 @@
 import type { JobError, Labels, Target, TargetType } from './job.js';
+import type { RateView } from './rate.js';
 
 /** The messages between workers, nodes and clients. Shapes are those of the public contract. */
+
+/** Among the queues of a worker: every queue there is or will be. */
+export const ALL_QUEUES = '*';
 
 export interface WorkerRegistration {
   readonly name: string;
@@ -10,6 +14,10 @@ export interface WorkerRegistration {
   /** Handlers the worker has; empty for a worker without handlers. */
   readonly tasks: readonly string[];
   readonly labels: Labels;
+  /** How often this worker starts a job at most. */
+  readonly rate?: RateView;
+  /** Whether it serves all tenants; only an operator's worker may. */
+  readonly shared?: boolean;
   /** The id of this worker's previous session, which thereby ends. */
   readonly replaces?: string;
 }
@@ -60,6 +68,8 @@ export interface ClaimAnswer {
 /** One attempt handed to a worker. */
 export interface Assignment {
   readonly jobId: string;
+  /** Whose job it is; a worker may serve several tenants. */
+  readonly tenant: string;
   readonly task: string | null;
   readonly target: Target;
   readonly payload: unknown;
@@ -73,6 +83,8 @@ export interface Assignment {
 
 /** When the attempt started, on the database's clock as the worker estimates it (RFC 3339). */
 interface AttemptTimes {
+  /** Whose job it was, from a worker that serves several tenants. */
+  readonly tenant?: string;
   readonly startedAt?: string;
 }
 
@@ -132,6 +144,9 @@ export interface WorkerView {
   readonly tasks: readonly string[];
   readonly labels: Labels;
   readonly slots: number;
+  readonly rate: RateView | null;
+  /** Whether it serves all tenants. */
+  readonly shared: boolean;
   readonly running: number;
   readonly registeredAt: string;
   readonly lastSeen: string;
@@ -146,8 +161,25 @@ export interface QueueView {
   readonly running: number;
   /** Whether more jobs wait in the table than the figures above count. */
   readonly more: boolean;
+  /** Its share beside the tenant's other queues. */
+  readonly weight: number;
+  /** Jobs that run at the same time at most; null is no limit. */
+  readonly concurrency: number | null;
+  /** Jobs of one concurrency key that run at the same time at most. */
+  readonly keyConcurrency: number;
+  readonly rate: RateView | null;
   /** How long the oldest ready job has been due, in milliseconds. */
   readonly oldestReadyMs: number | null;
+  readonly createdAt: string;
+}
+
+export interface TenantView {
+  readonly id: string;
+  readonly name: string;
+  readonly shard: number;
+  /** Its share of shared workers beside other tenants. */
+  readonly weight: number;
+  readonly rate: RateView | null;
   readonly createdAt: string;
 }
 
@@ -177,6 +209,9 @@ export type Gate =
   | 'queue-paused'
   | 'no-fitting-worker'
   | 'no-free-slot'
+  | 'limit'
+  | 'rate'
+  | 'share'
   | 'behind-others'
   | 'not-admitted'
   | 'being-claimed'

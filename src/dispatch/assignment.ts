@@ -11,6 +11,7 @@ export function toAssignment(running: Running, secret: Buffer): Assignment {
   let token: string | undefined;
   return {
     jobId: running.id,
+    tenant: running.tenant,
     task: running.task,
     target:
       running.target === null

@@ -8,6 +8,7 @@ const dueIn = fc.constantFrom(-60_000, -1, 0, 1, 500, 501, 1_999, 2_000, 2_500, 
 const newJob: fc.Arbitrary<NewJob> = fc.record({
   queue: fc.constantFrom(1, 1, 1, 2),
   needs: fc.constantFrom(7, 7, 7, 8),
+  key: fc.constantFrom(null, null, null, 'a', 'b'),
   rank,
   dueIn,
 });
@@ -145,7 +146,7 @@ describe('a backlog that knows every job', () => {
     fc.assert(
       fc.property(fc.array(newJob, { maxLength: 60, size: 'max' }), (jobs) => {
         const model = new BacklogModel(1_000);
-        for (const job of jobs) model.submit({ ...job, queue: 1 }, 'now');
+        for (const job of jobs) model.submit({ ...job, queue: 1, key: null }, 'now');
         const due = model.waiting().filter((job) => job.runAt <= model.clock.now());
         due.sort((a, b) => a.rank - b.rank || a.runAt - b.runAt || (a.id < b.id ? -1 : 1));
         model.beginClaim(Number.POSITIVE_INFINITY, () => true);

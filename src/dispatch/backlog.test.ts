@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
+import { SharesForTests } from '../../test/shares-for-tests.js';
 import { TestClock } from '../../test/test-clock.js';
 import type { Waiting } from '../store/read-backlog.js';
 import { Backlog } from './backlog.js';
@@ -6,30 +7,29 @@ import { Backlog } from './backlog.js';
 function setUp(options: { shelfLimit?: number; isTaken?: (id: string) => boolean } = {}) {
   const clock = new TestClock();
   const onReady = vi.fn();
+  const { shares } = new SharesForTests(clock, onReady);
   const backlog = new Backlog({
     clock,
+    shares,
+    crowdedAt: 1_000_000,
     shelfLimit: options.shelfLimit ?? 100,
     isTaken: options.isTaken ?? (() => false),
-    onReady,
   });
   const waiting = (id: string, change: Partial<Waiting> = {}): Waiting => ({
     id,
     tenant: 'default',
     queue: 1,
     needs: 1,
+    lane: 0,
+    key: null,
     rank: 5,
     runAt: clock.now(),
     fence: 1,
     startBefore: null,
     ...change,
   });
-  const take = (fits: (needs: number) => boolean = () => true) => {
-    for (const queue of [...backlog.turns]) {
-      const entry = backlog.take(queue, fits);
-      if (entry) return entry;
-    }
-    return undefined;
-  };
+  const take = (fits: (needs: number) => boolean = () => true) =>
+    backlog.take(shares.walk({ tenant: null, queues: null }), fits, clock.now());
   return { backlog, clock, onReady, waiting, take };
 }
 
@@ -137,7 +137,7 @@ describe('a backlog', () => {
 
   it('asks for no more pages at a time than it may, and for each once', () => {
     const { backlog, waiting } = setUp();
-    const shelves = [1, 2, 3].map((queue) => ({ queue, needs: 1, rank: 5 }));
+    const shelves = [1, 2, 3].map((queue) => ({ queue, needs: 1, lane: 0, rank: 5 }));
     backlog.rewindAll(shelves, { runAt: -1, id: '0' });
     const first = backlog.wantedPages(2);
     expect(first.map((cursor) => cursor.queue)).toEqual([1, 2]);
@@ -160,7 +160,7 @@ describe('a backlog', () => {
 
   it('leaves jobs at or after a cursor to the table', () => {
     const { backlog, clock, waiting } = setUp();
-    backlog.rewindAll([{ queue: 1, needs: 1, rank: 5 }], { runAt: clock.now(), id: 'm' });
+    backlog.rewindAll([{ queue: 1, needs: 1, lane: 0, rank: 5 }], { runAt: clock.now(), id: 'm' });
     backlog.add(waiting('n'));
     backlog.add(waiting('a'));
     backlog.add(waiting('x', { rank: 4 }));

@@ -1,30 +1,30 @@
 import type { Clock, Timer } from '../core/clock.js';
 import { Heap } from '../core/heap.js';
-import type { Cursor, Waiting } from '../store/read-backlog.js';
-import { type Entry, Shelf, startsBefore } from './shelf.js';
-
-/** The waiting jobs of one queue, by what they need. */
-export interface QueueBacklog {
-  readonly queue: number;
-  readonly shelves: Map<number, Shelf>;
-}
+import type { Cursor, ShelfRank, Waiting } from '../store/read-backlog.js';
+import type { QueueLine } from './queue-line.js';
+import type { Shares } from './shares.js';
+import { type Entry, Shelf } from './shelf.js';
+import type { Walk } from './walk.js';
 
 export interface BacklogOptions {
   readonly clock: Clock;
-  /** Due jobs, and again as many upcoming ones, kept in memory per queue and needs. */
+  readonly shares: Shares;
+  /** Due jobs, and again as many upcoming ones, kept in memory per shelf. */
   readonly shelfLimit: number;
+  /** Jobs in memory from which on every shelf keeps fewer. */
+  readonly crowdedAt: number;
   /** Whether a job is running, or a statement about it is in flight: then it does not wait. */
   readonly isTaken: (jobId: string) => boolean;
-  /** Called when a job may start that could not before. */
-  readonly onReady: () => void;
 }
 
-/** What waits in memory: which queues have due jobs, what comes next in each, and what becomes due when. */
+/** How many times fewer jobs a shelf keeps when memory is crowded, and when its jobs can only run a few at a time. */
+const CROWDED_SHARE = 100;
+const LANE_SHARE = 10;
+const LEAST = 4;
+
+/** What waits in memory: what comes next on each shelf, what becomes due when, and what is still in the table. */
 export class Backlog {
-  private readonly queues = new Map<number, QueueBacklog>();
   private readonly known = new Map<string, Entry>();
-  /** Queues that may have due jobs; taking turns means moving to the end. */
-  private readonly readyQueues = new Set<QueueBacklog>();
   private readonly unreadShelves = new Set<Shelf>();
   private readonly due = new Heap<{ at: number; shelf: Shelf }>((a, b) => a.at < b.at);
   private timer: Timer | undefined;
@@ -42,15 +42,6 @@ export class Backlog {
     return this.known.get(jobId);
   }
 
-  /** Queues with due jobs, in the order of their turns. */
-  get turns(): Iterable<QueueBacklog> {
-    return this.readyQueues;
-  }
-
-  queueBacklog(queue: number): QueueBacklog | undefined {
-    return this.queues.get(queue);
-  }
-
   /**
    * A job that waits, as a hint, a page or the look-back tells. `always` is for jobs that no cursor covers:
    * retries, releases, changes.
@@ -63,17 +54,16 @@ export class Backlog {
       if (present.fence > waiting.fence || (present.fence === waiting.fence && !always)) return;
       this.remove(waiting.id);
     }
-    const shelf = this.shelf(waiting.queue, waiting.needs);
+    const shelf = this.shelf(waiting);
+    const head = shelf.head();
     const entry: Entry = { ...waiting, where: 'out' };
-    const now = this.options.clock.now();
-    if (!shelf.add(entry, now, always)) {
-      this.unreadShelves.add(shelf);
-      return;
-    }
+    const isIn = shelf.add(entry, this.options.clock.now(), always);
     if (shelf.hasUnread) this.unreadShelves.add(shelf);
-    this.known.set(entry.id, entry);
-    if ((entry.where as Entry['where']) === 'ready') this.markReady(shelf);
-    else this.expectDue(entry.runAt, shelf);
+    if (isIn) {
+      this.known.set(entry.id, entry);
+      if ((entry.where as Entry['where']) === 'upcoming') this.expectDue(entry.runAt, shelf);
+    }
+    if (shelf.head() !== head) this.refresh(shelf, true);
   }
 
   /** Takes a job out of memory because it ended, moved or is about to change. */
@@ -81,37 +71,35 @@ export class Backlog {
     const entry = this.known.get(jobId);
     if (!entry) return;
     this.known.delete(jobId);
-    this.shelf(entry.queue, entry.needs).remove(entry);
+    const shelf = this.shelf(entry);
+    shelf.remove(entry);
+    this.refresh(shelf, false);
   }
 
-  /** The best due job of a queue among the needs that fit; taken out of memory. */
-  take(queue: QueueBacklog, fits: (needs: number) => boolean): Entry | undefined {
-    let best: Entry | undefined;
-    let left = false;
-    for (const shelf of queue.shelves.values()) {
-      const head = shelf.head();
-      if (!head) continue;
-      left = true;
-      if (fits(shelf.needs) && (!best || startsBefore(head, best))) best = head;
-    }
-    if (!left) this.readyQueues.delete(queue);
-    if (best) {
-      this.known.delete(best.id);
-      queue.shelves.get(best.needs)!.remove(best);
-      this.readyQueues.delete(queue);
-      this.readyQueues.add(queue);
-    }
-    return best;
+  /** The job that is next for the one who walks, taken out of memory and counted against its limits. */
+  take(walk: Walk, canRun: (needs: number) => boolean, now: number): Entry | undefined {
+    const { shares } = this.options;
+    const shelf = shares.choose(walk, canRun, now);
+    const entry = shelf?.head();
+    if (!shelf || !entry) return undefined;
+    this.known.delete(entry.id);
+    shelf.remove(entry);
+    shares.spend(walk, shares.line(shelf.queue), entry, now);
+    this.refresh(shelf, false);
+    return entry;
+  }
+
+  /** A job that was taken does not start after all; it waits again when `again` says so. */
+  putBack(entry: Entry, again: boolean): void {
+    this.options.shares.release(entry, true);
+    if (again) this.add(entry, true);
   }
 
   /** Makes shelves known whose jobs are all still in the table. */
-  rewindAll(
-    shelves: readonly { queue: number; needs: number; rank: number }[],
-    position: { runAt: number; id: string },
-  ): void {
-    for (const { queue, needs, rank } of shelves) {
-      const shelf = this.shelf(queue, needs);
-      shelf.rewind(rank, position);
+  rewindAll(shelves: readonly ShelfRank[], position: { runAt: number; id: string }): void {
+    for (const each of shelves) {
+      const shelf = this.shelf(each);
+      shelf.rewind(each.rank, position);
       this.unreadShelves.add(shelf);
     }
   }
@@ -135,35 +123,54 @@ export class Backlog {
   }
 
   endRead(cursor: Cursor, end: { runAt: number; id: string } | null): void {
-    this.shelf(cursor.queue, cursor.needs).endRead(cursor, end);
+    const shelf = this.shelf(cursor);
+    shelf.endRead(cursor, end);
+    this.refresh(shelf, false);
   }
 
   abandonRead(cursor: Cursor): void {
-    this.shelf(cursor.queue, cursor.needs).abandonRead(cursor);
+    this.shelf(cursor).abandonRead(cursor);
+  }
+
+  /** The shelves of a queue that are in memory. */
+  shelvesOf(queue: number): Shelf[] {
+    const line = this.options.shares.find(queue);
+    return [...(line?.groups.values() ?? [])].flatMap((group) => [...group.lanes.values()]);
   }
 
   stop(): void {
     this.stopped = true;
     this.timer?.cancel();
+    this.options.shares.stop();
   }
 
-  private shelf(queue: number, needs: number): Shelf {
-    let backlog = this.queues.get(queue);
-    if (!backlog) {
-      backlog = { queue, shelves: new Map() };
-      this.queues.set(queue, backlog);
-    }
-    let shelf = backlog.shelves.get(needs);
+  private shelf({ queue, needs, lane }: { queue: number; needs: number; lane: number }): Shelf {
+    const { lanes } = this.options.shares.line(queue).group(needs);
+    let shelf = lanes.get(lane);
     if (!shelf) {
-      shelf = new Shelf(queue, needs, this.options.shelfLimit, (entry) => this.known.delete(entry.id));
-      backlog.shelves.set(needs, shelf);
+      shelf = new Shelf(
+        queue,
+        needs,
+        lane,
+        () => this.limitOf(lane),
+        (entry) => this.known.delete(entry.id),
+      );
+      lanes.set(lane, shelf);
     }
     return shelf;
   }
 
-  private markReady(shelf: Shelf): void {
-    this.readyQueues.add(this.queues.get(shelf.queue)!);
-    this.options.onReady();
+  private limitOf(lane: number): number {
+    const { shelfLimit, crowdedAt } = this.options;
+    const crowd = this.known.size < crowdedAt ? 1 : CROWDED_SHARE;
+    return Math.max(LEAST, Math.floor(shelfLimit / crowd / (lane === 0 ? 1 : LANE_SHARE)));
+  }
+
+  /** What is first on the shelf may have changed; `gained` when a job may start that could not before. */
+  private refresh(shelf: Shelf, gained: boolean): void {
+    const line: QueueLine = this.options.shares.line(shelf.queue);
+    line.refresh(shelf);
+    this.options.shares.update(line, gained);
   }
 
   private expectDue(at: number, shelf: Shelf): void {
@@ -184,7 +191,7 @@ export class Backlog {
     const now = this.options.clock.now();
     for (let next = this.due.peek(); next && next.at <= now; next = this.due.peek()) {
       this.due.pop();
-      if (next.shelf.ripen(now)) this.markReady(next.shelf);
+      if (next.shelf.ripen(now)) this.refresh(next.shelf, true);
       if (next.shelf.hasUnread) this.unreadShelves.add(next.shelf);
     }
     this.arm();

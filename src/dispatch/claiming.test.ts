@@ -22,6 +22,13 @@ const QUEUES = ['red', 'green', 'blue'].map((name, i) => ({
   name,
   paused: false,
   created_at: 0,
+  weight: 1,
+  concurrency: null,
+  key_concurrency: 1,
+  rate_limit: null,
+  rate_per: null,
+  rate_burst: null,
+  full_at: 0,
 }));
 const NEEDS = ['mail', 'bill'].map((handler, i) => ({
   id: i + 1,
@@ -74,6 +81,8 @@ class Leader {
       tenant: 'acme',
       queue: 1,
       needs: 1,
+      lane: 0,
+      key: null,
       rank: 5,
       runAt: this.clock.now(),
       fence: 1,
@@ -87,7 +96,7 @@ class Leader {
   session(id: string, tasks = ['mail', 'bill'], queues = ['red', 'green', 'blue']): WorkerSession {
     const registration = { name: id, queues, slots: 100, targets: ['handler'] as const, tasks, labels: {} };
     const session = new WorkerSession(id, 'acme', registration, 0, this.clock);
-    this.state.sessions.set(id, session);
+    this.state.openSession(session);
     return session;
   }
 
@@ -216,7 +225,8 @@ describe('claiming', () => {
     await leader.claiming.runOnce();
     expect([got, leader.batches]).toEqual([[], []]);
     session.draining = false;
-    leader.state.directory.queue(1)!.paused = true;
+    leader.state.directory.setQueue({ ...QUEUES[0]!, paused: true });
+    leader.state.shares.queueChanged(1);
     await leader.claiming.runOnce();
     expect(got).toEqual(['green']);
   });

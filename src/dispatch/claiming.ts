@@ -1,13 +1,17 @@
+import type { Clock, Timer } from '../core/clock.js';
 import { messageOf } from '../core/errors.js';
 import { bucketOf, emptyHistogram } from '../core/histogram.js';
 import { Loop } from '../core/loop.js';
 import { type ClaimedRow, claimJobs } from '../store/claim-jobs.js';
+import { leaderTransaction } from '../store/leader-statement.js';
+import { type BucketState, saveBuckets } from '../store/queues.js';
 import { toAssignment } from './assignment.js';
 import { bisect } from './bisect.js';
 import { type Running, startRunning } from './running.js';
 import type { Poll, WorkerSession } from './session.js';
 import type { Entry } from './shelf.js';
 import type { LeaderState } from './state.js';
+import type { Walk } from './walk.js';
 
 /** Jobs claimed in one statement: enough to spread its cost, few enough to answer within milliseconds. */
 const MAX_BATCH = 500;
@@ -17,12 +21,26 @@ interface Intent {
   readonly poll: Poll;
 }
 
+/** A poll that asks for jobs, and its way round the queues. */
+interface Asker {
+  readonly poll: Poll;
+  readonly walk: Walk;
+  readonly canRun: (needs: number) => boolean;
+  room: number;
+}
+
+function isOpen(session: WorkerSession, now: number): boolean {
+  return session.bucket === null || session.bucket.isOpen(now);
+}
+
 /**
  * Brings due jobs and waiting workers together. A job is chosen in memory, claimed in the database, and only
  * what the claim returned is handed over, after its commit.
  */
 export class Claiming {
   private readonly loop: Loop;
+  private timer: Timer | undefined;
+  private timerAt = 0;
 
   constructor(
     private readonly state: LeaderState,
@@ -48,6 +66,7 @@ export class Claiming {
   }
 
   stop(): Promise<void> {
+    this.timer?.cancel();
     return this.loop.stop();
   }
 
@@ -67,49 +86,65 @@ export class Claiming {
     if (state.paused) return [];
     const now = state.clock.now();
     const intents: Intent[] = [];
-    const room = new Map(this.waitingPolls().map((poll) => [poll, poll.max]));
-    while (room.size > 0 && intents.length < MAX_BATCH) {
-      for (const [poll, left] of room) {
-        const entry = intents.length < MAX_BATCH ? this.nextFor(poll.session, now) : undefined;
-        if (entry) intents.push({ entry, poll });
-        if (entry && left > 1) room.set(poll, left - 1);
-        else room.delete(poll);
-      }
+    let askers = this.askers(now);
+    while (askers.length > 0 && intents.length < MAX_BATCH) {
+      askers = askers.filter((asker) => {
+        const entry = intents.length < MAX_BATCH ? this.nextFor(asker, now) : undefined;
+        if (entry) intents.push({ entry, poll: asker.poll });
+        asker.room -= 1;
+        return entry !== undefined && asker.room > 0 && isOpen(asker.poll.session, now);
+      });
     }
     return intents;
   }
 
-  private waitingPolls(): Poll[] {
-    const polls: Poll[] = [];
-    for (const session of this.state.sessions.values()) {
-      if (session.draining) continue;
-      for (const poll of session.polls) if (!poll.settled) polls.push(poll);
-    }
-    return polls;
-  }
-
-  /** Queues take turns; inside a queue priority decides. */
-  private nextFor(session: WorkerSession, now: number): Entry | undefined {
-    const { backlog, directory, turns } = this.state;
-    for (const queue of backlog.turns) {
-      const info = directory.queue(queue.queue);
-      if (!info || info.paused || !session.serves(info)) continue;
-      for (;;) {
-        const entry = backlog.take(queue, (needs) => {
-          const info = directory.needsOf(needs);
-          return info !== undefined && session.fits(info);
-        });
-        if (!entry) break;
-        if (entry.fence === 1 && entry.startBefore !== null && entry.startBefore <= now) {
-          this.parts.onExpired();
-          continue;
-        }
-        // Nobody has the turn of a job that is in the backlog, so this cannot fail.
-        if (turns.tryTake(entry.id)) return entry;
-        this.state.doubt(`job ${entry.id} was chosen in the middle of another's turn`);
+  private askers(now: number): Asker[] {
+    const { shares, fitness, sessions, clock } = this.state;
+    const askers: Asker[] = [];
+    for (const session of sessions.values()) {
+      if (session.draining || session.polls.size === 0) continue;
+      if (!isOpen(session, now)) {
+        this.wakeAt(session.bucket!.opensAt, clock);
+        continue;
+      }
+      const canRun = (needs: number) => fitness.fits(session, needs);
+      for (const poll of session.polls) {
+        if (!poll.settled) askers.push({ poll, room: poll.max, walk: shares.walk(session), canRun });
       }
     }
-    return undefined;
+    return askers;
+  }
+
+  /** A worker's own rate opens again. */
+  private wakeAt(at: number, clock: Clock): void {
+    if (this.timer && at >= this.timerAt) return;
+    this.timer?.cancel();
+    this.timerAt = at;
+    this.timer = clock.at(Math.ceil(at), () => {
+      this.timer = undefined;
+      this.loop.wake();
+    });
+  }
+
+  /** The next job for a worker; tenants and queues take turns, inside a queue priority decides. */
+  private nextFor({ poll, walk, canRun }: Asker, now: number): Entry | undefined {
+    const { backlog, turns } = this.state;
+    for (;;) {
+      const entry = backlog.take(walk, canRun, now);
+      if (!entry) return undefined;
+      if (entry.fence === 1 && entry.startBefore !== null && entry.startBefore <= now) {
+        backlog.putBack(entry, false);
+        this.parts.onExpired();
+        continue;
+      }
+      // Nobody has the turn of a job that is in the backlog, so this cannot fail.
+      if (turns.tryTake(entry.id)) {
+        poll.session.bucket?.draw(now);
+        return entry;
+      }
+      this.state.doubt(`job ${entry.id} was chosen in the middle of another's turn`);
+      return undefined;
+    }
   }
 
   private async claim(intents: readonly Intent[]): Promise<void> {
@@ -132,6 +167,7 @@ export class Claiming {
             const { entry } = intent;
             left.delete(intent);
             state.turns.give(entry.id);
+            state.backlog.putBack(entry, false);
             // Nobody can start it during this term; the next one will find it in the table.
             state.log.error({ job: entry.id, error: messageOf(error) }, 'a job cannot be claimed');
           },
@@ -140,7 +176,7 @@ export class Claiming {
     } catch (error) {
       // The server refused the statement: nothing of it was claimed, so all of it waits again.
       for (const { entry } of left) state.turns.give(entry.id);
-      for (const { entry } of left) state.backlog.add(entry, true);
+      for (const { entry } of left) state.backlog.putBack(entry, true);
       throw error;
     }
     await state.follow(refused.map(({ entry }) => entry.id));
@@ -157,13 +193,31 @@ export class Claiming {
       }
       counts[bucketOf(Math.max(0, now - entry.runAt))]! += 1;
     }
-    return claimJobs(
-      this.state.hot,
-      this.state.term,
-      intents.map(({ entry, poll }) => ({ id: entry.id, fence: entry.fence, worker: poll.session.id })),
-      now,
-      lateness,
-    );
+    const { hot, term } = this.state;
+    const attempts = intents.map(({ entry, poll }) => ({
+      id: entry.id,
+      fence: entry.fence,
+      worker: poll.session.id,
+    }));
+    const buckets = this.bucketsOf(intents);
+    if (buckets.queues.size === 0 && buckets.tenants.size === 0)
+      return claimJobs(hot, term, attempts, now, lateness);
+    return leaderTransaction(hot, term, async (db) => {
+      await saveBuckets(db, term, buckets);
+      return claimJobs(db, term, attempts, now, lateness);
+    });
+  }
+
+  /** The buckets that these jobs have drawn on. */
+  private bucketsOf(intents: readonly Intent[]): BucketState {
+    const queues = new Map<number, number>();
+    const tenants = new Map<string, number>();
+    for (const { entry } of intents) {
+      const line = this.state.shares.line(entry.queue);
+      if (line.bucket) queues.set(entry.queue, line.bucket.fullAt);
+      if (line.tenant.bucket) tenants.set(entry.tenant, line.tenant.bucket.fullAt);
+    }
+    return { queues, tenants };
   }
 
   private handOver(intents: readonly Intent[], rows: ReadonlyMap<string, ClaimedRow>, now: number): void {
@@ -179,7 +233,7 @@ export class Claiming {
         poll.given.push(running);
         polls.add(poll);
         if (!state.sessions.has(poll.session.id)) orphans.push(running);
-      }
+      } else state.backlog.putBack(entry, false);
       state.turns.give(entry.id);
     }
     if (orphans.length > 0) this.parts.onOrphans(orphans);

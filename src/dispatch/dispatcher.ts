@@ -1,18 +1,17 @@
-import { messageOf, PunctualError } from '../core/errors.js';
+import { messageOf } from '../core/errors.js';
 import type { Progress } from '../core/job.js';
 import type { AttemptEnd } from '../core/transition.js';
-import type { FencedJob, QueueView, Why } from '../core/wire.js';
+import type { FencedJob, Why } from '../core/wire.js';
 import { readClaims } from '../store/claims.js';
-import { pauseCluster, readClusterState } from '../store/cluster-state.js';
+import { readClusterState } from '../store/cluster-state.js';
 import type { PlacedRow, StoredAttempt } from '../store/job-places.js';
-import type { QueueRow } from '../store/names.js';
-import { pauseQueue } from '../store/queues.js';
 import type { Waiting } from '../store/read-backlog.js';
 import { readJob } from '../store/read-job.js';
 import { Admitting } from './admitting.js';
 import { Claiming } from './claiming.js';
 import { Expiring } from './expiring.js';
 import { Finishing } from './finishing.js';
+import { Governing } from './governing.js';
 import { Reading } from './reading.js';
 import { type Running, resumeRunning } from './running.js';
 import { type LeaderOptions, LeaderState } from './state.js';
@@ -23,6 +22,7 @@ import { Workers } from './workers.js';
 
 /** An attempt's end as a worker reports it. */
 export interface Report extends FencedJob {
+  readonly tenant: string;
   readonly end: AttemptEnd;
   readonly startedAt: number | null;
 }
@@ -39,6 +39,7 @@ export interface DispatcherOptions extends LeaderOptions {
 export class Dispatcher {
   readonly workers: Workers;
   readonly steering: Steering;
+  readonly governing: Governing;
   private readonly state: LeaderState;
   private readonly finishing: Finishing;
   private readonly claiming: Claiming;
@@ -66,6 +67,7 @@ export class Dispatcher {
       onStartBefore: (at) => this.expiring.expect(at),
       onCancelRunning: (running) => this.workers.stopSoon(running),
     });
+    this.governing = new Governing(this.state);
     this.upkeep = new Upkeep(this.state);
   }
 
@@ -77,8 +79,8 @@ export class Dispatcher {
   async start(): Promise<void> {
     const { state } = this;
     state.paused = (await readClusterState(state.hot)).paused;
-    for (const claim of await readClaims(state.hot))
-      state.running.set(claim.id, resumeRunning(claim, state.clock));
+    await state.directory.load();
+    for (const claim of await readClaims(state.hot)) state.resume(resumeRunning(claim, state.clock));
     await this.workers.load();
     await this.reading.load();
     if (state.term.over) return;
@@ -117,12 +119,13 @@ export class Dispatcher {
   }
 
   /** Ends attempts; answers for each whether it counted. */
-  async report(tenant: string, reports: readonly Report[]): Promise<boolean[]> {
-    return Promise.all(reports.map((report) => this.reportOne(tenant, report)));
+  async report(reports: readonly Report[]): Promise<boolean[]> {
+    return Promise.all(reports.map((report) => this.reportOne(report)));
   }
 
-  private async reportOne(tenant: string, report: Report): Promise<boolean> {
+  private async reportOne(report: Report): Promise<boolean> {
     const { state } = this;
+    const { tenant } = report;
     while (state.turns.has(report.jobId)) await state.turns.free(report.jobId);
     if (state.running.get(report.jobId)?.tenant === tenant) {
       if (await this.finishing.end(report.jobId, report.fence, report.end, report.startedAt)) return true;
@@ -158,51 +161,6 @@ export class Dispatcher {
 
   get paused(): boolean {
     return this.state.paused;
-  }
-
-  /** Running jobs go on while dispatch is paused. */
-  async pause(paused: boolean): Promise<void> {
-    const { state } = this;
-    if (!(await state.write(() => pauseCluster(state.hot, state.term, paused)))) {
-      throw paused
-        ? new PunctualError('ALREADY_PAUSED', 'Dispatch is paused already.')
-        : new PunctualError('NOT_PAUSED', 'Dispatch is not paused.');
-    }
-    state.paused = paused;
-    state.wakeClaiming();
-  }
-
-  async pauseQueue(tenant: string, name: string, paused: boolean): Promise<void> {
-    const { state } = this;
-    await state.directory.learn();
-    const queue = state.directory.findQueue(tenant, name);
-    if (!queue) throw new PunctualError('QUEUE_NOT_FOUND', `There is no queue ${name}.`);
-    if (!(await state.write(() => pauseQueue(state.hot, state.term, tenant, name, paused)))) {
-      throw paused
-        ? new PunctualError('ALREADY_PAUSED', `Queue ${name} is paused already.`)
-        : new PunctualError('NOT_PAUSED', `Queue ${name} is not paused.`);
-    }
-    queue.paused = paused;
-    state.wakeClaiming();
-  }
-
-  queueView(row: QueueRow): QueueView {
-    const { state } = this;
-    const shelves = [...(state.backlog.queueBacklog(row.id)?.shelves.values() ?? [])];
-    const heads = shelves.map((shelf) => shelf.head()?.runAt).filter((at) => at !== undefined);
-    let running = 0;
-    for (const job of state.running.values()) if (job.queue === row.id) running += 1;
-    const ready = shelves.reduce((sum, shelf) => sum + shelf.readyCount, 0);
-    return {
-      name: row.name,
-      paused: state.directory.queue(row.id)?.paused ?? row.paused,
-      ready,
-      upcoming: shelves.reduce((sum, shelf) => sum + shelf.size, 0) - ready,
-      running,
-      more: shelves.some((shelf) => shelf.hasUnread),
-      oldestReadyMs: heads.length === 0 ? null : Math.max(0, state.clock.now() - Math.min(...heads)),
-      createdAt: new Date(row.created_at).toISOString(),
-    };
   }
 
   /** Figures for metrics. */

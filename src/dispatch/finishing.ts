@@ -158,8 +158,7 @@ export class Finishing {
   private settle(pending: Pending, accepted: boolean, now: number): void {
     const { state } = this;
     const { running, decision } = pending;
-    state.running.delete(running.id);
-    state.sessions.get(running.worker)?.running.delete(running.id);
+    state.endRunning(running);
     state.turns.give(running.id);
     if (accepted && decision.kind === 'again') {
       const runAt = retryAt(running, decision, now);

@@ -1,13 +1,23 @@
 import { messageOf } from '../core/errors.js';
 import { Loop } from '../core/loop.js';
 import { firstUuidAt } from '../core/uuid.js';
-import { findShelves, lookBack, readPages, SHELF_START, type Waiting } from '../store/read-backlog.js';
+import {
+  BEFORE_ALL_SHELVES,
+  findShelves,
+  lookBack,
+  readPages,
+  SHELF_START,
+  type ShelfRank,
+  type Waiting,
+} from '../store/read-backlog.js';
 import type { LeaderState } from './state.js';
 
 /** Jobs read from a shelf at once; with many shelves to read, each gets less. */
 const PAGE_JOBS = 5_000;
 const SMALL_PAGE_JOBS = 100;
 const MAX_CURSORS = 200;
+/** Shelves found by one statement. */
+const MAX_SHELVES = 10_000;
 /** Jobs that one statement of the look-back returns. */
 const LOOK_BACK_JOBS = 10_000;
 const LOOK_BACK_EVERY_MS = 1_000;
@@ -33,6 +43,8 @@ export class Reading {
   /** Hints of queues that this leader has not heard of wait until it has looked. */
   private look: Promise<void> = Promise.resolve();
   private nextLook: Promise<void> | undefined;
+  /** From where on shelves have not been found yet; null when all have. */
+  private unfound: ShelfRank | null = null;
 
   constructor(
     private readonly state: LeaderState,
@@ -42,7 +54,7 @@ export class Reading {
     const onError = (loop: string, error: unknown) =>
       state.log.warn({ loop, error: messageOf(error) }, 'the backlog could not be read');
     this.pages = new Loop({ name: 'pages', everyMs: 1_000, pass: () => this.readWanted(), onError });
-    this.reload = new Loop({ name: 'reload', everyMs: RELOAD_EVERY_MS, pass: () => this.load(), onError });
+    this.reload = new Loop({ name: 'reload', everyMs: RELOAD_EVERY_MS, pass: () => this.findAll(), onError });
     this.watch = new Loop({
       name: 'look-back',
       everyMs: LOOK_BACK_EVERY_MS,
@@ -51,11 +63,27 @@ export class Reading {
     });
   }
 
-  /** At the start of a term everything that waits is in the table. */
+  /** At the start of a term everything that waits is in the table; the first shelves are enough to begin with. */
   async load(): Promise<void> {
-    const { state } = this;
-    await state.directory.learn();
-    state.backlog.rewindAll(await findShelves(state.hot), SHELF_START);
+    this.unfound = BEFORE_ALL_SHELVES;
+    await this.findSome();
+  }
+
+  /** Goes on where finding shelves stopped; the next pass begins anew. */
+  private async findAll(): Promise<void> {
+    while (this.unfound && !this.state.term.over) await this.findSome();
+    this.unfound = BEFORE_ALL_SHELVES;
+  }
+
+  private async findSome(): Promise<void> {
+    const { directory, backlog, hot } = this.state;
+    const shelves = await findShelves(hot, this.unfound ?? BEFORE_ALL_SHELVES, MAX_SHELVES);
+    if (!shelves.every((shelf) => directory.knows(shelf))) await this.learn();
+    backlog.rewindAll(
+      shelves.filter((shelf) => directory.knows(shelf)),
+      SHELF_START,
+    );
+    this.unfound = shelves.length < MAX_SHELVES ? null : shelves.at(-1)!;
     this.pages.wake();
   }
 
@@ -100,13 +128,13 @@ export class Reading {
       }
       const pages = new Map<string, Waiting[]>();
       for (const row of rows) {
-        const key = `${row.queue}/${row.needs}/${row.rank}`;
+        const key = `${row.queue}/${row.needs}/${row.lane}/${row.rank}`;
         const page = pages.get(key);
         if (page) page.push(row);
         else pages.set(key, [row]);
       }
       for (const cursor of cursors) {
-        const page = pages.get(`${cursor.queue}/${cursor.needs}/${cursor.rank}`) ?? [];
+        const page = pages.get(`${cursor.queue}/${cursor.needs}/${cursor.lane}/${cursor.rank}`) ?? [];
         const last = page.at(-1);
         // The cursor moves first: what the page brings must not be taken for still unread.
         state.backlog.endRead(cursor, page.length === limit && last ? last : null);

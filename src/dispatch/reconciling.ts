@@ -85,10 +85,7 @@ export class Reconciling {
       freed = new Set(await state.write(() => releaseClaims(state.hot, state.term, mine)));
     } finally {
       for (const running of mine) {
-        if (freed.has(running.id)) {
-          state.running.delete(running.id);
-          state.sessions.get(running.worker)?.running.delete(running.id);
-        }
+        if (freed.has(running.id)) state.endRunning(running);
         state.turns.give(running.id);
       }
     }

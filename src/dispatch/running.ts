@@ -12,6 +12,8 @@ export interface Running {
   readonly tenant: string;
   readonly queue: number;
   readonly needs: number;
+  readonly lane: number;
+  readonly key: string | null;
   readonly rank: number;
   readonly fence: number;
   readonly epoch: number;
@@ -61,6 +63,8 @@ export function startRunning(
     tenant: entry.tenant,
     queue: entry.queue,
     needs: entry.needs,
+    lane: entry.lane,
+    key: entry.key,
     rank: entry.rank,
     fence: entry.fence,
     epoch,
@@ -106,6 +110,6 @@ export function resumeRunning(claim: StoredClaim, clock: Clock): Running {
 
 /** The job as it waits for its next attempt: what choosing needs, and nothing of its payload. */
 export function waitingAgain(running: Running, runAt: number): Waiting {
-  const { id, tenant, queue, needs, rank, fence, startBefore } = running;
-  return { id, tenant, queue, needs, rank, runAt, fence: fence + 1, startBefore };
+  const { id, tenant, queue, needs, lane, key, rank, fence, startBefore } = running;
+  return { id, tenant, queue, needs, lane, key, rank, runAt, fence: fence + 1, startBefore };
 }

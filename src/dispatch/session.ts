@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.js';
-import type { ClaimAnswer, WorkerRegistration } from '../core/wire.js';
+import { Bucket, rateOf } from '../core/rate.js';
+import { ALL_QUEUES, type ClaimAnswer, type WorkerRegistration } from '../core/wire.js';
 import type { NeedsInfo, QueueInfo } from './directory.js';
 import type { Running } from './running.js';
 
@@ -21,20 +22,28 @@ export class WorkerSession {
   /** The same on the steady clock, for how long it has been silent. */
   heardAt = 0;
   draining = false;
-  private readonly queueNames: ReadonlySet<string>;
+  /** Whose jobs it runs; null serves all tenants. */
+  readonly tenant: string | null;
+  /** The names of the queues it serves; null is every queue. */
+  readonly queues: ReadonlySet<string> | null;
+  /** Its own rate limit. It begins anew with every leader, which lets through one job more at most. */
+  readonly bucket: Bucket | null;
   private readonly tasks: ReadonlySet<string>;
   private readonly targets: ReadonlySet<string>;
   private readonly fitting = new Map<number, boolean>();
 
   constructor(
     readonly id: string,
-    readonly tenant: string,
+    /** Who registered it, and may speak for it. */
+    readonly owner: string,
     readonly registration: WorkerRegistration,
     readonly registeredAt: number,
     clock: Clock,
   ) {
     this.seen(clock);
-    this.queueNames = new Set(registration.queues);
+    this.tenant = registration.shared ? null : owner;
+    this.queues = registration.queues.includes(ALL_QUEUES) ? null : new Set(registration.queues);
+    this.bucket = registration.rate ? Bucket.drained(rateOf(registration.rate), clock.now()) : null;
     this.tasks = new Set(registration.tasks);
     this.targets = new Set(registration.targets);
   }
@@ -45,7 +54,11 @@ export class WorkerSession {
   }
 
   serves(queue: QueueInfo): boolean {
-    return queue.tenant === this.tenant && this.queueNames.has(queue.name);
+    return this.servesTenant(queue.tenant) && (this.queues === null || this.queues.has(queue.name));
+  }
+
+  servesTenant(tenant: string): boolean {
+    return this.tenant === null || this.tenant === tenant;
   }
 
   /** Whether this worker has all that such jobs need; asked for every job, so it remembers. */
@@ -64,7 +77,7 @@ export class WorkerSession {
 
   /** The same without remembering the answer. */
   hasAllOf(needs: Omit<NeedsInfo, 'id'>): boolean {
-    if (needs.tenant !== this.tenant || !this.targets.has(needs.target)) return false;
+    if (!this.servesTenant(needs.tenant) || !this.targets.has(needs.target)) return false;
     if (needs.target === 'handler' && !this.tasks.has(needs.handler)) return false;
     return Object.entries(needs.labels).every(([name, value]) => this.registration.labels[name] === value);
   }

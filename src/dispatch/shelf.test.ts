@@ -13,6 +13,8 @@ function entry(runAt: number, rank = 5): Entry {
     tenant: 'default',
     queue: 1,
     needs: 1,
+    lane: 0,
+    key: null,
     rank,
     runAt,
     fence: 1,
@@ -23,7 +25,16 @@ function entry(runAt: number, rank = 5): Entry {
 
 function shelf(): { shelf: Shelf; evicted: Entry[] } {
   const evicted: Entry[] = [];
-  return { shelf: new Shelf(1, 1, LIMIT, (each) => evicted.push(each)), evicted };
+  return {
+    shelf: new Shelf(
+      1,
+      1,
+      0,
+      () => LIMIT,
+      (each) => evicted.push(each),
+    ),
+    evicted,
+  };
 }
 
 function fill(into: Shelf, count: number, runAt: number, rank = 5): Entry[] {
@@ -96,7 +107,9 @@ describe('what a shelf wants to read', () => {
     const { shelf: low, evicted } = shelf();
     fill(low, LIMIT + 1, NOW);
     low.remove(low.head()!);
-    expect(low.wanted(NOW)).toEqual([{ queue: 1, needs: 1, rank: 5, runAt: NOW, id: evicted[0]!.id }]);
+    expect(low.wanted(NOW)).toEqual([
+      { queue: 1, needs: 1, lane: 0, rank: 5, runAt: NOW, id: evicted[0]!.id },
+    ]);
   });
 
   it('is due work of a higher priority, however much of a lower one is in memory', () => {

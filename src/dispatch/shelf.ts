@@ -1,3 +1,4 @@
+import type { Placed } from '../core/indexed-heap.js';
 import type { Cursor, Waiting } from '../store/read-backlog.js';
 import { type Entry, EntryHeap } from './entry-heap.js';
 
@@ -21,7 +22,7 @@ function isBefore(a: Position, b: Position): boolean {
 const FETCH_AHEAD_MS = 2_000;
 
 /**
- * The bounded backlog of one queue and one set of needs.
+ * The bounded backlog of one queue, one set of needs and one lane.
  *
  * Invariant: every waiting job of the shelf is in memory, or at or after `unread` of its rank, or new enough
  * for the look-back. What does not fit is left in the table and read again from there, in order.
@@ -29,7 +30,10 @@ const FETCH_AHEAD_MS = 2_000;
  * Due and upcoming jobs each have room of their own: a flood of one kind cannot push out the other, and a page
  * never makes room by dropping what the next page would have to bring back.
  */
-export class Shelf {
+export class Shelf implements Placed {
+  place = -1;
+  /** Where it waits while the concurrency key of its first job is saturated. */
+  parkedAt: Set<Shelf> | null = null;
   private readonly ready = new EntryHeap('ready', startsBefore);
   private readonly upcoming = new EntryHeap('upcoming', isBefore);
   private readonly unread = new Map<number, Position>();
@@ -39,9 +43,14 @@ export class Shelf {
   constructor(
     readonly queue: number,
     readonly needs: number,
-    private readonly limit: number,
+    readonly lane: number,
+    private readonly limitOf: () => number,
     private readonly onEvict: (entry: Entry) => void,
   ) {}
+
+  private get limit(): number {
+    return this.limitOf();
+  }
 
   get readyCount(): number {
     return this.ready.size;
@@ -54,6 +63,11 @@ export class Shelf {
   /** Whether the table may hold jobs of this shelf that memory does not. */
   get hasUnread(): boolean {
     return this.unread.size > 0;
+  }
+
+  /** Whether nothing is in memory and nothing is known to be in the table. */
+  get isForgettable(): boolean {
+    return this.size === 0 && this.unread.size === 0 && this.reading.size === 0;
   }
 
   /** Takes a job in, or leaves it to the table; answers whether it is in memory now. */
@@ -102,7 +116,7 @@ export class Shelf {
     for (const [rank, position] of this.unread) {
       if (this.reading.has(rank)) continue;
       const wants = position.runAt <= now ? this.wantsReady(rank) : this.wantsUpcoming(position, now);
-      if (wants) cursors.push({ queue: this.queue, needs: this.needs, rank, ...position });
+      if (wants) cursors.push({ queue: this.queue, needs: this.needs, lane: this.lane, rank, ...position });
     }
     return cursors;
   }

@@ -8,8 +8,10 @@ import { InDoubtError, TermOverError } from '../store/leader-statement.js';
 import { readWaiting, type Waiting } from '../store/read-backlog.js';
 import { Backlog } from './backlog.js';
 import { Directory } from './directory.js';
+import { Fitness } from './fitness.js';
 import type { Running } from './running.js';
 import type { WorkerSession } from './session.js';
+import { Shares } from './shares.js';
 import { Turns } from './turns.js';
 
 export interface LeaderOptions {
@@ -27,8 +29,10 @@ export interface LeaderOptions {
   readonly renounce: (reason: string, aboveEpoch?: number) => void;
 }
 
-/** Due jobs, and as many upcoming ones, in memory per queue and needs; what is more stays in the table. */
+/** Due jobs, and as many upcoming ones, in memory per shelf; what is more stays in the table. */
 const SHELF_LIMIT = 10_000;
+/** Jobs in memory from which on every shelf keeps fewer. */
+const CROWDED_AT = 500_000;
 
 /** A promoted replica can lack some terms of its predecessor, but not many. */
 const MAX_EPOCH_JUMP = 1_000;
@@ -45,7 +49,9 @@ export class LeaderState {
   readonly log: Log;
   readonly secret: Buffer;
   readonly directory: Directory;
+  readonly shares: Shares;
   readonly backlog: Backlog;
+  readonly fitness: Fitness;
   readonly turns = new Turns();
   readonly running = new Map<string, Running>();
   readonly sessions = new Map<string, WorkerSession>();
@@ -67,11 +73,20 @@ export class LeaderState {
     this.renounce = options.renounce;
     this.startedAt = options.clock.steady();
     this.directory = new Directory(options.hot);
+    this.fitness = new Fitness(this.directory, this.sessions);
+    this.shares = new Shares({
+      clock: options.clock,
+      queueInfo: (queue) => this.directory.queue(queue)!,
+      tenantInfo: (tenant) => this.directory.tenant(tenant),
+      isServed: (needs) => this.fitness.isServed(needs),
+      onReady: () => this.wakeClaiming(),
+    });
     this.backlog = new Backlog({
       clock: options.clock,
+      shares: this.shares,
       shelfLimit: SHELF_LIMIT,
+      crowdedAt: CROWDED_AT,
       isTaken: (jobId) => this.running.has(jobId) || this.turns.has(jobId),
-      onReady: () => this.wakeClaiming(),
     });
   }
 
@@ -95,6 +110,33 @@ export class LeaderState {
       }
       throw error;
     }
+  }
+
+  /** From here on the worker can be given jobs. */
+  openSession(session: WorkerSession): void {
+    this.sessions.set(session.id, session);
+    this.shares.join(session);
+    this.shares.servingChanged(this.fitness.count(session, 1));
+  }
+
+  /** From here on the worker is given nothing. */
+  closeSession(session: WorkerSession): void {
+    if (!this.sessions.delete(session.id)) return;
+    this.shares.leave(session);
+    this.shares.servingChanged(this.fitness.count(session, -1));
+  }
+
+  /** A claim of an earlier leader goes on, and counts against the limits of its queue. */
+  resume(running: Running): void {
+    this.running.set(running.id, running);
+    this.shares.reserve(running);
+  }
+
+  /** A job that ran does not run any more: it ended, or waits again. */
+  endRunning(running: Running): void {
+    this.running.delete(running.id);
+    this.sessions.get(running.worker)?.running.delete(running.id);
+    this.shares.release(running);
   }
 
   /**

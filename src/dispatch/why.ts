@@ -1,4 +1,5 @@
 import type { Labels, Target } from '../core/job.js';
+import { type Bucket, rateView } from '../core/rate.js';
 import type { Gate, Why } from '../core/wire.js';
 import type { PlacedRow } from '../store/job-places.js';
 import type { NeedsInfo, QueueInfo } from './directory.js';
@@ -34,18 +35,58 @@ export function explainWaiting(state: LeaderState, job: PlacedRow): Why {
   if (queue?.paused) return answer('queue-paused', `Queue ${job.queue} is paused.`);
   if (state.turns.has(job.id))
     return answer('being-claimed', 'The job is being handed to a worker right now.');
-  return explainWorkers(state, job, queue, answer);
+  return (queue && explainLimits(state, job, queue, answer)) ?? explainWorkers(state, job, queue, answer);
+}
+
+type Answer = (gate: Gate, detail: string, figures?: Figures) => Why;
+
+/** The limit of its key, queue or tenant that holds the job back, if one does. */
+function explainLimits(
+  state: LeaderState,
+  job: PlacedRow,
+  queue: QueueInfo,
+  answer: Answer,
+): Why | undefined {
+  const line = state.shares.find(queue.id);
+  if (!line) return undefined;
+  const key = job.concurrency_key;
+  if (key !== null && line.runningOf(key) >= queue.keyConcurrency) {
+    const detail = `Concurrency key ${key} has all the jobs running that queue ${job.queue} allows per key.`;
+    return answer('limit', detail, { limit: queue.keyConcurrency, running: line.runningOf(key), key });
+  }
+  if (line.isSaturated) {
+    const detail = `Queue ${job.queue} has as many jobs running as its limit allows.`;
+    return answer('limit', detail, { limit: queue.concurrency, running: line.running });
+  }
+  return (
+    explainRate(state, line.bucket, `Queue ${job.queue}`, answer) ??
+    explainRate(state, line.tenant.bucket, `Tenant ${job.tenant}`, answer)
+  );
+}
+
+function explainRate(
+  state: LeaderState,
+  bucket: Bucket | null,
+  whose: string,
+  answer: Answer,
+): Why | undefined {
+  const now = state.clock.now();
+  if (!bucket || bucket.isOpen(now)) return undefined;
+  const { limit, per, burst } = rateView(bucket.rate);
+  const opensInMs = Math.ceil(bucket.opensAt - now);
+  const detail = `${whose} starts at most ${limit} jobs in ${per}; the next may start in ${opensInMs} ms.`;
+  return answer('rate', detail, { limit, per, burst, opensInMs });
 }
 
 function explainWorkers(
   state: LeaderState,
   job: PlacedRow,
   queue: QueueInfo | undefined,
-  answer: (gate: Gate, detail: string, figures?: Figures) => Why,
+  answer: Answer,
 ): Why {
   const needs = needsOf(job);
   const sessions = [...state.sessions.values()].filter(
-    (session) => session.tenant === job.tenant && !session.draining,
+    (session) => session.servesTenant(job.tenant) && !session.draining,
   );
   const serving = queue ? sessions.filter((session) => session.serves(queue)) : [];
   const fitting = serving.filter((session) => session.hasAllOf(needs));
@@ -61,17 +102,25 @@ function explainWorkers(
       figures,
     );
   }
-  const freeSlots = fitting.reduce((sum, session) => sum + session.freeSlots, 0);
   const slots = fitting.reduce((sum, session) => sum + session.registration.slots, 0);
+  const freeSlots = fitting.reduce((sum, session) => sum + session.freeSlots, 0);
   const entry = state.backlog.find(job.id);
-  const shelf = entry && state.backlog.queueBacklog(entry.queue)?.shelves.get(entry.needs);
-  const ahead = { ...figures, slots, freeSlots, readyInQueue: shelf?.readyCount ?? 0 };
+  const readyInQueue = queue
+    ? state.backlog.shelvesOf(queue.id).reduce((sum, shelf) => sum + shelf.readyCount, 0)
+    : 0;
+  const all = { ...figures, slots, freeSlots, readyInQueue };
   if (freeSlots === 0)
-    return answer('no-free-slot', `All ${slots} slots of the fitting workers are in use.`, ahead);
+    return answer('no-free-slot', `All ${slots} slots of the fitting workers are in use.`, all);
+  const line = queue && state.shares.find(queue.id);
+  const others = line ? line.tenant.queues.size - 1 : 0;
+  if (entry && line && line.best((each) => each === entry.needs)?.head() === entry) {
+    const detail = 'It is next in its queue; other queues and tenants have their turn first.';
+    return answer('share', detail, { ...all, otherQueues: others, weight: line.info.weight });
+  }
   return answer(
     'behind-others',
     'Other jobs of the queue come first; it is next when they have started.',
-    ahead,
+    all,
   );
 }
 

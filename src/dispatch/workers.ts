@@ -60,7 +60,7 @@ export class Workers {
       const session = new WorkerSession(row.id, row.tenant, registration, row.registeredAt, state.clock);
       session.draining = row.state === 'draining';
       if (!stands('full-timeout')) session.heardAt -= state.clock.now() - row.lastSeen;
-      state.sessions.set(row.id, session);
+      state.openSession(session);
     }
     for (const running of state.running.values())
       state.sessions.get(running.worker)?.running.set(running.id, running);
@@ -82,9 +82,9 @@ export class Workers {
     await state.write(() =>
       addWorker(state.hot, state.term, { id, tenant, name: registration.name, registration: text }, now),
     );
-    state.sessions.set(id, new WorkerSession(id, tenant, registration, now, state.clock));
+    state.openSession(new WorkerSession(id, tenant, registration, now, state.clock));
     const previous = state.sessions.get(registration.replaces ?? '');
-    if (previous?.tenant === tenant) await this.bury(previous, 'its worker registered anew');
+    if (previous?.owner === tenant) await this.bury(previous, 'its worker registered anew');
     state.log.info({ worker: id, name: registration.name, tenant }, 'worker registered');
     return {
       workerId: id,
@@ -200,7 +200,7 @@ export class Workers {
   /** The reports of a session count as signs of life; those of an ended one are taken all the same. */
   seen(tenant: string, workerId: string): void {
     const session = this.state.sessions.get(workerId);
-    if (session?.tenant === tenant) session.seen(this.state.clock);
+    if (session?.owner === tenant) session.seen(this.state.clock);
   }
 
   /** Tells a worker that waits for work to stop an attempt, instead of letting it wait for its heartbeat. */
@@ -213,13 +213,15 @@ export class Workers {
   /** A session as people see it; rows of dead ones come from the database. */
   view(row: WorkerRow): WorkerView {
     const session = this.state.sessions.get(row.id);
-    const registration = JSON.parse(row.registration) as WorkerRegistration;
+    const { replaces: _, ...registration } = JSON.parse(row.registration) as WorkerRegistration;
     const state: WorkerState = session ? (session.draining ? 'draining' : 'alive') : 'dead';
     return {
       id: row.id,
       tenant: row.tenant,
       state,
       ...registration,
+      rate: registration.rate ?? null,
+      shared: registration.shared ?? false,
       running: session?.running.size ?? 0,
       registeredAt: new Date(row.registeredAt).toISOString(),
       lastSeen: new Date(session?.lastSeen ?? row.lastSeen).toISOString(),
@@ -258,7 +260,7 @@ export class Workers {
   /** From here on the session gets no work. */
   private close(session: WorkerSession, why: string): void {
     const { state } = this;
-    state.sessions.delete(session.id);
+    state.closeSession(session);
     for (const poll of session.polls) poll.settle({ epoch: state.term.epoch, jobs: [] });
     const { name } = session.registration;
     state.log.info({ worker: session.id, name, running: session.running.size, why }, 'worker session ended');
@@ -303,7 +305,7 @@ export class Workers {
    */
   private session(tenant: string, workerId: string): WorkerSession {
     const session = this.state.sessions.get(workerId);
-    if (!session || session.tenant !== tenant) {
+    if (!session || session.owner !== tenant) {
       if (!this.state.term.trusted && stands('trust')) throw noLeader();
       throw new PunctualError(
         'WORKER_NOT_FOUND',

@@ -11,7 +11,7 @@ const READ_CLAIMS: Statement = {
   text: `
     SELECT c.job AS id, c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt",
       c.cancelled_at AS "cancelledAt", c.progress, j.tenant, j.queue,
-      j.needs, j.rank, j.task, j.target, j.payload, j.timeout_ms AS "timeoutMs", j.failures, j.losses,
+      j.needs, j.lane, j.concurrency_key AS "key", j.rank, j.task, j.target, j.payload, j.timeout_ms AS "timeoutMs", j.failures, j.losses,
       j.max_attempts AS "maxAttempts", j.max_losses AS "maxLosses", j.at_most_once AS "atMostOnce", j.backoff,
       j.run_at AS "runAt", j.late_by AS "lateBy", j.start_before AS "startBefore"
     FROM punctual.claims c JOIN punctual.jobs j ON j.id = c.job`,
@@ -58,6 +58,8 @@ export interface StoredClaim extends Record<string, unknown> {
   readonly tenant: string;
   readonly queue: number;
   readonly needs: number;
+  readonly lane: number;
+  readonly key: string | null;
   readonly rank: number;
   readonly task: string | null;
   readonly target: string | null;

@@ -1,3 +1,4 @@
+import { laneOf } from '../core/lane.js';
 import type { ParsedSubmission } from '../core/submission.js';
 
 /** A row of punctual.jobs as it is inserted. JSON columns are texts. */
@@ -22,6 +23,7 @@ export interface JobRow {
   readonly backoff: string | null;
   readonly requires: string | null;
   readonly payload: string;
+  readonly lane: number;
 }
 
 /** Priority 9 comes first, and an index is read upwards. */
@@ -62,12 +64,13 @@ export function toRow(submission: ParsedSubmission, origin: Origin): JobRow {
     backoff: submission.backoffIsDefault ? null : JSON.stringify(retry.backoff),
     requires: Object.keys(needs.labels).length > 0 ? JSON.stringify(needs.labels) : null,
     payload: submission.payload,
+    lane: laneOf(submission.concurrencyKey),
   };
 }
 
 /** The columns of new rows, in the order of `rowArrays`. */
 export const ROW_COLUMNS = `id, tenant, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
-  created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, payload`;
+  created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, payload, lane`;
 
 /** Rows as one array per column, the form in which a statement takes many at once. */
 export function rowArrays(rows: readonly JobRow[]): unknown[][] {
@@ -93,5 +96,6 @@ export function rowArrays(rows: readonly JobRow[]): unknown[][] {
     column('backoff'),
     column('requires'),
     column('payload'),
+    column('lane'),
   ];
 }

@@ -10,6 +10,14 @@ export interface QueueRow {
   readonly name: string;
   readonly paused: boolean;
   readonly created_at: number;
+  readonly weight: number;
+  readonly concurrency: number | null;
+  readonly key_concurrency: number;
+  readonly rate_limit: number | null;
+  readonly rate_per: number | null;
+  readonly rate_burst: number | null;
+  /** When the queue's bucket will be full again. */
+  readonly full_at: number;
 }
 
 export interface NeedsRow {
@@ -33,7 +41,7 @@ const ADD_QUEUES: Statement = {
 const FIND_QUEUES: Statement = {
   name: 'find-queues',
   text: `
-    SELECT q.id, q.tenant, q.name, q.paused, q.created_at
+    SELECT q.id, q.tenant, q.name
     FROM unnest($1::text[], $2::text[]) u(tenant, name)
     JOIN punctual.queues q ON q.tenant = u.tenant AND q.name = u.name`,
 };
@@ -115,7 +123,11 @@ export class Names {
     if (unknown.length === 0) return;
     const columns = [unknown.map((parts) => parts[0]), unknown.map((parts) => parts[1])];
     await run(this.db, ADD_QUEUES, [...columns, now]);
-    for (const row of await run<QueueRow & Record<string, unknown>>(this.db, FIND_QUEUES, columns)) {
+    for (const row of await run<Pick<QueueRow, 'id' | 'tenant' | 'name'> & Record<string, unknown>>(
+      this.db,
+      FIND_QUEUES,
+      columns,
+    )) {
       this.queues.set(`${row.tenant}\n${row.name}`, row.id);
     }
   }

@@ -6,13 +6,14 @@ import type { Waiting } from './read-backlog.js';
 
 /** Moves of waiting jobs between the live table, `later` and history; each in one fenced statement. */
 
-const WAITING = `id, tenant, queue, needs, rank, run_at AS "runAt", attempts + 1 AS fence,
-  start_before AS "startBefore"`;
+const WAITING = `id, tenant, queue, needs, lane, concurrency_key AS "key", rank, run_at AS "runAt",
+  attempts + 1 AS fence, start_before AS "startBefore"`;
 
 /** The columns of a job on its way to another place; the new ones replace what they are given for. */
 const CHANGED_COLUMNS = `id, tenant, queue, needs, coalesce(new_rank, rank), coalesce(new_run_at, run_at), attempts,
   failures, losses, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task,
-  created_by, key, concurrency_key, target, backoff, requires, coalesce(new_payload, payload), earlier_attempts`;
+  created_by, key, concurrency_key, target, backoff, requires, coalesce(new_payload, payload), earlier_attempts,
+  lane`;
 
 const POSTPONE_JOB = leaderStatement(
   'postpone-job',
@@ -74,11 +75,11 @@ const PARSE_LATER = leaderStatement(
       max_attempts = u.max_attempts, max_losses = u.max_losses, at_most_once = u.at_most_once,
       timeout_ms = u.timeout_ms, start_before = u.start_before, task = u.task, key = u.key,
       concurrency_key = u.concurrency_key, target = u.target, backoff = u.backoff, requires = u.requires,
-      payload = u.payload, admit_at = u.admit_at, held = u.held
+      payload = u.payload, lane = u.lane, admit_at = u.admit_at, held = u.held
     FROM unnest(
       $4::uuid[], $5::text[], $6::int[], $7::int[], $8::smallint[], $9::bigint[], $10::smallint[], $11::smallint[],
       $12::boolean[], $13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::text[], $18::text[],
-      $19::text[], $20::json[], $21::json[], $22::json[], $23::json[], $24::bigint[], $25::boolean[])
+      $19::text[], $20::json[], $21::json[], $22::json[], $23::json[], $24::int[], $25::bigint[], $26::boolean[])
       u(${ROW_COLUMNS}, admit_at, held)
     WHERE l.id = u.id AND l.submission IS NOT NULL AND ${WHILE_TERM_LASTS}
     RETURNING l.id
@@ -100,7 +101,8 @@ const REDRIVE_JOBS = leaderStatement(
       payload,
       CASE WHEN fence IS NULL THEN earlier_attempts ELSE array_append(earlier_attempts, json_build_object(
         'fence', fence, 'epoch', epoch, 'worker', worker, 'claimedAt', claimed_at, 'startedAt', started_at,
-        'finishedAt', finished_at, 'outcome', outcome, 'error', error)) END
+        'finishedAt', finished_at, 'outcome', outcome, 'error', error)) END,
+      lane
     FROM gone
     RETURNING ${WAITING}
   ), counted AS (

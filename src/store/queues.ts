@@ -1,10 +1,13 @@
+import type { QueueLimits } from '../core/limits.js';
+import type { Rate } from '../core/rate.js';
 import { type Queryable, run, type Statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import type { NeedsRow, QueueRow } from './names.js';
 
 /** Queues and needs as the leader and the API read them. */
 
-const COLUMNS = 'id, tenant, name, paused, created_at';
+const COLUMNS = `id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
+  rate_burst, full_at`;
 
 const READ_QUEUES: Statement = {
   name: 'read-queues',
@@ -55,6 +58,34 @@ export async function findQueue(db: Queryable, tenant: string, name: string): Pr
   return rows[0] ?? null;
 }
 
+/** Everything about a queue's limits is written at once; a queue that does not exist yet comes into being. */
+const LIMIT_QUEUE = leaderStatement(
+  'limit-queue',
+  `answer AS (
+    INSERT INTO punctual.queues (tenant, name, created_at, weight, concurrency, key_concurrency, rate_limit,
+      rate_per, rate_burst)
+    SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::int, $10::int, $11::bigint, $12::int
+    WHERE ${WHILE_TERM_LASTS}
+    ON CONFLICT (tenant, name) DO UPDATE SET weight = excluded.weight, concurrency = excluded.concurrency,
+      key_concurrency = excluded.key_concurrency, rate_limit = excluded.rate_limit, rate_per = excluded.rate_per,
+      rate_burst = excluded.rate_burst
+    RETURNING ${COLUMNS}
+  )`,
+);
+
+/** The buckets that claims have drawn on: kept in their transaction, so that a new leader goes on where it ended. */
+const SAVE_BUCKETS = leaderStatement(
+  'save-buckets',
+  `of_queues AS (
+    UPDATE punctual.queues q SET full_at = u.full_at
+    FROM unnest($4::int[], $5::bigint[]) u(id, full_at) WHERE q.id = u.id AND ${WHILE_TERM_LASTS}
+  ), answer AS (
+    UPDATE punctual.tenants t SET full_at = u.full_at
+    FROM unnest($6::text[], $7::bigint[]) u(id, full_at) WHERE t.id = u.id AND ${WHILE_TERM_LASTS}
+    RETURNING t.id
+  )`,
+);
+
 /** Pauses or resumes; null when the queue does not exist or is so already. */
 export async function pauseQueue(
   db: Queryable,
@@ -65,4 +96,54 @@ export async function pauseQueue(
 ): Promise<QueueRow | null> {
   const rows = await runAsLeader<Queue>(db, term, PAUSE_QUEUE, [tenant, name, paused]);
   return rows[0] ?? null;
+}
+
+/** A rate as three columns keep it. */
+export function rateColumns(rate: Rate | null): [number | null, number | null, number | null] {
+  return rate ? [rate.limit, rate.perMs, rate.burst] : [null, null, null];
+}
+
+/** The rate of a row, if it has one. */
+export function rateOfRow(row: {
+  readonly rate_limit: number | null;
+  readonly rate_per: number | null;
+  readonly rate_burst: number | null;
+}): Rate | null {
+  const { rate_limit: limit, rate_per: perMs, rate_burst: burst } = row;
+  return limit === null || perMs === null || burst === null ? null : { limit, perMs, burst };
+}
+
+/** Sets the limits of a queue, and makes it if it is new. */
+export async function limitQueue(
+  db: Queryable,
+  term: TermKey,
+  queue: { readonly tenant: string; readonly name: string },
+  limits: QueueLimits,
+  now: number,
+): Promise<QueueRow> {
+  const rows = await runAsLeader<Queue>(db, term, LIMIT_QUEUE, [
+    queue.tenant,
+    queue.name,
+    now,
+    limits.weight,
+    limits.concurrency,
+    limits.keyConcurrency,
+    ...rateColumns(limits.rate),
+  ]);
+  return rows[0]!;
+}
+
+/** When the buckets of queues and tenants will be full again. */
+export interface BucketState {
+  readonly queues: ReadonlyMap<number, number>;
+  readonly tenants: ReadonlyMap<string, number>;
+}
+
+export async function saveBuckets(db: Queryable, term: TermKey, buckets: BucketState): Promise<void> {
+  await runAsLeader(db, term, SAVE_BUCKETS, [
+    [...buckets.queues.keys()],
+    [...buckets.queues.values()],
+    [...buckets.tenants.keys()],
+    [...buckets.tenants.values()],
+  ]);
 }

@@ -8,6 +8,10 @@ export interface Waiting {
   readonly tenant: string;
   readonly queue: number;
   readonly needs: number;
+  /** Zero without a concurrency key, else a hash of it. */
+  readonly lane: number;
+  /** The concurrency key. */
+  readonly key: string | null;
   readonly rank: number;
   readonly runAt: number;
   /** The fence of its next attempt. */
@@ -15,10 +19,11 @@ export interface Waiting {
   readonly startBefore: number | null;
 }
 
-/** A position on the shelf of one queue, needs and rank; reading goes on from it, itself included. */
+/** A position on the shelf of one queue, needs, lane and rank; reading goes on from it, itself included. */
 export interface Cursor {
   readonly queue: number;
   readonly needs: number;
+  readonly lane: number;
   readonly rank: number;
   readonly runAt: number;
   readonly id: string;
@@ -27,34 +32,35 @@ export interface Cursor {
 /** Below every job of its shelf. */
 export const SHELF_START = { runAt: -1, id: '00000000-0000-0000-0000-000000000000' } as const;
 
-const WAITING = `j.id, j.tenant, j.queue, j.needs, j.rank, j.run_at AS "runAt", j.attempts + 1 AS fence,
-  j.start_before AS "startBefore"`;
+const WAITING = `j.id, j.tenant, j.queue, j.needs, j.lane, j.concurrency_key AS "key", j.rank, j.run_at AS "runAt",
+  j.attempts + 1 AS fence, j.start_before AS "startBefore"`;
 
 /** Hops from shelf to shelf through the index instead of reading every row: cost grows with shelves, not jobs. */
 const FIND_SHELVES: Statement = {
   name: 'find-shelves',
   text: `
     WITH RECURSIVE shelf AS (
-      (SELECT queue, needs, rank FROM punctual.jobs ORDER BY queue, needs, rank LIMIT 1)
+      SELECT $1::int AS queue, $2::int AS needs, $3::int AS lane, $4::smallint AS rank
       UNION ALL
-      SELECT n.queue, n.needs, n.rank FROM shelf s CROSS JOIN LATERAL (
-        SELECT j.queue, j.needs, j.rank FROM punctual.jobs j
-        WHERE (j.queue, j.needs, j.rank) > (s.queue, s.needs, s.rank)
-        ORDER BY j.queue, j.needs, j.rank LIMIT 1) n
+      SELECT n.queue, n.needs, n.lane, n.rank FROM shelf s CROSS JOIN LATERAL (
+        SELECT j.queue, j.needs, j.lane, j.rank FROM punctual.jobs j
+        WHERE (j.queue, j.needs, j.lane, j.rank) > (s.queue, s.needs, s.lane, s.rank)
+        ORDER BY j.queue, j.needs, j.lane, j.rank LIMIT 1) n
     )
-    SELECT queue, needs, rank FROM shelf`,
+    SELECT queue, needs, lane, rank FROM shelf OFFSET 1 LIMIT $5`,
 };
 
 const READ_PAGES: Statement = {
   name: 'read-pages',
   text: `
-    SELECT p.* FROM unnest($1::int[], $2::int[], $3::smallint[], $4::bigint[], $5::uuid[])
-      c(queue, needs, rank, run_at, id)
+    SELECT p.* FROM unnest($1::int[], $2::int[], $3::int[], $4::smallint[], $5::bigint[], $6::uuid[])
+      c(queue, needs, lane, rank, run_at, id)
     CROSS JOIN LATERAL (
       SELECT ${WAITING} FROM punctual.jobs j
-      WHERE j.queue = c.queue AND j.needs = c.needs AND j.rank = c.rank AND (j.run_at, j.id) >= (c.run_at, c.id)
+      WHERE j.queue = c.queue AND j.needs = c.needs AND j.lane = c.lane AND j.rank = c.rank
+        AND (j.run_at, j.id) >= (c.run_at, c.id)
       ORDER BY j.run_at, j.id
-      LIMIT $6) p`,
+      LIMIT $7) p`,
 };
 
 /**
@@ -71,9 +77,24 @@ const LOOK_BACK: Statement = {
     ) w ON true`,
 };
 
-/** The shelves (queue, needs, rank) that hold at least one live job. */
-export function findShelves(db: Queryable): Promise<{ queue: number; needs: number; rank: number }[]> {
-  return run(db, FIND_SHELVES, []);
+/** One order of jobs in the live table: those that differ in nothing but when they are due. */
+export interface ShelfRank {
+  readonly queue: number;
+  readonly needs: number;
+  readonly lane: number;
+  readonly rank: number;
+}
+
+/** Before every shelf there is. */
+export const BEFORE_ALL_SHELVES: ShelfRank = { queue: -1, needs: -1, lane: 0, rank: 0 };
+
+/** Up to `limit` shelves after the given one that hold at least one live job. */
+export function findShelves(
+  db: Queryable,
+  after: ShelfRank,
+  limit: number,
+): Promise<(ShelfRank & Record<string, unknown>)[]> {
+  return run(db, FIND_SHELVES, [after.queue, after.needs, after.lane, after.rank, limit]);
 }
 
 /** Up to `limit` jobs from each cursor on, in order per shelf; running jobs are among them. */
@@ -85,6 +106,7 @@ export function readPages(
   return run(db, READ_PAGES, [
     cursors.map((cursor) => cursor.queue),
     cursors.map((cursor) => cursor.needs),
+    cursors.map((cursor) => cursor.lane),
     cursors.map((cursor) => cursor.rank),
     cursors.map((cursor) => cursor.runAt),
     cursors.map((cursor) => cursor.id),

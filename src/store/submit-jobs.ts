@@ -9,13 +9,13 @@ const INSERT_JOBS: Statement = {
   text: `
     WITH counted AS (
       INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-      SELECT $21::bigint, c.tenant, c.jobs FROM unnest($22::text[], $23::bigint[]) c(tenant, jobs)
+      SELECT $22::bigint, c.tenant, c.jobs FROM unnest($23::text[], $24::bigint[]) c(tenant, jobs)
     )
     INSERT INTO punctual.jobs (${ROW_COLUMNS})
     SELECT * FROM unnest(
       $1::uuid[], $2::text[], $3::int[], $4::int[], $5::smallint[], $6::bigint[], $7::smallint[], $8::smallint[],
       $9::boolean[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::text[], $15::text[],
-      $16::text[], $17::json[], $18::json[], $19::json[], $20::json[])`,
+      $16::text[], $17::json[], $18::json[], $19::json[], $20::json[], $21::int[])`,
 };
 
 const INSERT_LATER: Statement = {
@@ -23,13 +23,13 @@ const INSERT_LATER: Statement = {
   text: `
     WITH counted AS (
       INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-      SELECT $23::bigint, c.tenant, c.jobs FROM unnest($24::text[], $25::bigint[]) c(tenant, jobs)
+      SELECT $24::bigint, c.tenant, c.jobs FROM unnest($25::text[], $26::bigint[]) c(tenant, jobs)
     )
     INSERT INTO punctual.later (${ROW_COLUMNS}, admit_at, held)
     SELECT * FROM unnest(
       $1::uuid[], $2::text[], $3::int[], $4::int[], $5::smallint[], $6::bigint[], $7::smallint[], $8::smallint[],
       $9::boolean[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::text[], $15::text[],
-      $16::text[], $17::json[], $18::json[], $19::json[], $20::json[], $21::bigint[], $22::boolean[])`,
+      $16::text[], $17::json[], $18::json[], $19::json[], $20::json[], $21::int[], $22::bigint[], $23::boolean[])`,
 };
 
 const INSERT_KEYS: Statement = {

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { QueueChange } from '../schemas/limits.js';
 import { NamePath, NoQuery } from '../schemas/query.js';
 import { QueuePage, QueueView } from '../schemas/queue.js';
 import { callerOf } from './access.js';
@@ -42,6 +43,24 @@ export function queueRoutes(server: FastifyInstance, { useCases, describe }: Rou
     async (request) => {
       queryOf(request, NoQuery);
       return useCases.queues.get(callerOf(request), nameOf(request));
+    },
+  );
+
+  server.patch(
+    '/v1/queues/:name',
+    {
+      schema: describe({
+        id: 'changeQueue',
+        tag: 'queues',
+        summary: 'Change the share and the limits of a queue; one that does not exist yet comes into being.',
+        params: NamePath,
+        body: QueueChange,
+        answers: { 200: QueueView },
+      }),
+    },
+    async (request) => {
+      queryOf(request, NoQuery);
+      return useCases.queues.change(callerOf(request), nameOf(request), request.body);
     },
   );
 

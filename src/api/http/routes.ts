@@ -6,6 +6,7 @@ import { internalRoutes } from './internal.js';
 import { jobRoutes } from './jobs.js';
 import { queueRoutes } from './queues.js';
 import type { RouteParts } from './route-parts.js';
+import { tenantRoutes } from './tenants.js';
 import { workerRoutes } from './workers.js';
 
 /** Registers every route of the API. No use-case is called meanwhile. */
@@ -14,6 +15,7 @@ export function registerRoutes(server: FastifyInstance, parts: RouteParts): void
   attemptRoutes(server, parts);
   workerRoutes(server, parts);
   queueRoutes(server, parts);
+  tenantRoutes(server, parts);
   clusterRoutes(server, parts);
   healthRoutes(server, parts);
   internalRoutes(server, parts);

@@ -1,6 +1,6 @@
 import { PunctualError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
-import type { ClusterView, QueueView, WorkerView } from '../../core/wire.js';
+import type { ClusterView, QueueView, TenantView, WorkerView } from '../../core/wire.js';
 import { Completion, Failure, LogReport, ProgressReport } from '../schemas/attempt.js';
 import { BulkSubmission, JobChange, JobSubmission, Redrive } from '../schemas/submission.js';
 import { ClaimRequest, Heartbeat, ReportRequest, WorkerRegistration } from '../schemas/worker.js';
@@ -180,6 +180,14 @@ export function recordingUseCases(): RecordingUseCases {
       get: (by, name) => record('queue', by, [name], exampleQueue(name)),
       pause: (by, name) => record('pauseQueue', by, [name], exampleQueue(name)),
       resume: (by, name) => record('resumeQueue', by, [name], exampleQueue(name)),
+      change: (by, name, body) => record('changeQueue', by, [name, body], exampleQueue(name)),
+    },
+    tenants: {
+      create: (by, body) => record('createTenant', by, [body], EXAMPLE_TENANT),
+      list: (by, after, limit) =>
+        record('tenants', by, [after, limit], { data: [EXAMPLE_TENANT], next: null }),
+      get: (by, id) => record('tenant', by, [id], EXAMPLE_TENANT),
+      change: (by, id, body) => record('changeTenant', by, [id, body], EXAMPLE_TENANT),
     },
     cluster: {
       view: (by) => record('cluster', by, [], EXAMPLE_CLUSTER),
@@ -257,6 +265,8 @@ function exampleWorker(by: Caller): WorkerView {
     tasks: ['greet'],
     labels: {},
     slots: 10,
+    rate: null,
+    shared: false,
     running: 0,
     registeredAt: '2026-01-01T00:00:00.000Z',
     lastSeen: '2026-01-01T00:00:00.000Z',
@@ -271,10 +281,23 @@ function exampleQueue(name: string): QueueView {
     upcoming: 0,
     running: 0,
     more: false,
+    weight: 1,
+    concurrency: null,
+    keyConcurrency: 1,
+    rate: null,
     oldestReadyMs: null,
     createdAt: '2026-01-01T00:00:00.000Z',
   };
 }
+
+const EXAMPLE_TENANT: TenantView = {
+  id: 'acme',
+  name: 'Acme',
+  shard: 0,
+  weight: 1,
+  rate: null,
+  createdAt: '2026-01-01T00:00:00.000Z',
+};
 
 const EXAMPLE_CLUSTER: ClusterView = { shards: [], nodes: [], paused: true };
 

@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import { LOG_LEVELS } from '../../core/wire.js';
 import { strict } from './object.js';
-import { Fence, Id, Json, Moment, Words } from './text.js';
+import { Fence, Id, Json, Moment, Name, Words } from './text.js';
 
 /** What went wrong in an attempt; longer than the operator allows, it is cut, never refused. */
 export const AttemptError = strict(
@@ -10,7 +10,7 @@ export const AttemptError = strict(
 );
 
 const times = { startedAt: Type.Optional(Moment) };
-const attempt = { jobId: Id, fence: Fence, ...times };
+const attempt = { jobId: Id, fence: Fence, tenant: Type.Optional(Name), ...times };
 
 /** One result in a worker's report. */
 export const AttemptResult = Type.Union(

@@ -16,6 +16,9 @@ export const JobListQuery = strict({
   after: Type.Optional(line(512)),
 });
 
+/** One page of a list. */
+export const PageQuery = strict({ limit: Type.Optional(Limit), after: Type.Optional(line(512)) });
+
 /** How long to wait for the end of a job. */
 export const WaitQuery = strict({ wait: Type.Optional(Wait) });
 
@@ -38,6 +41,9 @@ export const NoQuery = strict({});
 
 /** The id in a path. */
 export const IdPath = strict({ id: Id });
+
+/** The id of a tenant in a path. */
+export const TenantPath = strict({ id: Name });
 
 /** The name in a path. */
 export const NamePath = strict({ name: Name });

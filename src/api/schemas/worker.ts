@@ -1,6 +1,8 @@
 import Type from 'typebox';
+import { ALL_QUEUES } from '../../core/wire.js';
 import { AttemptResult } from './attempt.js';
-import { page, strict } from './object.js';
+import { Rate, RateView } from './limits.js';
+import { nullable, page, strict } from './object.js';
 import { Target, TargetType } from './target.js';
 import { Epoch, Fence, Id, Json, Labels, line, Name, Wait } from './text.js';
 
@@ -10,11 +12,13 @@ const Slots = Type.Integer({ minimum: 1, maximum: 10_000 });
 export const WorkerRegistration = strict(
   {
     name: line(128),
-    queues: Type.Array(Name, { minItems: 1, maxItems: 1_000 }),
+    queues: Type.Array(Type.Union([Name, Type.Literal(ALL_QUEUES)]), { minItems: 1, maxItems: 1_000 }),
     slots: Slots,
     targets: Type.Array(TargetType, { minItems: 1, maxItems: 3 }),
     tasks: Type.Array(Name, { maxItems: 10_000 }),
     labels: Labels,
+    rate: Type.Optional(Rate),
+    shared: Type.Optional(Type.Boolean()),
     replaces: Type.Optional(Id),
   },
   {
@@ -74,6 +78,7 @@ export const ClaimRequest = strict({ max: Slots, wait: Wait }, { title: 'ClaimRe
 const Assignment = Type.Object(
   {
     jobId: Type.String(),
+    tenant: Type.String(),
     task: Type.Union([Type.String(), Type.Null()]),
     target: Target,
     payload: Json,
@@ -117,6 +122,8 @@ export const WorkerView = Type.Object(
     tasks: Type.Array(Type.String()),
     labels: Labels,
     slots: Type.Integer(),
+    rate: nullable(RateView),
+    shared: Type.Boolean(),
     running: Type.Integer(),
     registeredAt: Type.String({ format: 'date-time' }),
     lastSeen: Type.String({ format: 'date-time' }),

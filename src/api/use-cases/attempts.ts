@@ -58,7 +58,7 @@ export class Attempts implements AttemptUseCases {
   private async report(by: Caller | AttemptCredential, result: AttemptResult): Promise<void> {
     mustOwn(by, result.jobId, result.fence);
     const leader = await this.node.leader();
-    const [accepted] = await leader.report(by.tenant, [toReport(result, this.node)]);
+    const [accepted] = await leader.report([toReport(by.tenant, result, this.node)]);
     if (!accepted) throw stale(result.jobId, result.fence);
   }
 }
@@ -78,9 +78,9 @@ function stale(jobId: string, fence: number): PunctualError {
 }
 
 /** A worker's result as the dispatcher takes it, cut to the limits. */
-export function toReport(result: AttemptResult, node: NodeContext): Report {
+export function toReport(tenant: string, result: AttemptResult, node: NodeContext): Report {
   const startedAt = result.startedAt === undefined ? null : parseMoment(result.startedAt);
-  return { jobId: result.jobId, fence: result.fence, startedAt, end: toEnd(result, node) };
+  return { tenant, jobId: result.jobId, fence: result.fence, startedAt, end: toEnd(result, node) };
 }
 
 function toEnd(result: AttemptResult, { config }: NodeContext): AttemptEnd {

@@ -77,7 +77,7 @@ export class Cluster implements ClusterUseCases {
   private async setPaused(caller: Caller, paused: boolean): Promise<ClusterView> {
     if (!caller.operator)
       throw new PunctualError('FORBIDDEN', 'Only an operator may stop or start dispatch for all tenants.');
-    await (await this.node.leader()).pause(paused);
+    await (await this.node.leader()).governing.pause(paused);
     return this.view(caller);
   }
 }

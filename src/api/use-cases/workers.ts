@@ -1,6 +1,7 @@
 import { parseDuration } from '../../core/duration.js';
 import { invalid, PunctualError } from '../../core/errors.js';
 import type {
+  AttemptResult,
   ClaimAnswer,
   HeartbeatAnswer,
   Page,
@@ -21,6 +22,8 @@ export class WorkerSessions implements WorkerUseCases {
 
   async register(caller: Caller, body: unknown): Promise<WorkerWelcome> {
     const registration = validate(WorkerRegistration, body);
+    if (registration.shared && !caller.operator)
+      throw new PunctualError('FORBIDDEN', 'Only an operator may run a worker that serves all tenants.');
     return (await this.node.leader()).workers.register(caller.tenant, registration);
   }
 
@@ -46,9 +49,11 @@ export class WorkerSessions implements WorkerUseCases {
     });
     const leader = await this.node.leader();
     leader.workers.seen(caller.tenant, workerId);
+    // Only an operator may speak for a tenant that its key does not name: its worker may serve them all.
+    const tenantOf = (result: AttemptResult) =>
+      (caller.operator ? result.tenant : undefined) ?? caller.tenant;
     const accepted = await leader.report(
-      caller.tenant,
-      results.map((result) => toReport(result, this.node)),
+      results.map((result) => toReport(tenantOf(result), result, this.node)),
     );
     return {
       epoch: leader.epoch,

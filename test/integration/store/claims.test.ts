@@ -7,6 +7,7 @@ import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
 import { changeLive, postponeJob, redriveJobs, unchanged } from '../../../src/store/place-jobs.js';
 import {
+  BEFORE_ALL_SHELVES,
   findShelves,
   lookBack,
   readPages,
@@ -304,10 +305,12 @@ describe('the backlog', () => {
     const first = await shard.submit({ queue: 'ordered', runAt: at(1_000) });
     const urgent = await shard.submit({ queue: 'ordered', priority: 9, runAt: at(5_000) });
     const { queue, needs } = (await readWaiting(shard.hot, [first]))[0]!;
-    const shelves = (await findShelves(shard.hot)).filter((shelf) => shelf.queue === queue);
+    const shelves = (await findShelves(shard.hot, BEFORE_ALL_SHELVES, 1_000)).filter(
+      (shelf) => shelf.queue === queue,
+    );
     expect(shelves).toEqual([
-      { queue, needs, rank: 1 },
-      { queue, needs, rank: 5 },
+      { queue, needs, lane: 0, rank: 1 },
+      { queue, needs, lane: 0, rank: 5 },
     ]);
     const cursors = shelves.map((shelf) => ({ ...shelf, ...SHELF_START }));
     const page = await readPages(shard.hot, cursors, 10);

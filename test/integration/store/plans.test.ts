@@ -17,7 +17,13 @@ import {
   redriveJobs,
   unchanged,
 } from '../../../src/store/place-jobs.js';
-import { findShelves, lookBack, readPages, readWaiting } from '../../../src/store/read-backlog.js';
+import {
+  BEFORE_ALL_SHELVES,
+  findShelves,
+  lookBack,
+  readPages,
+  readWaiting,
+} from '../../../src/store/read-backlog.js';
 import { findKey, readJob } from '../../../src/store/read-job.js';
 import { releaseClaims } from '../../../src/store/release-claims.js';
 import { registerKeys, submitJobs } from '../../../src/store/submit-jobs.js';
@@ -83,7 +89,7 @@ const ID = nobody();
 const ENDING = { id: ID, fence: 1, state: 'failed', outcome: 'failed', startedAt: 0 } as const;
 const RETRY = { id: ID, fence: 1, outcome: 'failed', runAt: 0, lateBy: 0, attempt: '{}' } as const;
 const LATER_JOB = { ...unchanged(ID), admitAt: 0, held: false };
-const CURSOR = { queue: 1, needs: 1, rank: 5, runAt: 0, id: ID };
+const CURSOR = { queue: 1, needs: 1, lane: 0, rank: 5, runAt: 0, id: ID };
 const CANCEL = { id: ID, state: 'cancelled', error: null } as const;
 
 const NAMED = {
@@ -105,7 +111,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'add-log-lines': (db) => addLogLines(db, { tenant: TENANT, job: ID, fence: 1 }, ['1'], 10, 0),
   'read-pages': (db) => readPages(db, [CURSOR], 100),
   'look-back': (db) => lookBack(db, ID, ID, 100, 0),
-  'find-shelves': (db) => findShelves(db),
+  'find-shelves': (db) => findShelves(db, BEFORE_ALL_SHELVES, 10),
   'read-waiting': (db) => readWaiting(db, [ID]),
   'read-job': (db) => readJob(db, TENANT, ID),
   'find-key': (db) => findKey(db, TENANT, 'key-4'),

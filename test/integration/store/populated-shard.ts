@@ -1,6 +1,8 @@
 import { endWaitingJobs } from '../../../src/store/end-waiting-jobs.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
+import { readWaiting } from '../../../src/store/read-backlog.js';
 import { addStale, foldTallies } from '../../../src/store/tallies.js';
+import { addTenant } from '../../../src/store/tenants.js';
 import { addWorker } from '../../../src/store/workers.js';
 import { TENANT, type TestShard, WORKER } from './test-shard.js';
 
@@ -11,6 +13,8 @@ export interface Population {
   readonly held: string;
   readonly unread: string;
   readonly failed: string;
+  /** The queue of all of them. */
+  readonly queue: number;
   readonly now: number;
 }
 
@@ -30,7 +34,9 @@ export async function populate(shard: TestShard, term: TermKey): Promise<Populat
   await addWorker(shard.hot, term, { id: WORKER, tenant: TENANT, name: 'w', registration: '{}' }, now);
   await foldTallies(shard.hot, term, now + 60_000);
   await addStale(shard.hot, term, [{ tenant: TENANT, completions: 1, failures: 0 }], now);
-  return { waiting: waiting!, running: running!, held, unread: rows[0].id, failed: failed!, now };
+  await addTenant(shard.hot, term, { id: 'limited', name: 'Limited' }, { weight: 1, rate: null }, now);
+  const { queue } = (await readWaiting(shard.hot, [waiting!]))[0]!;
+  return { waiting: waiting!, running: running!, held, unread: rows[0].id, failed: failed!, queue, now };
 }
 
 const TABLES = `

@@ -1,0 +1,83 @@
+import Type from 'typebox';
+import { parseDuration } from '../../core/duration.js';
+import { nullable, page, strict } from './object.js';
+import { line, Name } from './text.js';
+
+/** Rates are counted over a millisecond at least and 30 days at most. */
+const MAX_PER_MS = 30 * 86_400_000;
+
+const Per = Type.Refine(
+  Type.String({
+    pattern: '^[0-9]{1,15}(\\.[0-9]{1,6})?(ms|s|m|h|d)$',
+    examples: ['1s'],
+    'x-expected': 'a duration from 1ms to 30d, such as 1s',
+  }),
+  (text) => {
+    const ms = parseDuration(text);
+    return ms !== null && ms >= 1 && ms <= MAX_PER_MS;
+  },
+);
+
+const Count = Type.Integer({ minimum: 1, maximum: 1_000_000 });
+
+/** At most `limit` starts in `per` on average; `burst` of them at once. */
+export const Rate = strict({ limit: Count, per: Per, burst: Type.Optional(Count) }, { title: 'Rate' });
+
+const Weight = Type.Integer({ minimum: 1, maximum: 1_000 });
+
+/** What a queue may use; what is left out stays as it is, null takes a limit away. */
+export const QueueChange = strict(
+  {
+    weight: Type.Optional(Weight),
+    concurrency: Type.Optional(nullable(Count)),
+    keyConcurrency: Type.Optional(Count),
+    rate: Type.Optional(nullable(Rate)),
+  },
+  {
+    title: 'QueueChange',
+    examples: [{ concurrency: 20, keyConcurrency: 1, rate: { limit: 100, per: '1s' }, weight: 2 }],
+  },
+);
+
+/** A new tenant. */
+export const NewTenant = strict(
+  {
+    id: Name,
+    name: Type.Optional(line(128)),
+    weight: Type.Optional(Weight),
+    rate: Type.Optional(nullable(Rate)),
+  },
+  { title: 'NewTenant', examples: [{ id: 'acme', name: 'Acme Inc.', weight: 2 }] },
+);
+
+/** What changes about a tenant; what is left out stays as it is, null takes a limit away. */
+export const TenantChange = strict(
+  {
+    name: Type.Optional(line(128)),
+    weight: Type.Optional(Weight),
+    rate: Type.Optional(nullable(Rate)),
+  },
+  { title: 'TenantChange', examples: [{ weight: 3, rate: { limit: 1000, per: '1s' } }] },
+);
+
+/** A rate in an answer. */
+export const RateView = Type.Object(
+  { limit: Type.Integer(), per: Type.String(), burst: Type.Optional(Type.Integer()) },
+  { title: 'RateView' },
+);
+
+/** A tenant with its share and limits. */
+export const TenantView = Type.Object(
+  {
+    id: Type.String(),
+    name: Type.String(),
+    shard: Type.Integer(),
+    weight: Type.Integer({ description: 'Its share of shared workers beside other tenants.' }),
+    rate: nullable(RateView),
+    createdAt: Type.String({ format: 'date-time' }),
+  },
+  { title: 'Tenant' },
+);
+
+/** The tenants. */
+export const TenantPage = page('TenantPage', TenantView);

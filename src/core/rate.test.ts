@@ -1,0 +1,87 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { Bucket, defaultBurst, type Rate } from './rate.js';
+
+const rates: fc.Arbitrary<Rate> = fc.record({
+  limit: fc.integer({ min: 1, max: 1_000 }),
+  perMs: fc.constantFrom(100, 1_000, 60_000, 3_600_000),
+  burst: fc.integer({ min: 1, max: 50 }),
+});
+
+/** Draws whenever the bucket is open at one of the moments, as a greedy caller would. */
+function greedy(bucket: Bucket, moments: readonly number[]): number[] {
+  const drawn: number[] = [];
+  for (const now of moments) {
+    while (bucket.isOpen(now)) {
+      bucket.draw(now);
+      drawn.push(now);
+    }
+  }
+  return drawn;
+}
+
+const moments = fc
+  .array(fc.integer({ min: 0, max: 500 }), { maxLength: 60 })
+  .map((gaps) => gaps.map((_, i) => 1_000_000 + gaps.slice(0, i + 1).reduce((a, b) => a + b, 0)));
+
+/** The most draws in any span of the given moments, beyond what the rate lets through in it. */
+function worstExcess(rate: Rate, drawn: readonly number[]): number {
+  let worst = Number.NEGATIVE_INFINITY;
+  for (let i = 0; i < drawn.length; i++) {
+    for (let j = i; j < drawn.length; j++) {
+      const allowed = rate.burst + (rate.limit * (drawn[j]! - drawn[i]!)) / rate.perMs;
+      worst = Math.max(worst, j - i + 1 - allowed);
+    }
+  }
+  return worst;
+}
+
+describe('a token bucket', () => {
+  it('never lets more through in any span than its burst and its rate', () => {
+    fc.assert(
+      fc.property(rates, moments, (rate, at) => {
+        const drawn = greedy(new Bucket({ ...rate, limit: Math.min(rate.limit, 50) }, 0), at);
+        expect(worstExcess({ ...rate, limit: Math.min(rate.limit, 50) }, drawn)).toBeLessThanOrEqual(1e-6);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('keeps to its rate across a hand-over when its moment is handed on, and when it is not known', () => {
+    fc.assert(
+      fc.property(rates, moments, fc.nat(59), (given, at, cut) => {
+        const rate = { ...given, limit: Math.min(given.limit, 50) };
+        const first = new Bucket(rate, 0);
+        const before = greedy(first, at.slice(0, cut));
+        const after = greedy(new Bucket(rate, first.fullAt), at.slice(cut));
+        expect(worstExcess(rate, [...before, ...after])).toBeLessThanOrEqual(1e-6);
+      }),
+      { numRuns: 100 },
+    );
+    const rate = { limit: 10, perMs: 1_000, burst: 5 };
+    expect(greedy(Bucket.drained(rate, 5_000), [5_000, 5_050, 5_100])).toEqual([5_000, 5_100]);
+  });
+
+  it('reaches its rate when there is always something to draw', () => {
+    const rate = { limit: 500, perMs: 1_000, burst: defaultBurst(500, 1_000) };
+    const everyTwo = Array.from({ length: 5_000 }, (_, i) => 1_000 + i * 2);
+    const drawn = greedy(new Bucket(rate, 0), everyTwo);
+    expect(drawn.length).toBeGreaterThanOrEqual(5_000);
+    expect(drawn.length).toBeLessThanOrEqual(5_000 + rate.burst);
+  });
+
+  it('gives a draw back that came to nothing', () => {
+    const bucket = new Bucket({ limit: 1, perMs: 1_000, burst: 1 }, 0);
+    bucket.draw(10);
+    expect(bucket.isOpen(10)).toBe(false);
+    bucket.refund();
+    expect(bucket.isOpen(10)).toBe(true);
+  });
+
+  it('lets single starts through evenly at low rates, and several at once at high ones', () => {
+    expect(defaultBurst(5, 1_000)).toBe(1);
+    expect(defaultBurst(20, 1_000)).toBe(1);
+    expect(defaultBurst(1_000, 1_000)).toBe(50);
+    expect(defaultBurst(1, 3_600_000)).toBe(1);
+  });
+});

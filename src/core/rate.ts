@@ -1,0 +1,76 @@
+import { formatDuration, parseDuration } from './duration.js';
+
+/** At most `limit` starts in `perMs` on average, and at most `burst` at once. */
+export interface Rate {
+  readonly limit: number;
+  readonly perMs: number;
+  readonly burst: number;
+}
+
+/** A rate as the API speaks of it: `{"limit": 100, "per": "1s", "burst": 10}`. */
+export interface RateView {
+  readonly limit: number;
+  readonly per: string;
+  readonly burst?: number;
+}
+
+/** Starts of this span may come at once when a rate names no burst: enough that timers of a millisecond keep up. */
+const DEFAULT_BURST_MS = 50;
+
+export function defaultBurst(limit: number, perMs: number): number {
+  return Math.max(1, Math.ceil((limit * DEFAULT_BURST_MS) / perMs));
+}
+
+/** A rate that was checked when it came in. */
+export function rateOf(view: RateView): Rate {
+  const perMs = parseDuration(view.per);
+  if (perMs === null) throw new Error(`${view.per} is no duration`);
+  return { limit: view.limit, perMs, burst: view.burst ?? defaultBurst(view.limit, perMs) };
+}
+
+export function rateView(rate: Rate): Required<RateView> {
+  return { limit: rate.limit, per: formatDuration(rate.perMs), burst: rate.burst };
+}
+
+/**
+ * A token bucket kept as one moment: when it will be full again. In any span of time t at most
+ * `burst + limit × t / perMs` draws are let through, whoever holds the bucket, as long as that moment is handed on.
+ */
+export class Bucket {
+  private readonly intervalMs: number;
+
+  constructor(
+    readonly rate: Rate,
+    private full: number,
+  ) {
+    this.intervalMs = rate.perMs / rate.limit;
+  }
+
+  /** A bucket whose past is not known: it lets one through at once and then keeps to the rate. */
+  static drained(rate: Rate, now: number): Bucket {
+    return new Bucket(rate, now + (rate.burst - 1) * (rate.perMs / rate.limit));
+  }
+
+  /** When the bucket will be full again. */
+  get fullAt(): number {
+    return Math.ceil(this.full);
+  }
+
+  /** From when on the next draw is let through. */
+  get opensAt(): number {
+    return this.full - (this.rate.burst - 1) * this.intervalMs;
+  }
+
+  isOpen(now: number): boolean {
+    return this.opensAt <= now;
+  }
+
+  draw(now: number): void {
+    this.full = Math.max(now, this.full) + this.intervalMs;
+  }
+
+  /** Takes a draw back that came to nothing. */
+  refund(): void {
+    this.full -= this.intervalMs;
+  }
+}

@@ -1,0 +1,104 @@
+import { PunctualError } from '../core/errors.js';
+import type { QueueLimits, TenantLimits } from '../core/limits.js';
+import { rateView } from '../core/rate.js';
+import type { QueueView } from '../core/wire.js';
+import { pauseCluster } from '../store/cluster-state.js';
+import type { QueueRow } from '../store/names.js';
+import { findQueue, limitQueue, pauseQueue, rateOfRow } from '../store/queues.js';
+import { addTenant, changeTenant, type TenantRow } from '../store/tenants.js';
+import type { LeaderState } from './state.js';
+
+/** What operators and tenants settle about dispatch as a whole, about queues and about tenants. */
+export class Governing {
+  constructor(private readonly state: LeaderState) {}
+
+  /** Running jobs go on while dispatch is paused. */
+  async pause(paused: boolean): Promise<void> {
+    const { state } = this;
+    if (!(await state.write(() => pauseCluster(state.hot, state.term, paused)))) {
+      throw paused
+        ? new PunctualError('ALREADY_PAUSED', 'Dispatch is paused already.')
+        : new PunctualError('NOT_PAUSED', 'Dispatch is not paused.');
+    }
+    state.paused = paused;
+    state.wakeClaiming();
+  }
+
+  async pauseQueue(tenant: string, name: string, paused: boolean): Promise<void> {
+    const { state } = this;
+    if (!(await findQueue(state.hot, tenant, name)))
+      throw new PunctualError('QUEUE_NOT_FOUND', `There is no queue ${name}.`);
+    const row = await state.write(() => pauseQueue(state.hot, state.term, tenant, name, paused));
+    if (!row) {
+      throw paused
+        ? new PunctualError('ALREADY_PAUSED', `Queue ${name} is paused already.`)
+        : new PunctualError('NOT_PAUSED', `Queue ${name} is not paused.`);
+    }
+    this.queueChanged(row);
+  }
+
+  /** Limits apply from the next choice on; what runs already goes on. */
+  async limitQueue(
+    tenant: string,
+    name: string,
+    change: (now: QueueRow | null) => QueueLimits,
+  ): Promise<void> {
+    const { state } = this;
+    const limits = change(await findQueue(state.hot, tenant, name));
+    const row = await state.write(() =>
+      limitQueue(state.hot, state.term, { tenant, name }, limits, state.clock.now()),
+    );
+    this.queueChanged(row);
+  }
+
+  /** Null when there is a tenant with this id. */
+  async addTenant(id: string, name: string, limits: TenantLimits): Promise<TenantRow | null> {
+    const { state } = this;
+    const row = await state.write(() =>
+      addTenant(state.hot, state.term, { id, name }, limits, state.clock.now()),
+    );
+    if (row) this.tenantChanged(row);
+    return row;
+  }
+
+  /** Null when there is none with this id. */
+  async changeTenant(id: string, name: string, limits: TenantLimits): Promise<TenantRow | null> {
+    const { state } = this;
+    const row = await state.write(() => changeTenant(state.hot, state.term, { id, name }, limits));
+    if (row) this.tenantChanged(row);
+    return row;
+  }
+
+  queueView(row: QueueRow): QueueView {
+    const { state } = this;
+    const shelves = state.backlog.shelvesOf(row.id);
+    const heads = shelves.map((shelf) => shelf.head()?.runAt).filter((at) => at !== undefined);
+    const ready = shelves.reduce((sum, shelf) => sum + shelf.readyCount, 0);
+    const oldest = heads.reduce((least, at) => Math.min(least, at), Number.POSITIVE_INFINITY);
+    const rate = rateOfRow(row);
+    return {
+      name: row.name,
+      paused: row.paused,
+      ready,
+      upcoming: shelves.reduce((sum, shelf) => sum + shelf.size, 0) - ready,
+      running: state.shares.find(row.id)?.running ?? 0,
+      more: shelves.some((shelf) => shelf.hasUnread),
+      weight: row.weight,
+      concurrency: row.concurrency,
+      keyConcurrency: row.key_concurrency,
+      rate: rate && rateView(rate),
+      oldestReadyMs: heads.length === 0 ? null : Math.max(0, state.clock.now() - oldest),
+      createdAt: new Date(row.created_at).toISOString(),
+    };
+  }
+
+  private queueChanged(row: QueueRow): void {
+    this.state.directory.setQueue(row);
+    this.state.shares.queueChanged(row.id);
+  }
+
+  private tenantChanged(row: TenantRow): void {
+    this.state.directory.setTenant(row);
+    this.state.shares.tenantChanged(row.id);
+  }
+}

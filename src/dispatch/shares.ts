@@ -1,0 +1,277 @@
+import type { Clock } from '../core/clock.js';
+import { Bucket } from '../core/rate.js';
+import type { QueueInfo, TenantInfo } from './directory.js';
+import { QueueLine, type Use } from './queue-line.js';
+import type { Shelf } from './shelf.js';
+import { TenantLine } from './tenant-line.js';
+import { Walk } from './walk.js';
+
+/** Workers that serve queues of the same names; null is every queue. Each audience has turns of its own. */
+export class Audience {
+  /** Tenants in the order of their turns, for workers that serve all tenants. */
+  readonly tenants = new Set<TenantLine>();
+  workers = 0;
+
+  constructor(readonly names: ReadonlySet<string> | null) {}
+}
+
+/** Somebody who asks for jobs. */
+export interface Taker {
+  /** Null serves all tenants. */
+  readonly tenant: string | null;
+  /** Null serves all queues. */
+  readonly queues: ReadonlySet<string> | null;
+}
+
+export interface SharesOptions {
+  readonly clock: Clock;
+  readonly queueInfo: (queue: number) => QueueInfo;
+  readonly tenantInfo: (tenant: string) => TenantInfo;
+  /** Whether any worker can run jobs with such needs. */
+  readonly isServed: (needs: number) => boolean;
+  /** Called when a job may start that could not before. */
+  readonly onReady: () => void;
+}
+
+/**
+ * Whose turn it is: deficit round robin over tenants by weight, and over the queues inside a tenant. A queue
+ * takes turns only while it has a job that may start and its limits leave room; so what is paused, saturated or
+ * over its rate costs those who choose nothing, and holds up nobody.
+ */
+export class Shares {
+  private readonly lines = new Map<number, QueueLine>();
+  private readonly tenants = new Map<string, TenantLine>();
+  private readonly audiences = new Map<string, Audience>();
+  private readonly audiencesByName = new Map<string, Set<Audience>>();
+  private readonly generalists = new Set<Audience>();
+  private stopped = false;
+
+  constructor(private readonly options: SharesOptions) {}
+
+  /** The queue, if anything of it is in memory. */
+  find(queue: number): QueueLine | undefined {
+    return this.lines.get(queue);
+  }
+
+  findTenant(tenant: string): TenantLine | undefined {
+    return this.tenants.get(tenant);
+  }
+
+  line(queue: number): QueueLine {
+    let line = this.lines.get(queue);
+    if (!line) {
+      const info = this.options.queueInfo(queue);
+      line = new QueueLine(info, this.tenant(info.tenant), this.options.isServed);
+      line.tenant.queues.add(line);
+      this.lines.set(queue, line);
+    }
+    return line;
+  }
+
+  /** A worker came or left: its audience has turns as long as it has workers. */
+  join(taker: Taker): void {
+    this.audience(taker.queues).workers += 1;
+  }
+
+  leave(taker: Taker): void {
+    const audience = this.audience(taker.queues);
+    audience.workers -= 1;
+    if (audience.workers > 0) return;
+    this.audiences.delete(audienceKey(taker.queues));
+    this.generalists.delete(audience);
+    for (const name of audience.names ?? []) {
+      const audiences = this.audiencesByName.get(name);
+      audiences?.delete(audience);
+      if (audiences?.size === 0) this.audiencesByName.delete(name);
+    }
+    for (const tenant of this.tenants.values()) tenant.rings.delete(audience);
+  }
+
+  /** Goes through the queues whose turn it is, for one who takes jobs; each at most once without getting one. */
+  walk(taker: Taker): Walk {
+    const audience = this.audience(taker.queues);
+    const own =
+      taker.tenant === null ? null : (this.tenants.get(taker.tenant) ?? new TenantLine(taker.tenant));
+    return new Walk(audience, own);
+  }
+
+  /** The shelf whose first job is next for the one who walks. */
+  choose(walk: Walk, canRun: (needs: number) => boolean, now: number): Shelf | undefined {
+    for (let tenant = walk.tenant; tenant; tenant = walk.nextTenant()) {
+      if (tenant.bucket && !tenant.bucket.isOpen(now)) continue;
+      for (let line = walk.queue; line; line = walk.nextQueue()) {
+        const shelf = line.best(canRun);
+        if (shelf) return shelf;
+      }
+    }
+    return undefined;
+  }
+
+  /** The job at the head of the shelf was taken by the one who walks: it counts against all limits and turns. */
+  spend(walk: Walk, line: QueueLine, use: Use, now: number): void {
+    const { tenant } = line;
+    line.reserve(use);
+    line.bucket?.draw(now);
+    tenant.bucket?.draw(now);
+    if (line.credit <= 0) line.credit = line.info.weight;
+    if (tenant.credit <= 0) tenant.credit = tenant.weight;
+    line.credit -= 1;
+    tenant.credit -= 1;
+    walk.pass(line.credit <= 0, tenant.credit <= 0);
+    if (tenant.bucket && !tenant.bucket.isOpen(now)) this.updateTenant(tenant);
+  }
+
+  /** Counts a job against its limits that an earlier leader started. */
+  reserve(use: Use): void {
+    this.line(use.queue).reserve(use);
+  }
+
+  /** A job ended, or does not start after all; then its draw comes back too. */
+  release(use: Use, refund = false): void {
+    const line = this.lines.get(use.queue);
+    if (!line) return;
+    line.release(use);
+    if (refund) {
+      line.bucket?.refund();
+      line.tenant.bucket?.refund();
+    }
+    this.update(line);
+  }
+
+  /** Lets a queue take turns, or takes it out of them; to be called after every change of what it could start. */
+  update(line: QueueLine, gained = true): void {
+    const isEligible = this.isEligible(line);
+    if (isEligible !== line.listed) {
+      line.listed = isEligible;
+      if (!isEligible) line.credit = 0;
+      for (const audience of this.audiencesOf(line)) this.enlist(line, audience);
+    }
+    if (isEligible && gained) this.options.onReady();
+    if (line.isEmpty) this.forget(line);
+  }
+
+  /** The limits or the pause of a queue changed. */
+  queueChanged(queue: number): void {
+    const line = this.lines.get(queue);
+    if (!line) return;
+    line.limitsChanged(this.options.clock.now());
+    this.update(line);
+  }
+
+  tenantChanged(id: string): void {
+    const tenant = this.tenants.get(id);
+    if (!tenant) return;
+    const { clock, tenantInfo } = this.options;
+    const info = tenantInfo(id);
+    tenant.setLimits(info, info.rate && Bucket.drained(info.rate, clock.now()));
+    this.updateTenant(tenant);
+  }
+
+  /** Workers came or left: some needs may be served that were not, or the other way round. */
+  servingChanged(needs: ReadonlySet<number>): void {
+    for (const line of this.lines.values()) {
+      let changed = false;
+      for (const group of line.groups.values()) {
+        if (!needs.has(group.needs)) continue;
+        line.list(group);
+        changed = true;
+      }
+      if (changed) this.update(line);
+    }
+  }
+
+  stop(): void {
+    this.stopped = true;
+    for (const line of this.lines.values()) line.timer?.cancel();
+    for (const tenant of this.tenants.values()) tenant.timer?.cancel();
+  }
+
+  private isEligible(line: QueueLine): boolean {
+    if (line.ready.size === 0 || line.info.paused || line.isSaturated) return false;
+    if (!line.bucket || line.bucket.isOpen(this.options.clock.now())) return true;
+    line.timer ??= this.later(line.bucket, () => {
+      line.timer = undefined;
+      this.update(line);
+    });
+    return false;
+  }
+
+  private later(bucket: Bucket, then: () => void) {
+    return this.options.clock.at(Math.ceil(bucket.opensAt), () => {
+      if (!this.stopped) then();
+    });
+  }
+
+  private enlist(line: QueueLine, audience: Audience): void {
+    const { tenant } = line;
+    const ring = tenant.ring(audience);
+    if (line.listed) ring.add(line);
+    else ring.delete(line);
+    this.enlistTenant(tenant, audience);
+  }
+
+  private enlistTenant(tenant: TenantLine, audience: Audience): void {
+    if (this.isOpen(tenant) && tenant.ring(audience).size > 0) audience.tenants.add(tenant);
+    else audience.tenants.delete(tenant);
+  }
+
+  private updateTenant(tenant: TenantLine): void {
+    for (const audience of tenant.rings.keys()) this.enlistTenant(tenant, audience);
+    if (this.isOpen(tenant)) this.options.onReady();
+  }
+
+  private isOpen(tenant: TenantLine): boolean {
+    if (!tenant.bucket || tenant.bucket.isOpen(this.options.clock.now())) return true;
+    tenant.timer ??= this.later(tenant.bucket, () => {
+      tenant.timer = undefined;
+      this.updateTenant(tenant);
+    });
+    return false;
+  }
+
+  private tenant(id: string): TenantLine {
+    let tenant = this.tenants.get(id);
+    if (!tenant) {
+      tenant = new TenantLine(id);
+      const info = this.options.tenantInfo(id);
+      tenant.setLimits(info, info.rate && new Bucket(info.rate, info.fullAt));
+      this.tenants.set(id, tenant);
+    }
+    return tenant;
+  }
+
+  private audiencesOf(line: QueueLine): Audience[] {
+    return [...this.generalists, ...(this.audiencesByName.get(line.info.name) ?? [])];
+  }
+
+  private audience(names: ReadonlySet<string> | null): Audience {
+    const key = audienceKey(names);
+    const known = this.audiences.get(key);
+    if (known) return known;
+    const audience = new Audience(names);
+    this.audiences.set(key, audience);
+    if (names === null) this.generalists.add(audience);
+    for (const name of names ?? []) {
+      const audiences = this.audiencesByName.get(name) ?? new Set();
+      this.audiencesByName.set(name, audiences.add(audience));
+    }
+    for (const line of this.lines.values()) {
+      if (line.listed && (names === null || names.has(line.info.name))) this.enlist(line, audience);
+    }
+    return audience;
+  }
+
+  /** Nothing of the queue is in memory any more. */
+  private forget(line: QueueLine): void {
+    line.timer?.cancel();
+    this.lines.delete(line.info.id);
+    const { tenant } = line;
+    tenant.queues.delete(line);
+    // A tenant's bucket must be remembered; without one there is nothing that a new line would not know.
+    if (tenant.queues.size === 0 && !tenant.bucket) this.tenants.delete(tenant.id);
+  }
+}
+
+function audienceKey(names: ReadonlySet<string> | null): string {
+  return names === null ? '*' : [...names].sort().join(',');
+}

@@ -1,0 +1,91 @@
+import type { TenantLimits } from '../core/limits.js';
+import { type Queryable, run, type Statement } from './database.js';
+import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import { rateColumns } from './queues.js';
+
+/** Tenants that somebody has given a name, a share or a limit; all others have the defaults. */
+
+export interface TenantRow extends Record<string, unknown> {
+  readonly id: string;
+  readonly name: string;
+  readonly weight: number;
+  readonly rate_limit: number | null;
+  readonly rate_per: number | null;
+  readonly rate_burst: number | null;
+  /** When the tenant's bucket will be full again. */
+  readonly full_at: number;
+  readonly created_at: number;
+}
+
+const COLUMNS = 'id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at';
+
+const READ_TENANTS: Statement = {
+  name: 'read-tenants',
+  text: `SELECT ${COLUMNS} FROM punctual.tenants`,
+};
+
+const LIST_TENANTS: Statement = {
+  name: 'list-tenants',
+  text: `SELECT ${COLUMNS} FROM punctual.tenants WHERE id > $1 ORDER BY id LIMIT $2`,
+};
+
+const FIND_TENANT: Statement = {
+  name: 'find-tenant',
+  text: `SELECT ${COLUMNS} FROM punctual.tenants WHERE id = $1`,
+};
+
+const ADD_TENANT = leaderStatement(
+  'add-tenant',
+  `answer AS (
+    INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst)
+    SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int WHERE ${WHILE_TERM_LASTS}
+    ON CONFLICT (id) DO NOTHING
+    RETURNING ${COLUMNS}
+  )`,
+);
+
+const CHANGE_TENANT = leaderStatement(
+  'change-tenant',
+  `answer AS (
+    UPDATE punctual.tenants SET name = $5::text, weight = $6::int, rate_limit = $7::int, rate_per = $8::bigint,
+      rate_burst = $9::int
+    WHERE id = $4::text AND ${WHILE_TERM_LASTS}
+    RETURNING ${COLUMNS}
+  )`,
+);
+
+/** All tenants with a row, for a new leader. */
+export function readTenants(db: Queryable): Promise<TenantRow[]> {
+  return run(db, READ_TENANTS, []);
+}
+
+export function listTenants(db: Queryable, after: string, limit: number): Promise<TenantRow[]> {
+  return run(db, LIST_TENANTS, [after, limit]);
+}
+
+export async function findTenant(db: Queryable, id: string): Promise<TenantRow | null> {
+  return (await run<TenantRow>(db, FIND_TENANT, [id]))[0] ?? null;
+}
+
+/** Makes a tenant; null when there is one with this id. */
+export async function addTenant(
+  db: Queryable,
+  term: TermKey,
+  tenant: { readonly id: string; readonly name: string },
+  limits: TenantLimits,
+  now: number,
+): Promise<TenantRow | null> {
+  const values = [tenant.id, tenant.name, now, limits.weight, ...rateColumns(limits.rate)];
+  return (await runAsLeader<TenantRow>(db, term, ADD_TENANT, values))[0] ?? null;
+}
+
+/** Changes a tenant; null when there is none. */
+export async function changeTenant(
+  db: Queryable,
+  term: TermKey,
+  tenant: { readonly id: string; readonly name: string },
+  limits: TenantLimits,
+): Promise<TenantRow | null> {
+  const values = [tenant.id, tenant.name, limits.weight, ...rateColumns(limits.rate)];
+  return (await runAsLeader<TenantRow>(db, term, CHANGE_TENANT, values))[0] ?? null;
+}
