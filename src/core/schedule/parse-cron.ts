@@ -27,6 +27,13 @@ const NICKNAMES: Readonly<Record<string, string>> = {
   '@hourly': '0 * * * *',
 };
 
+/** Very many schedules share few expressions, and an expression takes some kilobytes. */
+const parsed = new Map<string, CronExpression>();
+const MOST_PARSED = 10_000;
+
+/** More than every value of every field, written out one by one. */
+const MOST_LETTERS = 1_000;
+
 /**
  * Reads a cron expression: minute, hour, day of month, month, day of week, with the second in front if there
  * are six fields (0 otherwise). The dialect, where letters may be large or small and anything else is refused:
@@ -46,7 +53,17 @@ const NICKNAMES: Readonly<Record<string, string>> = {
  * A date that never comes, such as February 30th, is refused too.
  */
 export function parseCron(expression: string): CronExpression {
-  const fields = fieldsOf(expression);
+  const text = expression.trim();
+  const known = parsed.get(text);
+  if (known) return known;
+  if (parsed.size >= MOST_PARSED) parsed.clear();
+  const cron = parse(text);
+  parsed.set(text, cron);
+  return cron;
+}
+
+function parse(text: string): CronExpression {
+  const fields = fieldsOf(text);
   const [second, minute, hour, monthDay, month, weekday] = fields as [
     string,
     string,
@@ -69,8 +86,10 @@ export function parseCron(expression: string): CronExpression {
   return new CronExpression(days, times, hours.size === 24);
 }
 
-function fieldsOf(expression: string): string[] {
-  const text = expression.trim();
+function fieldsOf(text: string): string[] {
+  if (text.length > MOST_LETTERS) {
+    throw new ScheduleError('/cron', `has ${text.length} characters: must have at most ${MOST_LETTERS}`);
+  }
   if (text.startsWith('@')) {
     const meaning = NICKNAMES[text.toLowerCase()];
     if (meaning !== undefined) return ['0', ...meaning.split(' ')];

@@ -15,7 +15,7 @@ export const BLOCK = 400 * DAY;
 /** No change of an offset is larger than a day, so a block knows the changes this far around it as well. */
 const AROUND = 2 * DAY;
 
-/** The shortest time that any zone has ever kept an offset is four days (Freetown, 1939). */
+/** Shorter than any zone has ever kept an offset: a week (Gaza, 2040), or four days in fuller data (Freetown, 1939). */
 const SHORTEST_STAY = 3 * DAY;
 
 /** Before 1800 every zone has the mean time of its place. */
