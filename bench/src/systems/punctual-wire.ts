@@ -29,7 +29,7 @@ export async function openPunctualWire(
   });
   const starts = new RemoteStarts(child);
   let closing = false;
-  child.once('close', () => {
+  child.once('exit', () => {
     // Without its worker a slice cannot go on; whoever started it sees that it ended without a result.
     if (!closing) process.exit(1);
   });
@@ -50,7 +50,7 @@ export async function openPunctualWire(
     check: (submitted) => checkHistory(url, submitted),
     close: async () => {
       closing = true;
-      const ended = once(child, 'close');
+      const ended = once(child, 'exit');
       child.disconnect();
       await ended;
       await node.stop();
