@@ -12,7 +12,7 @@ import { printConfig, resolveSettings } from './configuration.js';
 import { EXIT_INTERRUPTED } from './failure.js';
 import { loadTasks } from './load-tasks.js';
 import { openLog } from './log.js';
-import { commaList, label, several, wholeNumber } from './option-values.js';
+import { commaList, durationMs, label, several, wholeNumber } from './option-values.js';
 import { painterFor } from './paint.js';
 import { Repetition } from './repetition.js';
 
@@ -23,6 +23,7 @@ interface RunOptions {
   readonly module?: readonly string[];
   readonly name?: string;
   readonly results?: string;
+  readonly drainTimeout?: number;
   readonly logLevel?: string;
   readonly printConfig?: boolean;
 }
@@ -54,6 +55,11 @@ export function addRunCommand(worker: Command, cli: Cli): void {
       '--results <folder>',
       'where results wait for a scheduler that is away, so that a restart does not lose them (default: results/NAME in the data folder if --name is given, else in memory)',
     )
+    .option(
+      '--drain-timeout <duration>',
+      'stop at once when draining takes longer (default: no limit)',
+      durationMs,
+    )
     .option('--log-level <level>', 'trace, debug, info, warn, error or silent (default: info)')
     .option('--print-config', 'show every setting and where it came from, and exit');
   runsLocally<RunOptions>(cli, command, ['url', 'apiKey', 'tenant', 'json'], runWorker);
@@ -80,6 +86,7 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
       ...(options.queues !== undefined && { queues: options.queues }),
       ...(options.label !== undefined && { labels: options.label }),
       ...(keepResultsIn !== null && { keepResultsIn }),
+      ...(options.drainTimeout !== undefined && { drainTimeoutMs: options.drainTimeout }),
       events: {
         onRegistered: (workerId) => {
           log.info({ workerId, tasks: tasks.map((task) => task.name) }, 'registered');

@@ -8,6 +8,7 @@ import { startInPortions } from './claim-loop.js';
 import type { Executor } from './executor.js';
 import { asPunctualError } from './failure.js';
 import type { AnsweredHeartbeat, HeartbeatPace, HeartbeatRound, HeartbeatSource } from './heartbeats.js';
+import { monotonic } from './monotonic.js';
 import type { ServerClock } from './server-clock.js';
 import type { Session } from './session.js';
 import type { WorkerEvents } from './worker-options.js';
@@ -33,8 +34,12 @@ export interface DialogueParts {
  */
 export class Dialogue implements HeartbeatSource {
   readonly #parts: DialogueParts;
+  /** Attempts that arrived when the leader may have taken the worker for dead; they wait for its word. */
+  readonly #waiting = new Set<Attempt>();
   #rounds = 0;
   #lastAnswerAt: number | null = null;
+  /** When the last heartbeat that was answered was sent. */
+  #heardAt = Number.NEGATIVE_INFINITY;
 
   constructor(parts: DialogueParts) {
     this.#parts = parts;
@@ -67,7 +72,7 @@ export class Dialogue implements HeartbeatSource {
     } finally {
       ledger.closeClaim(claim);
     }
-    await startInPortions(received, (attempt) => executor.start(attempt));
+    await startInPortions(received, (attempt) => this.#start(attempt));
     return received.length + stopped;
   }
 
@@ -94,12 +99,14 @@ export class Dialogue implements HeartbeatSource {
     const { clock, ledger, onNews, onDrain } = this.#parts;
     if (!this.#counts(workerId, answer.epoch)) return;
     this.#lastAnswerAt = answeredAt;
+    this.#heardAt = Math.max(this.#heardAt, askedAt);
     clock.compare(answer.now, askedAt, answeredAt);
     // What arrived after the heartbeat was named because it was missing there; the next one shows that it is here.
     const hasArrivedSince = ({ listedIn }: Attempt) => listedIn === null || listedIn > round;
     this.#stop(answer.stop, hasArrivedSince);
     if (answer.stop.some((each) => ledger.find(each)?.listedIn === null)) onNews();
     ledger.settleRefused(round, answer.stop);
+    this.#startWaiting(round);
     if (answer.drain) onDrain();
   }
 
@@ -112,6 +119,29 @@ export class Dialogue implements HeartbeatSource {
       return;
     }
     if (await session.renew(workerId, over)) onNews();
+  }
+
+  /**
+   * Starts an attempt, unless the leader may have given it to another worker: after a standstill or a silence longer
+   * than the worker's timeout, an answer from before it may be what is read first.
+   */
+  #start(attempt: Attempt): void {
+    const { session, executor, onNews } = this.#parts;
+    const heardAt = Math.max(this.#heardAt, session.registeredAt);
+    if (monotonic.now() - heardAt <= session.workerTimeoutMs) executor.start(attempt);
+    else {
+      this.#waiting.add(attempt);
+      onNews();
+    }
+  }
+
+  /** Starts what the leader was shown and did not name: an attempt that it named has ended before it began. */
+  #startWaiting(round: number): void {
+    for (const attempt of this.#waiting) {
+      if (attempt.listedIn === null || attempt.listedIn > round) continue;
+      this.#waiting.delete(attempt);
+      this.#parts.executor.start(attempt);
+    }
   }
 
   /** Reports results; null when the answer does not count. */

@@ -32,6 +32,7 @@ export class Session {
   readonly #parts: SessionParts;
   readonly #highestEpochs = new Map<number, number>();
   #welcome: WorkerWelcome | null = null;
+  #registeredAt = Number.NEGATIVE_INFINITY;
   #registering: Promise<void> | null = null;
 
   constructor(parts: SessionParts) {
@@ -41,6 +42,11 @@ export class Session {
   /** Empty before the first registration. */
   get workerId(): string {
     return this.#welcome?.workerId ?? '';
+  }
+
+  /** When the registration was sent, on the process's monotonic clock: the leader heard of the worker then or later. */
+  get registeredAt(): number {
+    return this.#registeredAt;
   }
 
   /** The highest epoch seen of the session's shard. */
@@ -120,6 +126,7 @@ export class Session {
     clock.compare(welcome.now, askedAt);
     this.#highestEpochs.set(welcome.shard, welcome.epoch);
     this.#welcome = welcome;
+    this.#registeredAt = askedAt;
     onRegistered(welcome.workerId);
     return true;
   }

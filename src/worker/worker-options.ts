@@ -34,6 +34,8 @@ export interface WorkerOptions {
   readonly maxLogBytes?: number;
   /** How long a handler may go on after its signal aborted before its slot is given to others; default 5 s. */
   readonly stopGraceMs?: number;
+  /** How long a drain may take before the worker stops at once, in milliseconds; default without limit. */
+  readonly drainTimeoutMs?: number;
   /**
    * Whether `run()` keeps handlers from ending the process: an exception or rejection nobody caught, or a
    * call of `process.exit()`, fails the job it came from instead. Default true.
@@ -64,6 +66,7 @@ export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOpti
     maxLogBytes: options.maxLogBytes ?? SETTINGS.maxLog.default,
     maxErrorBytes: SETTINGS.maxError.default,
     stopGraceMs: options.stopGraceMs ?? 5_000,
+    drainTimeoutMs: options.drainTimeoutMs ?? Number.POSITIVE_INFINITY,
     guardProcess: options.guardProcess ?? true,
     keepResultsIn: options.keepResultsIn ?? null,
     events: options.events ?? {},
@@ -72,6 +75,12 @@ export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOpti
     throw new PunctualError(
       'CONFIGURATION',
       `slots: expected a whole number from 1 on, got ${resolved.slots}.`,
+    );
+  }
+  if (!(resolved.drainTimeoutMs >= 0)) {
+    throw new PunctualError(
+      'CONFIGURATION',
+      `drainTimeoutMs: expected a number from 0 on, got ${resolved.drainTimeoutMs}.`,
     );
   }
   const badQueue = resolved.queues.find((queue) => !NAME_PATTERN.test(queue));

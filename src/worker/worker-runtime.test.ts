@@ -351,6 +351,18 @@ describe('the end of a worker', () => {
     expect(scheduler.calls.lastIndexOf('report')).toBeLessThan(scheduler.calls.indexOf('leave'));
   });
 
+  it('stops at once when its drain takes longer than it may', async () => {
+    const scheduler = new MemoryScheduler();
+    scheduler.submit('deaf');
+    const worker = workerOf(scheduler, [deaf], { drainTimeoutMs: 50, guardProcess: false });
+    const end = worker.run();
+    await scheduler.until(() => worker.status().running === 1);
+    await worker.drain();
+    expect(await end).toBe('stopped');
+    // What it had begun is not done, and leaving would say that it is.
+    expect(scheduler.left).toEqual([]);
+  });
+
   it('runs what its last claim still brings when it is drained in the middle of it', async () => {
     const scheduler = new MemoryScheduler();
     const worker = workerOf(scheduler, [double]);

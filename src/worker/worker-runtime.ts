@@ -157,7 +157,10 @@ export class WorkerRuntime {
     this.#claims.start();
   }
 
-  /** Takes no more jobs, finishes and reports those it has, and leaves. Resolves when all that is done. */
+  /**
+   * Takes no more jobs, finishes and reports those it has, and leaves. Resolves when all that is done, or when
+   * `drainTimeoutMs` is over and the worker has stopped instead.
+   */
   async drain(): Promise<void> {
     if (this.#phase === 'new' || this.#phase === 'starting') {
       this.#closing.abort();
@@ -169,9 +172,14 @@ export class WorkerRuntime {
     }
     this.#phase = 'draining';
     this.#closing.abort();
+    const enough = monotonic.at(monotonic.now() + this.#options.drainTimeoutMs, () => void this.stop());
     await this.#claims.close();
     await this.#quiet();
-    if (this.#over.signal.aborted) return;
+    enough.cancel();
+    if (this.#over.signal.aborted) {
+      await this.#end;
+      return;
+    }
     await this.#heartbeats.stop();
     if (this.#ledger.isSettled) await this.#leave();
     await this.#finish('drained');
