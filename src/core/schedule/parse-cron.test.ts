@@ -194,6 +194,27 @@ describe('a cron expression', () => {
     },
   );
 
+  it('is refused exactly when its date does not come in 400 years, after which the calendar repeats', () => {
+    const dates = new Set<string>();
+    for (let at = Date.UTC(2000, 0); at < Date.UTC(2400, 0); at += 86_400_000) {
+      const date = new Date(at);
+      dates.add(`${date.getUTCDate()} ${date.getUTCMonth() + 1} ${date.getUTCDay()}`);
+    }
+    const comes = (day: number, month: number, step: number) =>
+      [0, 1, 2, 3, 4, 5, 6].some(
+        (weekday) => weekday % step === 0 && dates.has(`${day} ${month} ${weekday}`),
+      );
+    for (let day = 1; day <= 31; day++) {
+      for (let month = 1; month <= 12; month++) {
+        for (let step = 1; step <= 7; step++) {
+          const expression = `0 0 ${day} ${month} */${step}`;
+          if (comes(day, month, step)) expect(named(expression, 1)).toHaveLength(1);
+          else expect(refusal(expression).message).toContain('never comes');
+        }
+      }
+    }
+  });
+
   it('that is any text is taken or refused with a reason, and nothing else happens', () => {
     const part = fc.constantFrom(
       '*',
