@@ -48,6 +48,8 @@ const TRUSTED_SHARE = 0.8;
 /** How long a takeover waits for fenced writes of the old term before it ends their sessions. */
 const PATIENCE_MS = 500;
 const LOOK_AT_MOST_EVERY_MS = 50;
+/** When another node was faster to take a term, it is soon known who it is. */
+const BEATEN_MS = 20;
 
 /** The term of another node, with those who wait for its answers. */
 interface FollowedTerm {
@@ -201,7 +203,7 @@ export class Leadership {
         : "the leader's session was gone";
     const sentAt = performance.now();
     const epoch = await this.take(connection, Math.max(view.epoch, this.aboveEpoch), reason);
-    if (epoch === null || this.stopping) return this.standbyMs;
+    if (epoch === null || this.stopping) return BEATEN_MS;
     const trustedUntil = sentAt + this.options.ttlMs * TRUSTED_SHARE;
     this.term = new Term(this.options.shard, epoch, this.options.nodeId, trustedUntil);
     this.options.log.info({ shard: this.options.shard, epoch, reason }, 'this node leads');

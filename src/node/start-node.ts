@@ -15,7 +15,14 @@ import type { Log } from '../core/log.js';
 import { Loop } from '../core/loop.js';
 import { signNodeToken } from '../core/node-token.js';
 import { VERSION } from '../core/version.js';
-import { databaseTime, forgetNode, listNodes, readClusterState, seeNode } from '../store/cluster-state.js';
+import {
+  databaseTime,
+  forgetNode,
+  listNodes,
+  type NodeRow,
+  readClusterState,
+  seeNode,
+} from '../store/cluster-state.js';
 import { migrate } from '../store/migrate.js';
 import { Names } from '../store/names.js';
 import { VISIBLE_WITHIN_MS } from '../store/submit-jobs.js';
@@ -80,9 +87,10 @@ async function assemble(
   const { secret } = await readClusterState(hot);
   const databaseClock = new DatabaseClock(await databaseTime(hot));
   const clock = options.clock ?? databaseClock;
-  const node = { url: '' };
+  const node = { url: '', others: [] as readonly NodeRow[] };
 
   const peers = new PeerCaller(log, () => signNodeToken(secret, id, id, clock.now()));
+  const tellOthers = () => tellOfLease(peers, node.others);
   const leadership: Leadership = new Leadership({
     databaseUrl,
     shard: SHARD,
@@ -90,8 +98,12 @@ async function assemble(
     url: () => node.url,
     ttlMs: config.leaseTtl,
     log,
-    onTerm: (term) => leading.begin(term),
-    onReleased: () => tellPeers(pool, peers, id),
+    onTerm: (term) => {
+      leading.begin(term);
+      // Whoever waits at another node for a leader need not wait for that node's next look.
+      void tellOthers();
+    },
+    onReleased: () => tellOthers(),
     onTime: (now, roundTripMs) => databaseClock.sample(now, roundTripMs),
   });
   const leading = new Leading(
@@ -140,7 +152,10 @@ async function assemble(
   const membership = new Loop({
     name: 'membership',
     everyMs: SEEN_EVERY_MS,
-    pass: () => seeNode(pool, { id, url: node.url, version: VERSION }, clock.now()),
+    pass: async () => {
+      await seeNode(pool, { id, url: node.url, version: VERSION }, clock.now());
+      node.others = (await listNodes(pool)).filter((other) => other.id !== id);
+    },
     onError: (loop, error) =>
       log.warn({ loop, error: messageOf(error) }, 'this node could not be registered'),
   }).start();
@@ -149,10 +164,12 @@ async function assemble(
 
   let stopping: Promise<void> | undefined;
   const stop = async () => {
+    // Those who wait here go elsewhere at once: when the next leader is there, they are too.
+    const closed = server.close();
     await membership.stop();
     await leadership.stop();
     await leading.close();
-    await server.close();
+    await closed;
     await peers.close();
     await forgetNode(pool, id).catch(() => undefined);
     await closePools(pools);
@@ -168,10 +185,9 @@ async function assemble(
   };
 }
 
-/** Tells the other nodes that the lease is free; those that cannot be reached find out by themselves. */
-async function tellPeers(pool: Pools['pool'], peers: PeerCaller, ownId: string): Promise<void> {
-  const others = (await listNodes(pool)).filter((node) => node.id !== ownId);
-  await Promise.all(others.map((node) => peers.post(node.url, '/internal/lease-released', {})));
+/** Tells other nodes that the lease has changed; those that cannot be reached find out by themselves. */
+async function tellOfLease(peers: PeerCaller, others: readonly NodeRow[]): Promise<void> {
+  await Promise.all(others.map((node) => peers.post(node.url, '/internal/lease-changed', {})));
 }
 
 function requireDatabaseUrl(config: Config): string {

@@ -21,14 +21,23 @@ async function listening(answer: RequestListener): Promise<{ url: string; port: 
 }
 
 /** A node that does not lead: what only a leader can do is thrown back at it. */
-async function follower(leader: () => KnownLeader | null) {
-  const useCases = recordingUseCases();
+function follower(leader: () => KnownLeader | null) {
   const elsewhere = () => Promise.reject(new LeaderElsewhere('somewhere'));
+  return nodeWith(leader, elsewhere);
+}
+
+/** A node on loopback until the test ends. */
+async function nodeWith(
+  leader: () => KnownLeader | null,
+  answer: (caller: unknown, id: unknown, body: unknown, signal: AbortSignal) => Promise<never>,
+) {
+  const useCases = recordingUseCases();
+  const withoutSignal = () => answer(null, null, null, new AbortController().signal);
   const server = createHttpServer({
     useCases: {
       ...useCases,
-      queues: { ...useCases.queues, list: elsewhere, get: elsewhere },
-      workers: { ...useCases.workers, claim: elsewhere },
+      queues: { ...useCases.queues, list: withoutSignal, get: withoutSignal },
+      workers: { ...useCases.workers, claim: answer },
     },
     limits: { maxBulkBytes: 100_000, maxPayload: 10_000, maxDepth: 16 },
     forwarding: { leader, credentialFor: () => null, onLeaderLost: () => undefined },
@@ -39,7 +48,7 @@ async function follower(leader: () => KnownLeader | null) {
   await server.listen({ port: 0, host: '127.0.0.1' });
   onTestFinished(() => server.close());
   const { port } = server.server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}`, port };
+  return { url: `http://127.0.0.1:${port}`, port, close: () => server.close() };
 }
 
 const AUTHORIZATION = `Bearer ${OPERATOR_KEY}`;
@@ -114,6 +123,30 @@ describe('a request that only the leader can carry out', () => {
     const { statusCode, headers, body } = await answer;
     expect([statusCode, headers['retry-after']]).toEqual([503, '1']);
     expect(await body.json()).toMatchObject({ code: 'NO_LEADER' });
+  });
+
+  it('goes on to the next leader when the one it waits at stops', async () => {
+    let asked = () => {};
+    const waiting = new Promise<void>((resolve) => {
+      asked = resolve;
+    });
+    const stopping = await nodeWith(
+      () => null,
+      (_caller, _id, _body, signal) => {
+        asked();
+        return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      },
+    );
+    const next = await listening((_, response) => {
+      response.setHeader('content-type', 'application/json').end('{"here":true}');
+    });
+    let leader = stopping.url;
+    const node = await follower(() => lasting(leader));
+    const answer = claimAt(node.url);
+    await waiting;
+    leader = next.url;
+    await stopping.close();
+    expect(await (await answer).body.json()).toEqual({ here: true });
   });
 
   it('is answered with NO_LEADER when the leader dies in the middle of its answer', async () => {

@@ -15,7 +15,7 @@ export function internalRoutes(server: FastifyInstance, { useCases }: RouteParts
   );
 
   server.post(
-    '/internal/lease-released',
+    '/internal/lease-changed',
     { config: { access: 'node' }, schema: { hide: true } },
     async (_request, reply) => {
       useCases.peers.lookAtLease();

@@ -28,6 +28,9 @@ const CONNECTION_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> 
   ERR_HTTP_REQUEST_TIMEOUT: ['REQUEST_TIMED_OUT', 'The request was not complete in time.'],
 };
 
+/** A node that says one of these has done nothing that asking another node would double, and does not lead or soon will not. */
+const NOT_LEADING = new Set<ErrorCode>(['NO_LEADER', 'SHUTTING_DOWN']);
+
 /** A body up to this size is read to its end after an early error, so that the client gets to see the answer. */
 const MOST_READ_AFTER_ERROR = 64 * 1024 * 1024;
 
@@ -57,7 +60,7 @@ export function sendProblem(
     log.error({ err: thrown, requestId, method, route: request.routeOptions.url }, 'a request failed');
   }
   if (error.code === 'UNAUTHENTICATED') reply.header('www-authenticate', 'Bearer realm="punctual"');
-  if (error.code === 'NO_LEADER') reply.header('punctual-no-leader', '1');
+  if (NOT_LEADING.has(error.code)) reply.header('punctual-no-leader', '1');
   if (error.retryAfter !== undefined) reply.header('retry-after', Math.max(0, Math.ceil(error.retryAfter)));
   decideOnConnection(request, reply);
   reply
