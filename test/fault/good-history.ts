@@ -108,6 +108,7 @@ export function goodHistory(): History {
       { epoch: 2, holder: 'n2.1', at: 1_620 },
     ],
     deaths: [],
+    load: { seconds: 1, heldBackSeconds: 0 },
     aftermath: { leaders: ['n2.1'], liveNodes: ['n2.1', 'n3.1'], claims: 0, rateBefore: 100, rateAfter: 95 },
   };
 }

@@ -17,6 +17,7 @@ export interface History {
   readonly probes: readonly StaleProbe[];
   readonly leases: readonly LeaseSighting[];
   readonly deaths: readonly Death[];
+  readonly load: LoadRecord;
   readonly aftermath: Aftermath;
 }
 
@@ -140,6 +141,13 @@ export interface LeaseSighting {
   readonly epoch: number;
   readonly holder: string;
   readonly at: number;
+}
+
+/** For how long jobs were ordered. */
+export interface LoadRecord {
+  readonly seconds: number;
+  /** Of that, how long nothing was ordered because too much waited. */
+  readonly heldBackSeconds: number;
 }
 
 /** A process that ended although nobody had told it to. */

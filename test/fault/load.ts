@@ -22,22 +22,34 @@ const MIXTURE: readonly [share: number, make: (random: Random) => Partial<Order>
   [1, () => ({ workMs: 3_000, timeoutMs: 400, maxAttempts: 2 })],
 ];
 
-/** Submits jobs of all kinds at a steady rate, whatever happens on the other side. */
+/**
+ * Submits jobs of all kinds at a steady rate, whatever happens on the other side. Only when much more waits than the
+ * faults can explain does it hold back, as clients do that are told of a queue's depth: a backlog that grows without end
+ * would test nothing but patience.
+ */
 export class Load {
   #n = 0;
   readonly #underWay = new Set<Promise<void>>();
   readonly #stopped = new AbortController();
   #running: Promise<void> = Promise.resolve();
+  #heldBackMs = 0;
 
   constructor(
     private readonly client: Client,
     private readonly random: Random,
     private readonly jobsPerSecond: number,
+    /** Whether so much waits that nothing more should be ordered for now. */
+    private readonly isTooMuch: () => boolean,
   ) {}
 
   /** Jobs ordered so far. */
   get ordered(): number {
     return this.#n;
+  }
+
+  /** How long it has ordered nothing because too much waited. */
+  get heldBackMs(): number {
+    return this.#heldBackMs;
   }
 
   start(): void {
@@ -59,14 +71,19 @@ export class Load {
   }
 
   async #run(): Promise<void> {
-    const begin = monotonic();
+    let last = monotonic();
+    let due = 0;
     while (!this.#stopped.signal.aborted) {
-      const due = Math.floor(((monotonic() - begin) / 1_000) * this.jobsPerSecond) - this.#n;
+      const passed = monotonic() - last;
+      last += passed;
+      if (this.isTooMuch()) this.#heldBackMs += passed;
+      else due += (passed / 1_000) * this.jobsPerSecond;
       // One request of three carries keys, so that it may be repeated until it is answered.
       const keyed = this.random.next() < 1 / 3;
       // After a standstill of this very process the load goes on at its rate instead of making up for it.
-      const count = Math.min(due, this.jobsPerSecond);
-      const orders = Array.from({ length: Math.max(0, count) }, () => this.#make(this.#draw(), keyed));
+      const count = Math.min(Math.floor(due), this.jobsPerSecond);
+      due = Math.min(due - count, 1);
+      const orders = Array.from({ length: count }, () => this.#make(this.#draw(), keyed));
       if (orders.length > 0) this.#submit(orders);
       await sleep(EVERY_MS);
     }

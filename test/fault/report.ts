@@ -18,6 +18,9 @@ export interface Summary {
   /** Milliseconds from the end of a leader to the first start under the next one, by kind of fault. */
   readonly gapMs: Readonly<Record<string, Gap>>;
   readonly submissions: Readonly<Record<string, number>>;
+  /** Jobs ordered a second while the load ran, the time included in which it was held back by a backlog. */
+  readonly jobsPerSecond: number;
+  readonly heldBackSeconds: number;
 }
 
 export interface Gap {
@@ -47,6 +50,8 @@ export function summarize(history: History, violations: readonly Violation[], se
     worstLatenessMs: worstLateness(history, starts),
     gapMs: gaps(history, starts),
     submissions: countBy(history.submissions.map((submission) => submission.outcome)),
+    jobsPerSecond: Math.round(history.jobs.length / history.load.seconds),
+    heldBackSeconds: Math.round(history.load.heldBackSeconds),
   };
 }
 
@@ -64,6 +69,7 @@ export function describe(summary: Summary): string {
   return [
     `scenario       ${summary.scenario}, ${summary.seconds} s, seed ${summary.seed}`,
     `jobs           ${summary.jobs} (submissions: ${list(submissions)})`,
+    `load           ${summary.jobsPerSecond} jobs a second, held back by a backlog for ${summary.heldBackSeconds} s`,
     `faults         ${list(faults)}`,
     `attempts       ${summary.attempts}`,
     `elections      ${summary.elections}`,

@@ -50,6 +50,8 @@ const USUAL_PACE: Pace = { calmMs: 3_000, settleMs: null, recoverMs: 30_000, dra
 /** The share of the usual rate that counts as recovered; chance alone moves the rate by some percent. */
 const RECOVERED_SHARE = 0.95;
 const TELL_EVERY_MS = 5_000;
+/** When more waits than is ordered in this time, the load holds back. */
+const MAX_BACKLOG_SECONDS = 30;
 
 /** Runs a scenario: calm, faults under load, calm again, drain; then judges what the observers saw. */
 export async function run(options: RunOptions): Promise<Outcome> {
@@ -101,7 +103,9 @@ class Run {
     this.database = new DatabaseObserver(rig.postgres);
     this.effects = new EffectFiles(rig.folder);
     this.prober = new StaleProber(this.client, this.effects);
-    this.load = new Load(this.client, this.random.branch(), options.settings.jobsPerSecond);
+    const { jobsPerSecond } = options.settings;
+    const isTooMuch = () => this.database.waiting > jobsPerSecond * MAX_BACKLOG_SECONDS;
+    this.load = new Load(this.client, this.random.branch(), jobsPerSecond, isTooMuch);
   }
 
   async history(): Promise<History> {
@@ -111,6 +115,7 @@ class Run {
     );
     await this.database.install();
     this.database.watch();
+    const loadBegin = monotonic();
     this.load.start();
     this.prober.start();
     void this.tell();
@@ -124,6 +129,7 @@ class Run {
     this.phase = 'recovering';
     await this.settle();
     const rateAfter = await this.recoveredRate(rateBefore);
+    const loadSeconds = (monotonic() - loadBegin) / 1_000;
     await Promise.all([this.load.stop(), this.prober.stop()]);
     await this.drained();
     const aftermath = await this.aftermath(rateBefore, rateAfter);
@@ -143,6 +149,7 @@ class Run {
       probes: this.prober.probes,
       leases: this.database.leases,
       deaths: this.rig.deaths,
+      load: { seconds: loadSeconds, heldBackSeconds: this.load.heldBackMs / 1_000 },
     };
   }
 
@@ -226,7 +233,7 @@ class Run {
       seen += starts;
       const epoch = this.database.leases.at(-1)?.epoch ?? 0;
       this.options.say(
-        `${seconds} s: ${this.phase}; ${this.load.ordered} jobs ordered, ${seen} starts (${Math.round((starts * 1_000) / TELL_EVERY_MS)} a second), ${this.faults.length} faults, epoch ${epoch}`,
+        `${seconds} s: ${this.phase}; ${this.load.ordered} jobs ordered, ${this.database.waiting} wait, ${seen} starts (${Math.round((starts * 1_000) / TELL_EVERY_MS)} a second), ${this.faults.length} faults, epoch ${epoch}`,
       );
     }
   }

@@ -44,22 +44,27 @@ export const invariant: Invariant = {
 interface Due {
   readonly earliest: number;
   readonly latest: number;
+  /** Whether it may start before others that were due earlier. */
+  readonly isUrgent: boolean;
 }
 
 /** The row of a job that was tried again says when its last attempt was due; only its order knows the first. */
 function dueOf(job: JobRecord, ordered: ReadonlyMap<number, Due>): Due | undefined {
-  return job.attempts.length <= 1 ? { earliest: job.runAt, latest: job.runAt } : ordered.get(job.n);
+  const order = ordered.get(job.n);
+  if (job.attempts.length > 1) return order;
+  return { earliest: job.runAt, latest: job.runAt, isUrgent: order?.isUrgent ?? false };
 }
 
 /** Between which moments each order became due, as its client can tell. */
 function orderedDues(seen: Seen): Map<number, Due> {
   const dues = new Map<number, Due>();
   for (const { orders, sentAt, answeredAt } of seen.submissions) {
-    for (const { n, delayMs } of orders) {
+    for (const { n, delayMs, blocking } of orders) {
       const known = dues.get(n);
       dues.set(n, {
         earliest: Math.min(known?.earliest ?? Number.POSITIVE_INFINITY, sentAt + delayMs),
         latest: Math.max(known?.latest ?? 0, answeredAt + delayMs),
+        isUrgent: blocking,
       });
     }
   }
@@ -120,5 +125,6 @@ class Starts {
 function dueOfFirst(seen: Seen, ordered: ReadonlyMap<number, Due>, start: Effect): number {
   const job = seen.jobById.get(start.job);
   const isFirst = seen.startsByJob.get(start.job)?.[0] === start;
-  return (job && isFirst && dueOf(job, ordered)?.earliest) || Number.NEGATIVE_INFINITY;
+  const due = job && isFirst ? dueOf(job, ordered) : undefined;
+  return !due || due.isUrgent ? Number.NEGATIVE_INFINITY : due.earliest;
 }

@@ -96,6 +96,8 @@ function toSubmission(order: Order): JobSubmission {
     payload: order,
     delivery: order.atMostOnce ? 'at-most-once' : 'at-least-once',
     timeout: `${order.timeoutMs}ms`,
+    // What a fault needs for itself does not wait for a backlog.
+    ...(order.blocking && { priority: 9 }),
     ...(order.delayMs > 0 && { delay: `${order.delayMs}ms` }),
     ...(order.key !== null && { key: order.key }),
     ...(!order.atMostOnce && {

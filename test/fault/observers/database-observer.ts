@@ -59,6 +59,9 @@ const READ_JOBS = `
     FROM punctual.later
   ) places`;
 
+/** The lease is looked at every 50 ms, and what waits is counted once in this many looks. */
+const LOOKS_PER_COUNT = 20;
+
 interface JobRow {
   readonly id: string;
   readonly n: number;
@@ -82,6 +85,8 @@ export interface Lease {
 /** Looks at the database past all nodes and proxies. */
 export class DatabaseObserver {
   readonly leases: LeaseSighting[] = [];
+  /** Jobs that had not ended when it was last looked. */
+  waiting = 0;
   #client: pg.Client | undefined;
   #watching: Promise<void> = Promise.resolve();
   #stopped = false;
@@ -181,7 +186,8 @@ export class DatabaseObserver {
   }
 
   async #watch(): Promise<void> {
-    while (!this.#stopped) {
+    for (let looks = 0; !this.#stopped; looks += 1) {
+      if (looks % LOOKS_PER_COUNT === 0) this.waiting = await this.unfinished();
       const { epoch, holder } = await this.lease();
       const last = this.leases.at(-1);
       if (last?.epoch !== epoch || last.holder !== holder)
