@@ -26,7 +26,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
   store: ['core'],
   cluster: LEADER_PARTS,
-  dispatch: ['cluster', ...LEADER_PARTS],
+  dispatch: ['cluster', 'schedule', ...LEADER_PARTS],
   schedule: LEADER_PARTS,
   workflow: LEADER_PARTS,
   api: ['dispatch', 'cluster', 'schedule', 'workflow', 'store', 'core'],

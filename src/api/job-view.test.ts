@@ -45,6 +45,8 @@ function row(change: Partial<PlacedRow> = {}): PlacedRow {
     result: null,
     error: null,
     progress: null,
+    schedule: null,
+    occurrence: null,
     ...change,
   };
 }

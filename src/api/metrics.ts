@@ -14,6 +14,11 @@ const HELP: Record<(typeof COUNTERS)[number], [name: string, help: string]> = {
   jobsRequeued: ['punctual_jobs_requeued_total', 'Lost attempts that are followed by another.'],
   staleCompletions: ['punctual_stale_completions_total', 'Successes refused because of an old fence.'],
   staleFailures: ['punctual_stale_failures_total', 'Failures refused because of an old fence.'],
+  occurrencesLate: [
+    'punctual_occurrences_late_total',
+    'Occurrences of schedules that did not start in time.',
+  ],
+  occurrencesMissed: ['punctual_occurrences_missed_total', 'Occurrences of schedules that never ran.'],
 };
 
 const GAUGES: Record<string, [name: string, help: string]> = {

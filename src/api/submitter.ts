@@ -9,6 +9,7 @@ import { bisect } from '../dispatch/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
 import { toRow } from '../store/job-row.js';
 import type { Names } from '../store/names.js';
+import { toWaiting } from '../store/new-waiting.js';
 import type { Waiting } from '../store/read-backlog.js';
 import { type NewJob, submitJobs } from '../store/submit-jobs.js';
 
@@ -159,19 +160,4 @@ function sizeOf({ submission }: Owned): number {
   const { payload, target, needs } = submission;
   const rest = JSON.stringify([target, needs.labels]);
   return Buffer.byteLength(payload) + Buffer.byteLength(rest);
-}
-
-function toWaiting(row: NewJob['row']): Waiting {
-  return {
-    id: row.id,
-    tenant: row.tenant,
-    queue: row.queue,
-    needs: row.needs,
-    lane: row.lane,
-    key: row.concurrency_key,
-    rank: row.rank,
-    runAt: row.run_at,
-    fence: 1,
-    startBefore: row.start_before,
-  };
 }

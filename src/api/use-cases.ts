@@ -1,12 +1,16 @@
 import type { Job, JobState } from '../core/job.js';
 import type {
+  BackfillAnswer,
   ClaimAnswer,
   ClusterView,
   HeartbeatAnswer,
+  OccurrenceView,
   Page,
+  PreviewAnswer,
   QueueView,
   RedriveAnswer,
   ReportAnswer,
+  ScheduleView,
   StatsView,
   StoredLogLine,
   TenantView,
@@ -41,6 +45,7 @@ export interface JobFilter {
   readonly queue?: string;
   readonly key?: string;
   readonly worker?: string;
+  readonly schedule?: string;
   readonly limit: number;
   readonly after?: string;
 }
@@ -95,6 +100,29 @@ export interface TenantUseCases {
   change(caller: Caller, id: string, body: unknown): Promise<TenantView>;
 }
 
+/** Which part of a ledger to read. */
+export interface LedgerFilter {
+  readonly from?: string;
+  readonly to?: string;
+  readonly limit: number;
+  readonly after?: string;
+}
+
+export interface ScheduleUseCases {
+  create(caller: Caller, body: unknown): Promise<ScheduleView>;
+  list(caller: Caller, after: string, limit: number): Promise<Page<ScheduleView>>;
+  get(caller: Caller, name: string): Promise<ScheduleView>;
+  change(caller: Caller, name: string, body: unknown): Promise<ScheduleView>;
+  remove(caller: Caller, name: string): Promise<void>;
+  pause(caller: Caller, name: string): Promise<ScheduleView>;
+  resume(caller: Caller, name: string): Promise<ScheduleView>;
+  /** Makes a job now, beside the timetable. */
+  run(caller: Caller, name: string): Promise<Job>;
+  backfill(caller: Caller, name: string, body: unknown): Promise<BackfillAnswer>;
+  occurrences(caller: Caller, name: string, filter: LedgerFilter): Promise<Page<OccurrenceView>>;
+  preview(caller: Caller, body: unknown): Promise<PreviewAnswer>;
+}
+
 export interface ClusterUseCases {
   view(caller: Caller): Promise<ClusterView>;
   pause(caller: Caller): Promise<ClusterView>;
@@ -131,6 +159,7 @@ export interface UseCases {
   readonly workers: WorkerUseCases;
   readonly queues: QueueUseCases;
   readonly tenants: TenantUseCases;
+  readonly schedules: ScheduleUseCases;
   readonly cluster: ClusterUseCases;
   /** Resolves a bearer credential, or null when it is none of ours. */
   authenticate(bearer: string): Promise<KeyIdentity | AttemptCredential | null>;

@@ -21,6 +21,7 @@ export const HINTS: Readonly<Record<ErrorCode, string | null>> = {
   QUEUE_NOT_FOUND: '`punctual queue list` shows the queues; one comes into being with its first job.',
   TENANT_NOT_FOUND: '`punctual tenant list` shows the tenants.',
   TENANT_EXISTS: '`punctual tenant limit` changes a tenant.',
+  SCHEDULE_NOT_FOUND: '`punctual schedule list` shows the schedules.',
   WORKER_NOT_FOUND: '`punctual worker list` shows the workers.',
   STALE_FENCE: 'Nothing: another attempt owns the job now, and its result counts.',
   ATTEMPT_STOPPED: 'Nothing: the attempt was cancelled or ran out of time.',
@@ -31,6 +32,8 @@ export const HINTS: Readonly<Record<ErrorCode, string | null>> = {
   JOB_HELD: 'Let it go on with `punctual job release ID`.',
   ALREADY_PAUSED: 'Nothing to do; `resume` starts dispatch again.',
   NOT_PAUSED: 'Nothing to do; `pause` stops dispatch.',
+  SCHEDULE_EXISTS:
+    'Choose another name, or delete the schedule that has it with `punctual schedule delete NAME`.',
   AT_MOST_ONCE: 'Submit a new job if the work may be done again.',
   DUPLICATE_KEY: 'Use another --key, or look at the job that has it: `punctual job get --key KEY`.',
   NO_LEADER: 'Try again in a few seconds; `punctual cluster status` shows whether a node leads.',

@@ -76,6 +76,7 @@ export const SETTINGS = {
   maxBulkBytes: integer(16 * 1024 * 1024, 'Bytes in one bulk submission.', 1024),
   maxDepth: integer(64, 'Levels of nesting in a JSON body.', 4, 1_000),
   historyRetention: duration('30d', 'How long ended jobs are kept.', 86_400_000),
+  ledgerRetention: duration('30d', 'How long the ledger of schedules is kept.', 60_000),
   databaseConnections: integer(12, 'Connections of a node to the database.', 4, 1_000),
   laterThreshold: duration('15m', 'Jobs due beyond this wait outside the live table.', 1_000),
   hints: boolean(true, 'Wake the leader after each submission; without it the look-back finds new jobs.'),

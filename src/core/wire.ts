@@ -1,5 +1,6 @@
 import type { JobError, Labels, Target, TargetType } from './job.js';
 import type { RateView } from './rate.js';
+import type { ScheduleDefinition } from './schedule-definition.js';
 
 /** The messages between workers, nodes and clients. Shapes are those of the public contract. */
 
@@ -227,6 +228,72 @@ export interface Why {
   readonly figures: Readonly<Record<string, number | string | boolean | null>>;
 }
 
+/** A schedule as the API shows it: its definition with every default, and where it stands. */
+export interface ScheduleView extends ScheduleDefinition {
+  readonly id: string;
+  readonly tenant: string;
+  readonly name: string;
+  readonly paused: boolean;
+  /** The next occurrence; null when none comes, or while it is paused. */
+  readonly nextAt: string | null;
+  /** The newest occurrence that was due, and its job if it got one. */
+  readonly lastAt: string | null;
+  readonly lastJobId: string | null;
+  readonly createdAt: string;
+  readonly createdBy: string;
+  readonly changedAt: string;
+  readonly changedBy: string;
+  readonly version: number;
+}
+
+/** What a client sends to make a schedule. */
+export interface ScheduleInput extends ScheduleDefinition {
+  readonly name: string;
+  readonly paused?: boolean;
+}
+
+export const OCCURRENCE_STATES = ['ran', 'late', 'skipped', 'missed', 'pending'] as const;
+/** `pending` is an occurrence that has its job, or waits for the one before, and has not started. */
+export type OccurrenceState = (typeof OCCURRENCE_STATES)[number];
+
+/** A row of the ledger; `count` and `until` where consecutive occurrences were passed over together. */
+export interface OccurrenceView {
+  readonly at: string;
+  readonly state: OccurrenceState;
+  readonly jobId?: string;
+  /** Milliseconds between due time and start. */
+  readonly lateBy?: number;
+  readonly reason?: string;
+  readonly count?: number;
+  readonly until?: string;
+}
+
+/** Which moments a schedule would come to. */
+export interface PreviewRequest
+  extends Pick<ScheduleDefinition, 'cron' | 'every' | 'at' | 'timezone' | 'dst' | 'startAt' | 'endAt'> {
+  readonly from?: string;
+  readonly count?: number;
+}
+
+export interface PreviewAnswer {
+  readonly data: readonly { readonly at: string; readonly note?: string }[];
+}
+
+export interface BackfillRequest {
+  readonly from: string;
+  readonly to: string;
+  readonly dryRun?: boolean;
+}
+
+export interface BackfillAnswer {
+  /** Occurrences of the time without a run on record. */
+  readonly matched: number;
+  /** How many of them run now. */
+  readonly started: number;
+  readonly dryRun: boolean;
+  readonly occurrences: readonly string[];
+}
+
 export const COUNTERS = [
   'leaderElections',
   'jobsSubmitted',
@@ -238,6 +305,8 @@ export const COUNTERS = [
   'jobsRequeued',
   'staleCompletions',
   'staleFailures',
+  'occurrencesLate',
+  'occurrencesMissed',
 ] as const;
 export type Counter = (typeof COUNTERS)[number];
 export type Counts = Readonly<Record<Counter, number>>;

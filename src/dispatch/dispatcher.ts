@@ -2,6 +2,7 @@ import { messageOf } from '../core/errors.js';
 import type { Progress } from '../core/job.js';
 import type { AttemptEnd } from '../core/transition.js';
 import type { FencedJob, Why } from '../core/wire.js';
+import { Schedules } from '../schedule/schedules.js';
 import { readClaims } from '../store/claims.js';
 import { readClusterState } from '../store/cluster-state.js';
 import type { PlacedRow, StoredAttempt } from '../store/job-places.js';
@@ -40,6 +41,7 @@ export class Dispatcher {
   readonly workers: Workers;
   readonly steering: Steering;
   readonly governing: Governing;
+  readonly schedules: Schedules;
   private readonly state: LeaderState;
   private readonly finishing: Finishing;
   private readonly claiming: Claiming;
@@ -68,6 +70,7 @@ export class Dispatcher {
       onCancelRunning: (running) => this.workers.stopSoon(running),
     });
     this.governing = new Governing(this.state);
+    this.schedules = new Schedules(this.state, (tenant, jobId) => this.steering.cancel(tenant, jobId));
     this.upkeep = new Upkeep(this.state);
   }
 
@@ -101,6 +104,7 @@ export class Dispatcher {
       this.admitting,
       this.expiring,
       this.workers,
+      this.schedules,
       this.upkeep,
     ];
   }

@@ -4,6 +4,7 @@ import { Authentication } from '../api/use-cases/authentication.js';
 import { Cluster } from '../api/use-cases/cluster.js';
 import { Jobs } from '../api/use-cases/jobs.js';
 import { Queues } from '../api/use-cases/queues.js';
+import { Schedules } from '../api/use-cases/schedules.js';
 import { Tenants } from '../api/use-cases/tenants.js';
 import { WorkerSessions } from '../api/use-cases/workers.js';
 import type { HealthView, UseCases } from '../api/use-cases.js';
@@ -21,6 +22,7 @@ export function buildUseCases(context: NodeContext, localKey: string, lookAtLeas
     workers: new WorkerSessions(context),
     queues: new Queues(context),
     tenants: new Tenants(context),
+    schedules: new Schedules(context),
     cluster: new Cluster(context),
     authenticate: (bearer) => authentication.authenticate(bearer),
     peers: {

@@ -8,7 +8,7 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
 /** The columns that a job has in `jobs` and in `job_history` alike. */
 export const SHARED_COLUMNS = `id, tenant, queue, needs, rank, run_at, attempts, failures, losses, max_attempts,
   max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-  target, backoff, requires, payload, earlier_attempts, lane`;
+  target, backoff, requires, payload, earlier_attempts, lane, schedule, occurrence`;
 
 const FINISH_JOBS = leaderStatement(
   'finish-jobs',
@@ -27,8 +27,8 @@ const FINISH_JOBS = leaderStatement(
       j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before,
       coalesce(j.late_by, greatest(0, coalesce(e.started_at, e.claimed_at) - j.run_at)) AS late_by,
       j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload,
-      j.earlier_attempts, j.lane, e.state, e.fence, e.worker, e.epoch, e.claimed_at, e.started_at, e.outcome, e.result,
-      e.error, e.progress
+      j.earlier_attempts, j.lane, j.schedule, j.occurrence, e.state, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.started_at, e.outcome, e.result, e.error, e.progress
   ), kept AS (
     INSERT INTO punctual.job_history (${SHARED_COLUMNS}, state, finished_at, fence, worker, epoch, claimed_at,
       started_at, outcome, result, error, progress)

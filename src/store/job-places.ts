@@ -10,7 +10,8 @@ export const LIVE_ARM = `
     j.rank, j.run_at, j.attempts, j.failures, j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms,
     j.created_at, j.start_before, j.late_by, j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff,
     j.requires, j.payload, j.earlier_attempts, c.fence, c.worker, c.epoch, c.claimed_at, NULL::bigint AS started_at,
-    NULL::bigint AS finished_at, NULL::text AS outcome, NULL::json AS result, NULL::json AS error, c.progress
+    NULL::bigint AS finished_at, NULL::text AS outcome, NULL::json AS result, NULL::json AS error, c.progress,
+    j.schedule, j.occurrence
   FROM punctual.jobs j
   JOIN punctual.queues q ON q.id = j.queue
   LEFT JOIN punctual.claims c ON c.job = j.id`;
@@ -24,7 +25,8 @@ export const LATER_ARM = `
     coalesce(l.timeout_ms, 1200000), l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task'),
     l.created_by, l.key, l.concurrency_key, coalesce(l.target, s.raw -> 'target'), l.backoff, l.requires,
     coalesce(l.payload, s.raw -> 'payload', 'null'::json), l.earlier_attempts, NULL::int, NULL::uuid, NULL::bigint,
-    NULL::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::json, NULL::json, NULL::json
+    NULL::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::json, NULL::json, NULL::json,
+    l.schedule, l.occurrence
   FROM punctual.later l
   CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
   LEFT JOIN punctual.queues q ON q.id = l.queue`;
@@ -35,7 +37,7 @@ export const HISTORY_ARM = `
     h.rank, h.run_at, h.attempts, h.failures, h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms,
     h.created_at, h.start_before, h.late_by, h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff,
     h.requires, h.payload, h.earlier_attempts, h.fence, h.worker, h.epoch, h.claimed_at, h.started_at,
-    h.finished_at, h.outcome, h.result, h.error, h.progress
+    h.finished_at, h.outcome, h.result, h.error, h.progress, h.schedule, h.occurrence
   FROM punctual.job_history h
   JOIN punctual.queues q ON q.id = h.queue`;
 
@@ -92,4 +94,8 @@ export interface PlacedRow extends Record<string, unknown> {
   readonly result: string | null;
   readonly error: string | null;
   readonly progress: string | null;
+  /** The name of the schedule that made it. */
+  readonly schedule: string | null;
+  /** The moment of the schedule that it was made for; null for a run by hand. */
+  readonly occurrence: number | null;
 }

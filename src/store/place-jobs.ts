@@ -13,7 +13,7 @@ const WAITING = `id, tenant, queue, needs, lane, concurrency_key AS "key", rank,
 const CHANGED_COLUMNS = `id, tenant, queue, needs, coalesce(new_rank, rank), coalesce(new_run_at, run_at), attempts,
   failures, losses, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task,
   created_by, key, concurrency_key, target, backoff, requires, coalesce(new_payload, payload), earlier_attempts,
-  lane`;
+  lane, schedule, occurrence`;
 
 const POSTPONE_JOB = leaderStatement(
   'postpone-job',
@@ -102,7 +102,7 @@ const REDRIVE_JOBS = leaderStatement(
       CASE WHEN fence IS NULL THEN earlier_attempts ELSE array_append(earlier_attempts, json_build_object(
         'fence', fence, 'epoch', epoch, 'worker', worker, 'claimedAt', claimed_at, 'startedAt', started_at,
         'finishedAt', finished_at, 'outcome', outcome, 'error', error)) END,
-      lane
+      lane, schedule, occurrence
     FROM gone
     RETURNING ${WAITING}
   ), counted AS (

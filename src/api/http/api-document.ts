@@ -19,6 +19,7 @@ export function documentApi(server: FastifyInstance, version: string): void {
         { name: 'attempts', description: 'Reports about one attempt, by a key or by its token.' },
         { name: 'workers', description: 'What workers say, and what is known about them.' },
         { name: 'queues', description: 'Named lanes of a tenant.' },
+        { name: 'schedules', description: 'When tasks run, and the ledger of what became of it.' },
         { name: 'tenants', description: 'Tenants, their shares and limits.' },
         { name: 'cluster', description: 'Leaders, nodes and figures.' },
         { name: 'health', description: 'For probes and monitoring.' },

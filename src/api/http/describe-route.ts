@@ -5,7 +5,7 @@ import { Problem } from '../schemas/problem.js';
 /** What the OpenAPI document says about a route. */
 export interface RouteDescription {
   readonly id: string;
-  readonly tag: 'jobs' | 'attempts' | 'workers' | 'queues' | 'tenants' | 'cluster' | 'health';
+  readonly tag: 'jobs' | 'attempts' | 'workers' | 'queues' | 'schedules' | 'tenants' | 'cluster' | 'health';
   readonly summary: string;
   readonly access?: 'public' | 'attempt';
   readonly params?: TSchema;

@@ -6,6 +6,7 @@ import { internalRoutes } from './internal.js';
 import { jobRoutes } from './jobs.js';
 import { queueRoutes } from './queues.js';
 import type { RouteParts } from './route-parts.js';
+import { scheduleRoutes } from './schedules.js';
 import { tenantRoutes } from './tenants.js';
 import { workerRoutes } from './workers.js';
 
@@ -16,6 +17,7 @@ export function registerRoutes(server: FastifyInstance, parts: RouteParts): void
   workerRoutes(server, parts);
   queueRoutes(server, parts);
   tenantRoutes(server, parts);
+  scheduleRoutes(server, parts);
   clusterRoutes(server, parts);
   healthRoutes(server, parts);
   internalRoutes(server, parts);

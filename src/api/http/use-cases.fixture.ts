@@ -1,7 +1,8 @@
 import { PunctualError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
-import type { ClusterView, QueueView, TenantView, WorkerView } from '../../core/wire.js';
+import type { ClusterView, QueueView, ScheduleView, TenantView, WorkerView } from '../../core/wire.js';
 import { Completion, Failure, LogReport, ProgressReport } from '../schemas/attempt.js';
+import { BackfillRequest, PreviewRequest, ScheduleChange, ScheduleInput } from '../schemas/schedule.js';
 import { BulkSubmission, JobChange, JobSubmission, Redrive } from '../schemas/submission.js';
 import { ClaimRequest, Heartbeat, ReportRequest, WorkerRegistration } from '../schemas/worker.js';
 import type { Caller, UseCases } from '../use-cases.js';
@@ -189,6 +190,33 @@ export function recordingUseCases(): RecordingUseCases {
       get: (by, id) => record('tenant', by, [id], EXAMPLE_TENANT),
       change: (by, id, body) => record('changeTenant', by, [id, body], EXAMPLE_TENANT),
     },
+    schedules: {
+      create: async (by, body) => {
+        const { name } = validate(ScheduleInput, body);
+        return record('createSchedule', by, [body], exampleSchedule(by, name));
+      },
+      list: (by, after, limit) =>
+        record('schedules', by, [after, limit], { data: [exampleSchedule(by, 'nightly')], next: null }),
+      get: (by, name) => record('schedule', by, [name], exampleSchedule(by, name)),
+      change: async (by, name, body) => {
+        validate(ScheduleChange, body);
+        return record('changeSchedule', by, [name, body], exampleSchedule(by, name));
+      },
+      remove: (by, name) => record('deleteSchedule', by, [name], undefined),
+      pause: (by, name) => record('pauseSchedule', by, [name], exampleSchedule(by, name)),
+      resume: (by, name) => record('resumeSchedule', by, [name], exampleSchedule(by, name)),
+      run: (by, name) => record('runSchedule', by, [name], exampleJob(by)),
+      backfill: async (by, name, body) => {
+        const { dryRun = false } = validate(BackfillRequest, body);
+        const answer = { matched: 0, started: 0, dryRun, occurrences: [] };
+        return record('backfillSchedule', by, [name, body], answer);
+      },
+      occurrences: (by, name, filter) => record('occurrences', by, [name, filter], { data: [], next: null }),
+      preview: async (by, body) => {
+        validate(PreviewRequest, body);
+        return record('previewSchedule', by, [body], { data: [] });
+      },
+    },
     cluster: {
       view: (by) => record('cluster', by, [], EXAMPLE_CLUSTER),
       pause: (by) => record('pause', by, [], EXAMPLE_CLUSTER),
@@ -254,6 +282,25 @@ function exampleJob(by: Caller, payload: unknown = null): Job {
   };
 }
 
+function exampleSchedule(by: Caller, name: string): ScheduleView {
+  return {
+    id: OTHER_ID,
+    tenant: by.tenant,
+    name,
+    task: 'report',
+    every: '1h',
+    paused: false,
+    nextAt: '2026-01-01T01:00:00.000Z',
+    lastAt: null,
+    lastJobId: null,
+    createdAt: '2026-01-01T00:00:00.000Z',
+    createdBy: by.actor,
+    changedAt: '2026-01-01T00:00:00.000Z',
+    changedBy: by.actor,
+    version: 1,
+  };
+}
+
 function exampleWorker(by: Caller): WorkerView {
   return {
     id: OTHER_ID,
@@ -312,5 +359,7 @@ const EXAMPLE_STATS = {
   jobsRequeued: 0,
   staleCompletions: 0,
   staleFailures: 0,
+  occurrencesLate: 0,
+  occurrencesMissed: 0,
   lateness: { count: 0, p50Ms: null, p90Ms: null, p99Ms: null, maxMs: null },
 };

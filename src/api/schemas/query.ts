@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import { JobState } from './job.js';
 import { strict } from './object.js';
-import { Duration, Id, line, Name, Wait } from './text.js';
+import { Duration, Id, line, Moment, Name, Wait } from './text.js';
 
 const Limit = Type.Integer({ minimum: 1, maximum: 1_000, default: 100 });
 
@@ -12,6 +12,7 @@ export const JobListQuery = strict({
   queue: Type.Optional(Name),
   key: Type.Optional(line(512)),
   worker: Type.Optional(Id),
+  schedule: Type.Optional(Name),
   limit: Type.Optional(Limit),
   after: Type.Optional(line(512)),
 });
@@ -38,6 +39,14 @@ export const ReadyQuery = strict({
 
 /** A query for a call that takes none. */
 export const NoQuery = strict({});
+
+/** A part of a schedule's ledger. */
+export const LedgerQuery = strict({
+  from: Type.Optional(Moment),
+  to: Type.Optional(Moment),
+  limit: Type.Optional(Limit),
+  after: Type.Optional(line(64)),
+});
 
 /** The id in a path. */
 export const IdPath = strict({ id: Id });

@@ -4,7 +4,8 @@ import { strict } from './object.js';
 import { Target } from './target.js';
 import { Duration, Json, Labels, line, Moment, Name } from './text.js';
 
-const Priority = Type.Integer({ minimum: 1, maximum: 9, default: 5, description: '9 starts first.' });
+/** How urgent a job is. */
+export const Priority = Type.Integer({ minimum: 1, maximum: 9, default: 5, description: '9 starts first.' });
 const MaxAttempts = Type.Integer({ minimum: 1, maximum: 1_000 });
 
 /** When failed and lost attempts are followed by another one. */

@@ -128,7 +128,8 @@ export class Jobs implements JobUseCases {
       (filter.state === undefined || row.state === filter.state) &&
       (filter.task === undefined || row.task === filter.task) &&
       (filter.queue === undefined || row.queue === filter.queue) &&
-      (filter.worker === undefined || row.worker === filter.worker);
+      (filter.worker === undefined || row.worker === filter.worker) &&
+      (filter.schedule === undefined || row.schedule === filter.schedule);
     return { data: fits ? [this.view(row)] : [], next: null };
   }
 

@@ -106,7 +106,7 @@ describe('days ahead', () => {
         ])
       ).rows.map((row) => row.indexdef.replaceAll(/job_history_\w+/g, ''));
     const made = await indexes(day);
-    expect(made).toHaveLength(2);
+    expect(made).toHaveLength(3);
     expect(made.sort()).toEqual((await indexes(Date.now())).sort());
     const { rows } = await shard.pool.query(
       `SELECT count(*) AS n FROM pg_index WHERE indrelid = 'punctual.job_history'::regclass AND NOT indisvalid`,

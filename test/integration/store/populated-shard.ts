@@ -1,6 +1,10 @@
+import { uuidv7 } from '../../../src/core/uuid.js';
+import { deleteSchedule } from '../../../src/store/change-schedule.js';
 import { endWaitingJobs } from '../../../src/store/end-waiting-jobs.js';
+import { recordOccurrences } from '../../../src/store/fire-occurrences.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
 import { readWaiting } from '../../../src/store/read-backlog.js';
+import { createSchedule } from '../../../src/store/schedules.js';
 import { addStale, foldTallies } from '../../../src/store/tallies.js';
 import { addTenant } from '../../../src/store/tenants.js';
 import { addWorker } from '../../../src/store/workers.js';
@@ -35,8 +39,28 @@ export async function populate(shard: TestShard, term: TermKey): Promise<Populat
   await foldTallies(shard.hot, term, now + 60_000);
   await addStale(shard.hot, term, [{ tenant: TENANT, completions: 1, failures: 0 }], now);
   await addTenant(shard.hot, term, { id: 'limited', name: 'Limited' }, { weight: 1, rate: null }, now);
+  await populateSchedules(shard, term, now);
   const { queue } = (await readWaiting(shard.hot, [waiting!]))[0]!;
   return { waiting: waiting!, running: running!, held, unread: rows[0].id, failed: failed!, queue, now };
+}
+
+/** A schedule with an occurrence that is to be judged, and one that was deleted. */
+async function populateSchedules(shard: TestShard, term: TermKey, now: number): Promise<void> {
+  const schedules = ['nightly', 'gone'].map((name) => ({ id: uuidv7(now), name }));
+  const rest = { tenant: TENANT, definition: '{}', paused: false, fireAt: null, createdAt: now };
+  for (const each of schedules) {
+    await createSchedule(shard.hot, term, { ...each, ...rest, createdBy: 'test' });
+  }
+  await deleteSchedule(shard.hot, { id: schedules[1]!.id, version: 1 }, 'test', 0);
+  const occurrence = {
+    schedule: schedules[0]!.id,
+    at: now,
+    byHand: false,
+    tenant: TENANT,
+    state: 'ran',
+  } as const;
+  const run = { reason: null, job: null, lateAfter: 1_000, until: null, count: 1, judgeAt: now };
+  await recordOccurrences(shard.hot, [{ ...occurrence, ...run }], 0);
 }
 
 const TABLES = `

@@ -1,0 +1,87 @@
+import type { Config } from '../core/config.js';
+import { formatDuration } from '../core/duration.js';
+import {
+  DEFAULT_DST,
+  DEFAULT_LATE_AFTER,
+  DEFAULT_TIMEZONE,
+  type ParsedSchedule,
+  type ScheduleDefinition,
+} from '../core/schedule-definition.js';
+import type { OccurrenceView, ScheduleView } from '../core/wire.js';
+import { parseStored } from '../schedule/parsing.js';
+import type { LedgerRow } from '../store/occurrences.js';
+import type { ScheduleWithLast } from '../store/schedules.js';
+
+const time = (ms: number): string => new Date(ms).toISOString();
+
+/** A stored schedule as the API shows it. */
+export function toScheduleView(row: ScheduleWithLast, config: Config, now: number): ScheduleView {
+  const definition = JSON.parse(row.definition) as ScheduleDefinition;
+  const parsed = parseStored(row, config);
+  const next = row.paused ? null : parsed.table.next(now);
+  return {
+    id: row.id,
+    tenant: row.tenant,
+    name: row.name,
+    ...withDefaults(definition, parsed),
+    paused: row.paused,
+    nextAt: next === null ? null : time(next),
+    lastAt: row.last_at === null ? null : time(row.last_at),
+    lastJobId: row.last_run,
+    createdAt: time(row.created_at),
+    createdBy: row.created_by,
+    changedAt: time(row.changed_at),
+    changedBy: row.changed_by,
+    version: row.version,
+  };
+}
+
+function withDefaults(definition: ScheduleDefinition, parsed: ParsedSchedule): ScheduleDefinition {
+  const { job } = parsed;
+  return {
+    ...(definition.cron !== undefined && {
+      timezone: DEFAULT_TIMEZONE,
+      dst: { ...DEFAULT_DST, ...definition.dst },
+    }),
+    catchUp: 'latest',
+    overlap: parsed.overlap,
+    jitter: formatDuration(parsed.jitterMs),
+    lateAfter: DEFAULT_LATE_AFTER,
+    payload: null,
+    queue: job.queue,
+    priority: job.priority,
+    timeout: formatDuration(job.timeoutMs),
+    delivery: job.delivery,
+    ...withoutDst(definition),
+  };
+}
+
+/** The part about DST is shown with its defaults, above. */
+function withoutDst({ dst: _, ...rest }: ScheduleDefinition): ScheduleDefinition {
+  return rest;
+}
+
+/** A row of the ledger as the API shows it. */
+export function toOccurrenceView(row: LedgerRow): OccurrenceView {
+  const { state, reason } = standing(row);
+  return {
+    at: time(row.at),
+    state,
+    ...(row.job !== null && { jobId: row.job }),
+    ...(row.lateBy !== null && { lateBy: row.lateBy }),
+    ...(reason !== null && { reason }),
+    ...(row.until !== null && { count: row.count, until: time(row.until) }),
+  };
+}
+
+/** What the ledger says, and what became of the job since it was recorded. */
+function standing(row: LedgerRow): Pick<OccurrenceView, 'state'> & { reason: string | null } {
+  const { reason } = row;
+  if (row.state === 'waiting') return { state: 'pending', reason };
+  if (row.state !== 'ran') return { state: row.state, reason };
+  if (row.neverStarted === 'pending') return { state: 'pending', reason };
+  if (row.neverStarted === 'cancelled') return { state: 'skipped', reason: 'cancelled' };
+  if (row.neverStarted !== null) return { state: 'missed', reason: 'not-started' };
+  const late = row.lateBy !== null && row.lateAfter !== null && row.lateBy > row.lateAfter;
+  return { state: late ? 'late' : 'ran', reason };
+}

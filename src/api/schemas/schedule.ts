@@ -1,0 +1,141 @@
+import Type from 'typebox';
+import { CATCH_UPS, DST_GAPS, DST_OVERLAPS, OVERLAPS } from '../../core/schedule-definition.js';
+import { OCCURRENCE_STATES } from '../../core/wire.js';
+import { nullable, page, strict } from './object.js';
+import { Delivery, Priority, Retry } from './submission.js';
+import { Target } from './target.js';
+import { Duration, Json, Labels, line, Moment, Name } from './text.js';
+
+const Time = Type.String({ format: 'date-time' });
+
+const Dst = strict(
+  {
+    gap: Type.Optional(Type.Enum(DST_GAPS, { type: 'string', default: 'shift' })),
+    overlap: Type.Optional(Type.Enum(DST_OVERLAPS, { type: 'string', default: 'first' })),
+  },
+  { title: 'Dst', description: 'What becomes of times that a change of the clocks leaves out or repeats.' },
+);
+
+const CatchUp = Type.Union([Type.Enum(CATCH_UPS, { type: 'string' }), strict({ within: Duration })], {
+  title: 'CatchUp',
+  description: 'Which occurrences still run after downtime.',
+  default: 'latest',
+});
+
+const WHEN = {
+  cron: Type.Optional(line(256)),
+  every: Type.Optional(Duration),
+  at: Type.Optional(Moment),
+  timezone: Type.Optional(line(128)),
+  dst: Type.Optional(Dst),
+  startAt: Type.Optional(Moment),
+  endAt: Type.Optional(Moment),
+};
+
+const DEFINITION = {
+  ...WHEN,
+  jitter: Type.Optional(Duration),
+  catchUp: Type.Optional(CatchUp),
+  overlap: Type.Optional(Type.Enum(OVERLAPS, { type: 'string', default: 'allow' })),
+  lateAfter: Type.Optional(Duration),
+  task: Type.Optional(Name),
+  target: Type.Optional(Target),
+  payload: Type.Optional(Json),
+  queue: Type.Optional(Name),
+  priority: Type.Optional(Priority),
+  retry: Type.Optional(Retry),
+  timeout: Type.Optional(Duration),
+  delivery: Type.Optional(Delivery),
+  concurrencyKey: Type.Optional(line(512)),
+  requires: Type.Optional(Labels),
+};
+
+/** What a client sends to make a schedule. */
+export const ScheduleInput = strict(
+  { name: Name, paused: Type.Optional(Type.Boolean()), ...DEFINITION },
+  {
+    title: 'ScheduleInput',
+    description: 'Give exactly one of `cron`, `every` and `at`, and either `task` or `target`.',
+    examples: [{ name: 'nightly', task: 'report', cron: '30 2 * * *', timezone: 'Europe/Berlin' }],
+  },
+);
+
+/** What can be changed about a schedule; null takes a field back to its default. */
+export const ScheduleChange = strict(
+  Object.fromEntries(
+    Object.entries(DEFINITION).map(([name, schema]) => [name, Type.Optional(nullable(schema))]),
+  ),
+  { title: 'ScheduleChange', minProperties: 1 },
+);
+
+/** A schedule as the API shows it. */
+export const ScheduleView = Type.Object(
+  {
+    id: Type.String(),
+    tenant: Type.String(),
+    name: Type.String(),
+    paused: Type.Boolean(),
+    ...DEFINITION,
+    nextAt: nullable(Time),
+    lastAt: nullable(Time),
+    lastJobId: nullable(Type.String()),
+    createdAt: Time,
+    createdBy: Type.String(),
+    changedAt: Time,
+    changedBy: Type.String(),
+    version: Type.Integer(),
+  },
+  { title: 'Schedule' },
+);
+
+/** One page of schedules, by name. */
+export const SchedulePage = page('SchedulePage', ScheduleView);
+
+const Occurrence = Type.Object(
+  {
+    at: Time,
+    state: Type.Enum(OCCURRENCE_STATES, { type: 'string' }),
+    jobId: Type.Optional(Type.String()),
+    lateBy: Type.Optional(Type.Integer({ description: 'Milliseconds between due time and start.' })),
+    reason: Type.Optional(Type.String()),
+    count: Type.Optional(Type.Integer({ description: 'Occurrences that were passed over together.' })),
+    until: Type.Optional(Time),
+  },
+  { title: 'Occurrence' },
+);
+
+/** One page of the ledger, newest first. */
+export const OccurrencePage = page('OccurrencePage', Occurrence);
+
+/** Which moments a schedule would come to. */
+export const PreviewRequest = strict(
+  {
+    ...WHEN,
+    from: Type.Optional(Moment),
+    count: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, default: 10 })),
+  },
+  { title: 'PreviewRequest' },
+);
+
+/** The moments; `note` marks those that a change of the clocks has moved or doubled. */
+export const PreviewAnswer = Type.Object(
+  { data: Type.Array(Type.Object({ at: Time, note: Type.Optional(Type.String()) })) },
+  { title: 'PreviewAnswer' },
+);
+
+/** Which time to fill; with `dryRun` it is only said what would run. */
+export const BackfillRequest = strict(
+  { from: Moment, to: Moment, dryRun: Type.Optional(Type.Boolean()) },
+  { title: 'BackfillRequest' },
+);
+
+/** The occurrences without a run on record. */
+export const BackfillAnswer = Type.Object(
+  {
+    matched: Type.Integer(),
+    started: Type.Integer(),
+    dryRun: Type.Boolean(),
+    occurrences: Type.Array(Time),
+  },
+  { title: 'BackfillAnswer' },
+);

@@ -1,0 +1,105 @@
+import { invalid } from '../core/errors.js';
+import type { ParsedSchedule } from '../core/schedule-definition.js';
+import { type PassedOverRow, putBackPassedOver, readRuns, takePassedOver } from '../store/backfill.js';
+import { insertScheduledJobs, recordOccurrences } from '../store/fire-occurrences.js';
+import { leaderTransaction } from '../store/leader-statement.js';
+import { toWaiting } from '../store/new-waiting.js';
+import type { ScheduleRow } from '../store/schedules.js';
+import type { Firing } from './firing.js';
+import type { Leader } from './leader.js';
+import { planJob, rangeBetween, ranRow } from './plan-firing.js';
+
+/** Occurrences that one request may run. */
+export const MAX_BACKFILL = 10_000;
+/** Jobs and bytes that are made in one transaction. */
+const MAX_JOBS = 1_000;
+const MAX_BYTES = 8 * 1024 * 1024;
+
+export interface BackfillRange {
+  readonly from: number;
+  readonly to: number;
+  readonly dryRun: boolean;
+}
+
+/** The occurrences without a run on record, which run now unless it was only asked for them. */
+export interface Backfill {
+  readonly occurrences: readonly number[];
+}
+
+/** Runs the occurrences of a past time that have no run on record; each takes the place of its gap in the ledger. */
+export async function backfill(
+  leader: Leader,
+  firing: Firing,
+  schedule: ScheduleRow,
+  { from, to, dryRun }: BackfillRange,
+): Promise<Backfill> {
+  const parsed = firing.parsing.parse(schedule);
+  const { table } = parsed;
+  const count = table.count(from - 1, to);
+  if (count > MAX_BACKFILL) {
+    const detail = `the range holds ${count} occurrences; at most ${MAX_BACKFILL} run in one request`;
+    throw invalid([{ pointer: '/to', detail }]);
+  }
+  const runs = await readRuns(leader.hot, schedule.id, from, to);
+  const missing: number[] = [];
+  for (let at = table.next(from - 1); at !== null && at <= to; at = table.next(at)) {
+    if (!runs.has(at)) missing.push(at);
+  }
+  if (dryRun) return { occurrences: missing };
+  const perPart = Math.min(MAX_JOBS, Math.max(1, Math.floor(MAX_BYTES / (parsed.job.payload.length + 256))));
+  for (let i = 0; i < missing.length; i += perPart) {
+    await fill(leader, firing, schedule, parsed, missing.slice(i, i + perPart));
+  }
+  return { occurrences: missing };
+}
+
+async function fill(
+  leader: Leader,
+  firing: Firing,
+  schedule: ScheduleRow,
+  parsed: ParsedSchedule,
+  ats: readonly number[],
+): Promise<void> {
+  const now = leader.clock.now();
+  const first = ats[0]!;
+  const last = ats.at(-1)!;
+  const planned = ats.map((at) => planJob(parsed, at, now, now));
+  const jobs = await firing.makeJobs(planned.map((job) => ({ schedule, job })));
+  // Nobody is to be alarmed because work of the past starts late.
+  const rows = planned.map((job) =>
+    ranRow(schedule, parsed, job, now, { reason: 'backfill', judgeAt: null }),
+  );
+  const made = await leader.write(() =>
+    leaderTransaction(leader.hot, leader.term, async (db) => {
+      const passedOver = await takePassedOver(db, schedule.id, first, last);
+      const left = passedOver.flatMap((row) => remainders(parsed, row, ats));
+      await putBackPassedOver(db, schedule, left);
+      const recorded = await recordOccurrences(db, rows, now);
+      const made = jobs.filter((job) => recorded.has(job.row.id));
+      await insertScheduledJobs(db, made, now);
+      return made;
+    }),
+  );
+  await leader.admit(made.map(({ row }) => toWaiting(row)));
+}
+
+/** What a row of passed-over occurrences still says when the given ones, all of a time, are run. */
+function remainders(parsed: ParsedSchedule, row: PassedOverRow, ats: readonly number[]): PassedOverRow[] {
+  const until = row.until ?? row.at;
+  const first = ats[0]!;
+  const last = ats.at(-1)!;
+  // It was recorded under another timetable, and cannot be taken apart by this one.
+  if (parsed.table.count(row.at - 1, until) !== row.count) return ats.includes(row.at) ? [] : [row];
+  const parts = [
+    rangeBetween(parsed, row.at - 1, Math.min(until, first - 1)),
+    rangeBetween(parsed, Math.max(row.at - 1, last), until),
+  ];
+  return parts
+    .filter((part) => part !== null)
+    .map((part) => ({
+      ...row,
+      at: part.from,
+      until: part.count > 1 ? part.until : null,
+      count: part.count,
+    }));
+}

@@ -1,0 +1,250 @@
+import { messageOf } from '../core/errors.js';
+import type { ParsedSchedule } from '../core/schedule-definition.js';
+import { isDataError, type Queryable } from '../store/database.js';
+import {
+  insertScheduledJobs,
+  moveSchedules,
+  recordOccurrences,
+  type ScheduledJob,
+} from '../store/fire-occurrences.js';
+import { toRow } from '../store/job-row.js';
+import { leaderTransaction } from '../store/leader-statement.js';
+import { Names } from '../store/names.js';
+import { toWaiting } from '../store/new-waiting.js';
+import { readPrevious } from '../store/read-overlap.js';
+import { readDueSchedules, type ScheduleRow } from '../store/schedules.js';
+import type { CancelJob, Leader } from './leader.js';
+import { Parsing } from './parsing.js';
+import {
+  FIRE_AHEAD_MS,
+  type FiringPlan,
+  NO_PREVIOUS,
+  type PlannedJob,
+  type Previous,
+  planFiring,
+} from './plan-firing.js';
+
+/** Schedules, occurrences and bytes of jobs that one transaction fires: it must be short, however much is due. */
+const MAX_SCHEDULES = 1_000;
+const MAX_RUNS = 2_000;
+const MAX_BYTES = 8 * 1024 * 1024;
+/** How long a schedule that cannot be fired is left alone. */
+const SET_ASIDE_MS = 60_000;
+
+/** How schedules are fired. */
+export interface FireOptions {
+  readonly aheadMs: number;
+  readonly heedJitter: boolean;
+}
+
+/** What has to be looked at after firing. */
+export interface Fired {
+  /** Whether occurrences were left waiting for the job before them. */
+  readonly waiting: boolean;
+  /** When the first of the occurrences is to be judged. */
+  readonly judgeAt: number | null;
+}
+
+const IN_TIME: FireOptions = { aheadMs: FIRE_AHEAD_MS, heedJitter: true };
+
+/**
+ * Fires schedules: works out which occurrences are due and writes them, their jobs and the schedules' progress in
+ * one fenced transaction. Whoever calls sees to it that nothing else changes schedules meanwhile.
+ */
+export class Firing {
+  readonly parsing: Parsing;
+  private readonly names: Names;
+
+  constructor(
+    private readonly leader: Leader,
+    private readonly cancelJob: CancelJob,
+  ) {
+    this.parsing = new Parsing(leader.config);
+    this.names = new Names(leader.hot);
+  }
+
+  /** Fires a part of what is due; null when nothing is. */
+  async fireDue(): Promise<Fired | null> {
+    const { leader } = this;
+    const due = await readDueSchedules(leader.hot, leader.clock.now(), MAX_SCHEDULES, MAX_BYTES);
+    return due.length === 0 ? null : this.fire(due, IN_TIME);
+  }
+
+  /** Fires the schedules as far as one transaction goes. */
+  async fire(schedules: readonly ScheduleRow[], options: FireOptions): Promise<Fired> {
+    const plans = await this.plan(schedules, options);
+    for (const plan of plans) if (plan.cancel !== null) await this.cancelPrevious(plan, plan.cancel);
+    await this.store(plans);
+    const rows = plans.flatMap((plan) => plan.rows);
+    return {
+      waiting: rows.some((row) => row.state === 'waiting'),
+      judgeAt: rows.reduce<number | null>((first, row) => earlier(first, row.judgeAt), null),
+    };
+  }
+
+  /** Writes one plan that was worked out elsewhere. */
+  storeOne(plan: FiringPlan): Promise<void> {
+    return this.store([plan]);
+  }
+
+  /** Makes the rows of jobs, with the small numbers that stand for their names. */
+  async makeJobs(
+    made: readonly { schedule: ScheduleRow; job: PlannedJob; byHandOf?: string }[],
+  ): Promise<ScheduledJob[]> {
+    const now = this.leader.clock.now();
+    const ids = await this.names.resolve(
+      made.map(({ schedule, job }) => ({ tenant: schedule.tenant, ...job.submission })),
+      now,
+    );
+    return made.map(({ schedule, job, byHandOf }, i) => {
+      const { tenant, name, changed_by } = schedule;
+      const origin = { ...ids[i]!, id: job.id, tenant, createdAt: now, createdBy: byHandOf ?? changed_by };
+      return {
+        row: toRow({ ...job.submission, runAt: job.runAt }, origin),
+        schedule: name,
+        occurrence: byHandOf === undefined ? job.at : null,
+      };
+    });
+  }
+
+  private async plan(schedules: readonly ScheduleRow[], options: FireOptions): Promise<FiringPlan[]> {
+    const { leader } = this;
+    const parsed = schedules.map((schedule) => this.tryParse(schedule));
+    const previous = await this.readPrevious(
+      schedules.filter((schedule, i) => schedule.last_job !== null && parsed[i]?.overlap !== 'allow'),
+    );
+    const now = leader.clock.now();
+    const plans: FiringPlan[] = [];
+    let runs = 0;
+    let bytes = 0;
+    for (const [i, schedule] of schedules.entries()) {
+      const each = parsed[i]!;
+      if (each === null) {
+        plans.push(setAside(schedule, now));
+        continue;
+      }
+      const size = each.job.payload.length + 256;
+      const max = Math.min(MAX_RUNS - runs, Math.max(1, Math.floor((MAX_BYTES - bytes) / size)));
+      const plan = planFiring({
+        ...{ schedule, parsed: each, now, max, ...options },
+        previous: previous.get(schedule.id) ?? NO_PREVIOUS,
+      });
+      plans.push(plan);
+      runs += plan.rows.length;
+      bytes += plan.jobs.length * size;
+      if (runs >= MAX_RUNS || bytes >= MAX_BYTES) break;
+    }
+    return plans;
+  }
+
+  private tryParse(schedule: ScheduleRow): ParsedSchedule | null {
+    try {
+      return this.parsing.parse(schedule);
+    } catch (error) {
+      this.complain(schedule, error);
+      return null;
+    }
+  }
+
+  private async readPrevious(schedules: readonly ScheduleRow[]): Promise<Map<string, Previous>> {
+    if (schedules.length === 0) return new Map();
+    const rows = await readPrevious(
+      this.leader.hot,
+      schedules.map((schedule) => schedule.id),
+    );
+    return new Map(rows.map((row) => [row.id, row]));
+  }
+
+  private async cancelPrevious({ schedule }: FiringPlan, jobId: string): Promise<void> {
+    const { leader } = this;
+    await this.cancelJob(schedule.tenant, jobId).catch((error: unknown) => {
+      // It has ended by itself meanwhile, or the term is over, which the write that follows finds out.
+      leader.log.debug({ schedule: schedule.name, job: jobId, error: messageOf(error) }, 'not cancelled');
+    });
+  }
+
+  /** Writes all plans together; a plan that the database cannot hold is set aside and spoils no other. */
+  private async store(plans: readonly FiringPlan[]): Promise<void> {
+    const { leader } = this;
+    try {
+      await this.storeTogether(plans);
+    } catch (error) {
+      if (!isDataError(error)) throw error;
+      if (plans.length > 1) {
+        const half = plans.length >> 1;
+        await this.store(plans.slice(0, half));
+        await this.store(plans.slice(half));
+        return;
+      }
+      const [plan] = plans;
+      this.complain(plan!.schedule, error);
+      await this.storeTogether([setAside(plan!.schedule, leader.clock.now())]);
+    }
+  }
+
+  private async storeTogether(plans: readonly FiringPlan[]): Promise<void> {
+    const { leader } = this;
+    const now = leader.clock.now();
+    const jobs = await this.makeJobs(
+      plans.flatMap(({ schedule, jobs }) => jobs.map((job) => ({ schedule, job }))),
+    );
+    const stored = await leader.write(() =>
+      leaderTransaction(leader.hot, leader.term, (db) => writePlans(db, plans, jobs, now)),
+    );
+    for (const plan of plans) this.tellMissed(plan);
+    await leader.admit(stored.map(({ row }) => toWaiting(row)));
+  }
+
+  private tellMissed({ schedule, rows }: FiringPlan): void {
+    for (const row of rows) {
+      if (row.state !== 'missed') continue;
+      this.leader.log.warn(
+        {
+          tenant: schedule.tenant,
+          schedule: schedule.name,
+          from: new Date(row.at).toISOString(),
+          until: new Date(row.until ?? row.at).toISOString(),
+          count: row.count,
+        },
+        'occurrences were missed',
+      );
+    }
+  }
+
+  private complain(schedule: ScheduleRow, error: unknown): void {
+    const { tenant, name } = schedule;
+    this.leader.log.error(
+      { tenant, schedule: name, error: messageOf(error) },
+      'the schedule cannot be fired',
+    );
+  }
+}
+
+async function writePlans(
+  db: Queryable,
+  plans: readonly FiringPlan[],
+  jobs: readonly ScheduledJob[],
+  now: number,
+): Promise<ScheduledJob[]> {
+  const moved = await moveSchedules(
+    db,
+    plans.map((plan) => plan.move),
+  );
+  const rows = plans.filter((plan) => moved.has(plan.move.id)).flatMap((plan) => plan.rows);
+  const recorded = await recordOccurrences(db, rows, now);
+  const made = jobs.filter((job) => recorded.has(job.row.id));
+  await insertScheduledJobs(db, made, now);
+  return made;
+}
+
+/** The earlier of two moments that may not exist. */
+export function earlier(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.min(a, b);
+}
+
+/** Leaves a schedule as it is and looks at it again later. */
+function setAside(schedule: ScheduleRow, now: number): FiringPlan {
+  const { id, version, watermark } = schedule;
+  const move = { id, version, from: watermark, watermark, fireAt: now + SET_ASIDE_MS, lastJob: null };
+  return { schedule, move, rows: [], jobs: [], cancel: null };
+}

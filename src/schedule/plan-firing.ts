@@ -1,0 +1,227 @@
+import { catchUp } from '../core/schedule/catch-up.js';
+import { jitterOf } from '../core/schedule/jitter.js';
+import type { ParsedSchedule } from '../core/schedule-definition.js';
+import type { ParsedSubmission } from '../core/submission.js';
+import { uuidv7 } from '../core/uuid.js';
+import type { Move, OccurrenceRow } from '../store/fire-occurrences.js';
+import type { ScheduleRow } from '../store/schedules.js';
+
+/** What firing one schedule at one moment comes to, worked out from what is known, before anything is written. */
+
+/** How long before it is due an occurrence gets its job, so that the job waits in memory when its moment comes. */
+export const FIRE_AHEAD_MS = 3_000;
+
+/** What is known about the job of the occurrence before. */
+export interface Previous {
+  readonly lives: boolean;
+  /** Whether earlier occurrences still wait for it to end. */
+  readonly awaited: boolean;
+}
+
+export const NO_PREVIOUS: Previous = { lives: false, awaited: false };
+
+export interface FiringRequest {
+  readonly schedule: ScheduleRow;
+  readonly parsed: ParsedSchedule;
+  readonly previous: Previous;
+  readonly now: number;
+  /** How far ahead occurrences are decided that may overlap. */
+  readonly aheadMs: number;
+  /** Most occurrences that get a job. */
+  readonly max: number;
+  /** False decides what is due by now before any jitter: the definition that it is due under is about to change. */
+  readonly heedJitter?: boolean;
+}
+
+/** A job to be made. */
+export interface PlannedJob {
+  readonly id: string;
+  readonly at: number;
+  readonly runAt: number;
+  readonly submission: ParsedSubmission;
+}
+
+export interface FiringPlan {
+  readonly schedule: ScheduleRow;
+  readonly move: Move;
+  readonly rows: readonly OccurrenceRow[];
+  readonly jobs: readonly PlannedJob[];
+  /** The job to cancel first. */
+  readonly cancel: string | null;
+}
+
+/** When an occurrence is due: its moment, moved by its jitter. */
+export function dueAt(schedule: { readonly id: string }, parsed: ParsedSchedule, at: number): number {
+  return parsed.jitterMs === 0 ? at : at + jitterOf(schedule.id, at, parsed.jitterMs);
+}
+
+/** When the leader has to look at a schedule that is decided up to the watermark. */
+export function fireAtFor(
+  schedule: { readonly id: string },
+  parsed: ParsedSchedule,
+  watermark: number,
+): number | null {
+  const next = parsed.table.next(watermark);
+  if (next === null) return null;
+  const due = dueAt(schedule, parsed, next);
+  return parsed.overlap === 'allow' ? due - FIRE_AHEAD_MS : due;
+}
+
+/** Decides every occurrence that is due by now, and those a little ahead where nothing else has to be known. */
+export function planFiring(request: FiringRequest): FiringPlan {
+  const { schedule, parsed } = request;
+  const due = occurrencesDue(request);
+  const { runs, waiting, skipped } = decideOverlap(request, due.run);
+  const jobs = runs.map((at) => planJob(parsed, at, dueAt(schedule, parsed, at), request.now));
+  return {
+    schedule,
+    move: {
+      id: schedule.id,
+      version: schedule.version,
+      from: schedule.watermark,
+      watermark: due.watermark,
+      fireAt: fireAtFor(schedule, parsed, due.watermark),
+      lastJob: jobs.at(-1)?.id ?? null,
+    },
+    rows: [
+      ...due.passedOver.map((range) => passedOverRow(schedule, range, 'missed', 'downtime')),
+      ...skipped.map((at) => row(schedule, at, { state: 'skipped', reason: 'overlap' })),
+      ...waiting.map((at) =>
+        row(schedule, at, { state: 'waiting', reason: 'overlap', lateAfter: parsed.lateAfterMs }),
+      ),
+      ...jobs.map((job) => ranRow(schedule, parsed, job, request.now)),
+    ],
+    jobs,
+    cancel:
+      parsed.overlap === 'cancel-previous' && request.previous.lives && jobs.length > 0
+        ? schedule.last_job
+        : null,
+  };
+}
+
+/** A job for an occurrence. */
+export function planJob({ job }: ParsedSchedule, at: number, runAt: number, now: number): PlannedJob {
+  return { id: uuidv7(now), at, runAt, submission: job };
+}
+
+interface Due {
+  readonly run: readonly number[];
+  readonly passedOver: readonly Range[];
+  readonly watermark: number;
+}
+
+/** Consecutive occurrences, from the first to the last. */
+export interface Range {
+  readonly from: number;
+  readonly until: number;
+  readonly count: number;
+}
+
+function occurrencesDue({ schedule, parsed, now, aheadMs, max, heedJitter = true }: FiringRequest): Due {
+  const { table, jitterMs, lateAfterMs } = parsed;
+  let { watermark } = schedule;
+  const until = heedJitter ? jitterIsOver(schedule, parsed, now) : now;
+  const run: number[] = [];
+  let passedOver: readonly Range[] = [];
+  if (watermark < until) {
+    const graceMs = lateAfterMs + jitterMs;
+    // One that is still on time runs in any case; then it is the latest, and none of those before it is needed.
+    const onTime = (table.previous(until) ?? watermark) > until - graceMs;
+    const policy = parsed.catchUp === 'latest' && onTime ? 'none' : parsed.catchUp;
+    const past = catchUp(table, policy, watermark, until, graceMs, max);
+    run.push(...past.run);
+    ({ passedOver, watermark } = past);
+    if (watermark < until) return { run, passedOver, watermark };
+  }
+  const horizon = now + (parsed.overlap === 'allow' ? aheadMs : 0);
+  while (run.length < max) {
+    const next = table.next(watermark);
+    if (next === null || dueAt(schedule, parsed, next) > horizon) break;
+    run.push(next);
+    watermark = next;
+  }
+  return { run, passedOver, watermark };
+}
+
+/** The moment up to which every occurrence, moved by its jitter, is due by now. */
+function jitterIsOver(schedule: ScheduleRow, parsed: ParsedSchedule, now: number): number {
+  let until = now;
+  if (parsed.jitterMs === 0) return until;
+  for (;;) {
+    const last = parsed.table.previous(until);
+    if (last === null || last <= schedule.watermark || dueAt(schedule, parsed, last) <= now) return until;
+    until = last - 1;
+  }
+}
+
+interface Overlapping {
+  readonly runs: readonly number[];
+  readonly waiting: readonly number[];
+  readonly skipped: readonly number[];
+}
+
+function decideOverlap({ parsed, previous }: FiringRequest, due: readonly number[]): Overlapping {
+  const all: Overlapping = { runs: due, waiting: [], skipped: [] };
+  switch (parsed.overlap) {
+    case 'allow':
+      return all;
+    case 'cancel-previous':
+      // Each would be cancelled by the next one at once: only the last is worth starting.
+      return { ...all, runs: due.slice(-1), skipped: due.slice(0, -1) };
+    case 'skip':
+      return previous.lives
+        ? { ...all, runs: [], skipped: due }
+        : { ...all, runs: due.slice(0, 1), skipped: due.slice(1) };
+    case 'queue':
+      return previous.lives || previous.awaited
+        ? { ...all, runs: [], waiting: due }
+        : { ...all, runs: due.slice(0, 1), waiting: due.slice(1) };
+  }
+}
+
+function row(schedule: ScheduleRow, at: number, rest: Partial<OccurrenceRow>): OccurrenceRow {
+  return {
+    schedule: schedule.id,
+    at,
+    byHand: false,
+    tenant: schedule.tenant,
+    state: 'ran',
+    reason: null,
+    job: null,
+    lateAfter: null,
+    until: null,
+    count: 1,
+    judgeAt: null,
+    ...rest,
+  };
+}
+
+/** The ledger's row of an occurrence that has a job. */
+export function ranRow(
+  schedule: ScheduleRow,
+  parsed: ParsedSchedule,
+  job: PlannedJob,
+  now: number,
+  rest: Partial<OccurrenceRow> = {},
+): OccurrenceRow {
+  const judgeAt = Math.max(now, job.runAt + parsed.lateAfterMs);
+  return row(schedule, job.at, { job: job.id, lateAfter: parsed.lateAfterMs, judgeAt, ...rest });
+}
+
+/** The ledger's row of occurrences that were passed over together. */
+export function passedOverRow(
+  schedule: ScheduleRow,
+  range: Range,
+  state: 'missed' | 'skipped',
+  reason: string,
+): OccurrenceRow {
+  const { from, until, count } = range;
+  return row(schedule, from, { state, reason, count, until: count > 1 ? until : null });
+}
+
+/** The occurrences in (after, until] as one range; null when there are none. */
+export function rangeBetween({ table }: ParsedSchedule, after: number, until: number): Range | null {
+  const from = table.next(after);
+  if (from === null || from > until) return null;
+  return { from, until: table.previous(until) ?? from, count: table.count(after, until) };
+}

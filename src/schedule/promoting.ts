@@ -1,0 +1,64 @@
+import { insertScheduledJobs, startWaiting } from '../store/fire-occurrences.js';
+import { leaderTransaction } from '../store/leader-statement.js';
+import { toWaiting } from '../store/new-waiting.js';
+import { type FirstWaiting, readFirstWaiting } from '../store/read-overlap.js';
+import { findSchedule } from '../store/schedules.js';
+import { earlier, type Firing } from './firing.js';
+import type { Leader } from './leader.js';
+import { dueAt, planJob } from './plan-firing.js';
+
+/**
+ * Occurrences that wait for the job before them get their own when that has ended, in order. That they wait is
+ * in the ledger, so every leader knows; the end of a job only makes it look sooner.
+ */
+export class Promoting {
+  private readonly watched = new Set<string>();
+
+  constructor(
+    private readonly leader: Leader,
+    private readonly firing: Firing,
+    private readonly onReady: () => void,
+  ) {}
+
+  /** Promotes one occurrence of each schedule that may go on; answers when the first of them is to be judged. */
+  async runOnce(): Promise<number | null> {
+    let judgeAt: number | null = null;
+    for (const first of await readFirstWaiting(this.leader.hot)) {
+      if (!first.ready) this.watch(first.lastJob!);
+      else judgeAt = earlier(judgeAt, await this.promote(first));
+    }
+    return judgeAt;
+  }
+
+  private watch(jobId: string): void {
+    if (this.watched.has(jobId)) return;
+    this.watched.add(jobId);
+    this.leader.onJobEnd(jobId, () => {
+      this.watched.delete(jobId);
+      this.onReady();
+    });
+  }
+
+  private async promote({ tenant, name, schedule: id, at }: FirstWaiting): Promise<number | null> {
+    const { leader, firing } = this;
+    const schedule = await findSchedule(leader.hot, tenant, name);
+    if (schedule?.id !== id) return null;
+    const parsed = firing.parsing.parse(schedule);
+    const now = leader.clock.now();
+    const planned = planJob(parsed, at, dueAt(schedule, parsed, at), now);
+    const jobs = await firing.makeJobs([{ schedule, job: planned }]);
+    const judgeAt = Math.max(now, planned.runAt + parsed.lateAfterMs);
+    const started = await leader.write(() =>
+      leaderTransaction(leader.hot, leader.term, async (db) => {
+        if (!(await startWaiting(db, { schedule: id, at }, planned.id, judgeAt))) return false;
+        await insertScheduledJobs(db, jobs, now);
+        return true;
+      }),
+    );
+    if (!started) return null;
+    await leader.admit(jobs.map(({ row }) => toWaiting(row)));
+    // Others may wait behind it.
+    this.watch(planned.id);
+    return judgeAt;
+  }
+}

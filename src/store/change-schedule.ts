@@ -1,0 +1,113 @@
+import { type Queryable, run, type Statement } from './database.js';
+
+/** Changes that people make to a schedule; each is a part of a transaction that begins with the fence. */
+
+const UPDATE_SCHEDULE: Statement = {
+  name: 'update-schedule',
+  text: `
+    UPDATE punctual.schedules s SET
+      definition = $3::json, paused = $4, watermark = $5::bigint, fire_at = $6::bigint, changed_at = $7::bigint,
+      changed_by = $8, version = s.version + 1
+    WHERE s.id = $1::uuid AND s.version = $2 AND s.deleted_at IS NULL
+    RETURNING s.id`,
+};
+
+const DELETE_SCHEDULE: Statement = {
+  name: 'delete-schedule',
+  text: `
+    UPDATE punctual.schedules s SET fire_at = NULL, changed_at = $3::bigint, changed_by = $4, deleted_at = $3::bigint,
+      version = s.version + 1
+    WHERE s.id = $1::uuid AND s.version = $2 AND s.deleted_at IS NULL
+    RETURNING s.id`,
+};
+
+/** Occurrences whose jobs were made ahead: rows from the moment on that have a job. */
+const READ_AHEAD: Statement = {
+  name: 'read-ahead',
+  text: `
+    SELECT o.at, o.job FROM punctual.occurrences o
+    WHERE o.schedule = $1::uuid AND o.at > $2 AND NOT o.by_hand AND o.job IS NOT NULL ORDER BY o.at`,
+};
+
+const FORGET_AHEAD: Statement = {
+  name: 'forget-ahead',
+  text: `
+    DELETE FROM punctual.occurrences o USING unnest($2::bigint[]) u(at)
+    WHERE o.schedule = $1::uuid AND o.at = u.at AND NOT o.by_hand`,
+};
+
+const SKIP_OCCURRENCES: Statement = {
+  name: 'skip-occurrences',
+  text: `
+    UPDATE punctual.occurrences o SET state = 'skipped', reason = $3, job = NULL, judge_at = NULL
+    FROM unnest($2::bigint[]) u(at)
+    WHERE o.schedule = $1::uuid AND o.at = u.at AND NOT o.by_hand`,
+};
+
+const SKIP_WAITING: Statement = {
+  name: 'skip-waiting',
+  text: `
+    UPDATE punctual.occurrences o SET state = 'skipped', reason = $2
+    WHERE o.schedule = $1::uuid AND o.state = 'waiting'`,
+};
+
+export interface ScheduleUpdate {
+  readonly definition: string;
+  readonly paused: boolean;
+  readonly watermark: number;
+  readonly fireAt: number | null;
+}
+
+/** Puts a changed schedule in the place of the version that was read; answers false when that is gone. */
+export async function updateSchedule(
+  db: Queryable,
+  { id, version }: { id: string; version: number },
+  update: ScheduleUpdate,
+  by: string,
+  now: number,
+): Promise<boolean> {
+  const { definition, paused, watermark, fireAt } = update;
+  const values = [id, version, definition, paused, watermark, fireAt, now, by];
+  return (await run(db, UPDATE_SCHEDULE, values)).length > 0;
+}
+
+/** Ends a schedule; its ledger stays. */
+export async function deleteSchedule(
+  db: Queryable,
+  { id, version }: { id: string; version: number },
+  by: string,
+  now: number,
+): Promise<boolean> {
+  return (await run(db, DELETE_SCHEDULE, [id, version, now, by])).length > 0;
+}
+
+/** An occurrence that has a job. */
+export interface AheadRow extends Record<string, unknown> {
+  readonly at: number;
+  readonly job: string;
+}
+
+/** Occurrences after the moment that have a job. */
+export function readAhead(db: Queryable, schedule: string, after: number): Promise<AheadRow[]> {
+  return run(db, READ_AHEAD, [schedule, after]);
+}
+
+/** Takes occurrences off the record, as if they had not been decided yet. */
+export async function forgetAhead(db: Queryable, schedule: string, ats: readonly number[]): Promise<void> {
+  await run(db, FORGET_AHEAD, [schedule, ats]);
+}
+
+/** Records occurrences whose jobs were withdrawn as skipped. */
+export async function skipOccurrences(
+  db: Queryable,
+  schedule: string,
+  ats: readonly number[],
+  reason: string,
+): Promise<void> {
+  await run(db, SKIP_OCCURRENCES, [schedule, ats, reason]);
+}
+
+/** Records occurrences that wait for the job before them as skipped. */
+export async function skipWaiting(db: Queryable, schedule: string, reason: string): Promise<void> {
+  await run(db, SKIP_WAITING, [schedule, reason]);
+}

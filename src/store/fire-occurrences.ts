@@ -1,0 +1,171 @@
+import { type Queryable, run, type Statement } from './database.js';
+import { type JobRow, ROW_COLUMNS, rowArrays } from './job-row.js';
+
+/**
+ * What firing writes: schedules move on, their occurrences are recorded, jobs are made. All of it inside one
+ * transaction that begins with the fence. The ledger's key makes an occurrence unique whoever leads: a job is made
+ * only for one that was recorded here and now.
+ */
+
+/** A schedule whose occurrences are decided up to another moment than before. */
+export interface Move {
+  readonly id: string;
+  readonly version: number;
+  /** The watermark it was worked out from; the schedule stays as it is when that is no longer true. */
+  readonly from: number;
+  readonly watermark: number;
+  readonly fireAt: number | null;
+  /** The newest job; null leaves the one on record. */
+  readonly lastJob: string | null;
+}
+
+export type StoredState = 'ran' | 'late' | 'waiting' | 'skipped' | 'missed';
+
+/** A row of the ledger as it is written. */
+export interface OccurrenceRow {
+  readonly schedule: string;
+  readonly at: number;
+  readonly byHand: boolean;
+  readonly tenant: string;
+  readonly state: StoredState;
+  readonly reason: string | null;
+  readonly job: string | null;
+  /** Later than this is late, in milliseconds. */
+  readonly lateAfter: number | null;
+  /** The last of the occurrences that were passed over together. */
+  readonly until: number | null;
+  readonly count: number;
+  readonly judgeAt: number | null;
+}
+
+/** A job of an occurrence, or of a run by hand, which has none. */
+export interface ScheduledJob {
+  readonly row: JobRow;
+  /** The name of the schedule. */
+  readonly schedule: string;
+  readonly occurrence: number | null;
+}
+
+const MOVE_SCHEDULES: Statement = {
+  name: 'move-schedules',
+  text: `
+    UPDATE punctual.schedules s SET
+      watermark = u.watermark, fire_at = u.fire_at, last_job = coalesce(u.last_job, s.last_job)
+    FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::uuid[])
+      u(id, version, moved_from, watermark, fire_at, last_job)
+    WHERE s.id = u.id AND s.version = u.version AND s.watermark = u.moved_from AND s.deleted_at IS NULL
+    RETURNING s.id`,
+};
+
+const RECORD_OCCURRENCES: Statement = {
+  name: 'record-occurrences',
+  text: `
+    WITH recorded AS (
+      INSERT INTO punctual.occurrences (schedule, at, by_hand, tenant, state, reason, job, late_after, until, count,
+        judge_at, recorded_at)
+      SELECT u.*, $12::bigint FROM unnest($1::uuid[], $2::bigint[], $3::boolean[], $4::text[], $5::text[], $6::text[],
+        $7::uuid[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
+        u(schedule, at, by_hand, tenant, state, reason, job, late_after, until, count, judge_at)
+      ON CONFLICT (schedule, at, by_hand) DO NOTHING
+      RETURNING job, tenant, state, count
+    ), counted AS (
+      INSERT INTO punctual.tallies (at, tenant, occurrences_missed)
+      SELECT $12::bigint, tenant, sum(count) FROM recorded WHERE state = 'missed' GROUP BY tenant
+    )
+    SELECT job FROM recorded WHERE job IS NOT NULL`,
+};
+
+const INSERT_SCHEDULED_JOBS: Statement = {
+  name: 'insert-scheduled-jobs',
+  text: `
+    WITH counted AS (
+      INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+      SELECT $24::bigint, c.tenant, count(*) FROM unnest($2::text[]) c(tenant) GROUP BY c.tenant
+    )
+    INSERT INTO punctual.jobs (${ROW_COLUMNS}, schedule, occurrence)
+    SELECT * FROM unnest(
+      $1::uuid[], $2::text[], $3::int[], $4::int[], $5::smallint[], $6::bigint[], $7::smallint[], $8::smallint[],
+      $9::boolean[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::text[], $15::text[],
+      $16::text[], $17::json[], $18::json[], $19::json[], $20::json[], $21::int[], $22::text[], $23::bigint[])`,
+};
+
+/** An occurrence that waited for the job before it gets its own. */
+const START_WAITING: Statement = {
+  name: 'start-waiting-occurrence',
+  text: `
+    UPDATE punctual.occurrences o SET state = 'ran', reason = NULL, job = $3::uuid, judge_at = $4::bigint
+    WHERE o.schedule = $1::uuid AND o.at = $2::bigint AND NOT o.by_hand AND o.state = 'waiting'
+    RETURNING o.at`,
+};
+
+const SET_LAST_JOB: Statement = {
+  name: 'set-last-job',
+  text: 'UPDATE punctual.schedules SET last_job = $2::uuid WHERE id = $1::uuid',
+};
+
+/** Moves schedules on; answers with the ids of those that were as they had been read. */
+export async function moveSchedules(db: Queryable, moves: readonly Move[]): Promise<Set<string>> {
+  // In order of id, so that no two transactions can wait for each other.
+  const ordered = [...moves].sort((a, b) => (a.id < b.id ? -1 : 1));
+  const rows = await run<{ id: string }>(db, MOVE_SCHEDULES, [
+    ordered.map((move) => move.id),
+    ordered.map((move) => move.version),
+    ordered.map((move) => move.from),
+    ordered.map((move) => move.watermark),
+    ordered.map((move) => move.fireAt),
+    ordered.map((move) => move.lastJob),
+  ]);
+  return new Set(rows.map((row) => row.id));
+}
+
+/** Records occurrences that are not on record yet; answers with the jobs of those that were recorded. */
+export async function recordOccurrences(
+  db: Queryable,
+  rows: readonly OccurrenceRow[],
+  now: number,
+): Promise<Set<string>> {
+  if (rows.length === 0) return new Set();
+  const recorded = await run<{ job: string }>(db, RECORD_OCCURRENCES, [
+    rows.map((row) => row.schedule),
+    rows.map((row) => row.at),
+    rows.map((row) => row.byHand),
+    rows.map((row) => row.tenant),
+    rows.map((row) => row.state),
+    rows.map((row) => row.reason),
+    rows.map((row) => row.job),
+    rows.map((row) => row.lateAfter),
+    rows.map((row) => row.until),
+    rows.map((row) => row.count),
+    rows.map((row) => row.judgeAt),
+    now,
+  ]);
+  return new Set(recorded.map((row) => row.job));
+}
+
+/** Stores the jobs of occurrences in the live table. */
+export async function insertScheduledJobs(
+  db: Queryable,
+  jobs: readonly ScheduledJob[],
+  now: number,
+): Promise<void> {
+  if (jobs.length === 0) return;
+  await run(db, INSERT_SCHEDULED_JOBS, [
+    ...rowArrays(jobs.map((job) => job.row)),
+    jobs.map((job) => job.schedule),
+    jobs.map((job) => job.occurrence),
+    now,
+  ]);
+}
+
+/** Gives a waiting occurrence its job; answers false when it does not wait any more. */
+export async function startWaiting(
+  db: Queryable,
+  occurrence: { schedule: string; at: number },
+  job: string,
+  judgeAt: number,
+): Promise<boolean> {
+  const rows = await run(db, START_WAITING, [occurrence.schedule, occurrence.at, job, judgeAt]);
+  if (rows.length === 0) return false;
+  await run(db, SET_LAST_JOB, [occurrence.schedule, job]);
+  return true;
+}

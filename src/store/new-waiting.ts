@@ -1,0 +1,18 @@
+import type { JobRow } from './job-row.js';
+import type { Waiting } from './read-backlog.js';
+
+/** A new job as the dispatcher knows it, without reading it back. */
+export function toWaiting(row: JobRow): Waiting {
+  return {
+    id: row.id,
+    tenant: row.tenant,
+    queue: row.queue,
+    needs: row.needs,
+    lane: row.lane,
+    key: row.concurrency_key,
+    rank: row.rank,
+    runAt: row.run_at,
+    fence: 1,
+    startBefore: row.start_before,
+  };
+}

@@ -1,0 +1,170 @@
+import { type Queryable, run, type Statement } from './database.js';
+import type { StoredState } from './fire-occurrences.js';
+import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+
+/** The ledger as it is read, judged and forgotten. */
+
+/** A job ends after its occurrence was recorded, apart from how far the clocks of two leaders may differ. */
+const CLOCK_ERROR_MS = 86_400_000;
+
+/** What became of the job of occurrence `o`, in whatever place it is. History is asked for the days it can be in. */
+const JOB_OF_OCCURRENCE = `
+  LEFT JOIN punctual.jobs j ON j.id = o.job
+  LEFT JOIN punctual.claims c ON c.job = o.job
+  LEFT JOIN punctual.later l ON l.id = o.job
+  LEFT JOIN LATERAL (
+    SELECT h.id, h.late_by, h.state, h.attempts, h.error FROM punctual.job_history h
+    WHERE h.tenant = o.tenant AND h.id = o.job AND h.finished_at >= o.recorded_at - ${CLOCK_ERROR_MS}
+      AND h.finished_at <= $1::bigint + ${CLOCK_ERROR_MS}
+    LIMIT 1) h ON true`;
+
+const LATE_BY = `coalesce(o.late_by, j.late_by, h.late_by, l.late_by,
+      CASE WHEN c.job IS NOT NULL THEN greatest(0, c.claimed_at - j.run_at) END)`;
+
+const READ_LEDGER: Statement = {
+  name: 'read-ledger',
+  text: `
+    SELECT o.at, o.by_hand AS "byHand", o.state, o.reason, o.job, o.late_after AS "lateAfter", o.until, o.count,
+      ${LATE_BY} AS "lateBy",
+      CASE WHEN j.id IS NOT NULL AND c.job IS NULL AND j.attempts = 0 OR l.id IS NOT NULL AND l.attempts = 0
+        THEN 'pending'
+        WHEN h.id IS NOT NULL AND h.attempts = 0 THEN h.state
+      END AS "neverStarted"
+    FROM punctual.occurrences o ${JOB_OF_OCCURRENCE}
+    WHERE o.schedule = $2::uuid AND (o.at, o.by_hand) < ($5::bigint, $6::boolean) AND o.at <= $4::bigint
+      AND o.at >= coalesce((
+        SELECT r.at FROM (
+          SELECT p.at, p.until FROM punctual.occurrences p
+          WHERE p.schedule = $2::uuid AND p.at < $3::bigint AND NOT p.by_hand ORDER BY p.at DESC LIMIT 1) r
+        WHERE r.until >= $3::bigint), $3::bigint)
+    ORDER BY o.at DESC, o.by_hand DESC LIMIT $7`,
+};
+
+const JUDGE = leaderStatement(
+  'judge-occurrences',
+  `due AS MATERIALIZED (
+    SELECT o.* FROM punctual.occurrences o WHERE o.judge_at <= $4::bigint AND ${WHILE_TERM_LASTS}
+    ORDER BY o.judge_at LIMIT $5::int
+  ), seen AS (
+    SELECT o.schedule, o.at, o.by_hand, ${LATE_BY} AS late_by, h.id IS NOT NULL AS ended FROM due o
+    ${JOB_OF_OCCURRENCE.replace('$1', '$4')}
+  ), judged AS (
+    UPDATE punctual.occurrences o SET judge_at = NULL, late_by = s.late_by,
+      state = CASE WHEN s.late_by > o.late_after OR s.late_by IS NULL AND NOT s.ended THEN 'late' ELSE o.state END
+    FROM seen s WHERE o.schedule = s.schedule AND o.at = s.at AND o.by_hand = s.by_hand
+    RETURNING o.tenant, o.schedule, o.at, o.state, o.late_by, o.job
+  ), counted AS (
+    INSERT INTO punctual.tallies (at, tenant, occurrences_late)
+    SELECT $4::bigint, tenant, count(*) FROM judged WHERE state = 'late' GROUP BY tenant
+  ), answer AS (
+    SELECT o.at, o.state, o.late_by AS "lateBy", o.tenant, s.name AS schedule, o.job
+    FROM judged o JOIN punctual.schedules s ON s.id = o.schedule
+  )`,
+);
+
+const NEXT_JUDGEMENT: Statement = {
+  name: 'next-judgement',
+  text: `
+    SELECT judge_at AS at FROM punctual.occurrences WHERE judge_at IS NOT NULL ORDER BY judge_at LIMIT 1`,
+};
+
+const FORGET_OCCURRENCES = leaderStatement(
+  'forget-occurrences',
+  `forgotten AS (
+    DELETE FROM punctual.occurrences o WHERE o.ctid = ANY (ARRAY(
+      SELECT f.ctid FROM punctual.occurrences f
+      WHERE f.recorded_at < $4::bigint AND f.state <> 'waiting' AND ${WHILE_TERM_LASTS}
+      ORDER BY f.recorded_at LIMIT $5::int))
+    RETURNING 1
+  ), answer AS (SELECT count(*) AS forgotten FROM forgotten)`,
+);
+
+const FORGET_SCHEDULES = leaderStatement(
+  'forget-schedules',
+  `forgotten AS (
+    DELETE FROM punctual.schedules s WHERE s.ctid = ANY (ARRAY(
+      SELECT f.ctid FROM punctual.schedules f WHERE f.deleted_at < $4::bigint AND ${WHILE_TERM_LASTS} LIMIT $5::int))
+    RETURNING 1
+  ), answer AS (SELECT count(*) AS forgotten FROM forgotten)`,
+);
+
+/** A row of the ledger with what is known about its job. */
+export interface LedgerRow extends Record<string, unknown> {
+  readonly at: number;
+  readonly byHand: boolean;
+  readonly state: StoredState;
+  readonly reason: string | null;
+  readonly job: string | null;
+  readonly lateAfter: number | null;
+  readonly until: number | null;
+  readonly count: number;
+  readonly lateBy: number | null;
+  /** Why its job has not started: it waits, or it ended before; null when it has, or when nobody knows any more. */
+  readonly neverStarted: 'pending' | 'failed' | 'cancelled' | 'skipped' | null;
+}
+
+/** A position in the ledger; reading goes on with what is older. */
+export interface LedgerPosition {
+  readonly at: number;
+  readonly byHand: boolean;
+}
+
+export interface LedgerQuery {
+  readonly from: number;
+  readonly to: number;
+  readonly before: LedgerPosition;
+  readonly limit: number;
+}
+
+/** A page of a schedule's ledger, newest first; a range that reaches into the time asked for belongs to it. */
+export function readLedger(
+  db: Queryable,
+  schedule: string,
+  { from, to, before, limit }: LedgerQuery,
+  now: number,
+): Promise<LedgerRow[]> {
+  return run(db, READ_LEDGER, [now, schedule, from, to, before.at, before.byHand, limit]);
+}
+
+/** An occurrence about which it is now known whether it started in time. */
+export interface Judged extends Record<string, unknown> {
+  readonly at: number;
+  readonly state: StoredState;
+  /** Null while its job has not started. */
+  readonly lateBy: number | null;
+  readonly tenant: string;
+  readonly schedule: string;
+  readonly job: string;
+}
+
+/** Finds out whether jobs have started in time, counts those that have not. */
+export function judgeOccurrences(
+  db: Queryable,
+  term: TermKey,
+  now: number,
+  limit: number,
+): Promise<Judged[]> {
+  return runAsLeader(db, term, JUDGE, [now, limit]);
+}
+
+/** When there is something to judge next. */
+export async function nextJudgement(db: Queryable): Promise<number | null> {
+  return (await run<{ at: number }>(db, NEXT_JUDGEMENT, []))[0]?.at ?? null;
+}
+
+/** Rows that one statement forgets: a leader's statements must be short, however much has piled up. */
+const ROWS_PER_STEP = 5_000;
+
+/** Forgets a part of what was recorded before the moment; answers whether there may be more. */
+export async function forgetOccurrences(db: Queryable, term: TermKey, before: number): Promise<boolean> {
+  const values = [before, ROWS_PER_STEP];
+  const rows = await runAsLeader<{ forgotten: number }>(db, term, FORGET_OCCURRENCES, values);
+  return rows[0]!.forgotten === ROWS_PER_STEP;
+}
+
+/** Forgets schedules deleted before the moment, whose ledger has gone by then; answers whether there may be more. */
+export async function forgetSchedules(db: Queryable, term: TermKey, before: number): Promise<boolean> {
+  const values = [before, ROWS_PER_STEP];
+  const rows = await runAsLeader<{ forgotten: number }>(db, term, FORGET_SCHEDULES, values);
+  return rows[0]!.forgotten === ROWS_PER_STEP;
+}

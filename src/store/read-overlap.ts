@@ -1,0 +1,61 @@
+import { type Queryable, run, type Statement } from './database.js';
+
+/** What decides about occurrences that must not overlap: whether the job before lives, and who waits for it. */
+
+const READ_PREVIOUS: Statement = {
+  name: 'read-previous',
+  text: `
+    SELECT s.id,
+      EXISTS (SELECT 1 FROM punctual.jobs j WHERE j.id = s.last_job)
+        OR EXISTS (SELECT 1 FROM punctual.later l WHERE l.id = s.last_job) AS lives,
+      EXISTS (SELECT 1 FROM punctual.occurrences o WHERE o.schedule = s.id AND o.state = 'waiting') AS awaited
+    FROM unnest($1::uuid[]) u(id) JOIN punctual.schedules s ON s.id = u.id`,
+};
+
+/**
+ * For each schedule with waiting occurrences the first of them, if the job it waits for has ended. Hops from
+ * schedule to schedule through the index, however many occurrences wait.
+ */
+const READ_READY: Statement = {
+  name: 'read-ready-occurrences',
+  text: `
+    WITH RECURSIVE waiting AS (
+      (SELECT o.schedule, o.at FROM punctual.occurrences o WHERE o.state = 'waiting'
+       ORDER BY o.schedule, o.at LIMIT 1)
+      UNION ALL
+      SELECT n.schedule, n.at FROM waiting w CROSS JOIN LATERAL (
+        SELECT o.schedule, o.at FROM punctual.occurrences o WHERE o.state = 'waiting' AND o.schedule > w.schedule
+        ORDER BY o.schedule, o.at LIMIT 1) n
+    )
+    SELECT w.schedule, w.at, s.tenant, s.name, s.last_job AS "lastJob",
+      NOT EXISTS (SELECT 1 FROM punctual.jobs j WHERE j.id = s.last_job)
+        AND NOT EXISTS (SELECT 1 FROM punctual.later l WHERE l.id = s.last_job) AS ready
+    FROM waiting w JOIN punctual.schedules s ON s.id = w.schedule`,
+};
+
+export interface PreviousRow extends Record<string, unknown> {
+  readonly id: string;
+  readonly lives: boolean;
+  readonly awaited: boolean;
+}
+
+/** What became of the newest job of each schedule. */
+export function readPrevious(db: Queryable, ids: readonly string[]): Promise<PreviousRow[]> {
+  return run(db, READ_PREVIOUS, [ids]);
+}
+
+/** The first waiting occurrence of a schedule. */
+export interface FirstWaiting extends Record<string, unknown> {
+  readonly schedule: string;
+  readonly at: number;
+  readonly tenant: string;
+  readonly name: string;
+  readonly lastJob: string | null;
+  /** Whether the job that it waits for has ended. */
+  readonly ready: boolean;
+}
+
+/** The first waiting occurrence of every schedule that has one. */
+export function readFirstWaiting(db: Queryable): Promise<FirstWaiting[]> {
+  return run(db, READ_READY, []);
+}

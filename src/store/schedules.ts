@@ -1,0 +1,169 @@
+import { type Queryable, run, type Statement } from './database.js';
+import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+
+/** Schedules as they are stored, found and made. What changes one for good is in change-schedule.ts. */
+
+/** A schedule as it is stored. */
+export interface ScheduleRow extends Record<string, unknown> {
+  readonly id: string;
+  readonly tenant: string;
+  readonly name: string;
+  /** JSON text in the form of the public API, without the name. */
+  readonly definition: string;
+  readonly paused: boolean;
+  /** Every occurrence up to here is decided. */
+  readonly watermark: number;
+  readonly fire_at: number | null;
+  readonly last_job: string | null;
+  readonly created_at: number;
+  readonly created_by: string;
+  readonly changed_at: number;
+  readonly changed_by: string;
+  readonly version: number;
+  readonly deleted_at: number | null;
+}
+
+/** A schedule with its newest occurrence that is due. */
+export interface ScheduleWithLast extends ScheduleRow {
+  readonly last_at: number | null;
+  readonly last_run: string | null;
+}
+
+const COLUMNS = `s.id, s.tenant, s.name, s.definition, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+  s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at`;
+
+const LAST = `
+  LEFT JOIN LATERAL (
+    SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run FROM punctual.occurrences o
+    WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true`;
+
+const CREATE_SCHEDULE = leaderStatement(
+  'create-schedule',
+  `answer AS (
+    INSERT INTO punctual.schedules (id, tenant, name, definition, paused, watermark, fire_at, created_at, created_by,
+      changed_at, changed_by)
+    SELECT $4::uuid, $5::text, $6::text, $7::json, $8::boolean, $9::bigint, $10::bigint, $9, $11::text, $9, $11
+    WHERE ${WHILE_TERM_LASTS}
+    ON CONFLICT (tenant, name) WHERE deleted_at IS NULL DO NOTHING
+    RETURNING id
+  )`,
+);
+
+const FIND_SCHEDULE: Statement = {
+  name: 'find-schedule',
+  text: `SELECT ${COLUMNS} FROM punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL`,
+};
+
+const READ_SCHEDULE: Statement = {
+  name: 'read-schedule',
+  text: `
+    SELECT ${COLUMNS}, o.last_at, o.last_run FROM punctual.schedules s ${LAST}
+    WHERE s.tenant = $1 AND s.name = $3 AND s.deleted_at IS NULL`,
+};
+
+const LIST_SCHEDULES: Statement = {
+  name: 'list-schedules',
+  text: `
+    SELECT ${COLUMNS}, o.last_at, o.last_run FROM punctual.schedules s ${LAST}
+    WHERE s.tenant = $1 AND s.name > $3 AND s.deleted_at IS NULL ORDER BY s.name LIMIT $4`,
+};
+
+/** The schedule of that name, or the one that had it last. */
+const FIND_WITH_LEDGER: Statement = {
+  name: 'find-schedule-with-ledger',
+  text: `
+    (SELECT ${COLUMNS} FROM punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL)
+    UNION ALL
+    (SELECT ${COLUMNS} FROM punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NOT NULL
+     ORDER BY s.deleted_at DESC LIMIT 1)
+    LIMIT 1`,
+};
+
+const READ_DUE: Statement = {
+  name: 'read-due-schedules',
+  text: `
+    SELECT ${COLUMNS} FROM (
+      SELECT s.*, sum(pg_column_size(s.definition)) OVER (ORDER BY s.fire_at, s.id) - pg_column_size(s.definition)
+        AS bytes_before
+      FROM (SELECT * FROM punctual.schedules WHERE fire_at <= $1 ORDER BY fire_at LIMIT $2) s) s
+    WHERE s.bytes_before < $3`,
+};
+
+const NEXT_FIRE: Statement = {
+  name: 'next-fire',
+  text: 'SELECT fire_at AS at FROM punctual.schedules WHERE fire_at IS NOT NULL ORDER BY fire_at LIMIT 1',
+};
+
+export interface NewSchedule {
+  readonly id: string;
+  readonly tenant: string;
+  readonly name: string;
+  readonly definition: string;
+  readonly paused: boolean;
+  readonly fireAt: number | null;
+  readonly createdAt: number;
+  readonly createdBy: string;
+}
+
+/** Stores a new schedule, all of whose occurrences lie ahead; answers false when its name is taken. */
+export async function createSchedule(db: Queryable, term: TermKey, schedule: NewSchedule): Promise<boolean> {
+  const rows = await runAsLeader(db, term, CREATE_SCHEDULE, [
+    schedule.id,
+    schedule.tenant,
+    schedule.name,
+    schedule.definition,
+    schedule.paused,
+    schedule.createdAt,
+    schedule.fireAt,
+    schedule.createdBy,
+  ]);
+  return rows.length > 0;
+}
+
+export async function findSchedule(db: Queryable, tenant: string, name: string): Promise<ScheduleRow | null> {
+  return (await run<ScheduleRow>(db, FIND_SCHEDULE, [tenant, name]))[0] ?? null;
+}
+
+/** The schedule of that name, or the newest deleted one, whose ledger is still there. */
+export async function findScheduleWithLedger(
+  db: Queryable,
+  tenant: string,
+  name: string,
+): Promise<ScheduleRow | null> {
+  return (await run<ScheduleRow>(db, FIND_WITH_LEDGER, [tenant, name]))[0] ?? null;
+}
+
+export async function readSchedule(
+  db: Queryable,
+  tenant: string,
+  name: string,
+  now: number,
+): Promise<ScheduleWithLast | null> {
+  return (await run<ScheduleWithLast>(db, READ_SCHEDULE, [tenant, now, name]))[0] ?? null;
+}
+
+/** A page of a tenant's schedules by name. */
+export function listSchedules(
+  db: Queryable,
+  tenant: string,
+  after: string,
+  limit: number,
+  now: number,
+): Promise<ScheduleWithLast[]> {
+  return run(db, LIST_SCHEDULES, [tenant, now, after, limit]);
+}
+
+/** Schedules that the leader has to look at by now, up to a number and a size of definitions. */
+export function readDueSchedules(
+  db: Queryable,
+  now: number,
+  limit: number,
+  bytes: number,
+): Promise<ScheduleRow[]> {
+  return run(db, READ_DUE, [now, limit, bytes]);
+}
+
+/** When the leader has to look at a schedule next; null when none has anything ahead. */
+export async function nextFire(db: Queryable): Promise<number | null> {
+  return (await run<{ at: number }>(db, NEXT_FIRE, []))[0]?.at ?? null;
+}
