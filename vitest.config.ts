@@ -11,6 +11,7 @@ export default defineConfig({
             'scripts/**/*.test.ts',
             'bench/src/**/*.test.ts',
             'test/*.test.ts',
+            'test/oracle/*.test.ts',
             'test/fault/checker.test.ts',
           ],
         },
