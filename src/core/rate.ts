@@ -32,6 +32,10 @@ export function rateView(rate: Rate): Required<RateView> {
   return { limit: rate.limit, per: formatDuration(rate.perMs), burst: rate.burst };
 }
 
+export function isSameRate(a: Rate | null, b: Rate | null): boolean {
+  return a?.limit === b?.limit && a?.perMs === b?.perMs && a?.burst === b?.burst;
+}
+
 /**
  * A token bucket kept as one moment: when it will be full again. In any span of time t at most
  * `burst + limit × t / perMs` draws are let through, whoever holds the bucket, as long as that moment is handed on.
@@ -49,6 +53,14 @@ export class Bucket {
   /** A bucket whose past is not known: it lets one through at once and then keeps to the rate. */
   static drained(rate: Rate, now: number): Bucket {
     return new Bucket(rate, now + (rate.burst - 1) * (rate.perMs / rate.limit));
+  }
+
+  /**
+   * A bucket as somebody else left it. None is ever more than empty, so a moment beyond that comes from another
+   * rate, or another clock, and does not count.
+   */
+  static resumed(rate: Rate, fullAt: number, now: number): Bucket {
+    return new Bucket(rate, Math.min(fullAt, now + rate.burst * (rate.perMs / rate.limit)));
   }
 
   /** When the bucket will be full again. */

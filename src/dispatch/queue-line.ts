@@ -1,6 +1,6 @@
 import type { Timer } from '../core/clock.js';
 import { IndexedHeap } from '../core/indexed-heap.js';
-import { Bucket } from '../core/rate.js';
+import { Bucket, isSameRate } from '../core/rate.js';
 import type { QueueInfo } from './directory.js';
 import { type Shelf, startsBefore } from './shelf.js';
 import type { TenantLine } from './tenant-line.js';
@@ -35,8 +35,6 @@ export class QueueLine {
   /** Groups with a job that may start, as far as its key and the workers' abilities go. */
   readonly ready = new Set<ShelfGroup>();
   running = 0;
-  /** Jobs it may still start before the next queue has its turn. */
-  credit = 0;
   /** Whether it takes turns now. */
   listed = false;
   bucket: Bucket | null;
@@ -49,8 +47,9 @@ export class QueueLine {
     readonly tenant: TenantLine,
     /** Whether any worker can run jobs with such needs. */
     private readonly isServed: (needs: number) => boolean,
+    now: number,
   ) {
-    this.bucket = info.rate && new Bucket(info.rate, info.fullAt);
+    this.bucket = info.rate && Bucket.resumed(info.rate, info.fullAt, now);
   }
 
   get isSaturated(): boolean {
@@ -137,7 +136,7 @@ export class QueueLine {
     this.timer?.cancel();
     this.timer = undefined;
     if (!rate) this.bucket = null;
-    else if (!this.bucket || !isSame(this.bucket.rate, rate)) this.bucket = Bucket.drained(rate, now);
+    else if (!this.bucket || !isSameRate(this.bucket.rate, rate)) this.bucket = Bucket.drained(rate, now);
     for (const key of [...this.keys.values()]) for (const shelf of [...key.parked]) this.refresh(shelf);
   }
 
@@ -154,8 +153,4 @@ export class QueueLine {
     const use = key === null ? undefined : this.keys.get(key);
     return use && use.running >= this.info.keyConcurrency ? use.parked : undefined;
   }
-}
-
-function isSame(a: QueueInfo['rate'], b: QueueInfo['rate']): boolean {
-  return a?.limit === b?.limit && a?.perMs === b?.perMs && a?.burst === b?.burst;
 }

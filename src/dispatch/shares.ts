@@ -1,7 +1,8 @@
 import type { Clock } from '../core/clock.js';
-import { Bucket } from '../core/rate.js';
+import type { Bucket } from '../core/rate.js';
 import type { QueueInfo, TenantInfo } from './directory.js';
 import { QueueLine, type Use } from './queue-line.js';
+import { Ring } from './ring.js';
 import type { Shelf } from './shelf.js';
 import { TenantLine } from './tenant-line.js';
 import { Walk } from './walk.js';
@@ -9,7 +10,7 @@ import { Walk } from './walk.js';
 /** Workers that serve queues of the same names; null is every queue. Each audience has turns of its own. */
 export class Audience {
   /** Tenants in the order of their turns, for workers that serve all tenants. */
-  readonly tenants = new Set<TenantLine>();
+  readonly tenants = new Ring<TenantLine>();
   workers = 0;
 
   constructor(readonly names: ReadonlySet<string> | null) {}
@@ -60,8 +61,9 @@ export class Shares {
   line(queue: number): QueueLine {
     let line = this.lines.get(queue);
     if (!line) {
-      const info = this.options.queueInfo(queue);
-      line = new QueueLine(info, this.tenant(info.tenant), this.options.isServed);
+      const { clock, queueInfo, isServed } = this.options;
+      const info = queueInfo(queue);
+      line = new QueueLine(info, this.tenant(info.tenant), isServed, clock.now());
       line.tenant.queues.add(line);
       this.lines.set(queue, line);
     }
@@ -113,11 +115,7 @@ export class Shares {
     line.reserve(use);
     line.bucket?.draw(now);
     tenant.bucket?.draw(now);
-    if (line.credit <= 0) line.credit = line.info.weight;
-    if (tenant.credit <= 0) tenant.credit = tenant.weight;
-    line.credit -= 1;
-    tenant.credit -= 1;
-    walk.pass(line.credit <= 0, tenant.credit <= 0);
+    walk.spend(line);
     if (tenant.bucket && !tenant.bucket.isOpen(now)) this.updateTenant(tenant);
   }
 
@@ -131,11 +129,11 @@ export class Shares {
     const line = this.lines.get(use.queue);
     if (!line) return;
     line.release(use);
-    if (refund) {
-      line.bucket?.refund();
-      line.tenant.bucket?.refund();
-    }
+    if (refund) line.bucket?.refund();
     this.update(line);
+    if (!refund || !line.tenant.bucket) return;
+    line.tenant.bucket.refund();
+    this.updateTenant(line.tenant);
   }
 
   /** Lets a queue take turns, or takes it out of them; to be called after every change of what it could start. */
@@ -143,7 +141,6 @@ export class Shares {
     const isEligible = this.isEligible(line);
     if (isEligible !== line.listed) {
       line.listed = isEligible;
-      if (!isEligible) line.credit = 0;
       for (const audience of this.audiencesOf(line)) this.enlist(line, audience);
     }
     if (isEligible && gained) this.options.onReady();
@@ -162,8 +159,7 @@ export class Shares {
     const tenant = this.tenants.get(id);
     if (!tenant) return;
     const { clock, tenantInfo } = this.options;
-    const info = tenantInfo(id);
-    tenant.setLimits(info, info.rate && Bucket.drained(info.rate, clock.now()));
+    tenant.limitsChanged(tenantInfo(id), clock.now());
     this.updateTenant(tenant);
   }
 
@@ -233,8 +229,7 @@ export class Shares {
     let tenant = this.tenants.get(id);
     if (!tenant) {
       tenant = new TenantLine(id);
-      const info = this.options.tenantInfo(id);
-      tenant.setLimits(info, info.rate && new Bucket(info.rate, info.fullAt));
+      tenant.resume(this.options.tenantInfo(id), this.options.clock.now());
       this.tenants.set(id, tenant);
     }
     return tenant;

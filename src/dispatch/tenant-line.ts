@@ -1,34 +1,40 @@
 import type { Timer } from '../core/clock.js';
-import type { TenantLimits } from '../core/limits.js';
-import type { Bucket } from '../core/rate.js';
+import { Bucket, isSameRate } from '../core/rate.js';
+import type { TenantInfo } from './directory.js';
 import type { QueueLine } from './queue-line.js';
+import { Ring } from './ring.js';
 import type { Audience } from './shares.js';
 
 /** One tenant as choosing sees it: its queues that could start a job, and what its limits leave. */
 export class TenantLine {
   /** Queues in the order of their turns, for each audience of its own. */
-  readonly rings = new Map<Audience, Set<QueueLine>>();
+  readonly rings = new Map<Audience, Ring<QueueLine>>();
   readonly queues = new Set<QueueLine>();
-  /** Jobs it may still start before the next tenant has its turn. */
-  credit = 0;
   bucket: Bucket | null = null;
   timer: Timer | undefined;
   weight = 1;
 
   constructor(readonly id: string) {}
 
-  /** New limits apply from now on. */
-  setLimits(limits: TenantLimits, bucket: Bucket | null): void {
-    this.timer?.cancel();
-    this.timer = undefined;
-    this.weight = limits.weight;
-    this.bucket = bucket;
+  /** What the tenant may use, as an earlier leader left it. */
+  resume({ weight, rate, fullAt }: TenantInfo, now: number): void {
+    this.weight = weight;
+    this.bucket = rate && Bucket.resumed(rate, fullAt, now);
   }
 
-  ring(audience: Audience): Set<QueueLine> {
+  /** New limits apply from now on. A changed rate begins with what is known to be free. */
+  limitsChanged({ weight, rate }: TenantInfo, now: number): void {
+    this.timer?.cancel();
+    this.timer = undefined;
+    this.weight = weight;
+    if (!rate) this.bucket = null;
+    else if (!this.bucket || !isSameRate(this.bucket.rate, rate)) this.bucket = Bucket.drained(rate, now);
+  }
+
+  ring(audience: Audience): Ring<QueueLine> {
     let ring = this.rings.get(audience);
     if (!ring) {
-      ring = new Set();
+      ring = new Ring();
       this.rings.set(audience, ring);
     }
     return ring;
