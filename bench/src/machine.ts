@@ -1,4 +1,4 @@
-import { cpus, release, totalmem, type } from 'node:os';
+import { cpus, loadavg, release, totalmem, type } from 'node:os';
 
 /** The machine that everything ran on. */
 export function machineFacts(): Readonly<Record<string, string>> {
@@ -9,5 +9,6 @@ export function machineFacts(): Readonly<Record<string, string>> {
     memory: `${Math.round(totalmem() / 2 ** 30)} GiB`,
     system: `${type()} ${release()}`,
     node: process.versions.node,
+    'load before': loadavg()[0]!.toFixed(1),
   };
 }

@@ -22,6 +22,8 @@ export interface Contestant {
   readonly system: SystemName;
   readonly role: SystemResult['role'];
   readonly task: SliceTask;
+  /** A database that outlives the slice; default a new one for each. */
+  readonly url?: string;
   /** Surrounds every slice with a condition, such as a transaction that stays open. */
   readonly around?: <T>(url: string, slice: () => Promise<T>) => Promise<T>;
 }
@@ -33,26 +35,41 @@ export interface Rounds {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** Runs every contestant in turn, twice, on one server; each slice has a process and a database of its own. */
-export async function runRounds(context: Context, contestants: readonly Contestant[]): Promise<Rounds> {
-  return withPostgres(context, async (postgres) => {
-    const slices = new Map<string, SliceResult[]>(contestants.map(({ name }) => [name, []]));
-    for (let round = 1; round <= ROUNDS; round++) {
-      for (const contestant of contestants) {
-        const { name } = contestant;
-        context.progress.say(`  ${name}, round ${round} of ${ROUNDS}`);
-        const tell = (text: string) => context.progress.tell(`${name}: ${text}`);
-        slices.get(name)!.push(await runOne(context, postgres, contestant, tell));
-      }
+/** Runs every contestant in turn on a server of the scenario's own. */
+export function runRounds(context: Context, contestants: readonly Contestant[]): Promise<Rounds> {
+  return withPostgres(context, (postgres) => runRoundsOn(postgres, context, contestants));
+}
+
+/** Runs every contestant in turn, so many times; each slice has a process of its own. */
+export async function runRoundsOn(
+  postgres: BenchPostgres,
+  context: Context,
+  contestants: readonly Contestant[],
+  rounds = ROUNDS,
+): Promise<Rounds> {
+  const environment = environmentOf(postgres);
+  const slices = new Map<string, SliceResult[]>(contestants.map(({ name }) => [name, []]));
+  for (let round = 1; round <= rounds; round++) {
+    for (const contestant of contestants) {
+      const { name } = contestant;
+      context.progress.say(`  ${name}, round ${round} of ${rounds}`);
+      const tell = (text: string) => context.progress.tell(`${name}: ${text}`);
+      slices.get(name)!.push(await runOne(context, postgres, contestant, tell));
     }
-    return {
-      systems: contestants.map((contestant) => summarize(contestant, slices.get(contestant.name)!)),
-      problems: contestants.flatMap(({ name }) =>
-        slices.get(name)!.flatMap((slice) => slice.problems.map((problem) => `${name}: ${problem}`)),
-      ),
-      environment: { ...machineFacts(), ...prefixed('postgres', postgres.facts) },
-    };
-  });
+  }
+  return {
+    systems: contestants.map((contestant) => summarize(contestant, slices.get(contestant.name)!)),
+    problems: contestants.flatMap(({ name }) =>
+      slices.get(name)!.flatMap((slice) => slice.problems.map((problem) => `${name}: ${problem}`)),
+    ),
+    environment,
+  };
+}
+
+/** The machine and the server, as they are before a scenario begins. */
+export function environmentOf(postgres: BenchPostgres): Readonly<Record<string, string>> {
+  const facts = Object.entries(postgres.facts).map(([name, value]) => [`postgres ${name}`, value]);
+  return { ...machineFacts(), ...Object.fromEntries(facts) };
 }
 
 /** Starts the shared server for one scenario. */
@@ -83,9 +100,9 @@ async function runOne(
   const run = (url: string) =>
     around(url, () => runSlice({ system, url, folder, task, profileFolder }, tell, context.signal));
   try {
-    return system === 'bullmq'
-      ? await withRedis(context.redis!, run)
-      : await postgres.withDatabase('bench', run);
+    if (contestant.url !== undefined) return await run(contestant.url);
+    if (system === 'bullmq') return await withRedis(context.redis!, run);
+    return await postgres.withDatabase('bench', run);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -104,6 +121,9 @@ function summarize({ name, role, system }: Contestant, slices: readonly SliceRes
     }),
     ...(slices[0]!.delays && {
       ...spread(delays),
+      ...(slices[0]!.early !== undefined && {
+        early: slices.reduce((sum, slice) => sum + slice.early!, 0),
+      }),
       slicesP50Ms: slices.map((slice) => rounded(slice.spread!.p50Ms)),
       slicesP99Ms: slices.map((slice) => rounded(slice.spread!.p99Ms)),
     }),
@@ -112,11 +132,4 @@ function summarize({ name, role, system }: Contestant, slices: readonly SliceRes
 
 export function versionOf(system: SystemName): string {
   return system.startsWith('punctual') ? productVersion : peerVersion(system as Peer);
-}
-
-export function prefixed(
-  prefix: string,
-  facts: Readonly<Record<string, string>>,
-): Readonly<Record<string, string>> {
-  return Object.fromEntries(Object.entries(facts).map(([name, value]) => [`${prefix} ${name}`, value]));
 }

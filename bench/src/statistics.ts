@@ -22,9 +22,9 @@ export function spread(durations: readonly number[]): Spread {
   const ascending = [...durations].sort((a, b) => a - b);
   return {
     samples: ascending.length,
-    p50Ms: percentile(ascending, 0.5),
-    p99Ms: percentile(ascending, 0.99),
-    worstMs: percentile(ascending, 1),
+    p50Ms: rounded(percentile(ascending, 0.5)),
+    p99Ms: rounded(percentile(ascending, 0.99)),
+    worstMs: rounded(percentile(ascending, 1)),
   };
 }
 

@@ -1,8 +1,11 @@
 import type { Scenario } from '../scenario.js';
+import { future } from './future.js';
+import { herd } from './herd.js';
 import { latency } from './latency.js';
 import { pinned } from './pinned.js';
+import { punctuality } from './punctuality.js';
 import { sustained } from './sustained.js';
 import { wire } from './wire.js';
 
 /** All scenarios, in the order of a full run. */
-export const SCENARIOS: readonly Scenario[] = [sustained, pinned, wire, latency];
+export const SCENARIOS: readonly Scenario[] = [sustained, pinned, wire, latency, punctuality, herd, future];

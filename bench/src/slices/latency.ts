@@ -16,7 +16,7 @@ const PATIENCE_MS = 10_000;
 export async function measureLatency(
   system: System,
   starts: Starts,
-  startedAt: (number: number) => number | undefined,
+  startedAt: readonly number[],
   { seconds, warmUpSeconds }: { readonly seconds: number; readonly warmUpSeconds: number },
   progress: (text: string) => void,
 ): Promise<SliceResult> {
@@ -31,7 +31,7 @@ export async function measureLatency(
     const number = submitted++;
     const at = now();
     await Promise.all([system.submitOne(number), startOf(starts, submitted)]);
-    const started = startedAt(number);
+    const started = startedAt[number];
     if (started === undefined) break;
     if (at >= counting) delays.push(started - at);
     await pause(REST_MS.least + Math.random() * (REST_MS.most - REST_MS.least));

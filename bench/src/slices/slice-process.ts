@@ -6,6 +6,7 @@ import { openPgBoss } from '../systems/pg-boss.js';
 import { openPunctual } from '../systems/punctual.js';
 import { openPunctualWire } from '../systems/punctual-wire.js';
 import type { Surroundings, System } from '../systems/system.js';
+import { Lateness, measureHerd, measurePunctuality } from './due.js';
 import { measureLatency } from './latency.js';
 import type { SliceMessage, SliceOrder, SliceResult, SystemName } from './slice.js';
 import { measureThroughput } from './throughput.js';
@@ -36,24 +37,33 @@ async function measure(order: SliceOrder): Promise<SliceResult> {
     return endingWith(system, () => measureThroughput(system, starts, task.load, progress));
   }
   const ledger = new Ledger();
-  const moments: number[] = [];
-  const onStart =
-    task.kind === 'throughput'
-      ? (number: number) => ledger.start(number)
-      : (number: number) => {
-          moments[number] = now();
-          ledger.start(number);
-        };
-  const purpose = task.kind === 'latency' ? 'latency' : 'throughput';
-  const system = await OPEN[name]({ url, folder, purpose, onStart });
-  return endingWith(system, () => {
-    switch (task.kind) {
-      case 'throughput':
-        return measureThroughput(system, ledger, task.load, progress);
-      case 'latency':
-        return measureLatency(system, ledger, (number) => moments[number], task, progress);
+  switch (task.kind) {
+    case 'throughput': {
+      const onStart = (number: number) => ledger.start(number);
+      const system = await OPEN[name]({ url, folder, purpose: 'throughput', onStart });
+      return endingWith(system, () => measureThroughput(system, ledger, task.load, progress));
     }
-  });
+    case 'latency': {
+      const startedAt: number[] = [];
+      const onStart = (number: number) => {
+        startedAt[number] = now();
+        ledger.start(number);
+      };
+      const system = await OPEN[name]({ url, folder, purpose: 'latency', onStart });
+      return endingWith(system, () => measureLatency(system, ledger, startedAt, task, progress));
+    }
+    case 'punctuality':
+    case 'herd': {
+      const lateness = new Lateness(ledger);
+      const onStart = (number: number) => lateness.start(number);
+      const system = await openPunctual({ url, folder, purpose: 'throughput', onStart });
+      return endingWith(system, () =>
+        task.kind === 'herd'
+          ? measureHerd(system, lateness, task, progress)
+          : measurePunctuality(system, lateness, task, progress),
+      );
+    }
+  }
 }
 
 async function endingWith<T>(system: System, work: () => Promise<T>): Promise<T> {

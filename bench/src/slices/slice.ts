@@ -19,7 +19,9 @@ export interface Load {
 /** What one process is asked to measure. */
 export type SliceTask =
   | { readonly kind: 'throughput'; readonly load: Load }
-  | { readonly kind: 'latency'; readonly seconds: number; readonly warmUpSeconds: number };
+  | { readonly kind: 'latency'; readonly seconds: number; readonly warmUpSeconds: number }
+  | { readonly kind: 'punctuality'; readonly seconds: number; readonly perSecond: number }
+  | { readonly kind: 'herd'; readonly jobs: number; readonly leadSeconds: number };
 
 export interface SliceOrder {
   readonly system: SystemName;
@@ -41,6 +43,8 @@ export interface SliceResult {
   readonly perSecond?: readonly number[];
   readonly delays?: readonly number[];
   readonly spread?: Spread;
+  /** Jobs that started before they were due. */
+  readonly early?: number;
 }
 
 export type SliceMessage =
