@@ -10,6 +10,8 @@ import type { LeaderState } from './state.js';
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
+/** The first jobs of a term must not wait for connections that upkeep has taken. */
+const AFTER_TAKEOVER_MS = 2_000;
 /** How long dead workers can be looked at. */
 const KEEP_DEAD_MS = DAY_MS;
 /** Silence after which a node is forgotten; one that lives says so every few seconds. */
@@ -32,8 +34,15 @@ export class Upkeep {
   constructor(private readonly state: LeaderState) {
     const onError = (loop: string, error: unknown) =>
       state.log.warn({ loop, error: messageOf(error) }, 'upkeep failed');
-    const every = (everyMs: number, name: string, pass: () => Promise<void>) =>
-      new Loop({ name, everyMs, pass, onError });
+    const every = (everyMs: number, name: string, pass: () => Promise<void>) => {
+      let begun = false;
+      const passLater = async () => {
+        if (begun) return pass();
+        begun = true;
+        return AFTER_TAKEOVER_MS;
+      };
+      return new Loop({ name, everyMs, pass: passLater, onError });
+    };
     this.loops = [
       every(MINUTE_MS, 'fold counts', () => this.foldCounts()),
       every(MINUTE_MS, 'make days', () => this.makeDays()),

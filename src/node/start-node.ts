@@ -152,9 +152,10 @@ async function assemble(
   const membership = new Loop({
     name: 'membership',
     everyMs: SEEN_EVERY_MS,
+    // On the leader's connections, so that a node that comes to lead has one that stands.
     pass: async () => {
-      await seeNode(pool, { id, url: node.url, version: VERSION }, clock.now());
-      node.others = (await listNodes(pool)).filter((other) => other.id !== id);
+      await seeNode(leader, { id, url: node.url, version: VERSION }, clock.now());
+      node.others = (await listNodes(leader)).filter((other) => other.id !== id);
     },
     onError: (loop, error) =>
       log.warn({ loop, error: messageOf(error) }, 'this node could not be registered'),
