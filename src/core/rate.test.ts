@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Bucket, defaultBurst, type Rate } from './rate.js';
+import { Bucket, defaultBurst, formatRate, type Rate, readRate } from './rate.js';
 
 const rates: fc.Arbitrary<Rate> = fc.record({
   limit: fc.integer({ min: 1, max: 1_000 }),
@@ -70,6 +70,13 @@ describe('a token bucket', () => {
     expect(drawn.length).toBeLessThanOrEqual(5_000 + rate.burst);
   });
 
+  it('that others left more than empty is empty, and no more', () => {
+    const rate = { limit: 10, perMs: 1_000, burst: 3 };
+    expect(Bucket.resumed(rate, 9_000, 1_000).opensAt).toBe(1_100);
+    expect(Bucket.resumed(rate, 1_250, 1_000).opensAt).toBe(1_050);
+    expect(Bucket.resumed(rate, 0, 1_000).isOpen(1_000)).toBe(true);
+  });
+
   it('gives a draw back that came to nothing', () => {
     const bucket = new Bucket({ limit: 1, perMs: 1_000, burst: 1 }, 0);
     bucket.draw(10);
@@ -83,5 +90,37 @@ describe('a token bucket', () => {
     expect(defaultBurst(20, 1_000)).toBe(1);
     expect(defaultBurst(1_000, 1_000)).toBe(50);
     expect(defaultBurst(1, 3_600_000)).toBe(1);
+  });
+});
+
+describe('a rate as people write it', () => {
+  it.each([
+    ['100/1s', { limit: 100, per: '1s' }],
+    ['1/30d', { limit: 1, per: '30d' }],
+    ['1000000/1ms', { limit: 1_000_000, per: '1ms' }],
+  ])('%s is read and written', (text, rate) => {
+    expect(readRate(text)).toEqual(rate);
+    expect(formatRate(rate)).toBe(text);
+  });
+
+  it.each([
+    '',
+    '100',
+    '100/',
+    '/1s',
+    '100/s',
+    '0/1s',
+    '1.5/1s',
+    '-1/1s',
+    '1/0s',
+    '1/31d',
+    '1/1s/2',
+    '1000001/1s',
+  ])('%j is no rate', (text) => expect(readRate(text)).toBeNull());
+
+  it('keeps a burst that is given in fields, if it is a count', () => {
+    expect(readRate({ limit: 5, per: '1s', burst: 2 })).toEqual({ limit: 5, per: '1s', burst: 2 });
+    expect(readRate({ limit: 5, per: '1s', burst: 0 })).toBeNull();
+    expect(readRate({ limit: 0.5, per: '1s' })).toBeNull();
   });
 });

@@ -14,6 +14,37 @@ export interface RateView {
   readonly burst?: number;
 }
 
+/** Rates are counted over a millisecond at least and 30 days at most. */
+export const MAX_PER_MS = 30 * 86_400_000;
+export const MAX_RATE_COUNT = 1_000_000;
+
+/** What a rate must look like, to be said when it does not. */
+export const RATE_RULE =
+  'must be a number of starts and a duration, such as 100/1s: 1 to 1000000 starts, 1ms to 30d';
+
+/** A rate as people write it, `100/1s`, or as the API speaks of it; null when it is none. */
+export function readRate(input: string | RateView): RateView | null {
+  const view = typeof input === 'string' ? parseRate(input) : input;
+  if (view === null || !isCount(view.limit)) return null;
+  const perMs = parseDuration(view.per);
+  if (perMs === null || perMs < 1 || perMs > MAX_PER_MS) return null;
+  return view.burst === undefined || isCount(view.burst) ? view : null;
+}
+
+/** A rate as people write it. */
+export function formatRate({ limit, per }: RateView): string {
+  return `${limit}/${per}`;
+}
+
+function parseRate(text: string): RateView | null {
+  const [limit = '', per = '', more] = text.split('/');
+  return /^\d{1,7}$/.test(limit) && more === undefined ? { limit: Number(limit), per } : null;
+}
+
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 1 && value <= MAX_RATE_COUNT;
+}
+
 /** Starts of this span may come at once when a rate names no burst: enough that timers of a millisecond keep up. */
 const DEFAULT_BURST_MS = 50;
 

@@ -1,5 +1,6 @@
-import type { Caller, UseCases } from '../api/use-cases.js';
+import type { AttemptCredential, Caller, UseCases } from '../api/use-cases.js';
 import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
+import { PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
 import type {
   ClaimAnswer,
@@ -63,14 +64,14 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
 
   progress(jobId: string, token: string, report: ProgressReport): Promise<void> {
     return this.call(
-      ({ attempts }) => attempts.progress(this.caller, jobId, report),
+      async (useCases) => useCases.attempts.progress(await reporter(useCases, token), jobId, report),
       (remote) => remote.progress(jobId, token, report),
     );
   }
 
   log(jobId: string, token: string, report: LogReport): Promise<void> {
     return this.call(
-      ({ attempts }) => attempts.log(this.caller, jobId, report),
+      async (useCases) => useCases.attempts.log(await reporter(useCases, token), jobId, report),
       (remote) => remote.log(jobId, token, report),
     );
   }
@@ -93,4 +94,11 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
       throw error;
     }
   }
+}
+
+/** Reports about an attempt are its own, as over the network: the worker may serve other tenants than its caller. */
+async function reporter(useCases: UseCases, token: string): Promise<AttemptCredential> {
+  const credential = await useCases.authenticate(token);
+  if (credential && 'jobId' in credential) return credential;
+  throw new PunctualError('UNAUTHENTICATED', 'The token of the attempt is not valid any more.');
 }

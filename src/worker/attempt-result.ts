@@ -23,6 +23,8 @@ export interface SizedResult {
 
 /** What a result says about the attempt it belongs to. */
 export interface AttemptIdentity extends FencedJob {
+  /** Only from a worker that serves all tenants. */
+  readonly tenant?: string | undefined;
   readonly startedAt?: string | undefined;
 }
 
@@ -88,7 +90,8 @@ function stopped(attempt: Attempt, outcome: 'timed-out' | 'cancelled', ending: E
   };
 }
 
-function identity(attempt: AttemptIdentity): { jobId: string; fence: number; startedAt?: string } {
-  const { jobId, fence, startedAt } = attempt;
-  return startedAt === undefined ? { jobId, fence } : { jobId, fence, startedAt };
+function identity(attempt: AttemptIdentity): FencedJob & { tenant?: string; startedAt?: string } {
+  const { jobId, fence, tenant, startedAt } = attempt;
+  const own = startedAt === undefined ? { jobId, fence } : { jobId, fence, startedAt };
+  return tenant === undefined ? own : { ...own, tenant };
 }

@@ -13,6 +13,8 @@ export type AttemptPhase = 'accepted' | 'running' | 'stopping' | 'ended';
 
 /** What an attempt needs of whoever runs it. */
 export interface AttemptOwner {
+  /** Whether its results must say whose they are, because it serves all tenants. */
+  readonly shared: boolean;
   expired(attempt: Attempt): void;
   openLog(attempt: Attempt): LogSender;
   openProgress(attempt: Attempt): ProgressSender;
@@ -26,6 +28,8 @@ export class Attempt implements FencedJob, Timed {
   readonly assignment: Assignment;
   readonly jobId: string;
   readonly fence: number;
+  /** Whose job it is, where the result must say so. */
+  readonly tenant: string | undefined;
   phase: AttemptPhase = 'accepted';
   /** When the handler was called, on the server's clock. */
   startedAt: string | undefined;
@@ -43,6 +47,7 @@ export class Attempt implements FencedJob, Timed {
     this.assignment = assignment;
     this.jobId = assignment.jobId;
     this.fence = assignment.fence;
+    this.tenant = owner.shared ? assignment.tenant : undefined;
     this.#owner = owner;
   }
 
@@ -87,6 +92,10 @@ export class AttemptContext implements JobContext {
 
   get jobId(): string {
     return this.#attempt.jobId;
+  }
+
+  get tenant(): string {
+    return this.#attempt.assignment.tenant;
   }
 
   get task(): string | null {

@@ -44,6 +44,10 @@ export class Executor implements AttemptOwner {
     this.#runners = new Map(parts.runners.map((runner) => [runner.target, runner]));
   }
 
+  get shared(): boolean {
+    return this.#parts.options.shared;
+  }
+
   /** Slots in use. */
   get busy(): number {
     return this.#busy;

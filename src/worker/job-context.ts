@@ -1,6 +1,8 @@
 /** What a handler is told about its attempt, and how it tells about itself while it runs. */
 export interface JobContext {
   readonly jobId: string;
+  /** Whose job it is; a shared worker runs jobs of all tenants. */
+  readonly tenant: string;
   /** The task's name, or null for a job with a target of its own. */
   readonly task: string | null;
   /** Counts every attempt of the job, from 1. */

@@ -3,7 +3,8 @@ import { SETTINGS } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import { NAME_PATTERN, NAME_RULE } from '../core/fields.js';
 import type { AttemptOutcome, Labels } from '../core/job.js';
-import type { Assignment } from '../core/wire.js';
+import { RATE_RULE, type RateView, readRate } from '../core/rate.js';
+import { ALL_QUEUES, type Assignment } from '../core/wire.js';
 
 /** What a program or a test may follow; none of these may throw. */
 export interface WorkerEvents {
@@ -22,10 +23,14 @@ export interface WorkerEvents {
 export interface WorkerOptions {
   /** How the worker is called in lists; default the host's name and the process id. */
   readonly name?: string;
-  /** Queues to take jobs from; default `default`. */
+  /** Queues to take jobs from; `*` among them means all there are and will be. Default `default`. */
   readonly queues?: readonly string[];
   /** How many jobs run at once; default 10. */
   readonly slots?: number;
+  /** How often a job starts at most, e.g. `100/1s` or `{ limit: 100, per: '1s', burst: 10 }`; default no limit. */
+  readonly rate?: string | RateView;
+  /** Whether to take jobs of all tenants, which needs an operator's key; default false. */
+  readonly shared?: boolean;
   /** What the worker offers to jobs that require it, e.g. `{ region: 'eu' }`; default nothing. */
   readonly labels?: Labels;
   /** Largest result of a job as JSON, in bytes; default 256 KiB. Must not exceed the server's limit. */
@@ -50,7 +55,8 @@ export interface WorkerOptions {
   readonly events?: WorkerEvents;
 }
 
-export interface ResolvedWorkerOptions extends Required<Omit<WorkerOptions, 'keepResultsIn'>> {
+export interface ResolvedWorkerOptions extends Required<Omit<WorkerOptions, 'keepResultsIn' | 'rate'>> {
+  readonly rate: RateView | null;
   readonly keepResultsIn: string | null;
   readonly maxErrorBytes: number;
 }
@@ -61,6 +67,8 @@ export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOpti
     name: options.name ?? `${hostname()}-${process.pid}`,
     queues: options.queues ?? ['default'],
     slots: options.slots ?? 10,
+    rate: options.rate === undefined ? null : resolveRate(options.rate),
+    shared: options.shared ?? false,
     labels: options.labels ?? {},
     maxResultBytes: options.maxResultBytes ?? SETTINGS.maxPayload.default,
     maxLogBytes: options.maxLogBytes ?? SETTINGS.maxLog.default,
@@ -83,7 +91,7 @@ export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOpti
       `drainTimeoutMs: expected a number from 0 on, got ${resolved.drainTimeoutMs}.`,
     );
   }
-  const badQueue = resolved.queues.find((queue) => !NAME_PATTERN.test(queue));
+  const badQueue = resolved.queues.find((queue) => queue !== ALL_QUEUES && !NAME_PATTERN.test(queue));
   if (badQueue !== undefined) {
     throw new PunctualError('CONFIGURATION', `queues: ${JSON.stringify(badQueue)} ${NAME_RULE}.`);
   }
@@ -91,4 +99,10 @@ export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOpti
     throw new PunctualError('CONFIGURATION', 'queues: name at least one queue.');
   }
   return Object.freeze(resolved);
+}
+
+function resolveRate(input: string | RateView): RateView {
+  const rate = readRate(input);
+  if (rate === null) throw new PunctualError('CONFIGURATION', `rate: ${RATE_RULE}.`);
+  return rate;
 }

@@ -230,12 +230,16 @@ export class WorkerRuntime {
   }
 
   #openSession(runners: readonly Runner[], clock: ServerClock): Session {
-    const { name, queues, slots, labels, events } = this.#options;
+    const { name, queues, slots, labels, rate, shared, events } = this.#options;
     const targets = runners.map((runner) => runner.target);
     const tasks = runners.flatMap((runner) => runner.tasks);
     return new Session({
       gateway: this.#gateway,
-      registration: { name, queues, slots, targets, tasks, labels },
+      registration: {
+        ...{ name, queues, slots, targets, tasks, labels },
+        ...(rate && { rate }),
+        ...(shared && { shared }),
+      },
       clock,
       previousSession: () => this.#keeping?.endedSession ?? '',
       onRegistered: (workerId) => {

@@ -1,10 +1,8 @@
 import Type from 'typebox';
 import { parseDuration } from '../../core/duration.js';
+import { MAX_PER_MS, MAX_RATE_COUNT } from '../../core/rate.js';
 import { nullable, page, strict } from './object.js';
 import { line, Name } from './text.js';
-
-/** Rates are counted over a millisecond at least and 30 days at most. */
-const MAX_PER_MS = 30 * 86_400_000;
 
 const Per = Type.Refine(
   Type.String({
@@ -18,7 +16,7 @@ const Per = Type.Refine(
   },
 );
 
-const Count = Type.Integer({ minimum: 1, maximum: 1_000_000 });
+const Count = Type.Integer({ minimum: 1, maximum: MAX_RATE_COUNT });
 
 /** At most `limit` starts in `per` on average; `burst` of them at once. */
 export const Rate = strict({ limit: Count, per: Per, burst: Type.Optional(Count) }, { title: 'Rate' });
