@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
+import { processMark } from '../core/process-mark.js';
 import { readPostmasterFile } from './postmaster-file.js';
-import { isServerOf, processMark } from './process-identity.js';
+import { isServerOf } from './process-identity.js';
 import { endServer, type Patience, type ServerProcess, watchServer } from './server-process.js';
 
 /** A server that a killed program left running. */
@@ -19,7 +20,7 @@ const LOGIN_WITHIN_MS = 5_000;
 export async function findLeftBehind(pgdata: string): Promise<LeftBehind | null> {
   const file = await readPostmasterFile(pgdata);
   if (file === null || file === 'damaged') return null;
-  const mark = await processMark(file.pid);
+  const mark = processMark(file.pid);
   if (mark === null || !(await isServerOf(file.pid, pgdata))) return null;
   return { server: watchServer(file.pid, mark), port: file.ready ? file.port : null };
 }

@@ -1,8 +1,8 @@
 import { realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { lockFolder } from './folder-lock.js';
 import { rememberedHome } from './home.js';
 import { endLeftBehind, findLeftBehind } from './left-behind.js';
+import { lockServerFolder } from './server-lock.js';
 import { readState } from './state-file.js';
 
 /**
@@ -11,11 +11,11 @@ import { readState } from './state-file.js';
  */
 export async function removeEmbeddedPostgres(path: string): Promise<void> {
   const dataFolder = await realpath(path);
-  const locks = [await lockFolder(dataFolder)];
+  const locks = [lockServerFolder(dataFolder)];
   try {
     const home = await rememberedHome(dataFolder, await readState(dataFolder));
     if (home !== null) {
-      if (home !== dataFolder) locks.push(await lockFolder(home));
+      if (home !== dataFolder) locks.push(lockServerFolder(home));
       const pgdata = await realpath(join(home, 'postgres')).catch(() => home);
       const leftBehind = await findLeftBehind(pgdata);
       if (leftBehind !== null) await endLeftBehind(leftBehind);
@@ -23,7 +23,16 @@ export async function removeEmbeddedPostgres(path: string): Promise<void> {
     }
     await rm(dataFolder, { recursive: true, force: true });
   } catch (error) {
-    for (const lock of locks) await lock.release().catch(() => {});
+    for (const unlock of locks) letGo(unlock);
     throw error;
+  }
+}
+
+/** The file of a lock may be gone with its folder. */
+function letGo(unlock: () => void): void {
+  try {
+    unlock();
+  } catch {
+    // What is removed needs no lock.
   }
 }

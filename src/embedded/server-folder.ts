@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { chooseAccount, may, ownerOf } from './account.js';
 import { type Account, runCommand } from './command.js';
 import { embeddedFailure } from './failure.js';
-import { lockFolder } from './folder-lock.js';
 import { freePort } from './free-port.js';
 import { chooseHome, exists, openDataFolder, rememberedHome } from './home.js';
 import { endLeftBehind, findLeftBehind } from './left-behind.js';
 import { createDatabaseFiles, removeDrafts, resetPassword } from './new-database.js';
 import { findBinaryPackage, type PostgresBinaries, prepareBinaries } from './postgres-binaries.js';
 import { disownPostmasterFile } from './postmaster-file.js';
+import { lockServerFolder } from './server-lock.js';
 import { randomPassword, readState, type ServerState, writeState } from './state-file.js';
 
 /** A data folder that this process holds alone, with a complete database in it, ready for a server to start. */
@@ -33,9 +33,9 @@ export async function openServerFolder(
   const installed = await findBinaryPackage();
   const newcomer = await chooseAccount();
   const dataFolder = await openDataFolder(folder, newcomer);
-  const locks = [await lockFolder(dataFolder)];
+  const locks = [lockServerFolder(dataFolder)];
   const release = async () => {
-    for (const lock of locks.splice(0).reverse()) await lock.release();
+    for (const unlock of locks.splice(0).reverse()) unlock();
   };
   try {
     const remembered = await readState(dataFolder);
@@ -43,7 +43,7 @@ export async function openServerFolder(
       (await rememberedHome(dataFolder, remembered)) ??
       (await chooseHome(dataFolder, newcomer, reachableFolder));
     // Data folders that were copied with their state point at one home, which needs a lock of its own.
-    if (home !== dataFolder) locks.push(await lockFolder(home));
+    if (home !== dataFolder) locks.push(lockServerFolder(home));
     await removeDrafts(home);
     const path = join(home, 'postgres');
     const present = await exists(path);

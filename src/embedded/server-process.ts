@@ -58,7 +58,7 @@ export async function spawnServer(
 export function watchServer(pid: number, mark: string): ServerProcess {
   let held = false;
   const ended = async () => {
-    while (await isAlive(pid, mark)) await sleep(held ? POLL_MS : WATCH_MS, undefined, { ref: held });
+    while (isAlive(pid, mark)) await sleep(held ? POLL_MS : WATCH_MS, undefined, { ref: held });
   };
   return {
     pid,

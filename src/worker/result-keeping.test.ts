@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { Door, Happening } from '../../test/happening.js';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
 import type { PunctualError } from '../core/errors.js';
-import { lockFolder } from './folder-lock.js';
+import { lockFolder } from '../core/folder-lock.js';
 import { decodeRecords } from './result-file.js';
 import { HandlerRunner } from './runners/handler.js';
 import { task } from './task.js';
@@ -123,7 +123,7 @@ describe('a worker with a folder for its results', () => {
     const scheduler = new MemoryScheduler();
     const folder = newFolder();
     const { job } = await leaveResult(scheduler, folder);
-    const release = lockFolder(folder);
+    const release = lockFolder(folder, 'lock.', () => new Error('held'));
     scheduler.fail('report', 0);
     const warnings = new Happening<PunctualError>();
     await workerOf(scheduler, folder, { onWarning: warnings.happen }).start();

@@ -3,9 +3,8 @@ import type { WorkerGateway } from '../core/gateway.js';
 import { Loop } from '../core/loop.js';
 import type { AttemptResult, FencedJob } from '../core/wire.js';
 import { asPunctualError } from './failure.js';
-import { FolderInUseError } from './folder-lock.js';
 import { LeftResults } from './left-results.js';
-import { ResultStore } from './result-store.js';
+import { FolderInUseError, ResultStore } from './result-store.js';
 
 /** A result that is found undelivered twice, so far apart, is kept. */
 const LOOK_EVERY_MS = 500;

@@ -1,8 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { messageOf, PunctualError } from '../core/errors.js';
+import { type FolderHolder, lockFolder } from '../core/folder-lock.js';
 import type { AttemptResult, FencedJob } from '../core/wire.js';
-import { lockFolder } from './folder-lock.js';
 import { attemptKey, encodeRecords, ResultFile, type ResultRecord } from './result-file.js';
 
 const FILE = 'results';
@@ -17,6 +17,18 @@ interface Kept {
   readonly bytes: number;
   /** Whether it has reached the disk. */
   safe: boolean;
+}
+
+/** Another worker has the folder; it may let go of it soon. */
+export class FolderInUseError extends PunctualError {
+  constructor(folder: string, { pid }: FolderHolder) {
+    const who = pid === process.pid ? 'another worker of this process' : `the worker in process ${pid}`;
+    super(
+      'CONFIGURATION',
+      `The folder ${folder} is in use by ${who}; results wait in memory until it is free. Each worker needs a folder of its own.`,
+    );
+    this.name = 'FolderInUseError';
+  }
 }
 
 /**
@@ -64,7 +76,7 @@ export class ResultStore {
     let unlock: (() => void) | null = null;
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
-      unlock = lockFolder(folder);
+      unlock = lockFolder(folder, 'lock.', (holder) => new FolderInUseError(folder, holder));
       const { file, records } = ResultFile.open(join(folder, FILE));
       return new ResultStore(file, records, unlock, maxBytes);
     } catch (error) {

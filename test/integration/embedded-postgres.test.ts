@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterEach, describe, expect, it } from 'vitest';
+import { processMark } from '../../src/core/process-mark.js';
 import { chooseAccount, runsAsRoot } from '../../src/embedded/account.js';
 import {
   type EmbeddedPostgres,
@@ -13,7 +14,7 @@ import {
   startEmbeddedPostgres,
 } from '../../src/embedded/embedded-postgres.js';
 import { findBinaryPackage, prepareBinaries } from '../../src/embedded/postgres-binaries.js';
-import { isAlive, processMark } from '../../src/embedded/process-identity.js';
+import { isAlive } from '../../src/embedded/process-identity.js';
 import { removeEmbeddedPostgres } from '../../src/embedded/remove.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
@@ -58,7 +59,7 @@ async function serverPid(server: EmbeddedPostgres): Promise<number> {
 
 async function killed(server: EmbeddedPostgres, signal: NodeJS.Signals): Promise<void> {
   const pid = await serverPid(server);
-  const mark = await processMark(pid);
+  const mark = processMark(pid);
   process.kill(pid, signal);
   await expect.poll(() => isAlive(pid, mark!), { timeout: 20_000 }).toBe(false);
 }
