@@ -8,7 +8,7 @@ import type { WorkerOptions } from '../worker/worker-options.js';
 import { WorkerRuntime } from '../worker/worker-runtime.js';
 import { submitBulk } from './bulk.js';
 import { JobHandle, Jobs, type ResultOptions } from './job-handle.js';
-import { buildSubmission, type SubmitOptions } from './submission.js';
+import { buildSubmission, buildSubmissions, type SubmitOptions, submissionText } from './submission.js';
 import { submitInTransaction, type TransactionClient } from './transaction.js';
 
 /** Options of a single submission. */
@@ -66,8 +66,9 @@ export class Punctual {
     const { tx, ...rest } = options;
     const submission = await buildSubmission(taskOrName, input, rest);
     if (tx) return new JobHandle(await submitInTransaction(tx, this.#parts.tenant, submission), this.#jobs);
-    const job = await this.#parts.transport.request<Job>('POST', '/v1/jobs', {
-      body: submission,
+    const { transport } = this.#parts;
+    const job = await transport.request<Job>('POST', '/v1/jobs', {
+      ...(transport.inProcess ? { body: submission } : { bodyText: submissionText(submission) }),
       retry: submission.key !== undefined,
     });
     return new JobHandle(job.id, this.#jobs);
@@ -92,12 +93,7 @@ export class Punctual {
     inputs: Iterable<unknown>,
     options: BulkOptions<never> = {},
   ): Promise<JobHandle<unknown>[]> {
-    const optionsOf = typeof options === 'function' ? options : () => options;
-    const submissions = await Promise.all(
-      Array.from(inputs, (input, index) =>
-        buildSubmission(taskOrName, input, optionsOf(input as never, index)),
-      ),
-    );
+    const submissions = await buildSubmissions(taskOrName, inputs, options);
     const ids = await submitBulk(this.#parts.transport, submissions);
     return ids.map((id) => new JobHandle(id, this.#jobs));
   }

@@ -24,33 +24,60 @@ export async function buildSubmission(
   input: unknown,
   options: SubmitOptions,
 ): Promise<JobSubmission> {
+  await checkAgainstSchema(taskOrName, input);
+  return withInput(commonPart(taskOrName, options), input);
+}
+
+/** The same for many jobs: what is equal in all of them is worked out once. */
+export async function buildSubmissions(
+  taskOrName: AnyTask | string,
+  inputs: Iterable<unknown>,
+  options: SubmitOptions | ((input: never, index: number) => SubmitOptions),
+): Promise<JobSubmission[]> {
+  const all = Array.from(inputs);
+  if (typeof taskOrName !== 'string' && taskOrName.schema)
+    await Promise.all(all.map((input) => checkAgainstSchema(taskOrName, input)));
+  if (typeof options === 'function')
+    return all.map((input, i) => withInput(commonPart(taskOrName, options(input as never, i)), input));
+  const common = commonPart(taskOrName, options);
+  return all.map((input) => withInput(common, input));
+}
+
+/** The submission as JSON; says which part of it cannot be written. */
+export function submissionText(submission: JobSubmission): string {
+  try {
+    return JSON.stringify(submission);
+  } catch (thrown) {
+    throw invalid([{ pointer: '/payload', detail: `cannot be written as JSON: ${messageOf(thrown)}` }]);
+  }
+}
+
+function commonPart(taskOrName: AnyTask | string, options: SubmitOptions): JobSubmission {
   const definition = typeof taskOrName === 'string' ? null : taskOrName;
-  const text = toJson(input);
-  // What is checked is what the worker will see: dates have become text by then, methods are gone.
-  if (definition?.schema) await checkInput(definition, text === undefined ? null : JSON.parse(text));
   const { runAt, startBefore, ...rest } = options;
   return {
     ...definition?.defaults,
     ...withoutUndefined(rest),
     task: definition ? definition.name : (taskOrName as string),
-    ...(input !== undefined && { payload: input }),
     ...(runAt !== undefined && { runAt: momentOf(runAt, 'runAt') }),
     ...(startBefore !== undefined && { startBefore: momentOf(startBefore, 'startBefore') }),
   };
 }
 
-function toJson(input: unknown): string | undefined {
-  if (input === undefined) return undefined;
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(input);
-  } catch (thrown) {
-    throw invalid([{ pointer: '/payload', detail: `cannot be written as JSON: ${messageOf(thrown)}` }]);
-  }
-  if (text === undefined) {
+function withInput(common: JobSubmission, input: unknown): JobSubmission {
+  if (input === undefined) return common;
+  // Inside an object JSON would leave these out without a word.
+  if (typeof input === 'function' || typeof input === 'symbol') {
     throw invalid([{ pointer: '/payload', detail: `cannot be written as JSON: it is a ${typeof input}` }]);
   }
-  return text;
+  return { ...common, payload: input };
+}
+
+/** What is checked is what the worker will see: dates have become text by then, methods are gone. */
+async function checkAgainstSchema(taskOrName: AnyTask | string, input: unknown): Promise<void> {
+  if (typeof taskOrName === 'string' || !taskOrName.schema) return;
+  const text = submissionText({ payload: input });
+  await checkInput(taskOrName, (JSON.parse(text) as { payload?: unknown }).payload ?? null);
 }
 
 function momentOf(moment: Date | string, field: string): string {

@@ -201,6 +201,7 @@ describe('the timer of a loop', () => {
     vi.useRealTimers();
     const spy = vi.spyOn(globalThis, 'setTimeout');
     const loop = loopOf(async () => undefined).start();
+    await vi.waitFor(() => expect(spy).toHaveBeenCalled());
     const timer = spy.mock.results.at(-1)!.value as NodeJS.Timeout;
     expect(timer.hasRef()).toBe(false);
     spy.mockRestore();

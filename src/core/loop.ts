@@ -15,6 +15,7 @@ const MAX_BACKOFF_MS = 5_000;
 /** Never overlaps itself, goes on after any error with a growing pause, can be woken, stops cleanly. */
 export class Loop {
   private timer: NodeJS.Timeout | undefined;
+  private immediate: NodeJS.Immediate | undefined;
   private running: Promise<void> = Promise.resolve();
   private busy = false;
   private wokenWhileRunning = false;
@@ -26,7 +27,7 @@ export class Loop {
   /** Starts with a pass at once. */
   start(): this {
     this.stopped = false;
-    this.schedule(0);
+    this.scheduleNow();
     return this;
   }
 
@@ -38,25 +39,34 @@ export class Loop {
     if (this.stopped) return;
     if (this.failures > 0 && !this.busy) return;
     if (this.busy) this.wokenWhileRunning = true;
-    else this.schedule(0);
+    else this.scheduleNow();
   }
 
   /** Resolves when the last pass has ended; no further one starts. */
   async stop(): Promise<void> {
     this.stopped = true;
     clearTimeout(this.timer);
+    clearImmediate(this.immediate);
     await this.running;
   }
 
   private schedule(ms: number): void {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(
-      () => {
-        this.running = this.runOnce();
-      },
-      Math.min(ms, MAX_TIMER_MS),
-    );
+    this.timer = setTimeout(() => this.begin(), Math.min(ms, MAX_TIMER_MS));
     this.timer.unref();
+  }
+
+  /** In this turn of the event loop; a timer of no time at all would take a millisecond. */
+  private scheduleNow(): void {
+    if (this.immediate) return;
+    clearTimeout(this.timer);
+    this.immediate = setImmediate(() => {
+      this.immediate = undefined;
+      this.begin();
+    });
+  }
+
+  private begin(): void {
+    this.running = this.runOnce();
   }
 
   private async runOnce(): Promise<void> {
@@ -73,7 +83,8 @@ export class Loop {
     }
     this.busy = false;
     if (this.stopped) return;
-    this.schedule(this.wokenWhileRunning && this.failures === 0 ? 0 : next);
+    if (this.wokenWhileRunning && this.failures === 0) this.scheduleNow();
+    else this.schedule(next);
     this.wokenWhileRunning = false;
   }
 }

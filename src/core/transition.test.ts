@@ -13,7 +13,7 @@ function job(change: Partial<RunningJob> = {}): RunningJob {
     maxLosses: 3,
     atMostOnce: false,
     backoff: DEFAULT_BACKOFF,
-    cancelRequested: false,
+    cancelledAt: null,
     ...change,
   };
 }
@@ -50,7 +50,7 @@ describe('the end of an attempt', () => {
   });
 
   it('of a job that somebody cancelled ends it as cancelled, whatever became of the attempt but success', () => {
-    const cancelled = job({ cancelRequested: true });
+    const cancelled = job({ cancelledAt: 1 });
     for (const end of [
       { outcome: 'failed', error, retryable: true },
       { outcome: 'timed-out', error },
@@ -76,7 +76,7 @@ describe('the end of an attempt', () => {
   });
 
   it('that was cancelled ends the job, however much budget is left', () => {
-    expect(decide(job({ cancelRequested: true }), { outcome: 'cancelled', error: null }, 0.5)).toEqual({
+    expect(decide(job({ cancelledAt: 1 }), { outcome: 'cancelled', error: null }, 0.5)).toEqual({
       kind: 'end',
       state: 'cancelled',
       outcome: 'cancelled',

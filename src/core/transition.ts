@@ -12,8 +12,8 @@ export interface RunningJob {
   readonly maxLosses: number;
   readonly atMostOnce: boolean;
   readonly backoff: Backoff;
-  /** Whether somebody asked for the job to be cancelled while it ran. */
-  readonly cancelRequested: boolean;
+  /** When somebody asked for the job to be cancelled while it ran; null when nobody did. */
+  readonly cancelledAt: number | null;
 }
 
 /** How an attempt ended. */
@@ -45,7 +45,7 @@ export type Decision =
  * nobody cancelled the job (a worker misunderstood, or obeyed a leader that was wrong) counts as lost.
  */
 export function decide(job: RunningJob, end: AttemptEnd, random: number): Decision {
-  if (job.cancelRequested && end.outcome !== 'succeeded') {
+  if (job.cancelledAt !== null && end.outcome !== 'succeeded') {
     return { kind: 'end', state: 'cancelled', outcome: end.outcome, result: null, error: end.error };
   }
   switch (end.outcome) {

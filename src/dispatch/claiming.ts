@@ -5,7 +5,7 @@ import { Loop } from '../core/loop.js';
 import { type ClaimedRow, claimJobs } from '../store/claim-jobs.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { type BucketState, saveBuckets } from '../store/queues.js';
-import { toAssignment } from './assignment.js';
+import { OwnAssignment } from './assignment.js';
 import { bisect } from './bisect.js';
 import { type Running, startRunning } from './running.js';
 import type { Poll, WorkerSession } from './session.js';
@@ -241,7 +241,7 @@ export class Claiming {
       // A poll that ended meanwhile leaves its jobs unacknowledged; the next poll offers them again.
       poll.settle({
         epoch: state.term.epoch,
-        jobs: poll.given.map((running) => toAssignment(running, state.secret)),
+        jobs: poll.given.map((running) => new OwnAssignment(running, state.secret)),
       });
     }
   }

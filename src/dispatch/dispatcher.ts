@@ -11,7 +11,7 @@ import { readJob } from '../store/read-job.js';
 import { Admitting } from './admitting.js';
 import { Claiming } from './claiming.js';
 import { Expiring } from './expiring.js';
-import { Finishing } from './finishing.js';
+import { type EndListener, Finishing } from './finishing.js';
 import { Governing } from './governing.js';
 import { Reading } from './reading.js';
 import { type Running, resumeRunning } from './running.js';
@@ -124,7 +124,17 @@ export class Dispatcher {
 
   /** Ends attempts; answers for each whether it counted. */
   async report(reports: readonly Report[]): Promise<boolean[]> {
-    return Promise.all(reports.map((report) => this.reportOne(report)));
+    const { state } = this;
+    const ends = new Ends(reports.length);
+    reports.forEach(({ tenant, jobId, fence, end, startedAt }, place) => {
+      const running = state.turns.has(jobId) ? undefined : state.running.get(jobId);
+      const isBegun =
+        running?.tenant === tenant && this.finishing.begin(running, fence, end, startedAt, ends, place);
+      if (!isBegun) ends.ended(place, false);
+    });
+    const accepted = await ends.all;
+    // What did not end at once may have ended before, or somebody else has its turn.
+    return Promise.all(accepted.map((yes, place) => yes || this.reportOne(reports[place]!)));
   }
 
   private async reportOne(report: Report): Promise<boolean> {
@@ -174,6 +184,33 @@ export class Dispatcher {
       waiting: this.state.backlog.size,
       workers: this.state.sessions.size,
     };
+  }
+}
+
+/** Waits for the ends of several attempts with one promise: results come by the thousand. */
+class Ends implements EndListener {
+  readonly all: Promise<boolean[]>;
+  private readonly accepted: boolean[];
+  private resolve!: (accepted: boolean[]) => void;
+  private reject!: (error: unknown) => void;
+
+  constructor(private open: number) {
+    this.accepted = new Array<boolean>(open).fill(false);
+    this.all = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+    if (open === 0) this.resolve([]);
+  }
+
+  ended(place: number, accepted: boolean): void {
+    this.accepted[place] = accepted;
+    this.open -= 1;
+    if (this.open === 0) this.resolve(this.accepted);
+  }
+
+  failed(error: unknown): void {
+    this.reject(error);
   }
 }
 

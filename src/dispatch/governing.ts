@@ -5,11 +5,16 @@ import type { QueueView } from '../core/wire.js';
 import { pauseCluster } from '../store/cluster-state.js';
 import type { QueueRow } from '../store/names.js';
 import { findQueue, limitQueue, pauseQueue, rateOfRow } from '../store/queues.js';
-import { addTenant, changeTenant, type TenantRow } from '../store/tenants.js';
+import { addTenant, changeTenant, findTenant, type TenantRow } from '../store/tenants.js';
 import type { LeaderState } from './state.js';
 
-/** What operators and tenants settle about dispatch as a whole, about queues and about tenants. */
+/**
+ * What operators and tenants settle about dispatch as a whole, about queues and about tenants. One thing is settled
+ * after the other: a change reads what stands before it writes, and memory must hear of writes in their order.
+ */
 export class Governing {
+  private settled: Promise<unknown> = Promise.resolve();
+
   constructor(private readonly state: LeaderState) {}
 
   /** Running jobs go on while dispatch is paused. */
@@ -24,7 +29,11 @@ export class Governing {
     state.wakeClaiming();
   }
 
-  async pauseQueue(tenant: string, name: string, paused: boolean): Promise<void> {
+  pauseQueue(tenant: string, name: string, paused: boolean): Promise<void> {
+    return this.inTurn(() => this.writePause(tenant, name, paused));
+  }
+
+  private async writePause(tenant: string, name: string, paused: boolean): Promise<void> {
     const { state } = this;
     if (!(await findQueue(state.hot, tenant, name)))
       throw new PunctualError('QUEUE_NOT_FOUND', `There is no queue ${name}.`);
@@ -38,35 +47,43 @@ export class Governing {
   }
 
   /** Limits apply from the next choice on; what runs already goes on. */
-  async limitQueue(
-    tenant: string,
-    name: string,
-    change: (now: QueueRow | null) => QueueLimits,
-  ): Promise<void> {
+  limitQueue(tenant: string, name: string, change: (now: QueueRow | null) => QueueLimits): Promise<void> {
     const { state } = this;
-    const limits = change(await findQueue(state.hot, tenant, name));
-    const row = await state.write(() =>
-      limitQueue(state.hot, state.term, { tenant, name }, limits, state.clock.now()),
-    );
-    this.queueChanged(row);
+    return this.inTurn(async () => {
+      const limits = change(await findQueue(state.hot, tenant, name));
+      const row = await state.write(() =>
+        limitQueue(state.hot, state.term, { tenant, name }, limits, state.clock.now()),
+      );
+      this.queueChanged(row);
+    });
   }
 
   /** Null when there is a tenant with this id. */
-  async addTenant(id: string, name: string, limits: TenantLimits): Promise<TenantRow | null> {
+  addTenant(id: string, name: string, limits: TenantLimits): Promise<TenantRow | null> {
     const { state } = this;
-    const row = await state.write(() =>
-      addTenant(state.hot, state.term, { id, name }, limits, state.clock.now()),
-    );
-    if (row) this.tenantChanged(row);
-    return row;
+    return this.inTurn(async () => {
+      const row = await state.write(() =>
+        addTenant(state.hot, state.term, { id, name }, limits, state.clock.now()),
+      );
+      if (row) this.tenantChanged(row);
+      return row;
+    });
   }
 
   /** Null when there is none with this id. */
-  async changeTenant(id: string, name: string, limits: TenantLimits): Promise<TenantRow | null> {
+  changeTenant(
+    id: string,
+    change: (now: TenantRow) => TenantLimits & { readonly name: string },
+  ): Promise<TenantRow | null> {
     const { state } = this;
-    const row = await state.write(() => changeTenant(state.hot, state.term, { id, name }, limits));
-    if (row) this.tenantChanged(row);
-    return row;
+    return this.inTurn(async () => {
+      const now = await findTenant(state.hot, id);
+      if (!now) return null;
+      const { name, ...limits } = change(now);
+      const row = await state.write(() => changeTenant(state.hot, state.term, { id, name }, limits));
+      if (row) this.tenantChanged(row);
+      return row;
+    });
   }
 
   queueView(row: QueueRow): QueueView {
@@ -90,6 +107,12 @@ export class Governing {
       oldestReadyMs: heads.length === 0 ? null : Math.max(0, state.clock.now() - oldest),
       createdAt: new Date(row.created_at).toISOString(),
     };
+  }
+
+  private inTurn<T>(settle: () => Promise<T>): Promise<T> {
+    const turn = this.settled.then(settle);
+    this.settled = turn.catch(() => undefined);
+    return turn;
   }
 
   private queueChanged(row: QueueRow): void {

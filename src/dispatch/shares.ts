@@ -54,8 +54,10 @@ export class Shares {
     return this.lines.get(queue);
   }
 
-  findTenant(tenant: string): TenantLine | undefined {
-    return this.tenants.get(tenant);
+  /** How many tenants besides one have a queue that takes turns now. */
+  tenantsInTurn(besides: TenantLine): number {
+    const others = [...this.tenants.values()].filter((tenant) => tenant !== besides);
+    return others.filter((tenant) => [...tenant.queues].some((line) => line.listed)).length;
   }
 
   line(queue: number): QueueLine {

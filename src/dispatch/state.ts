@@ -30,7 +30,7 @@ export interface LeaderOptions {
 }
 
 /** Due jobs, and as many upcoming ones, in memory per shelf; what is more stays in the table. */
-const SHELF_LIMIT = 10_000;
+const SHELF_LIMIT = 20_000;
 /** Jobs in memory from which on every shelf keeps fewer. */
 const CROWDED_AT = 500_000;
 

@@ -3,6 +3,8 @@ import { type Bucket, rateView } from '../core/rate.js';
 import type { Gate, Why } from '../core/wire.js';
 import type { PlacedRow } from '../store/job-places.js';
 import type { NeedsInfo, QueueInfo } from './directory.js';
+import type { QueueLine } from './queue-line.js';
+import type { WorkerSession } from './session.js';
 import type { LeaderState } from './state.js';
 
 type Figures = Why['figures'];
@@ -104,24 +106,57 @@ function explainWorkers(
   }
   const slots = fitting.reduce((sum, session) => sum + session.registration.slots, 0);
   const freeSlots = fitting.reduce((sum, session) => sum + session.freeSlots, 0);
-  const entry = state.backlog.find(job.id);
+  const line = queue && state.shares.find(queue.id);
   const readyInQueue = queue
     ? state.backlog.shelvesOf(queue.id).reduce((sum, shelf) => sum + shelf.readyCount, 0)
     : 0;
   const all = { ...figures, slots, freeSlots, readyInQueue };
   if (freeSlots === 0)
     return answer('no-free-slot', `All ${slots} slots of the fitting workers are in use.`, all);
-  const line = queue && state.shares.find(queue.id);
-  const others = line ? line.tenant.queues.size - 1 : 0;
-  if (entry && line && line.best((each) => each === entry.needs)?.head() === entry) {
-    const detail = 'It is next in its queue; other queues and tenants have their turn first.';
-    return answer('share', detail, { ...all, otherQueues: others, weight: line.info.weight });
-  }
-  return answer(
-    'behind-others',
-    'Other jobs of the queue come first; it is next when they have started.',
-    all,
+  return (
+    explainWorkerRates(state, fitting, all, answer) ??
+    explainTurns(state, job, line, fitting, all, answer) ??
+    answer('behind-others', 'Other jobs of the queue come first; it is next when they have started.', all)
   );
+}
+
+/** Every fitting worker that has room is over its own rate. */
+function explainWorkerRates(
+  state: LeaderState,
+  fitting: readonly WorkerSession[],
+  figures: Figures,
+  answer: Answer,
+): Why | undefined {
+  const now = state.clock.now();
+  const withRoom = fitting.filter((session) => session.freeSlots > 0);
+  const opensAt = withRoom.map(({ bucket }) => (bucket && !bucket.isOpen(now) ? bucket.opensAt : now));
+  const opensInMs = Math.ceil(Math.min(...opensAt) - now);
+  if (opensInMs <= 0) return undefined;
+  const detail = `The fitting workers start jobs at a limited rate; the next may start in ${opensInMs} ms.`;
+  return answer('rate', detail, { ...figures, opensInMs });
+}
+
+/** It is the next of its queue, so all that comes before it are other queues and tenants. */
+function explainTurns(
+  state: LeaderState,
+  job: PlacedRow,
+  line: QueueLine | undefined,
+  fitting: readonly WorkerSession[],
+  figures: Figures,
+  answer: Answer,
+): Why | undefined {
+  const entry = state.backlog.find(job.id);
+  if (!entry || line?.best((needs) => needs === entry.needs)?.head() !== entry) return undefined;
+  const otherQueues = [...line.tenant.queues].filter((each) => each !== line && each.listed).length;
+  const isShared = fitting.some((session) => session.tenant === null);
+  const otherTenants = isShared ? state.shares.tenantsInTurn(line.tenant) : 0;
+  if (otherQueues + otherTenants === 0) {
+    const detail = 'The fitting workers have free slots, but none of them is asking for a job at the moment.';
+    return answer('no-free-slot', detail, figures);
+  }
+  const detail = 'It is next in its queue; other queues and tenants have their turn first.';
+  const shares = { otherQueues, weight: line.info.weight, otherTenants, tenantWeight: line.tenant.weight };
+  return answer('share', detail, { ...figures, ...shares });
 }
 
 /** From the job itself and not from memory, which a job may not have reached, or may have had to leave. */

@@ -54,8 +54,8 @@ export async function startNode(options: StartNodeOptions = {}): Promise<Embedde
     await own?.stop();
     throw error;
   }
-  const transport = new DirectTransport(node.server, node.localKey, tenant);
   const caller = { tenant, actor: 'embedded', operator: true };
+  const transport = new DirectTransport(node, caller);
   const punctual = new Punctual({
     transport,
     tenant,

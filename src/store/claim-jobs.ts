@@ -1,4 +1,5 @@
 import { stands } from '../core/test-switches.js';
+import { plainArray } from './array-text.js';
 import type { Queryable } from './database.js';
 import { SHARED_COLUMNS } from './finish-jobs.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
@@ -71,9 +72,9 @@ export function claimJobs(
   latenessByTenant: ReadonlyMap<string, readonly number[]>,
 ): Promise<ClaimedRow[]> {
   return runAsLeader(db, term, CLAIM_JOBS, [
-    intents.map((intent) => intent.id),
-    intents.map((intent) => intent.fence),
-    intents.map((intent) => intent.worker),
+    plainArray(intents.map((intent) => intent.id)),
+    plainArray(intents.map((intent) => intent.fence)),
+    plainArray(intents.map((intent) => intent.worker)),
     now,
     [...latenessByTenant.keys()],
     [...latenessByTenant.values()].map((counts) => `{${counts.join(',')}}`),

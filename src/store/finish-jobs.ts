@@ -1,4 +1,5 @@
 import type { AttemptOutcome, EndState } from '../core/job.js';
+import { plainArray, textArray } from './array-text.js';
 import { inClaimOrder } from './claim-order.js';
 import type { Queryable } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
@@ -99,13 +100,13 @@ export async function finishJobs(
 ): Promise<string[]> {
   const ordered = inClaimOrder(endings);
   const rows = await runAsLeader<{ id: string }>(db, term, FINISH_JOBS, [
-    ordered.map((ending) => ending.id),
-    ordered.map((ending) => ending.fence),
-    ordered.map((ending) => ending.state),
-    ordered.map((ending) => ending.outcome),
-    ordered.map((ending) => ending.result),
-    ordered.map((ending) => ending.error),
-    ordered.map((ending) => ending.startedAt),
+    plainArray(ordered.map((ending) => ending.id)),
+    plainArray(ordered.map((ending) => ending.fence)),
+    plainArray(ordered.map((ending) => ending.state)),
+    plainArray(ordered.map((ending) => ending.outcome)),
+    textArray(ordered.map((ending) => ending.result)),
+    textArray(ordered.map((ending) => ending.error)),
+    plainArray(ordered.map((ending) => ending.startedAt)),
     now,
   ]);
   return rows.map((row) => row.id);

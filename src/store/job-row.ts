@@ -1,5 +1,6 @@
 import { laneOf } from '../core/lane.js';
 import type { ParsedSubmission } from '../core/submission.js';
+import { plainArray, textArray } from './array-text.js';
 
 /** A row of punctual.jobs as it is inserted. JSON columns are texts. */
 export interface JobRow {
@@ -73,29 +74,43 @@ export const ROW_COLUMNS = `id, tenant, queue, needs, rank, run_at, max_attempts
   created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, payload, lane`;
 
 /** Rows as one array per column, the form in which a statement takes many at once. */
-export function rowArrays(rows: readonly JobRow[]): unknown[][] {
-  const column = <C extends keyof JobRow>(name: C): JobRow[C][] => rows.map((row) => row[name]);
+export function rowArrays(rows: readonly JobRow[]): string[] {
+  const plain = (name: PlainColumn) => plainArray(rows.map((row) => row[name]));
+  const text = (name: TextColumn) => textArray(rows.map((row) => row[name]));
   return [
-    column('id'),
-    column('tenant'),
-    column('queue'),
-    column('needs'),
-    column('rank'),
-    column('run_at'),
-    column('max_attempts'),
-    column('max_losses'),
-    column('at_most_once'),
-    column('timeout_ms'),
-    column('created_at'),
-    column('start_before'),
-    column('task'),
-    column('created_by'),
-    column('key'),
-    column('concurrency_key'),
-    column('target'),
-    column('backoff'),
-    column('requires'),
-    column('payload'),
-    column('lane'),
+    plain('id'),
+    text('tenant'),
+    plain('queue'),
+    plain('needs'),
+    plain('rank'),
+    plain('run_at'),
+    plain('max_attempts'),
+    plain('max_losses'),
+    plain('at_most_once'),
+    plain('timeout_ms'),
+    plain('created_at'),
+    plain('start_before'),
+    text('task'),
+    text('created_by'),
+    text('key'),
+    text('concurrency_key'),
+    text('target'),
+    text('backoff'),
+    text('requires'),
+    text('payload'),
+    plain('lane'),
   ];
 }
+
+/** Columns of text that somebody else has written; those of the rest need no quotes. */
+type TextColumn =
+  | 'tenant'
+  | 'task'
+  | 'created_by'
+  | 'key'
+  | 'concurrency_key'
+  | 'target'
+  | 'backoff'
+  | 'requires'
+  | 'payload';
+type PlainColumn = Exclude<keyof JobRow, TextColumn>;

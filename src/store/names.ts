@@ -83,20 +83,15 @@ export interface Named {
   readonly needs: Needs;
 }
 
-/** Needs under the digest that stands for them: labels may be longer than an index can hold. */
-interface SignedNeeds extends Needs {
-  readonly tenant: string;
-  readonly labelsText: string;
-  readonly signature: Buffer;
-  /** The signature as the key of a map. */
-  readonly known: string;
+/** Needs in one line of text; neither a tenant nor a target nor a handler can hold its separator. */
+function needsText({ tenant, needs }: Named): string {
+  return `${tenant}\n${needs.target}\n${needs.handler}\n${labelsText(needs.labels)}`;
 }
 
-function sign({ tenant, needs }: Named): SignedNeeds {
-  const text = labelsText(needs.labels);
-  const whole = JSON.stringify([tenant, needs.target, needs.handler, text]);
-  const signature = createHash('sha256').update(whole).digest();
-  return { ...needs, tenant, labelsText: text, signature, known: signature.toString('base64') };
+/** The digest under which needs are stored: labels may be longer than an index can hold. */
+function signatureOf({ tenant, needs }: Named): Buffer {
+  const whole = JSON.stringify([tenant, needs.target, needs.handler, labelsText(needs.labels)]);
+  return createHash('sha256').update(whole).digest();
 }
 
 /** Both maps are never emptied: names are few, and an id once given is never given to another name. */
@@ -109,18 +104,17 @@ export class Names {
   /** The ids for each of the given, made where they do not exist yet. */
   async resolve(named: readonly Named[], now: number): Promise<{ queue: number; needs: number }[]> {
     const queueKeys = named.map((each) => `${each.tenant}\n${each.queue}`);
-    const signed = named.map(sign);
-    await this.learnQueues(queueKeys, now);
-    await this.learnNeeds(signed);
+    const needsKeys = named.map(needsText);
+    if (!queueKeys.every((key) => this.queues.has(key))) await this.learnQueues(queueKeys, now);
+    if (!needsKeys.every((key) => this.needs.has(key))) await this.learnNeeds(named, needsKeys);
     return named.map((_, i) => ({
       queue: this.queues.get(queueKeys[i]!)!,
-      needs: this.needs.get(signed[i]!.known)!,
+      needs: this.needs.get(needsKeys[i]!)!,
     }));
   }
 
   private async learnQueues(keys: readonly string[], now: number): Promise<void> {
     const unknown = [...new Set(keys)].filter((key) => !this.queues.has(key)).map((key) => key.split('\n'));
-    if (unknown.length === 0) return;
     const columns = [unknown.map((parts) => parts[0]), unknown.map((parts) => parts[1])];
     await run(this.db, ADD_QUEUES, [...columns, now]);
     for (const row of await run<Pick<QueueRow, 'id' | 'tenant' | 'name'> & Record<string, unknown>>(
@@ -132,19 +126,22 @@ export class Names {
     }
   }
 
-  private async learnNeeds(signed: readonly SignedNeeds[]): Promise<void> {
-    const distinct = new Map(signed.map((each) => [each.known, each]));
-    const unknown = [...distinct.values()].filter((each) => !this.needs.has(each.known));
-    if (unknown.length === 0) return;
-    const signatures = unknown.map((each) => each.signature);
+  private async learnNeeds(named: readonly Named[], keys: readonly string[]): Promise<void> {
+    const unknown = new Map<string, Named>();
+    named.forEach((each, i) => {
+      if (!this.needs.has(keys[i]!)) unknown.set(keys[i]!, each);
+    });
+    const all = [...unknown.values()];
+    const signatures = all.map(signatureOf);
     await run(this.db, ADD_NEEDS, [
       signatures,
-      unknown.map((each) => each.tenant),
-      unknown.map((each) => each.target),
-      unknown.map((each) => each.handler),
-      unknown.map((each) => each.labelsText),
+      all.map((each) => each.tenant),
+      all.map((each) => each.needs.target),
+      all.map((each) => each.needs.handler),
+      all.map((each) => labelsText(each.needs.labels)),
     ]);
     const found = await run<{ place: number; id: number }>(this.db, FIND_NEEDS, [signatures]);
-    for (const { place, id } of found) this.needs.set(unknown[place - 1]!.known, id);
+    const unknownKeys = [...unknown.keys()];
+    for (const { place, id } of found) this.needs.set(unknownKeys[place - 1]!, id);
   }
 }

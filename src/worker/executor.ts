@@ -36,6 +36,7 @@ export class Executor implements AttemptOwner {
   readonly #runners: ReadonlyMap<TargetType, Runner>;
   readonly #deadlines = new Deadlines();
   #busy = 0;
+  #lastMoment = { ms: Number.NaN, text: '' };
   /** Attempts whose handler has ended but whose log and progress are still being sent. */
   #flushing = 0;
 
@@ -69,7 +70,7 @@ export class Executor implements AttemptOwner {
     if (attempt.phase !== 'accepted') return;
     const { clock, options } = this.#parts;
     attempt.phase = 'running';
-    attempt.startedAt = new Date(clock.now()).toISOString();
+    attempt.startedAt = this.#momentText(Math.floor(clock.now()));
     attempt.dueAt = monotonic.now() + attempt.assignment.timeoutMs;
     this.#deadlines.add(attempt);
     options.events.onJobStarted?.(attempt.assignment);
@@ -160,6 +161,12 @@ export class Executor implements AttemptOwner {
         this.#notTaken(attempt, error);
       }
     });
+  }
+
+  /** Attempts that start in the same millisecond share the text of it. */
+  #momentText(ms: number): string {
+    if (ms !== this.#lastMoment.ms) this.#lastMoment = { ms, text: new Date(ms).toISOString() };
+    return this.#lastMoment.text;
   }
 
   #call(attempt: Attempt): unknown {

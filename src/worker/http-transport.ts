@@ -118,7 +118,7 @@ export class HttpTransport implements Transport {
 
   async #ask<T>(node: Node, method: Method, path: string, options: RequestOptions): Promise<T> {
     options.signal?.throwIfAborted();
-    const body = options.body === undefined ? undefined : JSON.stringify(options.body);
+    const body = options.bodyText ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
     const limit = new RequestLimit(options.timeoutMs ?? DEFAULT_TIMEOUT_MS, options.signal);
     node.open.add(limit);
     try {

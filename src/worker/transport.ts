@@ -5,6 +5,8 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 export interface RequestOptions {
   /** Sent as JSON. */
   readonly body?: unknown;
+  /** Sent as it is, in place of `body`: JSON that is written already. */
+  readonly bodyText?: string;
   readonly signal?: AbortSignal;
   /** How long one try may take; default 30 s. */
   readonly timeoutMs?: number;
@@ -17,5 +19,7 @@ export interface RequestOptions {
 
 /** Makes requests of the HTTP API: paths and bodies are those of the contract, errors are PunctualErrors. */
 export interface Transport {
+  /** Whether the node is in this process, so that what is sent is not written as JSON. */
+  readonly inProcess?: boolean;
   request<T>(method: Method, path: string, options?: RequestOptions): Promise<T>;
 }

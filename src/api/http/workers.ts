@@ -1,4 +1,6 @@
 import type { FastifyInstance } from 'fastify';
+import type { ClaimAnswer as Claimed } from '../../core/wire.js';
+import { OwnAssignment } from '../../dispatch/assignment.js';
 import { IdPath, NoQuery } from '../schemas/query.js';
 import {
   ClaimAnswer,
@@ -99,9 +101,10 @@ function work(server: FastifyInstance, { useCases, limits, describe, longPolls }
     async (request, reply) => {
       queryOf(request, NoQuery);
       const id = idOf(request);
-      return longPolls.run(reply, (signal) =>
+      const answer = await longPolls.run(reply, (signal) =>
         useCases.workers.claim(callerOf(request), id, request.body, signal),
       );
+      return reply.type('application/json; charset=utf-8').serializer(asItIs).send(claimText(answer));
     },
   );
 
@@ -176,4 +179,13 @@ function seeing(server: FastifyInstance, { useCases, describe }: RouteParts): vo
       return useCases.workers.drain(callerOf(request), idOf(request));
     },
   );
+}
+
+const asItIs = (text: unknown) => text as string;
+
+/** The answer as JSON. Stored payloads are JSON already; parsing them only to write them again would cost the most. */
+function claimText({ epoch, jobs, stop }: Claimed): string {
+  const texts = jobs.map((job) => (job instanceof OwnAssignment ? job.text : JSON.stringify(job)));
+  const stopText = stop === undefined ? '' : `,"stop":${JSON.stringify(stop)}`;
+  return `{"epoch":${epoch},"jobs":[${texts.join(',')}]${stopText}}`;
 }

@@ -78,9 +78,25 @@ function stale(jobId: string, fence: number): PunctualError {
 }
 
 /** A worker's result as the dispatcher takes it, cut to the limits. */
-export function toReport(tenant: string, result: AttemptResult, node: NodeContext): Report {
-  const startedAt = result.startedAt === undefined ? null : parseMoment(result.startedAt);
+export function toReport(
+  tenant: string,
+  result: AttemptResult,
+  node: NodeContext,
+  /** Moments that were parsed before: results that come together mostly started together. */
+  moments = new Map<string, number | null>(),
+): Report {
+  const startedAt = momentOf(result.startedAt, moments);
   return { tenant, jobId: result.jobId, fence: result.fence, startedAt, end: toEnd(result, node) };
+}
+
+function momentOf(text: string | undefined, known: Map<string, number | null>): number | null {
+  if (text === undefined) return null;
+  let moment = known.get(text);
+  if (moment === undefined) {
+    moment = parseMoment(text);
+    known.set(text, moment);
+  }
+  return moment;
 }
 
 function toEnd(result: AttemptResult, { config }: NodeContext): AttemptEnd {

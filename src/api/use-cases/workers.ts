@@ -52,8 +52,9 @@ export class WorkerSessions implements WorkerUseCases {
     // Only an operator may speak for a tenant that its key does not name: its worker may serve them all.
     const tenantOf = (result: AttemptResult) =>
       (caller.operator ? result.tenant : undefined) ?? caller.tenant;
+    const moments = new Map<string, number | null>();
     const accepted = await leader.report(
-      results.map((result) => toReport(tenantOf(result), result, this.node)),
+      results.map((result) => toReport(tenantOf(result), result, this.node, moments)),
     );
     return {
       epoch: leader.epoch,
