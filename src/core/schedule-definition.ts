@@ -150,20 +150,21 @@ export function readWhen(fields: FieldReader, input: unknown, createdAt: number)
     return { timing: null, startAt, endAt };
   }
   const before = fields.errors.length;
-  const timing = readTiming(fields, given[0], { timezone, dst, from: startAt ?? createdAt });
+  const timing = readTiming(fields, given[0], { timezone, dst, startAt, createdAt });
   return { timing: fields.errors.length > before ? null : timing, startAt, endAt };
 }
 
 function readTiming(
   fields: FieldReader,
   kind: (typeof TIMING_FIELDS)[number] | undefined,
-  rest: { timezone: string; dst: Dst; from: number },
+  rest: { timezone: string; dst: Dst; startAt: number | null; createdAt: number },
 ): Timing | null {
   if (kind === 'at') return { kind, at: fields.moment('at') ?? 0 };
   if (kind === 'every') {
     const everyMs = fields.duration('every') ?? LEAST_EVERY_MS;
     if (everyMs < LEAST_EVERY_MS) fields.wrong('every', 'must be at least 1s');
-    return { kind, everyMs, from: rest.from };
+    // Without a start it is due for the first time when the interval has passed once.
+    return { kind, everyMs, from: rest.startAt ?? rest.createdAt + everyMs };
   }
   const expression = fields.text('cron', 256);
   if (expression === undefined) return null;

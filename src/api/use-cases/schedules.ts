@@ -137,8 +137,7 @@ export class Schedules implements ScheduleUseCases {
     if (errors.length > 0 || !timing) throw invalid(errors);
     const table = timetable(timing, { startAt, endAt });
     const data: { at: string; note?: string }[] = [];
-    // An interval that begins with the preview is due for the first time when it has passed once.
-    let at = table.next(timing.kind === 'every' && startAt === null ? from : from - 1);
+    let at = table.next(from - 1);
     for (; at !== null && data.length < count; at = table.next(at)) {
       const note = table.note(at);
       data.push({ at: new Date(at).toISOString(), ...(note !== undefined && { note }) });

@@ -1,0 +1,78 @@
+import { expect, it } from 'vitest';
+import type { BackfillAnswer } from '../../../src/core/wire.js';
+import { MINUTE, ScheduleTester, SECOND } from './schedule-tester.js';
+
+/** A schedule every minute that was down for ten of them and makes up for none. */
+async function withGap() {
+  const tester = await ScheduleTester.start();
+  const { createdAt } = await tester.create({ every: '1m', catchUp: 'none' });
+  const since = Date.parse(createdAt);
+  await tester.stopFor(10 * MINUTE + 40 * SECOND);
+  await tester.ledgerBecomes(since, ['+60s…+600s missed downtime (10)']);
+  const moment = (seconds: number) => new Date(since + seconds * SECOND).toISOString();
+  return { tester, since, moment };
+}
+
+it('a backfill runs the occurrences of a time that have no run on record, and splits their gap', async () => {
+  const { tester, since, moment } = await withGap();
+  const range = { from: moment(180), to: moment(300) };
+  const dry = (await tester.steer('backfill', { ...range, dryRun: true })) as BackfillAnswer;
+  expect(dry).toEqual({
+    matched: 3,
+    started: 0,
+    dryRun: true,
+    occurrences: [moment(180), moment(240), moment(300)],
+  });
+  expect(await tester.jobs()).toEqual([]);
+  expect(await tester.steer('backfill', range)).toMatchObject({ matched: 3, started: 3, dryRun: false });
+  expect(await tester.lines(since)).toEqual([
+    '+60s…+120s missed downtime (2)',
+    '+180s pending backfill',
+    '+240s pending backfill',
+    '+300s pending backfill',
+    '+360s…+600s missed downtime (5)',
+  ]);
+  // What has a run is not run again.
+  expect(await tester.steer('backfill', { from: moment(0), to: moment(310) })).toMatchObject({
+    occurrences: [moment(60), moment(120)],
+  });
+  expect(await tester.lines(since, `&to=${moment(300)}`)).toEqual([
+    '+60s pending backfill',
+    '+120s pending backfill',
+    '+180s pending backfill',
+    '+240s pending backfill',
+    '+300s pending backfill',
+  ]);
+  expect((await tester.jobs()).map((job) => job.scheduledAt)).toHaveLength(5);
+  expect(await tester.stats()).toMatchObject({ occurrencesMissed: 10, occurrencesLate: 0 });
+});
+
+it('a backfill may reach back before the schedule was made, and into a pause', async () => {
+  const tester = await ScheduleTester.start();
+  const { createdAt } = await tester.create({ cron: '* * * * *' });
+  await tester.steer('pause');
+  tester.clock.advance(3 * MINUTE);
+  const now = tester.clock.now();
+  const from = new Date(Date.parse(createdAt) - 2 * MINUTE).toISOString();
+  const { matched } = (await tester.steer('backfill', {
+    from,
+    to: new Date(now).toISOString(),
+  })) as BackfillAnswer;
+  expect(matched).toBe(5);
+  await tester.steer('resume');
+  const states = (await tester.ledger()).map((row) => `${row.state} ${row.reason}`);
+  expect(states).toEqual(Array.from({ length: 5 }, () => 'pending backfill'));
+});
+
+it.each([
+  ['a time that lies ahead', { from: '2026-01-01T00:00:00Z', to: '2999-01-01T00:00:00Z' }, '/to'],
+  ['an end before its begin', { from: '2026-01-02T00:00:00Z', to: '2026-01-01T00:00:00Z' }, '/to'],
+  ['more than 10,000 occurrences', { from: '2020-01-01T00:00:00Z', to: '2026-01-01T00:00:00Z' }, '/to'],
+  ['no begin', { to: '2026-01-01T00:00:00Z' }, '/from'],
+  ['a field it does not know', { from: '2026-01-01T00:00:00Z', to: '2026-01-01T00:00:00Z', dry: 1 }, '/dry'],
+])('a backfill of %s is refused', async (_, body, pointer) => {
+  const tester = await ScheduleTester.start();
+  await tester.create({ cron: '* * * * *' });
+  const answer = await tester.node.ask('POST', '/v1/schedules/tick/backfill', { body });
+  expect(answer).toMatchObject({ status: 422, body: { errors: [{ pointer }] } });
+});
