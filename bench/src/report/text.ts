@@ -29,7 +29,9 @@ const count = (value: number | undefined) =>
 const ms = (value: number | undefined) =>
   value === undefined ? '' : `${value.toFixed(value < 100 ? 2 : 0)} ms`;
 
-const COLUMNS: readonly { readonly head: string; readonly of: (system: SystemResult) => string }[] = [
+const text = (value: unknown) => (value === undefined ? '' : String(value));
+
+export const COLUMNS: readonly { readonly head: string; readonly of: (system: SystemResult) => string }[] = [
   { head: 'system', of: ({ name }) => name },
   { head: 'version', of: ({ version }) => version },
   { head: 'jobs', of: ({ jobs }) => count(jobs) },
@@ -39,6 +41,9 @@ const COLUMNS: readonly { readonly head: string; readonly of: (system: SystemRes
   { head: 'p50', of: ({ p50Ms }) => ms(p50Ms) },
   { head: 'p99', of: ({ p99Ms }) => ms(p99Ms) },
   { head: 'worst', of: ({ worstMs }) => ms(worstMs) },
+  { head: 'statements/s', of: ({ statementsPerSecond }) => text(statementsPerSecond) },
+  { head: 'CPU %', of: ({ cpuPercent }) => text(cpuPercent) },
+  { head: 'RSS MB', of: ({ rssMb }) => text(rssMb) },
 ];
 
 function targetColumns({ targets }: ScenarioResult): string[][] {

@@ -1,6 +1,9 @@
 import type { Scenario } from '../scenario.js';
+import { failover } from './failover.js';
+import { fair } from './fair.js';
 import { future } from './future.js';
 import { herd } from './herd.js';
+import { idle } from './idle.js';
 import { latency } from './latency.js';
 import { pinned } from './pinned.js';
 import { punctuality } from './punctuality.js';
@@ -8,4 +11,15 @@ import { sustained } from './sustained.js';
 import { wire } from './wire.js';
 
 /** All scenarios, in the order of a full run. */
-export const SCENARIOS: readonly Scenario[] = [sustained, pinned, wire, latency, punctuality, herd, future];
+export const SCENARIOS: readonly Scenario[] = [
+  sustained,
+  pinned,
+  wire,
+  latency,
+  punctuality,
+  herd,
+  future,
+  failover,
+  idle,
+  fair,
+];
