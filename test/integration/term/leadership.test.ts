@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { Leadership } from '../../../src/cluster/leadership.js';
 import type { Term } from '../../../src/cluster/term.js';
@@ -142,6 +143,18 @@ it('a standby never makes a healthy leader wait', async () => {
   door.open();
   await long;
   expect(await shard.count('terms')).toBe(1);
+});
+
+it('nodes that cannot reach each other do not take the term from one another, however often they suspect', async () => {
+  const nodes = ['node-a', 'node-b', 'node-c'].map((id) => startCandidate(id));
+  await Promise.race(nodes.map(({ terms }) => terms.times(1)));
+  const looked = nodes.map(({ looks }) => looks.all.length);
+  // A socket that closed makes a node look at the lease; that is all it does.
+  while (nodes.some(({ looks }, index) => looks.all.length < looked[index]! + 10)) {
+    for (const { leadership } of nodes) leadership.look();
+    await pause(10);
+  }
+  expect(nodes.flatMap(({ terms }) => terms.all.map(({ epoch }) => epoch))).toEqual([1]);
 });
 
 it('two processes under one id do not take the term from each other', async () => {

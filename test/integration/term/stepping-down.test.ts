@@ -1,0 +1,48 @@
+import pg from 'pg';
+import { expect, it } from 'vitest';
+import { nodeForTest, type TestNode } from '../../node-for-tests.js';
+import { ProtocolWorker } from '../../protocol-worker.js';
+
+/** Gives the term to another node for a long time, behind the back of the one that leads. */
+async function giveTermAway(node: TestNode): Promise<void> {
+  await onDatabase(node, (client) =>
+    client.query(
+      `UPDATE punctual.leases SET epoch = epoch + 1, holder = 'another', holder_url = 'http://127.0.0.1:1',
+         session_pid = NULL, expires_at = clock_timestamp() + interval '1 hour'`,
+    ),
+  );
+}
+
+async function onDatabase<T>(node: TestNode, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client(node.database.url);
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+it('a leader that is told by the database that its term is over hands nothing over and steps down', async () => {
+  // Renewals are far apart, so it is the claim that finds out.
+  const node = await nodeForTest({ settings: { leaseTtl: '60s' } });
+  const worker = await ProtocolWorker.register(node);
+  const claimed = worker.claimSilently(1, '5s').catch(() => []);
+  await giveTermAway(node);
+  await node.submit({ task: 'work' }).catch(() => undefined);
+  expect(await claimed).toEqual([]);
+  await expect.poll(() => node.node.leads(), { timeout: 5_000 }).toBe(false);
+  const claims = await onDatabase(node, (client) => client.query('SELECT 1 FROM punctual.claims'));
+  expect(claims.rowCount).toBe(0);
+});
+
+it('a leader whose term went to another takes no result any more', async () => {
+  const node = await nodeForTest({ settings: { leaseTtl: '60s' } });
+  const worker = await ProtocolWorker.register(node);
+  await node.submit({ task: 'work' });
+  const job = await worker.claimOne();
+  await giveTermAway(node);
+  await expect(worker.succeed(job)).rejects.toThrow(/503/);
+  const claims = await onDatabase(node, (client) => client.query('SELECT fence FROM punctual.claims'));
+  expect(claims.rows).toEqual([{ fence: 1 }]);
+});
