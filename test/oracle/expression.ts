@@ -160,13 +160,19 @@ function lastDay({ year, month }: CalendarDate): number {
   return new Date(Date.UTC(year, month, 0)).getUTCDate();
 }
 
+const workdaysOfMonths = new Map<number, readonly number[]>();
+
 /** The days from Monday to Friday of the month of a date. */
-function workdays({ year, month }: CalendarDate): number[] {
+function workdays({ year, month }: CalendarDate): readonly number[] {
+  const key = year * 12 + month;
+  const known = workdaysOfMonths.get(key);
+  if (known !== undefined) return known;
   const days: number[] = [];
-  for (let day = 1; day <= lastDay({ year, month, day: 1 }); day += 1) {
+  for (let day = 1; day <= lastDay({ year, month, day }); day += 1) {
     const weekday = weekdayOf({ year, month, day });
     if (weekday >= 1 && weekday <= 5) days.push(day);
   }
+  workdaysOfMonths.set(key, days);
   return days;
 }
 

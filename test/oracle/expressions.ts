@@ -77,6 +77,23 @@ export function randomExpression(random: Random, withSeconds = false): string {
   return fields.join(' ');
 }
 
+/** An expression that names one day of a year at most. */
+export function randomYearly(random: Random): string {
+  const minute = field(random, 0, 59, 8);
+  const hour = field(random, 0, 4, 8, 23);
+  const month = random.pick(MONTHS);
+  const days = [
+    '29 FEB *',
+    `${random.between(1, 31)} ${month} *`,
+    `${random.between(1, 31)}W ${month} ?`,
+    `L-${random.between(0, 30)} ${month} *`,
+    `LW ${month} *`,
+    `? ${month} ${random.pick(WEEKDAYS)}#${random.between(1, 5)}`,
+    `* ${month} ${random.between(0, 7)}L`,
+  ];
+  return `${minute} ${hour} ${random.pick(days)}`;
+}
+
 /** A list of one to three items between two values. */
 function field(random: Random, least: number, greatest: number, anyOneIn: number, end = greatest): string {
   if (random.oneIn(anyOneIn)) return '*';

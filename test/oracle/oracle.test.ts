@@ -12,8 +12,7 @@ function due(text: string, timezone: string, date: string, policy: Partial<Polic
   const walked = walk({
     timezone,
     from: from - 4 * HOUR,
-    to: from + DAY,
-    ...(stepMs === undefined ? {} : { stepMs, marginMs: 6 * HOUR }),
+    ...(stepMs === undefined ? { to: from + DAY } : { to: from + 4 * HOUR, stepMs, marginMs: 2 * HOUR }),
   });
   return dueMoments(readExpression(text), { gap: 'shift', overlap: 'first', ...policy }, walked).map(
     (moment) => new Date(moment).toISOString().replace('.000Z', 'Z'),
