@@ -34,25 +34,22 @@ export class Tenants implements TenantUseCases {
 
   async get(caller: Caller, id: string): Promise<TenantView> {
     mustOperate(caller);
-    return this.view(await this.find(id));
+    const row = await findTenant(this.node.pool, id);
+    if (!row) throw notFound(id);
+    return this.view(row);
   }
 
   async change(caller: Caller, id: string, body: unknown): Promise<TenantView> {
     mustOperate(caller);
     const { name, weight, rate } = validate(TenantChange, body);
-    const leader = await this.node.leader();
-    const now = await this.find(id);
-    const row = await leader.governing.changeTenant(id, name ?? now.name, {
+    const { governing } = await this.node.leader();
+    const row = await governing.changeTenant(id, (now) => ({
+      name: name ?? now.name,
       weight: weight ?? now.weight,
       rate: rate === undefined ? rateOfRow(now) : rate && rateOf(rate),
-    });
-    return this.view(row ?? now);
-  }
-
-  private async find(id: string): Promise<TenantRow> {
-    const row = await findTenant(this.node.pool, id);
-    if (!row) throw new PunctualError('TENANT_NOT_FOUND', `There is no tenant ${id}.`);
-    return row;
+    }));
+    if (!row) throw notFound(id);
+    return this.view(row);
   }
 
   private view(row: TenantRow): TenantView {
@@ -70,4 +67,8 @@ export class Tenants implements TenantUseCases {
 
 function mustOperate(caller: Caller): void {
   if (!caller.operator) throw new PunctualError('FORBIDDEN', 'Only an operator may see or change tenants.');
+}
+
+function notFound(id: string): PunctualError {
+  return new PunctualError('TENANT_NOT_FOUND', `There is no tenant ${id}.`);
 }
