@@ -90,6 +90,10 @@ export function jobDetails(output: Output, job: Job): string {
     ['queue', `${job.queue} (priority ${job.priority})`],
     ['key', job.key],
     ['created', `${job.createdAt} by ${job.createdBy}`],
+    [
+      'schedule',
+      job.schedule && `${job.schedule}${job.scheduledAt === null ? '' : ` at ${job.scheduledAt}`}`,
+    ],
     ['due', job.runAt],
     ['start before', job.startBefore],
     ['started', job.startedAt],

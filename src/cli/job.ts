@@ -30,6 +30,7 @@ interface ListOptions {
   readonly queue?: string;
   readonly key?: string;
   readonly worker?: string;
+  readonly schedule?: string;
   readonly limit: number;
   readonly all?: boolean;
 }
@@ -45,6 +46,7 @@ function addListCommand(job: Command, cli: Cli): void {
     .option('--queue <name>', 'only jobs of this queue')
     .option('--key <key>', 'only the job with this key')
     .option('--worker <id>', 'only jobs that this worker runs or ran')
+    .option('--schedule <name>', 'only jobs of this schedule')
     .option('--limit <n>', 'how many to show at most', wholeNumber(1, LARGEST_PAGE), 50)
     .option('--all', 'show all of them, page after page');
   callsServer<ListOptions>(cli, command, async (call) => {
@@ -61,7 +63,7 @@ async function readPage(
   after: string | null,
 ): Promise<Page<Job>> {
   const query = new URLSearchParams({ limit: String(limit) });
-  for (const name of ['state', 'task', 'queue', 'key', 'worker'] as const) {
+  for (const name of ['state', 'task', 'queue', 'key', 'worker', 'schedule'] as const) {
     const value = options[name];
     if (value !== undefined) query.set(name, value);
   }

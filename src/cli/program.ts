@@ -11,6 +11,7 @@ import { addJobCommands } from './job.js';
 import { addKeyCommands } from './key.js';
 import { painterFor } from './paint.js';
 import { addQueueCommands } from './queue.js';
+import { addScheduleCommands } from './schedule.js';
 import { addServerCommand } from './server.js';
 import { addUpCommand } from './up.js';
 import { addWorkerCommands } from './worker.js';
@@ -50,6 +51,7 @@ export function buildProgram(cli: Cli): Command {
   addServerCommand(program, cli);
   addWorkerCommands(program, cli);
   addJobCommands(program, cli);
+  addScheduleCommands(program, cli);
   addQueueCommands(program, cli);
   addClusterCommands(program, cli);
   addKeyCommands(program, cli);

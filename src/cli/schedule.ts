@@ -1,0 +1,137 @@
+import type { Command } from 'commander';
+import type { Job } from '../core/job.js';
+import type { BackfillAnswer, OccurrenceView, Page, ScheduleView } from '../core/wire.js';
+import { callsServer } from './call.js';
+import type { Cli } from './cli.js';
+import { moment, wholeNumber } from './option-values.js';
+import { addCreateCommand } from './schedule-create.js';
+import { addPreviewCommand } from './schedule-preview.js';
+import { occurrenceTable, scheduleDetails, scheduleTable } from './schedule-view.js';
+
+const LARGEST_PAGE = 1_000;
+const NAME = ['<name>', 'the name of the schedule'] as const;
+
+const pathOf = (name: string): string => `/v1/schedules/${encodeURIComponent(name)}`;
+
+/** `punctual schedule …`: make schedules, look at them and their ledger, steer them. */
+export function addScheduleCommands(program: Command, cli: Cli): void {
+  const schedule = program.command('schedule').description('make schedules, look at them, steer them');
+  addCreateCommand(schedule, cli);
+  addListCommand(schedule, cli);
+  addGetCommand(schedule, cli);
+  addPreviewCommand(schedule, cli);
+  addSwitch(schedule, cli, 'pause', 'skip the occurrences of a schedule until it is resumed');
+  addSwitch(schedule, cli, 'resume', 'go on with the next occurrence');
+  addRunCommand(schedule, cli);
+  addBackfillCommand(schedule, cli);
+  addDeleteCommand(schedule, cli);
+}
+
+function addListCommand(schedule: Command, cli: Cli): void {
+  const command = schedule
+    .command('list')
+    .description('list schedules by name')
+    .option('--limit <n>', 'how many to show at most', wholeNumber(1, LARGEST_PAGE), 100)
+    .option('--after <name>', 'begin behind this name');
+  callsServer<{ limit: number; after?: string }>(cli, command, async ({ api, output, options }) => {
+    const query = new URLSearchParams({ limit: String(options.limit) });
+    if (options.after !== undefined) query.set('after', options.after);
+    const page = await api.request<Page<ScheduleView>>('GET', `/v1/schedules?${query}`, {
+      signal: cli.interrupted,
+    });
+    output.document(page, () => scheduleTable(output, page.data, cli.now()));
+    if (page.next !== null && !output.json) output.note(`There are more: use --after ${page.next}.`);
+  });
+}
+
+interface GetOptions {
+  readonly occurrences: number;
+  readonly from?: string;
+  readonly to?: string;
+}
+
+function addGetCommand(schedule: Command, cli: Cli): void {
+  const command = schedule
+    .command('get')
+    .description('show one schedule and the newest part of its ledger')
+    .argument(...NAME)
+    .option('--occurrences <n>', 'how many occurrences to show', wholeNumber(1, LARGEST_PAGE), 10)
+    .option('--from <moment>', 'only occurrences from then on', moment)
+    .option('--to <moment>', 'only occurrences until then', moment);
+  callsServer<GetOptions>(cli, command, async ({ api, output, options, args }) => {
+    const path = pathOf(args[0]!);
+    const query = new URLSearchParams({ limit: String(options.occurrences) });
+    if (options.from !== undefined) query.set('from', options.from);
+    if (options.to !== undefined) query.set('to', options.to);
+    const signal = cli.interrupted;
+    const view = await api.request<ScheduleView>('GET', path, { signal });
+    const ledger = await api.request<Page<OccurrenceView>>('GET', `${path}/occurrences?${query}`, { signal });
+    output.document({ ...view, occurrences: ledger.data }, () => {
+      const details = scheduleDetails(output, view);
+      return ledger.data.length === 0 ? details : `${details}\n${occurrenceTable(output, ledger.data)}`;
+    });
+  });
+}
+
+function addSwitch(schedule: Command, cli: Cli, verb: 'pause' | 'resume', description: string): void {
+  const command = schedule
+    .command(verb)
+    .description(description)
+    .argument(...NAME);
+  callsServer(cli, command, async ({ api, output, args }) => {
+    const view = await api.request<ScheduleView>('POST', `${pathOf(args[0]!)}/${verb}`, {
+      signal: cli.interrupted,
+    });
+    output.document(view, () => scheduleDetails(output, view));
+  });
+}
+
+function addRunCommand(schedule: Command, cli: Cli): void {
+  const command = schedule
+    .command('run')
+    .description('make a job of a schedule now, beside its timetable; prints its id')
+    .argument(...NAME);
+  callsServer(cli, command, async ({ api, output, args }) => {
+    const job = await api.request<Job>('POST', `${pathOf(args[0]!)}/run`, { signal: cli.interrupted });
+    output.document(job, () => `${job.id}\n`);
+  });
+}
+
+interface BackfillOptions {
+  readonly from: string;
+  readonly to: string;
+  readonly dryRun?: boolean;
+}
+
+function addBackfillCommand(schedule: Command, cli: Cli): void {
+  const command = schedule
+    .command('backfill')
+    .description('run the occurrences of a past time that have no run on record')
+    .argument(...NAME)
+    .requiredOption('--from <moment>', 'the first moment, such as 2026-12-24T18:00:00Z', moment)
+    .requiredOption('--to <moment>', 'the last moment', moment)
+    .option('--dry-run', 'only say which would run');
+  callsServer<BackfillOptions>(cli, command, async ({ api, output, options, args }) => {
+    const { from, to, dryRun = false } = options;
+    const answer = await api.request<BackfillAnswer>('POST', `${pathOf(args[0]!)}/backfill`, {
+      body: { from, to, dryRun },
+      signal: cli.interrupted,
+      // What has run is on record, so asking again starts nothing twice.
+      retry: true,
+    });
+    output.document(answer, () => answer.occurrences.map((at) => `${at}\n`).join(''));
+    if (!output.json) output.note(dryRun ? `${answer.matched} would run.` : `${answer.started} run now.`);
+  });
+}
+
+function addDeleteCommand(schedule: Command, cli: Cli): void {
+  const command = schedule
+    .command('delete')
+    .description('end a schedule; jobs that have started go on, and its ledger stays')
+    .argument(...NAME);
+  callsServer(cli, command, async ({ api, output, args }) => {
+    const name = args[0]!;
+    await api.request('DELETE', pathOf(name), { signal: cli.interrupted });
+    output.document({ name, deleted: true }, () => `deleted ${name}\n`);
+  });
+}

@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { runCli } from '../../../src/cli/program.js';
+import type { ScheduleView } from '../../../src/core/wire.js';
+import { cliUnderTest } from '../../cli-under-test.js';
+import { TestNode } from '../../node-for-tests.js';
+
+let node: TestNode;
+beforeAll(async () => {
+  node = await TestNode.start();
+});
+afterAll(() => node.stop());
+
+/** Runs `punctual schedule …` for a tenant. */
+function shell(tenant: string) {
+  return async (...args: string[]) => {
+    const { cli, stdout, stderr } = cliUnderTest({
+      environment: { PUNCTUAL_URL: node.url, PUNCTUAL_API_KEY: node.apiKey },
+    });
+    const code = await runCli(['schedule', ...args, '--tenant', tenant], cli);
+    return { code, stdout: stdout(), stderr: stderr() };
+  };
+}
+
+it('a schedule is made, listed, shown, paused, resumed, run, filled and deleted', async () => {
+  const schedule = shell('all');
+  const made = await schedule(
+    ...['create', 'nightly', '--task', 'report', '--cron', '30 2 * * *', '--timezone', 'Europe/Berlin'],
+    ...[
+      '--dst-gap',
+      'skip',
+      '--catch-up',
+      '6h',
+      '--overlap',
+      'queue',
+      '--jitter',
+      '10s',
+      '--late-after',
+      '1m',
+    ],
+    ...['--payload', '{"n":1}', '--queue', 'reports', '--max-attempts', '2', '--json'],
+  );
+  expect(made.code).toBe(0);
+  expect(JSON.parse(made.stdout)).toMatchObject({
+    ...{ name: 'nightly', task: 'report', cron: '30 2 * * *', timezone: 'Europe/Berlin', overlap: 'queue' },
+    dst: { gap: 'skip', overlap: 'first' },
+    catchUp: { within: '6h' },
+    retry: { maxAttempts: 2 },
+    payload: { n: 1 },
+  } satisfies Partial<ScheduleView>);
+  expect((await schedule('create', 'nightly', '--task', 'report', '--every', '1h')).code).toBe(6);
+
+  const list = await schedule('list');
+  expect(list.stdout).toContain('nightly');
+  expect(list.stdout).toContain('30 2 * * * (Europe/Berlin)');
+  expect((await schedule('pause', 'nightly')).stdout).toContain('paused');
+  expect((await schedule('pause', 'nightly')).code).toBe(6);
+  expect((await schedule('resume', 'nightly')).stdout).toContain('active');
+  const run = await schedule('run', 'nightly');
+  expect(run.stdout).toMatch(/^[0-9a-f-]{36}\n$/);
+  const get = await schedule('get', 'nightly');
+  expect(get.stdout).toContain('manual');
+  expect(get.stdout).toContain(run.stdout.trim());
+
+  const range = ['--from', '2026-10-24T12:00:00Z', '--to', '2026-10-26T12:00:00Z'];
+  const dry = await schedule('backfill', 'nightly', ...range, '--dry-run');
+  expect(dry).toMatchObject({ code: 0, stdout: '2026-10-25T00:30:00.000Z\n2026-10-26T01:30:00.000Z\n' });
+  expect(dry.stderr).toContain('2 would run');
+  expect((await schedule('backfill', 'nightly', ...range)).stderr).toContain('2 run now');
+
+  expect((await schedule('delete', 'nightly')).stdout).toBe('deleted nightly\n');
+  expect((await schedule('get', 'nightly')).code).toBe(5);
+});
+
+it('a preview shows both clocks and marks what a change of them has moved', async () => {
+  const preview = await shell('preview')(
+    ...['preview', '--cron', '30 2 * * *', '--timezone', 'Europe/Berlin', '--from', '2027-03-27T00:00:00Z'],
+    ...['--count', '3'],
+  );
+  expect(preview.code).toBe(0);
+  expect(preview.stdout).toContain('2027-03-28T01:30:00.000Z');
+  expect(preview.stdout).toContain('Sun 2027-03-28 03:30:00');
+  expect(preview.stdout).toMatch(/03:30:00.*02:30/);
+});
+
+it.each([
+  [['create', 'a', '--task', 'b'], 2, 'exactly one'],
+  [['create', 'a', '--task', 'b', '--cron', '61 * * * *'], 2, '/cron'],
+  [['create', 'a', '--task', 'b', '--every', 'often'], 2, 'duration'],
+  [['create', 'a', '--every', '1h'], 2, '--task'],
+  [['create', 'a', '--task', 'b', '--every', '1h', '--catch-up', 'some'], 2, 'none, latest, all'],
+  [['preview', '--cron', '0 0 30 2 *'], 2, '/cron'],
+  [['run', 'nobody'], 5, 'schedule list'],
+] as const)('%j ends with %i and says why', async (args, code, text) => {
+  const run = await shell('wrong')(...args);
+  expect(run.code).toBe(code);
+  expect(run.stderr).toContain(text);
+  expect(run.stdout).toBe('');
+});
