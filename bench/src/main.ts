@@ -1,10 +1,13 @@
 import { mkdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { machineFacts } from './machine.js';
 import { helpText, type Options, parseOptions, UsageError } from './options.js';
 import { findRedis } from './peers.js';
 import { Progress } from './progress.js';
+import { writePage } from './report/page.js';
 import { describe } from './report/text.js';
 import type { ScenarioResult } from './result.js';
+import type { Scenario } from './scenario.js';
 import { SCENARIOS } from './scenarios/index.js';
 
 /** `npm run bench`: results go to standard output, progress to standard error. */
@@ -23,16 +26,26 @@ async function main(options: Options): Promise<number> {
   for (const scenario of options.scenarios) {
     const seconds = options.seconds ?? scenario.defaultSeconds;
     progress.say(`${scenario.name}: ${scenario.title} (${seconds} s)`);
-    const result = await scenario.run({
-      ...{ seconds, peers, redis, progress, profileFolder },
-      signal: interrupted.signal,
-    });
+    const context = { seconds, peers, redis, progress, profileFolder, signal: interrupted.signal };
+    const result = await scenario.run(context).catch((error: unknown) => failure(scenario, seconds, error));
     results.push(result);
     process.stdout.write(`${describe(result)}\n`);
   }
   const problems = results.flatMap((result) => result.problems);
+  if (options.full)
+    progress.say(`Written: ${await writePage(results, new Date().toISOString().slice(0, 10))}`);
   if (options.json) process.stdout.write(`${JSON.stringify(summary(results))}\n`);
   return problems.length === 0 ? 0 : 1;
+}
+
+/** A scenario that broke off is something that went wrong; the others are still run. */
+function failure(scenario: Scenario, seconds: number, error: unknown): ScenarioResult {
+  if (interrupted.signal.aborted) throw error;
+  return {
+    ...{ scenario: scenario.name, seconds, what: [scenario.title], systems: [], targets: [] },
+    ...{ ratioToBestPeer: null, environment: machineFacts() },
+    problems: [error instanceof Error ? (error.stack ?? error.message) : String(error)],
+  };
 }
 
 /** One scenario as the contract has it; several as a list of such. */

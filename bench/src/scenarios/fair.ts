@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Cluster } from '../cluster.js';
-import { now, until } from '../moments.js';
+import { now, ticking, until } from '../moments.js';
 import { loadSdk, productVersion } from '../product.js';
 import { atMost, type ScenarioResult, type SystemResult } from '../result.js';
 import { environmentOf, withPostgres } from '../rounds.js';
@@ -65,7 +65,9 @@ async function watch(cluster: Cluster, context: Context) {
     context.progress.say('  the calm tenant alone');
     const alone = await calm.measure(context);
     context.progress.say(`  filling the backlog of the other tenant with ${FLOOD.toLocaleString('en')} jobs`);
+    const stopTelling = ticking(1_000, () => context.progress.tell('filling'));
     await tell(flood, { type: 'flood', tenant: 'flood', jobs: FLOOD }, 'full');
+    stopTelling();
     context.progress.say('  the calm tenant beside the flood');
     const beside = await calm.measure(context);
     const { ran } = await tell(flood, { type: 'stop' }, 'stopped');
