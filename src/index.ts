@@ -9,6 +9,13 @@ export {
   type PunctualParts,
   type SubmitOneOptions,
 } from './client/punctual.js';
+export {
+  type OccurrencesOptions,
+  ScheduleHandle,
+  type ScheduleInputOption,
+  type ScheduleOptions,
+  type ScheduleTiming,
+} from './client/schedule.js';
 export type { SubmitOptions } from './client/submission.js';
 export type { TransactionClient } from './client/transaction.js';
 export { type ErrorCode, type FieldError, PunctualError } from './core/errors.js';
@@ -29,7 +36,14 @@ export type {
   RetryInput,
   Target,
 } from './core/job.js';
-export type { Assignment } from './core/wire.js';
+export type { Overlap, ScheduleDefinition } from './core/schedule-definition.js';
+export type {
+  Assignment,
+  BackfillAnswer,
+  OccurrenceState,
+  OccurrenceView,
+  ScheduleView,
+} from './core/wire.js';
 export { PermanentError } from './worker/failure.js';
 export type { JobContext, JobLog } from './worker/job-context.js';
 export type { Json } from './worker/json-type.js';

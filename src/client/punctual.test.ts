@@ -124,9 +124,7 @@ describe('submitting many', () => {
       greet,
       Array.from({ length: 20_001 }, (_, index) => ({ name: String(index) })),
     );
-    expect(asked.map(({ options }) => jobsOf(options).length)).toEqual([
-      10_000, 10_000, 1,
-    ]);
+    expect(asked.map(({ options }) => jobsOf(options).length)).toEqual([10_000, 10_000, 1]);
     expect(handles).toHaveLength(20_001);
     expect(handles[12_345]!.id).toBe('job-12345');
   });

@@ -8,6 +8,14 @@ import type { WorkerOptions } from '../worker/worker-options.js';
 import { WorkerRuntime } from '../worker/worker-runtime.js';
 import { submitBulk } from './bulk.js';
 import { JobHandle, Jobs, type ResultOptions } from './job-handle.js';
+import {
+  buildSchedule,
+  putSchedule,
+  ScheduleHandle,
+  type ScheduleInputOption,
+  type ScheduleOptions,
+  type ScheduleTiming,
+} from './schedule.js';
 import { buildSubmission, buildSubmissions, type SubmitOptions, submissionText } from './submission.js';
 import { submitInTransaction, type TransactionClient } from './transaction.js';
 
@@ -96,6 +104,28 @@ export class Punctual {
     const submissions = await buildSubmissions(taskOrName, inputs, options);
     const ids = await submitBulk(this.#parts.transport, submissions);
     return ids.map((id) => new JobHandle(id, this.#jobs));
+  }
+
+  /**
+   * Has a task run again and again: by `cron`, `every` or `at`. The schedule of that name is made, or changed into
+   * this from its next occurrence on, so that a program can say at every start what it wants.
+   */
+  schedule<Input, Output>(
+    task: Task<Input, Output>,
+    options: ScheduleOptions & ScheduleTiming & ScheduleInputOption<NoInfer<Input>>,
+  ): Promise<ScheduleHandle<Output>>;
+  schedule<Output = unknown>(
+    name: string,
+    options: ScheduleOptions & ScheduleTiming & ScheduleInputOption<unknown>,
+  ): Promise<ScheduleHandle<Output>>;
+  async schedule(
+    taskOrName: AnyTask | string,
+    options: ScheduleOptions & ScheduleTiming & { readonly input?: unknown },
+  ): Promise<ScheduleHandle<unknown>> {
+    const { transport } = this.#parts;
+    const { name, definition } = await buildSchedule(taskOrName, options);
+    await putSchedule(transport, name, definition);
+    return new ScheduleHandle(name, transport, this.#jobs);
   }
 
   /** The job as it is now. */

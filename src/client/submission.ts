@@ -80,7 +80,8 @@ async function checkAgainstSchema(taskOrName: AnyTask | string, input: unknown):
   await checkInput(taskOrName, (JSON.parse(text) as { payload?: unknown }).payload ?? null);
 }
 
-function momentOf(moment: Date | string, field: string): string {
+/** A moment as the API takes it. */
+export function momentOf(moment: Date | string, field: string): string {
   if (typeof moment === 'string') return moment;
   if (Number.isNaN(moment.getTime()))
     throw invalid([{ pointer: `/${field}`, detail: 'is not a valid date' }]);

@@ -59,6 +59,28 @@ export async function manyJobs(): Promise<void> {
   await punctual.submitMany(greet, [{ name: 'Ada' }], { tx: { query: async () => ({ rows: [] }) } });
 }
 
+export async function schedules(): Promise<void> {
+  const hourly = await punctual.schedule(greet, { cron: '0 * * * *', input: { name: 'Ada' } });
+  const run = await hourly.run();
+  const result = await run.result();
+  holds<Equal<typeof result.text, string>>();
+  const tick = task('tick', () => 1);
+  await punctual.schedule(tick, { every: '5m', overlap: 'skip', catchUp: { within: '6h' } });
+  await punctual.schedule('somewhere-else', { at: new Date(), name: 'once', input: 1 });
+  // @ts-expect-error A schedule must say when.
+  await punctual.schedule(tick, {});
+  // @ts-expect-error It must not say so twice.
+  await punctual.schedule(tick, { cron: '0 * * * *', every: '1h' });
+  // @ts-expect-error The task needs an input.
+  await punctual.schedule(greet, { every: '1h' });
+  // @ts-expect-error The input must fit.
+  await punctual.schedule(greet, { every: '1h', input: { name: 1 } });
+  // @ts-expect-error There is no such policy.
+  await punctual.schedule(tick, { every: '1h', overlap: 'maybe' });
+  // @ts-expect-error A key would be the same for every job.
+  await punctual.schedule(tick, { every: '1h', key: 'k' });
+}
+
 export async function tasksWithoutInput(): Promise<void> {
   const tick = task('tick', () => 1);
   holds<Equal<Awaited<ReturnType<Awaited<ReturnType<typeof submitTick>>['result']>>, number>>();
