@@ -89,10 +89,11 @@ export class Claiming {
     let askers = this.askers(now);
     while (askers.length > 0 && intents.length < MAX_BATCH) {
       askers = askers.filter((asker) => {
-        const entry = intents.length < MAX_BATCH ? this.nextFor(asker, now) : undefined;
+        const mayStart = intents.length < MAX_BATCH && isOpen(asker.poll.session, now);
+        const entry = mayStart ? this.nextFor(asker, now) : undefined;
         if (entry) intents.push({ entry, poll: asker.poll });
         asker.room -= 1;
-        return entry !== undefined && asker.room > 0 && isOpen(asker.poll.session, now);
+        return entry !== undefined && asker.room > 0;
       });
     }
     return intents;
