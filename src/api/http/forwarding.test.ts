@@ -149,6 +149,20 @@ describe('a request that only the leader can carry out', () => {
     expect(await (await answer).body.json()).toEqual({ here: true });
   });
 
+  it('is made again at the next leader when it only reads and the leader dies', async () => {
+    const next = await listening((_, response) => {
+      response.setHeader('content-type', 'application/json').end('{"here":true}');
+    });
+    let leader = '';
+    const dying = await listening((_, response) => {
+      leader = next.url;
+      response.destroy();
+    });
+    leader = dying.url;
+    const node = await follower(() => lasting(leader));
+    expect(await askFor(node.port, '/v1/queues')).toContain('{"here":true}');
+  });
+
   it('is answered with NO_LEADER when the leader dies in the middle of its answer', async () => {
     const leader = await listening((_, response) => {
       response.writeHead(200, { 'content-length': '100' });

@@ -110,7 +110,10 @@ export class Forwarding {
         } catch (error) {
           if (this.closing.signal.aborted) throw shuttingDown();
           if (!signal.aborted) this.options.onLeaderLost();
-          if (!NOT_SENT.has((error as NodeJS.ErrnoException).code ?? '')) {
+          // What only reads can be asked again; of anything else it must be certain that it did not arrive.
+          const isRepeatable =
+            request.method === 'GET' || NOT_SENT.has((error as NodeJS.ErrnoException).code ?? '');
+          if (signal.aborted || !isRepeatable) {
             throw noLeader(
               'The leader was lost before it answered; whether it acted on the request is not known.',
             );
