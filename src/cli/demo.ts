@@ -7,7 +7,7 @@ import type { Job, JobState, JobSubmission } from '../core/job.js';
 import type { Page } from '../core/wire.js';
 import { type Progress, progressBar } from './progress.js';
 
-/** The show of `punctual up --demo`: jobs that sleep, and where they stand. */
+/** The show of `punctual up --demo`: jobs that sleep, one that comes again and again, and where they stand. */
 
 /** The module with the tasks that the workers of the demonstration load. */
 export const DEMO_MODULE = fileURLToPath(new URL('./demo-tasks.js', import.meta.url));
@@ -15,6 +15,8 @@ export const DEMO_MODULE = fileURLToPath(new URL('./demo-tasks.js', import.meta.
 const TASK = 'nap';
 const JOBS = 100;
 const LONGEST_NAP = 20;
+/** The schedule of the show. */
+const RECURRING = { name: 'demo', task: TASK, every: '10s', payload: { seconds: 1 } };
 const PAGE = 1_000;
 const LIVE_EVERY_MS = 300;
 const PLAIN_EVERY_MS = 1_000;
@@ -66,10 +68,23 @@ export async function runDemo(api: ApiClient, progress: Progress, signal: AbortS
   });
   if (left.length > 0) progress.line(`demo: ${left.length} jobs of an earlier start go on`);
   progress.line(`demo: ${ids.length} jobs submitted that sleep 1 to ${LONGEST_NAP} s`);
+  await scheduleNap(api, signal);
+  progress.line(
+    `demo: a nap is scheduled every ${RECURRING.every}; see punctual schedule get ${RECURRING.name}`,
+  );
   const standing = await follow(api, [...left, ...ids], progress, signal);
   progress.line(
     `demo: all ${standing.total} jobs have ended: ${standing.done} succeeded, ${standing.failed} failed`,
   );
+}
+
+/** Makes the recurring job, unless an earlier show has left it. */
+async function scheduleNap(api: ApiClient, signal: AbortSignal): Promise<void> {
+  try {
+    await api.request('POST', '/v1/schedules', { body: RECURRING, signal, retry: true });
+  } catch (error) {
+    if (!(error instanceof PunctualError && error.code === 'SCHEDULE_EXISTS')) throw error;
+  }
 }
 
 async function follow(
@@ -120,7 +135,8 @@ async function readStanding(
 async function unfinished(api: ApiClient, signal: AbortSignal): Promise<string[]> {
   const pending = await readNaps(api, { state: 'pending' }, null, signal);
   const running = await readNaps(api, { state: 'running' }, null, signal);
-  return [...new Set([...pending.data, ...running.data].map((job) => job.id))];
+  const left = [...pending.data, ...running.data].filter((job) => job.schedule === null);
+  return [...new Set(left.map((job) => job.id))];
 }
 
 function readNaps(

@@ -9,20 +9,33 @@ import type { Progress } from './progress.js';
 
 const LIVE_STATES: readonly JobState[] = ['blocked', 'pending', 'running'];
 const LOOK_EVERY_MS = 500;
+const PAGE = 1_000;
 
 /**
- * Whether no job is waiting or running. States are read one after the other, so a job could slip from one not
+ * Whether no job is waiting or running, apart from what schedules will still bring. States are read one after the other, so a job could slip from one not
  * yet read into one already read; the counters, which every such step moves, must therefore be the same
  * before and after.
  */
 export async function isIdle(api: ApiClient, signal: AbortSignal): Promise<boolean> {
   const before = await readStats(api, signal);
-  for (const state of LIVE_STATES) {
-    const page = await api.request<Page<Job>>('GET', `/v1/jobs?state=${state}&limit=1`, { signal });
-    if (page.data.length > 0) return false;
-  }
+  for (const state of LIVE_STATES) if (await hasWork(api, state, signal)) return false;
   const after = await readStats(api, signal);
   return COUNTERS.every((counter) => before[counter] === after[counter]);
+}
+
+/** Whether a job is in the state; those of future occurrences, made a little ahead, do not count. */
+async function hasWork(api: ApiClient, state: JobState, signal: AbortSignal): Promise<boolean> {
+  for (let after = ''; ; ) {
+    const path = `/v1/jobs?state=${state}&limit=${PAGE}${after}`;
+    const page: Page<Job> = await api.request('GET', path, { signal });
+    if (page.data.some((job) => !isAhead(job))) return true;
+    if (page.next === null) return false;
+    after = `&after=${page.next}`;
+  }
+}
+
+function isAhead(job: Job): boolean {
+  return job.state === 'pending' && job.scheduledAt !== null && Date.parse(job.runAt) > Date.now();
 }
 
 function readStats(api: ApiClient, signal: AbortSignal): Promise<StatsView> {

@@ -60,6 +60,12 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'docs/get-started.md': ['Hello Ada', 'due-time', 'cancelled', '1000', 'pk_op_', 'worker-1'],
   'docs/http.md': ['"key":"greet-ada"'],
   'docs/operations.md': ['pk_op_'],
+  'docs/schedules.md': [
+    'every 1s',
+    '30 2 * * * (Europe/Berlin)',
+    'Sun 2027-03-28 03:30:00',
+    "{ text: 'Hello Eve' }",
+  ],
 };
 
 it('the error in the page about HTTP is what a node answers', async () => {
@@ -73,6 +79,7 @@ it('the error in the page about HTTP is what a node answers', async () => {
 const EXAMPLE_OUTPUT: Readonly<Record<string, readonly RegExp[]>> = {
   'bulk.mjs': [/^500 halves, 500 failures, the first: 1 is odd$/m],
   'hello.mjs': [/^submitted [0-9a-f-]{36}$/m, /^Hello Ada$/m],
+  'schedule.mjs': [/^tick 1 for Ada$/m, /^tick 2 for Ada$/m, /^on record: ran, ran$/m],
   'schema.mjs': [/^Ada pays by /m, /^refused: \/payload\/customer /m, /^refused: \/payload\/due /m],
   'tasks.mjs': [],
 };
