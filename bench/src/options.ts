@@ -92,7 +92,7 @@ Options:
   --seconds N      how long (see below)
   --peers LIST     ${PEERS.join(',')} or none; default all that are here (BullMQ needs redis-server)
   --json           end with one line of JSON
-  --profile DIR    write CPU profiles of our processes to this folder
+  --profile DIR    write CPU profiles of our processes, and what statements cost the server, to this folder
   --help
 
 Scenarios:

@@ -21,6 +21,39 @@ export interface BenchPostgres {
   stop(): Promise<void>;
 }
 
+/** Settings with which the server counts statements; they cost a little, so they are for scenarios that ask. */
+export const COUNTING_STATEMENTS = {
+  shared_preload_libraries: 'pg_stat_statements',
+  'pg_stat_statements.track': 'top',
+} as const;
+
+export interface StatementCost {
+  readonly calls: number;
+  readonly rows: number;
+  readonly totalMs: number;
+  readonly query: string;
+}
+
+/** What statements of a database have cost since the counts were set to zero, the dearest first. */
+export async function statementCosts(
+  postgres: BenchPostgres,
+  database: string,
+): Promise<readonly StatementCost[]> {
+  return postgres.query<StatementCost>(
+    `SELECT sum(calls)::int AS calls, sum(rows)::int AS rows, round(sum(total_exec_time))::int AS "totalMs",
+            left(regexp_replace(query, '\\s+', ' ', 'g'), 160) AS query
+     FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
+     WHERE d.datname = $1 GROUP BY 4 ORDER BY 3 DESC`,
+    [database],
+  );
+}
+
+/** Sets the counts of statements to zero. */
+export async function forgetStatements(postgres: BenchPostgres): Promise<void> {
+  await postgres.query('CREATE EXTENSION IF NOT EXISTS pg_stat_statements');
+  await postgres.query('SELECT pg_stat_statements_reset()');
+}
+
 const FACTS = ['server_version', 'fsync', 'synchronous_commit', 'shared_buffers', 'max_wal_size'] as const;
 
 /** Starts the Postgres that comes with the product, with the product's own settings, in a new folder. */

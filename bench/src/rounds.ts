@@ -1,9 +1,15 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { machineFacts } from './machine.js';
 import { type Peer, peerVersion } from './peers.js';
-import { type BenchPostgres, startPostgres } from './postgres.js';
+import {
+  type BenchPostgres,
+  COUNTING_STATEMENTS,
+  forgetStatements,
+  startPostgres,
+  statementCosts,
+} from './postgres.js';
 import { productVersion } from './product.js';
 import { withRedis } from './redis.js';
 import type { SystemResult } from './result.js';
@@ -14,6 +20,8 @@ import { mean, rounded, spread } from './statistics.js';
 
 /** Systems take turns, so that a machine that becomes slower or faster does so for all. */
 export const ROUNDS = 2;
+
+const DATABASE = 'bench';
 
 /** One system in one scenario, under conditions of its own. */
 export interface Contestant {
@@ -76,7 +84,7 @@ export function environmentOf(postgres: BenchPostgres): Readonly<Record<string, 
 export async function withPostgres<T>(
   context: Context,
   work: (postgres: BenchPostgres) => Promise<T>,
-  settings: Readonly<Record<string, string>> = {},
+  settings: Readonly<Record<string, string>> = context.profileFolder === null ? {} : COUNTING_STATEMENTS,
 ): Promise<T> {
   context.progress.tell('starting Postgres');
   const postgres = await startPostgres(settings);
@@ -102,10 +110,24 @@ async function runOne(
   try {
     if (contestant.url !== undefined) return await run(contestant.url);
     if (system === 'bullmq') return await withRedis(context.redis!, run);
-    return await postgres.withDatabase('bench', run);
+    return await postgres.withDatabase(DATABASE, async (url) => {
+      if (profileFolder === null) return run(url);
+      await forgetStatements(postgres);
+      const result = await run(url);
+      await writeStatements(postgres, join(profileFolder, `${contestant.name}-${Date.now()}.statements.txt`));
+      return result;
+    });
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** Beside the CPU profiles of a slice: what its statements have cost the server. */
+async function writeStatements(postgres: BenchPostgres, path: string): Promise<void> {
+  const lines = (await statementCosts(postgres, DATABASE)).map(
+    ({ totalMs, calls, rows, query }) => `${totalMs} ms  ${calls} calls  ${rows} rows  ${query}`,
+  );
+  await writeFile(path, `${lines.join('\n')}\n`);
 }
 
 function summarize({ name, role, system }: Contestant, slices: readonly SliceResult[]): SystemResult {

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Cluster } from '../cluster.js';
 import { now, ticking } from '../moments.js';
-import type { BenchPostgres } from '../postgres.js';
+import { type BenchPostgres, COUNTING_STATEMENTS, forgetStatements, statementCosts } from '../postgres.js';
 import { loadSdk, productVersion } from '../product.js';
 import { atMost, type ScenarioResult, type SystemResult } from '../result.js';
 import { environmentOf, withPostgres } from '../rounds.js';
@@ -36,7 +36,7 @@ export const idle: Scenario = {
           const usage = await Cluster.with(url, NODES, (cluster) => watch(cluster, postgres, context));
           return describeUsage(context, usage, environment);
         }),
-      { shared_preload_libraries: 'pg_stat_statements', 'pg_stat_statements.track': 'top' },
+      COUNTING_STATEMENTS,
     ),
 };
 
@@ -48,35 +48,29 @@ async function watch(cluster: Cluster, postgres: BenchPostgres, context: Context
   const stopTelling = ticking(1_000, () => context.progress.tell('nothing happens, as it should'));
   try {
     await pause(SETTLE_MS, undefined, { signal: context.signal });
-    await postgres.query('CREATE EXTENSION IF NOT EXISTS pg_stat_statements');
-    await postgres.query('SELECT pg_stat_statements_reset()');
+    await forgetStatements(postgres);
     const before = cluster.nodes.map((node) => node.usage());
     const begin = now();
     await pause(context.seconds * 1_000, undefined, { signal: context.signal });
     const seconds = (now() - begin) / 1_000;
     const after = cluster.nodes.map((node) => node.usage());
-    const calls = await statementCalls(postgres);
+    const statements = await statementCosts(postgres, 'bench');
+    const calls = [...statements].sort((a, b) => b.calls - a.calls);
     const total = calls.reduce((sum, statement) => sum + statement.calls, 0);
     const cpu = after.map((usage, i) => (usage && before[i] ? usage.cpuMs - before[i].cpuMs : null));
     return {
       statementsPerSecond: rounded(total / seconds / NODES, 3),
       cpuPercent: worst(cpu.map((ms) => (ms === null ? null : rounded(ms / seconds / 10, 3)))),
       rssMb: worst(after.map((usage) => (usage === null ? null : rounded(usage.rssBytes / MEGABYTE)))),
-      top: calls.slice(0, TOP).map(({ calls, query }) => `${rounded(calls / seconds, 3)}/s ${query}`),
+      top: calls
+        .slice(0, TOP)
+        .map(({ calls, query }) => `${rounded(calls / seconds, 3)}/s ${query.slice(0, 100)}`),
     };
   } finally {
     stopTelling();
     await worker.drain();
     await punctual.close();
   }
-}
-
-async function statementCalls(postgres: BenchPostgres) {
-  return postgres.query<{ readonly calls: number; readonly query: string }>(
-    `SELECT sum(calls)::int AS calls, left(regexp_replace(query, '\\s+', ' ', 'g'), 100) AS query
-     FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
-     WHERE d.datname = 'bench' GROUP BY 2 ORDER BY 1 DESC`,
-  );
 }
 
 function worst(values: readonly (number | null)[]): number | null {
