@@ -8,6 +8,7 @@ export const FENCE_PROOFS = {
   'lost-by-death': 'test/fault/fences.test.ts',
   holder: 'test/integration/fences/term-fences.test.ts',
   takeover: 'test/integration/fences/term-fences.test.ts',
+  'claimed-fence': 'test/integration/fences/term-fences.test.ts',
   trust: 'test/integration/fences/leader-fences.test.ts',
   'claim-join': 'test/integration/fences/leader-fences.test.ts',
   'commit-first': 'test/integration/fences/leader-fences.test.ts',

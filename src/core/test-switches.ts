@@ -16,6 +16,8 @@ export const FENCES = [
   'claim-join',
   /** A result counts only under the fence of the attempt that runs. */
   'attempt',
+  /** The table itself ends an attempt only under the fence that is claimed. */
+  'claimed-fence',
   /** A result is answered only when it is stored. */
   'commit-first',
   /** A leader that does not know what became of its write takes a new term. */

@@ -1,10 +1,14 @@
 import type { AttemptOutcome, EndState } from '../core/job.js';
+import { stands } from '../core/test-switches.js';
 import { plainArray, textArray } from './array-text.js';
 import { inClaimOrder } from './claim-order.js';
 import type { Queryable } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
 /** Jobs leave the live table: the fence is checked against the claim, the row moves to history, counts follow. */
+
+/** An attempt is ended under the fence that is claimed; under any when tests have taken this fence out. */
+const UNDER_ITS_FENCE = stands('claimed-fence') ? 'c.fence = u.fence' : 'u.fence > 0';
 
 /** The columns that a job has in `jobs` and in `job_history` alike. */
 export const SHARED_COLUMNS = `id, tenant, queue, needs, rank, run_at, attempts, failures, losses, max_attempts,
@@ -17,7 +21,7 @@ const FINISH_JOBS = leaderStatement(
     DELETE FROM punctual.claims c
     USING unnest($4::uuid[], $5::int[], $6::text[], $7::text[], $8::json[], $9::json[], $10::bigint[])
       u(job, fence, state, outcome, result, error, started_at)
-    WHERE c.job = u.job AND c.fence = u.fence AND ${WHILE_TERM_LASTS}
+    WHERE c.job = u.job AND ${UNDER_ITS_FENCE} AND ${WHILE_TERM_LASTS}
     RETURNING c.job, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, u.state, u.outcome, u.result, u.error,
       u.started_at
   ), moved AS (
@@ -50,7 +54,7 @@ const RETRY_JOBS = leaderStatement(
     DELETE FROM punctual.claims c
     USING unnest($4::uuid[], $5::int[], $6::text[], $7::bigint[], $8::bigint[], $9::json[])
       u(job, fence, outcome, run_at, late_by, attempt)
-    WHERE c.job = u.job AND c.fence = u.fence AND ${WHILE_TERM_LASTS}
+    WHERE c.job = u.job AND ${UNDER_ITS_FENCE} AND ${WHILE_TERM_LASTS}
     RETURNING c.job, c.fence, u.outcome, u.run_at, u.late_by, u.attempt
   ), again AS (
     UPDATE punctual.jobs j SET

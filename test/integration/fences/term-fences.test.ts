@@ -25,3 +25,13 @@ provenByRemoval('takeover', 'a standby that was late takes the term from a healt
   const second = await shard.lead({ holder: 'node-c' }).catch(() => null);
   return second !== null;
 });
+
+provenByRemoval('claimed-fence', 'the result of an old attempt ends the one that runs', async () => {
+  const shard = await freshShard();
+  const term = await shard.lead();
+  const id = await shard.submit();
+  await shard.claim(term, [id]);
+  await shard.retry(term, id);
+  await shard.claim(term, [id], 2);
+  return (await shard.finish(term, [{ id, fence: 1 }])).length > 0;
+});
