@@ -9,6 +9,7 @@ export {
   type PunctualParts,
   type SubmitOneOptions,
 } from './client/punctual.js';
+export type { QueueLimitOptions } from './client/queues.js';
 export {
   type OccurrencesOptions,
   ScheduleHandle,
@@ -36,12 +37,14 @@ export type {
   RetryInput,
   Target,
 } from './core/job.js';
+export type { RateView } from './core/rate.js';
 export type { Overlap, ScheduleDefinition } from './core/schedule-definition.js';
 export type {
   Assignment,
   BackfillAnswer,
   OccurrenceState,
   OccurrenceView,
+  QueueView,
   ScheduleView,
 } from './core/wire.js';
 export { PermanentError } from './worker/failure.js';

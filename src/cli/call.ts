@@ -83,8 +83,9 @@ export function callsServer<O extends object>(
   cli: Cli,
   command: Command,
   run: (call: ServerCall<O>) => Promise<void>,
+  globals: readonly GlobalOption[] = GLOBALS,
 ): void {
-  runsLocally<O>(cli, command, GLOBALS, async (call) => {
+  runsLocally<O>(cli, command, globals, async (call) => {
     const api = openApi(findCredentials(cli, call.options), call.options.tenant);
     try {
       await run({ ...call, api });

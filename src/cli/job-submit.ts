@@ -32,7 +32,10 @@ export function addSubmitCommand(job: Command, cli: Cli): void {
     .option('--key <key>', 'the same key again gives the same job')
     .option('--timeout <duration>', 'longest time of one attempt', durationText)
     .option('--max-attempts <n>', 'attempts in all, the first one included', wholeNumber(1, 1_000))
-    .option('--concurrency-key <key>', 'kept with the job; limits per key are not in force yet')
+    .option(
+      '--concurrency-key <key>',
+      'runs one after another with jobs of the same key, or as many at once as the queue allows',
+    )
     .option('--requires <label>', 'a label the worker must have, such as region=eu; repeatable', label)
     .option('--start-before <moment>', 'fail if it could not start by then', moment)
     .option('--hold', 'wait until it is released')

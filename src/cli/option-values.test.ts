@@ -1,6 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { commaList, durationMs, durationText, label, moment, several, wholeNumber } from './option-values.js';
+import {
+  commaList,
+  durationMs,
+  durationText,
+  label,
+  moment,
+  orNone,
+  rate,
+  several,
+  wholeNumber,
+} from './option-values.js';
 
 describe('option values', () => {
   it('takes whole numbers within the bounds and nothing else', () => {
@@ -9,6 +19,13 @@ describe('option values', () => {
     for (const wrong of ['0', '10', '-1', '1.5', '1e0', ' 1', '', 'x', '0x1']) {
       expect(() => parse(wrong)).toThrow('from 1 to 9');
     }
+  });
+
+  it('takes rates with their time, and none where that is allowed', () => {
+    expect(rate('100/1s')).toEqual({ limit: 100, per: '1s' });
+    expect(() => rate('none')).toThrow('such as 100/1s');
+    expect(orNone(rate)('none')).toBe('none');
+    expect(() => orNone(rate)('100')).toThrow('such as 100/1s');
   });
 
   it('keeps durations as written', () => {

@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { parseDuration } from '../core/duration.js';
+import { type RateView, readRate } from '../core/rate.js';
 
 /** Parsers for option values. They throw commander's error, which names the option in what it says. */
 
@@ -12,6 +13,22 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
     }
     return value;
   };
+}
+
+/** A rate, in the form that the API takes. */
+export function rate(text: string): RateView {
+  const read = readRate(text);
+  if (read === null) {
+    throw new InvalidArgumentError('Expected a number of starts and a duration, such as 100/1s or 5/1m.');
+  }
+  return read;
+}
+
+export const NONE = 'none';
+
+/** Something, or `none`. Commander takes null for a value that is missing, so the word is kept. */
+export function orNone<T>(parse: (text: string) => T): (text: string) => T | typeof NONE {
+  return (text) => (text === NONE ? NONE : parse(text));
 }
 
 /** A duration, kept as it was written because the API takes it in that form. */

@@ -13,6 +13,7 @@ import { painterFor } from './paint.js';
 import { addQueueCommands } from './queue.js';
 import { addScheduleCommands } from './schedule.js';
 import { addServerCommand } from './server.js';
+import { addTenantCommands } from './tenant.js';
 import { addUpCommand } from './up.js';
 import { addWorkerCommands } from './worker.js';
 
@@ -54,6 +55,7 @@ export function buildProgram(cli: Cli): Command {
   addScheduleCommands(program, cli);
   addQueueCommands(program, cli);
   addClusterCommands(program, cli);
+  addTenantCommands(program, cli);
   addKeyCommands(program, cli);
   addDatabaseCommands(program, cli);
   addDoctorCommand(program, cli);

@@ -2,7 +2,17 @@ import type { Command } from 'commander';
 import type { Page, QueueView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
+import {
+  addRateOptions,
+  count,
+  type RateOptions,
+  rateOf,
+  rateText,
+  requireChange,
+  weight,
+} from './limit-options.js';
 import { humanDuration } from './moment.js';
+import { NONE, orNone } from './option-values.js';
 import type { Output } from './output.js';
 import type { Cell, Column } from './table.js';
 
@@ -12,6 +22,9 @@ const COLUMNS: readonly Column[] = [
   { header: 'READY', align: 'right' },
   { header: 'UPCOMING', align: 'right' },
   { header: 'RUNNING', align: 'right' },
+  { header: 'LIMIT', align: 'right' },
+  { header: 'RATE', align: 'right' },
+  { header: 'WEIGHT', align: 'right' },
   { header: 'OLDEST', align: 'right' },
 ];
 
@@ -19,34 +32,44 @@ const stateOf = (queue: QueueView): Cell =>
   queue.paused ? { text: 'paused', style: 'yellow' } : { text: 'open', style: 'green' };
 
 /** A count of jobs of which more may wait in the table than are counted. */
-const count = (queue: QueueView, value: number): string => (queue.more ? `${value}+` : String(value));
+const counted = (queue: QueueView, value: number): string => (queue.more ? `${value}+` : String(value));
 
 const oldest = (queue: QueueView): string =>
   queue.oldestReadyMs === null ? '-' : humanDuration(queue.oldestReadyMs);
+
+const limitText = (limit: number | null): string => (limit === null ? '-' : String(limit));
 
 function details(output: Output, queue: QueueView): string {
   return output.details([
     ['queue', queue.name],
     ['state', stateOf(queue)],
-    ['ready', count(queue, queue.ready)],
-    ['upcoming', count(queue, queue.upcoming)],
+    ['ready', counted(queue, queue.ready)],
+    ['upcoming', counted(queue, queue.upcoming)],
     ['running', String(queue.running)],
+    ['limit', limitText(queue.concurrency)],
+    ['per key', String(queue.keyConcurrency)],
+    ['rate', rateText(queue.rate)],
+    ['burst', queue.rate && String(queue.rate.burst)],
+    ['weight', String(queue.weight)],
     ['oldest', oldest(queue)],
     ['created', queue.createdAt],
   ]);
 }
 
-/** `punctual queue …`: look at queues, stop and start them. */
+/** `punctual queue …`: look at queues, limit them, stop and start them. */
 export function addQueueCommands(program: Command, cli: Cli): void {
-  const queue = program.command('queue').description('look at queues, stop and start them');
+  const queue = program.command('queue').description('look at queues, limit them, stop and start them');
   callsServer(cli, queue.command('list').description('list the queues'), async ({ api, output }) => {
     const page = await api.request<Page<QueueView>>('GET', '/v1/queues', { signal: cli.interrupted });
     const rows = page.data.map((view): Cell[] => [
       view.name,
       stateOf(view),
-      count(view, view.ready),
-      count(view, view.upcoming),
+      counted(view, view.ready),
+      counted(view, view.upcoming),
       String(view.running),
+      limitText(view.concurrency),
+      rateText(view.rate),
+      String(view.weight),
       oldest(view),
     ]);
     output.document(page, () => output.table(COLUMNS, rows));
@@ -57,8 +80,39 @@ export function addQueueCommands(program: Command, cli: Cli): void {
     const view = await api.request<QueueView>('GET', path, { signal: cli.interrupted });
     output.document(view, () => details(output, view));
   });
+  addLimitCommand(queue, cli);
   addSwitch(queue, cli, 'pause', 'start no more jobs of a queue; running ones go on');
   addSwitch(queue, cli, 'resume', 'start jobs of a queue again');
+}
+
+interface LimitOptions extends RateOptions {
+  readonly concurrency?: number | typeof NONE;
+  readonly perKey?: number;
+  readonly weight?: number;
+}
+
+function addLimitCommand(queue: Command, cli: Cli): void {
+  const command = queue
+    .command('limit')
+    .description('set the share and the limits of a queue; what is not named stays as it is')
+    .argument('<name>', 'the name of the queue; one that does not exist yet comes into being')
+    .option('--concurrency <n>', 'jobs that run at a time; none for no limit', orNone(count))
+    .option('--per-key <n>', 'jobs of one concurrency key that run at a time', count)
+    .option('--weight <n>', "its share beside the tenant's other queues", weight);
+  addRateOptions(command);
+  callsServer<LimitOptions>(cli, command, async ({ api, output, options, args }) => {
+    const { concurrency, perKey, weight } = options;
+    const body = {
+      ...(concurrency !== undefined && { concurrency: concurrency === NONE ? null : concurrency }),
+      ...(perKey !== undefined && { keyConcurrency: perKey }),
+      ...(weight !== undefined && { weight }),
+      ...rateOf(options),
+    };
+    requireChange(body, '--concurrency, --per-key, --rate or --weight');
+    const path = `/v1/queues/${encodeURIComponent(args[0]!)}`;
+    const view = await api.request<QueueView>('PATCH', path, { body, signal: cli.interrupted, retry: true });
+    output.document(view, () => details(output, view));
+  });
 }
 
 function addSwitch(queue: Command, cli: Cli, verb: 'pause' | 'resume', description: string): void {

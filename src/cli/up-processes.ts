@@ -142,7 +142,8 @@ function reachableHost(host: string): string {
 
 function workerArguments(plan: UpPlan, name: string, url: string): string[] {
   const modules = plan.modules.flatMap((module) => ['--module', module]);
-  return ['worker', 'run', '--name', name, '--url', url, '--slots', String(plan.slots), ...modules];
+  const slots = ['--slots', String(plan.slots)];
+  return ['worker', 'run', '--name', name, '--url', url, '--queues', '*', ...slots, ...modules];
 }
 
 interface Launch {

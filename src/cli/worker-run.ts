@@ -2,6 +2,7 @@ import { join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import type { Labels } from '../core/job.js';
+import type { RateView } from '../core/rate.js';
 import { HttpWorkerGateway } from '../worker/http-gateway.js';
 import { HttpTransport } from '../worker/http-transport.js';
 import { HandlerRunner } from '../worker/runners/handler.js';
@@ -12,13 +13,15 @@ import { printConfig, resolveSettings } from './configuration.js';
 import { EXIT_INTERRUPTED } from './failure.js';
 import { loadTasks } from './load-tasks.js';
 import { openLog } from './log.js';
-import { commaList, durationMs, label, several, wholeNumber } from './option-values.js';
+import { commaList, durationMs, label, rate, several, wholeNumber } from './option-values.js';
 import { painterFor } from './paint.js';
 import { Repetition } from './repetition.js';
 
 interface RunOptions {
   readonly queues?: readonly string[];
   readonly slots: number;
+  readonly rate?: RateView;
+  readonly shared?: boolean;
   readonly label?: Labels;
   readonly module?: readonly string[];
   readonly name?: string;
@@ -46,8 +49,14 @@ export function addRunCommand(worker: Command, cli: Cli): void {
     .description(
       'run a worker; the first SIGTERM or Ctrl-C drains it, the second stops it at once, SIGUSR2 has it log its status',
     )
-    .option('--queues <names>', 'queues to take jobs from, separated by commas (default: default)', commaList)
+    .option(
+      '--queues <names>',
+      'queues to take jobs from, separated by commas; * for all there are and will be (default: default)',
+      commaList,
+    )
     .option('--slots <n>', 'jobs to run at a time', wholeNumber(1, 10_000), 10)
+    .option('--rate <rate>', 'jobs to start at most, such as 100/1s', rate)
+    .option('--shared', 'take jobs of all tenants; needs an operator key')
     .option('--label <label>', 'what the worker offers, such as region=eu; repeatable', label)
     .option('--module <file>', 'a module whose exported tasks it runs; repeatable', several)
     .option('--name <name>', 'how the worker is called in lists (default: host and process)')
@@ -84,6 +93,8 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
       slots: options.slots,
       ...(options.name !== undefined && { name: options.name }),
       ...(options.queues !== undefined && { queues: options.queues }),
+      ...(options.rate !== undefined && { rate: options.rate }),
+      ...(options.shared && { shared: true }),
       ...(options.label !== undefined && { labels: options.label }),
       ...(keepResultsIn !== null && { keepResultsIn }),
       ...(options.drainTimeout !== undefined && { drainTimeoutMs: options.drainTimeout }),

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { formatRate } from '../core/rate.js';
 import type { Page, WorkerState, WorkerView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
@@ -15,6 +16,8 @@ const COLUMNS: readonly Column[] = [
   { header: 'STATE' },
   { header: 'RUNNING', align: 'right' },
   { header: 'SLOTS', align: 'right' },
+  { header: 'RATE', align: 'right' },
+  { header: 'TENANTS' },
   { header: 'QUEUES', shrink: true },
   { header: 'TASKS', shrink: true },
   { header: 'SEEN' },
@@ -32,6 +35,8 @@ export function addWorkerCommands(program: Command, cli: Cli): void {
       { text: view.state, style: STYLES[view.state] },
       String(view.running),
       String(view.slots),
+      view.rate ? formatRate(view.rate) : '-',
+      view.shared ? 'all' : 'own',
       view.queues.join(','),
       view.tasks.join(',') || '-',
       relativeTime(view.lastSeen, cli.now()),

@@ -1,6 +1,6 @@
 import type { WorkerGateway } from '../core/gateway.js';
 import type { Job } from '../core/job.js';
-import type { Page } from '../core/wire.js';
+import type { Page, QueueView } from '../core/wire.js';
 import { HandlerRunner } from '../worker/runners/handler.js';
 import type { AnyTask, Task } from '../worker/task.js';
 import type { Transport } from '../worker/transport.js';
@@ -8,6 +8,7 @@ import type { WorkerOptions } from '../worker/worker-options.js';
 import { WorkerRuntime } from '../worker/worker-runtime.js';
 import { submitBulk } from './bulk.js';
 import { JobHandle, Jobs, type ResultOptions } from './job-handle.js';
+import { limitQueue, type QueueLimitOptions } from './queues.js';
 import {
   buildSchedule,
   putSchedule,
@@ -148,6 +149,14 @@ export class Punctual {
   /** Cancels a job; if it runs, it is told to stop. */
   cancel(id: string): Promise<Job> {
     return this.#jobs.cancel(id);
+  }
+
+  /**
+   * Sets the share and the limits of a queue, which comes into being if need be. They apply from the next start on,
+   * and to all who submit to the queue, so that a program can say at every start what it wants.
+   */
+  limitQueue(name: string, limits: QueueLimitOptions): Promise<QueueView> {
+    return limitQueue(this.#parts.transport, name, limits);
   }
 
   /** Makes a worker for the given tasks; `run()` or `start()` sets it to work. */

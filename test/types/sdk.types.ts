@@ -148,3 +148,15 @@ export function json(): void {
     Equal<Json<Map<string, number> | 'x'> extends infer T ? ('x' extends T ? true : false) : never, true>
   >();
 }
+
+export async function sharesAndLimits(): Promise<void> {
+  const queue = await punctual.limitQueue('mail', { concurrency: 5, rate: '100/1s', weight: 2 });
+  holds<Equal<typeof queue.concurrency, number | null>>();
+  await punctual.limitQueue('mail', { concurrency: null, rate: { limit: 1, per: '1m', burst: 1 } });
+  // @ts-expect-error A limit per key cannot be taken away.
+  await punctual.limitQueue('mail', { keyConcurrency: null });
+  punctual.worker([greet], { queues: ['*'], shared: true, rate: '10/1s' });
+  // @ts-expect-error A rate needs a time.
+  punctual.worker([greet], { rate: { limit: 10 } });
+  task('whose', (_input: unknown, ctx) => holds<Equal<typeof ctx.tenant, string>>());
+}

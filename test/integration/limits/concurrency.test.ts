@@ -42,7 +42,8 @@ class Crowd {
 
 it('never more jobs of a queue run at once than its limit says, however many workers there are', async () => {
   const node = shared.newTenant();
-  expect(await limit(node, 'narrow', { concurrency: 3 })).toMatchObject({ concurrency: 3, weight: 1 });
+  const limited = await node.connect().limitQueue('narrow', { concurrency: 3 });
+  expect(limited).toMatchObject({ name: 'narrow', concurrency: 3, keyConcurrency: 1, weight: 1 });
   const crowd = new Crowd();
   const tasks = [task('work', crowd.handle)];
   for (let i = 0; i < 3; i++) await node.work(tasks, { slots: 10, queues: ['narrow', 'wide'] });

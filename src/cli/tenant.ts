@@ -1,0 +1,122 @@
+import type { Command } from 'commander';
+import type { ApiClient } from '../client/api-client.js';
+import type { RateView } from '../core/rate.js';
+import type { Page, TenantView } from '../core/wire.js';
+import { callsServer } from './call.js';
+import type { Cli } from './cli.js';
+import {
+  addRateOptions,
+  type RateOptions,
+  rateOf,
+  rateText,
+  requireChange,
+  weight,
+} from './limit-options.js';
+import type { Output } from './output.js';
+import type { Cell, Column } from './table.js';
+
+const COLUMNS: readonly Column[] = [
+  { header: 'TENANT', shrink: true },
+  { header: 'NAME', shrink: true },
+  { header: 'SHARD', align: 'right' },
+  { header: 'WEIGHT', align: 'right' },
+  { header: 'RATE', align: 'right' },
+  { header: 'CREATED' },
+];
+
+interface TenantOptions extends RateOptions {
+  readonly name?: string;
+  readonly weight?: number;
+}
+
+/** Tenants are the operator's business: whose key it is decides, not the tenant it acts for. */
+const GLOBALS = ['url', 'apiKey', 'json'] as const;
+
+/** `punctual tenant …`: make tenants, look at them, limit them. */
+export function addTenantCommands(program: Command, cli: Cli): void {
+  const tenant = program.command('tenant').description('make tenants, look at them, limit them');
+  const create = tenant
+    .command('create')
+    .description('make a tenant; work can be submitted for one that nobody made, with the defaults')
+    .argument('<id>', 'the id that submissions name')
+    .option('--name <name>', 'how people call it (default: its id)')
+    .option('--weight <n>', 'its share of shared workers beside other tenants (default: 1)', weight);
+  addRateOptions(create);
+  callsServer<TenantOptions>(
+    cli,
+    create,
+    async ({ api, output, options, args }) => {
+      const { name } = options;
+      const body = { id: args[0]!, ...(name !== undefined && { name }), ...limitsOf(options) };
+      const view = await api.request<TenantView>('POST', '/v1/tenants', { body, signal: cli.interrupted });
+      output.document(view, () => details(output, view));
+    },
+    GLOBALS,
+  );
+  const list = tenant.command('list').description('list the tenants that were made');
+  callsServer(
+    cli,
+    list,
+    async ({ api, output }) => {
+      const page = await readAll(api, cli.interrupted);
+      output.document(page, () => output.table(COLUMNS, page.data.map(row)));
+    },
+    GLOBALS,
+  );
+  addLimitCommand(tenant, cli);
+}
+
+function addLimitCommand(tenant: Command, cli: Cli): void {
+  const command = tenant
+    .command('limit')
+    .description('set the share and the rate of a tenant; what is not named stays as it is')
+    .argument('<id>', 'the id of the tenant')
+    .option('--weight <n>', 'its share of shared workers beside other tenants', weight);
+  addRateOptions(command);
+  callsServer<TenantOptions>(
+    cli,
+    command,
+    async ({ api, output, options, args }) => {
+      const body = limitsOf(options);
+      requireChange(body, '--weight or --rate');
+      const path = `/v1/tenants/${encodeURIComponent(args[0]!)}`;
+      const request = { body, signal: cli.interrupted, retry: true };
+      const view = await api.request<TenantView>('PATCH', path, request);
+      output.document(view, () => details(output, view));
+    },
+    GLOBALS,
+  );
+}
+
+function limitsOf(options: TenantOptions): { readonly weight?: number; readonly rate?: RateView | null } {
+  return { ...(options.weight !== undefined && { weight: options.weight }), ...rateOf(options) };
+}
+
+async function readAll(api: ApiClient, signal: AbortSignal): Promise<Page<TenantView>> {
+  const data: TenantView[] = [];
+  let after = '';
+  for (;;) {
+    const path = `/v1/tenants?limit=1000${after}`;
+    const page = await api.request<Page<TenantView>>('GET', path, { signal });
+    data.push(...page.data);
+    if (page.next === null) return { data, next: null };
+    after = `&after=${encodeURIComponent(page.next)}`;
+  }
+}
+
+function row(tenant: TenantView): Cell[] {
+  const { id, name, shard, weight, rate, createdAt } = tenant;
+  return [id, name, String(shard), String(weight), rateText(rate), createdAt];
+}
+
+function details(output: Output, tenant: TenantView): string {
+  return output.details([
+    ['tenant', tenant.id],
+    ['name', tenant.name],
+    ['shard', String(tenant.shard)],
+    ['weight', String(tenant.weight)],
+    ['rate', rateText(tenant.rate)],
+    ['burst', tenant.rate && String(tenant.rate.burst)],
+    ['created', tenant.createdAt],
+  ]);
+}
