@@ -11,6 +11,7 @@ import type {
 } from '../core/job.js';
 import { type Backoff, DEFAULT_BACKOFF } from '../core/retry.js';
 import type { PlacedRow, StoredAttempt } from '../store/job-places.js';
+import type { JobRow } from '../store/job-row.js';
 
 /** A stored job as the API shows it. */
 export function toJob(row: PlacedRow, newestProgress: Progress | null): Job {
@@ -59,6 +60,35 @@ export function toJob(row: PlacedRow, newestProgress: Progress | null): Job {
     dependents: [],
     ancestors: [],
     attempts,
+  };
+}
+
+/** A new job as it would be read back, without reading it. */
+export function newlyPlaced(row: JobRow, queue: string, held: boolean): PlacedRow {
+  return {
+    ...row,
+    queue,
+    held,
+    place: 'live',
+    raw: false,
+    state: 'pending',
+    attempts: 0,
+    failures: 0,
+    losses: 0,
+    late_by: null,
+    earlier_attempts: null,
+    fence: null,
+    worker: null,
+    epoch: null,
+    claimed_at: null,
+    started_at: null,
+    finished_at: null,
+    outcome: null,
+    result: null,
+    error: null,
+    progress: null,
+    schedule: null,
+    occurrence: null,
   };
 }
 

@@ -26,6 +26,7 @@ function submitter(change: { hints?: boolean } = {}): Submitter {
     clock,
     config: { ...config, ...change },
     log: SILENT_LOG,
+    express: async () => false,
     hint,
   });
 }
@@ -179,7 +180,11 @@ describe('single submissions', () => {
 
   it('with a key that is taken are answered with the earlier job, of which nobody is told again', async () => {
     store.mockResolvedValueOnce(['earlier']);
-    expect(await submitter().submit(owned({ key: 'k' }))).toEqual({ id: 'earlier', created: false });
+    expect(await submitter().submit(owned({ key: 'k' }))).toEqual({
+      id: 'earlier',
+      created: false,
+      row: null,
+    });
     expect(hint).not.toHaveBeenCalled();
   });
 });

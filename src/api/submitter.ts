@@ -7,7 +7,7 @@ import { uuidv7 } from '../core/uuid.js';
 import { admissionTime } from '../dispatch/admission-time.js';
 import { bisect } from '../dispatch/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
-import { toRow } from '../store/job-row.js';
+import { type JobRow, toRow } from '../store/job-row.js';
 import type { Names } from '../store/names.js';
 import { toWaiting } from '../store/new-waiting.js';
 import type { Waiting } from '../store/read-backlog.js';
@@ -24,6 +24,8 @@ export interface Owned {
 export interface Stored {
   readonly id: string;
   readonly created: boolean;
+  /** The row of a new job. */
+  readonly row: JobRow | null;
 }
 
 export interface SubmitterOptions {
@@ -32,6 +34,8 @@ export interface SubmitterOptions {
   readonly clock: Clock;
   readonly config: Config;
   readonly log: Log;
+  /** Stores and starts a job in one transaction, where the leader is here and can; else false, with nothing done. */
+  readonly express: (row: JobRow) => Promise<boolean>;
   /** Tells the leader about jobs after their commit; failing to is no harm. */
   readonly hint: (jobs: readonly Waiting[], startBefore: number | null) => Promise<void>;
 }
@@ -81,9 +85,15 @@ export class Submitter {
       const row = toRow(submission, { ...ids[i]!, id: uuidv7(now), tenant, createdAt: now, createdBy });
       return { row, admitAt, held: submission.hold };
     });
+    const [first] = jobs;
+    if (jobs.length === 1 && first && first.admitAt === null && (await this.options.express(first.row)))
+      return [{ id: first.row.id, created: true, row: first.row }];
     const stored = await submitJobs(hot, jobs, now);
     this.tell(jobs.filter((job, i) => stored[i] === job.row.id));
-    return jobs.map((job, i) => ({ id: stored[i]!, created: stored[i] === job.row.id }));
+    return jobs.map(({ row }, i) => {
+      const created = stored[i] === row.id;
+      return { id: stored[i]!, created, row: created ? row : null };
+    });
   }
 
   /** Stores one, together with others that arrive within the same moment. */

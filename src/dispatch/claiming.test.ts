@@ -108,6 +108,7 @@ class Leader {
       max,
       given: [],
       settled: false,
+      reserved: false,
       settle: (answer: ClaimAnswer) => {
         poll.settled = true;
         session.polls.delete(poll);

@@ -5,8 +5,8 @@ import { Loop } from '../core/loop.js';
 import { type ClaimedRow, claimJobs } from '../store/claim-jobs.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { type BucketState, saveBuckets } from '../store/queues.js';
-import { OwnAssignment } from './assignment.js';
 import { bisect } from './bisect.js';
+import { type Claimed, handOver } from './handing-over.js';
 import { type Running, startRunning } from './running.js';
 import type { Poll, WorkerSession } from './session.js';
 import type { Entry } from './shelf.js';
@@ -110,7 +110,8 @@ export class Claiming {
       }
       const canRun = (needs: number) => fitness.fits(session, needs);
       for (const poll of session.polls) {
-        if (!poll.settled) askers.push({ poll, room: poll.max, walk: shares.walk(session), canRun });
+        if (!poll.settled && !poll.reserved)
+          askers.push({ poll, room: poll.max, walk: shares.walk(session), canRun });
       }
     }
     return askers;
@@ -223,27 +224,17 @@ export class Claiming {
 
   private handOver(intents: readonly Intent[], rows: ReadonlyMap<string, ClaimedRow>, now: number): void {
     const { state } = this;
-    const polls = new Set<Poll>();
-    const orphans: Running[] = [];
+    const claimed: Claimed[] = [];
     for (const { entry, poll } of intents) {
       const row = rows.get(entry.id);
       if (row) {
-        const running = startRunning(entry, row, poll.session.id, state.term.epoch, state.clock, now);
-        state.running.set(entry.id, running);
-        poll.session.running.set(entry.id, running);
-        poll.given.push(running);
-        polls.add(poll);
-        if (!state.sessions.has(poll.session.id)) orphans.push(running);
+        const { epoch } = state.term;
+        const running = startRunning(entry, row, poll.session.id, epoch, state.clock, now);
+        claimed.push({ running, poll });
       } else state.backlog.putBack(entry, false);
-      state.turns.give(entry.id);
     }
+    const orphans = handOver(state, claimed);
+    for (const { entry } of intents) state.turns.give(entry.id);
     if (orphans.length > 0) this.parts.onOrphans(orphans);
-    for (const poll of polls) {
-      // A poll that ended meanwhile leaves its jobs unacknowledged; the next poll offers them again.
-      poll.settle({
-        epoch: state.term.epoch,
-        jobs: poll.given.map((running) => new OwnAssignment(running, state.secret)),
-      });
-    }
   }
 }

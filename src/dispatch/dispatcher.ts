@@ -6,11 +6,13 @@ import { Schedules } from '../schedule/schedules.js';
 import { readClaims } from '../store/claims.js';
 import { readClusterState } from '../store/cluster-state.js';
 import type { PlacedRow, StoredAttempt } from '../store/job-places.js';
+import type { JobRow } from '../store/job-row.js';
 import type { Waiting } from '../store/read-backlog.js';
 import { readJob } from '../store/read-job.js';
 import { Admitting } from './admitting.js';
 import { Claiming } from './claiming.js';
 import { Expiring } from './expiring.js';
+import { Express } from './express.js';
 import { type EndListener, Finishing } from './finishing.js';
 import { Governing } from './governing.js';
 import { Reading } from './reading.js';
@@ -41,6 +43,7 @@ export class Dispatcher {
   readonly workers: Workers;
   readonly steering: Steering;
   readonly governing: Governing;
+  private readonly express: Express;
   readonly schedules: Schedules;
   private readonly state: LeaderState;
   private readonly finishing: Finishing;
@@ -70,6 +73,7 @@ export class Dispatcher {
       onCancelRunning: (running) => this.workers.stopSoon(running),
     });
     this.governing = new Governing(this.state);
+    this.express = new Express(this.state, (orphans) => this.giveBack(orphans));
     this.schedules = new Schedules(this.state, (tenant, jobId) => this.steering.cancel(tenant, jobId));
     this.upkeep = new Upkeep(this.state);
   }
@@ -114,6 +118,11 @@ export class Dispatcher {
       // They stay claimed by a session that has ended, and are lost with it when its time is up.
       this.state.log.warn({ error: messageOf(error) }, 'claims could not be given back');
     });
+  }
+
+  /** Stores and starts a job at once; answers false, with nothing done, when it has to take the ordinary way. */
+  submit(row: JobRow): Promise<boolean> {
+    return this.express.submit(row);
   }
 
   /** Jobs that were just stored, and the earliest `startBefore` among those in `later`. */

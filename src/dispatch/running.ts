@@ -4,7 +4,6 @@ import { type Backoff, DEFAULT_BACKOFF } from '../core/retry.js';
 import type { ClaimedRow } from '../store/claim-jobs.js';
 import type { StoredClaim } from '../store/claims.js';
 import type { Waiting } from '../store/read-backlog.js';
-import type { Entry } from './shelf.js';
 
 /** A claimed job: what its attempt is, who has it, and what decides about its end. */
 export interface Running {
@@ -50,7 +49,7 @@ function parseBackoff(text: string | null): Backoff {
 
 /** A job that was claimed just now. */
 export function startRunning(
-  entry: Entry,
+  entry: Waiting,
   row: ClaimedRow,
   worker: string,
   epoch: number,

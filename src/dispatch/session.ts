@@ -11,6 +11,8 @@ export interface Poll {
   readonly given: Running[];
   settle(answer: ClaimAnswer): void;
   settled: boolean;
+  /** Whether a job is being claimed for it in a way of its own; nobody else may give it one meanwhile. */
+  reserved: boolean;
 }
 
 /** One registration of a worker with this leader's shard. */

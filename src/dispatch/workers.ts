@@ -134,6 +134,7 @@ export class Workers {
         max,
         given: [],
         settled: false,
+        reserved: false,
         settle: (answer) => {
           if (poll.settled) return;
           poll.settled = true;

@@ -120,6 +120,7 @@ async function assemble(
   const submitter = new Submitter({
     ...{ hot, clock, config, log },
     names: new Names(hot),
+    express: async (row) => (await leading.current?.submit(row)) ?? false,
     hint: async (jobs, startBefore) => {
       if (leading.current) await leading.current.hint(jobs, startBefore);
       else hints.send({ jobs, startBefore });

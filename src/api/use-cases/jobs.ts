@@ -15,7 +15,7 @@ import type { PlacedRow } from '../../store/job-places.js';
 import { listJobs } from '../../store/list-jobs.js';
 import { findKey, readJob } from '../../store/read-job.js';
 import type { NodeContext } from '../context.js';
-import { toJob } from '../job-view.js';
+import { newlyPlaced, toJob } from '../job-view.js';
 import { Redrive } from '../schemas/submission.js';
 import type { Caller, JobFilter, JobUseCases } from '../use-cases.js';
 import { validate } from '../validate.js';
@@ -27,8 +27,11 @@ export class Jobs implements JobUseCases {
   async submit(caller: Caller, body: unknown): Promise<{ created: boolean; job: Job }> {
     const submission = parseSubmission(body, this.submissionContext());
     const { tenant, actor } = caller;
-    const { id, created } = await this.node.submitter.submit({ tenant, createdBy: actor, submission });
-    return { created, job: await this.read(caller, id) };
+    const { id, row } = await this.node.submitter.submit({ tenant, createdBy: actor, submission });
+    const { queue, hold } = submission;
+    // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
+    const job = row ? toJob(newlyPlaced(row, queue, hold), null) : await this.read(caller, id);
+    return { created: row !== null, job };
   }
 
   async submitBulk(caller: Caller, body: unknown): Promise<{ ids: readonly string[] }> {

@@ -15,6 +15,7 @@ export async function leaderArguments(
   const { row } = await shard.newJob();
   const attempt = JSON.stringify({ fence: 1 });
   return {
+    'submit-and-claim': [...rowArrays([row]), WORKER, now, [1]],
     'claim-jobs': [[jobs.waiting], [1], [WORKER], now, [], []],
     'finish-jobs': [[jobs.running], [1], ['succeeded'], ['succeeded'], ['{}'], [null], [now], now],
     'retry-jobs': [[jobs.running], [1], ['failed'], [now], [0], [attempt], now],
