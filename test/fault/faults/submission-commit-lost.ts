@@ -6,7 +6,10 @@ export const fault: Fault = {
   scenario: 'commit-lost',
   lane: 'database',
   async inject(scene) {
-    const node = await scene.loseCommit(['insert-jobs', 'insert-later']);
+    const losing = scene.loseCommit(['insert-jobs', 'insert-later']);
+    // The load may be held back just now.
+    void scene.order({});
+    const node = await losing;
     if (!node) return { targets: [], effective: false, detail: 'nobody stored a submission' };
     const { name } = node.member;
     return { targets: [name], effective: true, detail: `the answer to a submission at ${name} was lost` };

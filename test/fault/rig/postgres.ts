@@ -6,8 +6,8 @@ import { removeEmbeddedPostgres } from '../../../src/embedded/remove.js';
 import type { Death } from '../history.js';
 import { monotonic } from '../monotonic.js';
 
-/** Small enough that a fault can use all connections up. */
-const MAX_CONNECTIONS = 120;
+/** Enough for all nodes, and few enough that a fault uses all of them up in a moment. */
+const MAX_CONNECTIONS = 70;
 
 /** Servers that run; ended with the harness, however it ends. */
 const running = new Set<Postgres>();
