@@ -18,8 +18,7 @@ import { VERSION } from '../core/version.js';
 import {
   databaseTime,
   forgetNode,
-  listNodes,
-  type NodeRow,
+  type OtherNode,
   readClusterState,
   seeNode,
 } from '../store/cluster-state.js';
@@ -87,7 +86,7 @@ async function assemble(
   const { secret } = await readClusterState(hot);
   const databaseClock = new DatabaseClock(await databaseTime(hot));
   const clock = options.clock ?? databaseClock;
-  const node = { url: '', others: [] as readonly NodeRow[] };
+  const node = { url: '', others: [] as readonly OtherNode[] };
 
   const peers = new PeerCaller(log, () => signNodeToken(secret, id, id, clock.now()));
   const tellOthers = () => tellOfLease(peers, node.others);
@@ -155,8 +154,7 @@ async function assemble(
     everyMs: SEEN_EVERY_MS,
     // On the leader's connections, so that a node that comes to lead has one that stands.
     pass: async () => {
-      await seeNode(leader, { id, url: node.url, version: VERSION }, clock.now());
-      node.others = (await listNodes(leader)).filter((other) => other.id !== id);
+      node.others = await seeNode(leader, { id, url: node.url, version: VERSION }, clock.now());
     },
     onError: (loop, error) =>
       log.warn({ loop, error: messageOf(error) }, 'this node could not be registered'),
@@ -188,7 +186,7 @@ async function assemble(
 }
 
 /** Tells other nodes that the lease has changed; those that cannot be reached find out by themselves. */
-async function tellOfLease(peers: PeerCaller, others: readonly NodeRow[]): Promise<void> {
+async function tellOfLease(peers: PeerCaller, others: readonly OtherNode[]): Promise<void> {
   await Promise.all(others.map((node) => peers.post(node.url, '/internal/lease-changed', {})));
 }
 

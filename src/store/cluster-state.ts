@@ -16,8 +16,11 @@ const PAUSE_CLUSTER = leaderStatement(
 const SEE_NODE: Statement = {
   name: 'see-node',
   text: `
-    INSERT INTO punctual.nodes (id, url, version, started_at, last_seen) VALUES ($1, $2, $3, $4, $4)
-    ON CONFLICT (id) DO UPDATE SET url = $2, version = $3, last_seen = $4`,
+    WITH seen AS (
+      INSERT INTO punctual.nodes (id, url, version, started_at, last_seen) VALUES ($1, $2, $3, $4, $4)
+      ON CONFLICT (id) DO UPDATE SET url = $2, version = $3, last_seen = $4
+    )
+    SELECT id, url FROM punctual.nodes WHERE id <> $1`,
 };
 
 const FORGET_NODE: Statement = { name: 'forget-node', text: 'DELETE FROM punctual.nodes WHERE id = $1' };
@@ -57,12 +60,16 @@ export async function pauseCluster(db: Queryable, term: TermKey, paused: boolean
   return (await runAsLeader(db, term, PAUSE_CLUSTER, [paused])).length > 0;
 }
 
+/** Another node of the cluster, and where to reach it. */
+export type OtherNode = Pick<NodeRow, 'id' | 'url'>;
+
+/** Notes that the node is there; answers with the others. */
 export async function seeNode(
   db: Queryable,
   node: { id: string; url: string; version: string },
   now: number,
-): Promise<void> {
-  await run(db, SEE_NODE, [node.id, node.url, node.version, now]);
+): Promise<OtherNode[]> {
+  return run(db, SEE_NODE, [node.id, node.url, node.version, now]);
 }
 
 export async function forgetNode(db: Queryable, id: string): Promise<void> {
