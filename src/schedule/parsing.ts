@@ -1,10 +1,13 @@
 import type { Config } from '../core/config.js';
-import { type ParsedSchedule, parseDefinition } from '../core/schedule-definition.js';
+import {
+  type ParsedSchedule,
+  parseDefinition,
+  type ScheduleDefinition,
+} from '../core/schedule-definition.js';
 import type { ScheduleRow } from '../store/schedules.js';
 
-/** Definitions kept in memory after they were worked out: the same few hundred are due again and again. */
-const KEPT = 5_000;
-const LONGEST_KEPT = 4_096;
+/** Definitions kept in memory after they were worked out: many schedules differ in nothing but their payload. */
+const KEPT = 10_000;
 
 /**
  * Stored definitions as they can be fired. They were checked when they were stored; what an operator has
@@ -16,12 +19,20 @@ export class Parsing {
   constructor(private readonly config: Config) {}
 
   parse(schedule: ScheduleRow): ParsedSchedule {
-    const { definition } = schedule;
-    const key = `${schedule.created_at} ${definition}`;
+    const { payload = null, ...rest } = JSON.parse(schedule.definition) as ScheduleDefinition;
+    // An interval without a start counts from when its schedule was made.
+    const since = rest.every === undefined ? 0 : schedule.created_at;
+    const parsed = this.parseWithoutPayload(rest, since);
+    return payload === null
+      ? parsed
+      : { ...parsed, job: { ...parsed.job, payload: JSON.stringify(payload) } };
+  }
+
+  private parseWithoutPayload(definition: ScheduleDefinition, createdAt: number): ParsedSchedule {
+    const key = `${createdAt} ${JSON.stringify(definition)}`;
     const known = this.kept.get(key);
     if (known) return known;
-    const parsed = parseStored(schedule, this.config);
-    if (definition.length > LONGEST_KEPT) return parsed;
+    const parsed = parseChecked(definition, createdAt, this.config);
     if (this.kept.size >= KEPT) this.kept.delete(this.kept.keys().next().value!);
     this.kept.set(key, parsed);
     return parsed;
@@ -30,13 +41,14 @@ export class Parsing {
 
 /** A stored definition as it can be fired. */
 export function parseStored(schedule: ScheduleRow, config: Config): ParsedSchedule {
-  const { created_at: createdAt } = schedule;
-  const parsed = parseDefinition(JSON.parse(schedule.definition), {
-    createdAt,
-    now: createdAt,
+  return parseChecked(JSON.parse(schedule.definition), schedule.created_at, config);
+}
+
+function parseChecked(definition: ScheduleDefinition, createdAt: number, config: Config): ParsedSchedule {
+  const parsed = parseDefinition(definition, {
+    ...{ createdAt, now: createdAt, jobTimeout: config.jobTimeout },
     maxPayload: Number.MAX_SAFE_INTEGER,
     maxDepth: Number.MAX_SAFE_INTEGER,
-    jobTimeout: config.jobTimeout,
     maxJobTimeout: Number.MAX_SAFE_INTEGER,
   });
   const timeoutMs = Math.min(parsed.job.timeoutMs, config.maxJobTimeout);

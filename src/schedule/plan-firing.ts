@@ -9,7 +9,7 @@ import type { ScheduleRow } from '../store/schedules.js';
 /** What firing one schedule at one moment comes to, worked out from what is known, before anything is written. */
 
 /** How long before it is due an occurrence gets its job, so that the job waits in memory when its moment comes. */
-export const FIRE_AHEAD_MS = 3_000;
+export const FIRE_AHEAD_MS = 5_000;
 
 /** What is known about the job of the occurrence before. */
 export interface Previous {
@@ -61,7 +61,15 @@ export function fireAtFor(
   parsed: ParsedSchedule,
   watermark: number,
 ): number | null {
-  const next = parsed.table.next(watermark);
+  return lookFor(schedule, parsed, parsed.table.next(watermark));
+}
+
+/** When the leader has to look for an occurrence that is not decided yet. */
+function lookFor(
+  schedule: { readonly id: string },
+  parsed: ParsedSchedule,
+  next: number | null,
+): number | null {
   if (next === null) return null;
   const due = dueAt(schedule, parsed, next);
   return parsed.overlap === 'allow' ? due - FIRE_AHEAD_MS : due;
@@ -80,7 +88,7 @@ export function planFiring(request: FiringRequest): FiringPlan {
       version: schedule.version,
       from: schedule.watermark,
       watermark: due.watermark,
-      fireAt: fireAtFor(schedule, parsed, due.watermark),
+      fireAt: lookFor(schedule, parsed, due.next),
       lastJob: jobs.at(-1)?.id ?? null,
     },
     rows: [
@@ -108,6 +116,8 @@ interface Due {
   readonly run: readonly number[];
   readonly passedOver: readonly Range[];
   readonly watermark: number;
+  /** The first occurrence after the watermark. */
+  readonly next: number | null;
 }
 
 /** Consecutive occurrences, from the first to the last. */
@@ -117,30 +127,37 @@ export interface Range {
   readonly count: number;
 }
 
-function occurrencesDue({ schedule, parsed, now, aheadMs, max, heedJitter = true }: FiringRequest): Due {
-  const { table, jitterMs, lateAfterMs } = parsed;
-  let { watermark } = schedule;
+function occurrencesDue(request: FiringRequest): Due {
+  const { schedule, parsed, now, aheadMs, max, heedJitter = true } = request;
+  const { table } = parsed;
   const until = heedJitter ? jitterIsOver(schedule, parsed, now) : now;
-  const run: number[] = [];
-  let passedOver: readonly Range[] = [];
-  if (watermark < until) {
-    const graceMs = lateAfterMs + jitterMs;
-    // One that is still on time runs in any case; then it is the latest, and none of those before it is needed.
-    const onTime = (table.previous(until) ?? watermark) > until - graceMs;
-    const policy = parsed.catchUp === 'latest' && onTime ? 'none' : parsed.catchUp;
-    const past = catchUp(table, policy, watermark, until, graceMs, max);
-    run.push(...past.run);
-    ({ passedOver, watermark } = past);
-    if (watermark < until) return { run, passedOver, watermark };
-  }
+  const past = occurrencesPast(request, until);
+  if (past.watermark < until) return past;
+  const run = [...past.run];
   const horizon = now + (parsed.overlap === 'allow' ? aheadMs : 0);
-  while (run.length < max) {
-    const next = table.next(watermark);
-    if (next === null || dueAt(schedule, parsed, next) > horizon) break;
+  let { watermark, next } = past;
+  while (next !== null && run.length < max && dueAt(schedule, parsed, next) <= horizon) {
     run.push(next);
     watermark = next;
+    next = table.next(watermark);
   }
-  return { run, passedOver, watermark };
+  return { ...past, run, watermark, next };
+}
+
+/** What to do about the occurrences after the watermark and up to the moment. */
+function occurrencesPast({ schedule, parsed, max }: FiringRequest, until: number): Due {
+  const { table, jitterMs, lateAfterMs } = parsed;
+  const { watermark } = schedule;
+  const next = table.next(watermark);
+  if (next === null || next > until) {
+    return { run: [], passedOver: [], watermark: Math.max(watermark, until), next };
+  }
+  const graceMs = lateAfterMs + jitterMs;
+  // One that is still on time runs in any case; then it is the latest, and none of those before it is needed.
+  const onTime = (table.previous(until) ?? watermark) > until - graceMs;
+  const policy = parsed.catchUp === 'latest' && onTime ? 'none' : parsed.catchUp;
+  const past = catchUp(table, policy, watermark, until, graceMs, max);
+  return { ...past, next: table.next(past.watermark) };
 }
 
 /** The moment up to which every occurrence, moved by its jitter, is due by now. */

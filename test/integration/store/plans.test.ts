@@ -1,12 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readRuns, takePassedOver } from '../../../src/store/backfill.js';
+import { readAhead } from '../../../src/store/change-schedule.js';
 import { claimJobs } from '../../../src/store/claim-jobs.js';
 import { saveProgress } from '../../../src/store/claims.js';
 import type { Pool, Queryable } from '../../../src/store/database.js';
 import { endWaitingJobs, findExpired, nextExpiry } from '../../../src/store/end-waiting-jobs.js';
 import { finishJobs, retryJobs } from '../../../src/store/finish-jobs.js';
+import {
+  insertScheduledJobs,
+  moveSchedules,
+  recordOccurrences,
+} from '../../../src/store/fire-occurrences.js';
 import { addLogLines } from '../../../src/store/job-logs.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
 import { Names } from '../../../src/store/names.js';
+import { judgeOccurrences, nextJudgement, readLedger } from '../../../src/store/occurrences.js';
 import {
   admitJobs,
   changeLater,
@@ -25,7 +33,15 @@ import {
   readWaiting,
 } from '../../../src/store/read-backlog.js';
 import { findKey, readJob } from '../../../src/store/read-job.js';
+import { readFirstWaiting, readPrevious } from '../../../src/store/read-overlap.js';
 import { releaseClaims } from '../../../src/store/release-claims.js';
+import {
+  findSchedule,
+  listSchedules,
+  nextFire,
+  readDueSchedules,
+  readSchedule,
+} from '../../../src/store/schedules.js';
 import { registerKeys, submitJobs } from '../../../src/store/submit-jobs.js';
 import { recordStatements } from './statement-recorder.js';
 import { nobody, TENANT, TestShard } from './test-shard.js';
@@ -36,6 +52,7 @@ const CLAIMS = 20_000;
 const LATER = 20_000;
 const QUEUES = 20;
 const NEEDS = 5_000;
+const SCHEDULES = 20_000;
 
 let shard: TestShard;
 let close: () => Promise<void>;
@@ -72,8 +89,25 @@ async function fill(): Promise<void> {
     `INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
      SELECT id, 1, id, 1, 0 FROM punctual.jobs LIMIT ${CLAIMS}`,
   );
+  await fillSchedules();
   await shard.pool.query(
     'INSERT INTO punctual.keys SELECT tenant, key, id FROM punctual.jobs WHERE key IS NOT NULL',
+  );
+}
+
+/** Schedules of which one in a hundred is due, and a ledger with a bit of everything. */
+async function fillSchedules(): Promise<void> {
+  await shard.pool.query(
+    `INSERT INTO punctual.schedules (id, tenant, name, definition, paused, watermark, fire_at, last_job, created_at,
+       created_by, changed_at, changed_by)
+     SELECT gen_random_uuid(), '${TENANT}', 's' || n, '{"cron":"0 0 * * *","task":"greet"}', false, 0, n,
+       gen_random_uuid(), 0, 'test', 0, 'test' FROM generate_series(1, ${SCHEDULES}) n`,
+  );
+  await shard.pool.query(
+    `INSERT INTO punctual.occurrences (schedule, tenant, at, state, job, late_after, judge_at, recorded_at)
+     SELECT s.id, s.tenant, n, CASE WHEN n = 3 THEN 'waiting' ELSE 'ran' END, s.last_job, 1000,
+       CASE WHEN n = 1 THEN n END, n
+     FROM punctual.schedules s, generate_series(1, 10) n`,
   );
 }
 
@@ -128,6 +162,34 @@ const HOT: Readonly<Record<string, Run>> = {
   'redrive-jobs': (db) => redriveJobs(db, TERM, TENANT, [ID], 0),
 };
 
+/** The statements about schedules that run while they are fired, or for one of them. */
+const MOVE = { id: ID, version: 1, from: 0, watermark: 1, fireAt: 2, lastJob: null };
+const OCCURRENCE = {
+  ...{ schedule: ID, at: 1, byHand: false, tenant: TENANT, state: 'ran' as const, reason: null, job: ID },
+  ...{ lateAfter: 1, until: null, count: 1, judgeAt: 1 },
+};
+const LEDGER = { from: 0, to: 10, before: { at: 10, byHand: false }, limit: 10 };
+
+const SCHEDULED: Readonly<Record<string, Run>> = {
+  'read-due-schedules': (db) => readDueSchedules(db, 100, 1_000, 1_000_000),
+  'next-fire': (db) => nextFire(db),
+  'move-schedules': (db) => moveSchedules(db, [MOVE]),
+  'record-occurrences': (db) => recordOccurrences(db, [OCCURRENCE], 0),
+  'insert-scheduled-jobs': async (db) =>
+    insertScheduledJobs(db, [{ row: (await shard.newJob()).row, schedule: 's1', occurrence: 1 }], 0),
+  'read-previous': (db) => readPrevious(db, [ID]),
+  'read-ready-occurrences': (db) => readFirstWaiting(db),
+  'judge-occurrences': (db) => judgeOccurrences(db, TERM, 100, 100),
+  'next-judgement': (db) => nextJudgement(db),
+  'read-ledger': (db) => readLedger(db, ID, LEDGER, 0),
+  'find-schedule': (db) => findSchedule(db, TENANT, 's1'),
+  'read-schedule': (db) => readSchedule(db, TENANT, 's1', 0),
+  'list-schedules': (db) => listSchedules(db, TENANT, '', 10, 0),
+  'read-ahead': (db) => readAhead(db, ID, 0),
+  'read-runs': (db) => readRuns(db, ID, 0, 1),
+  'take-passed-over': (db) => takePassedOver(db, ID, 0, 1),
+};
+
 function toParsed({ row }: Awaited<ReturnType<TestShard['newJob']>>) {
   return { row, admitAt: 0, held: false };
 }
@@ -167,7 +229,7 @@ describe.each(['before the tables were ever analysed', 'after they were'])('%s',
     if (when === 'after they were') await shard.pool.query('ANALYZE');
   });
 
-  it.each(Object.entries(HOT))('%s finds its rows by index', async (name, run) => {
+  it.each(Object.entries({ ...HOT, ...SCHEDULED }))('%s finds its rows by index', async (name, run) => {
     const statements = await recordStatements(run);
     expect(statements.map((statement) => statement.name).join(', ')).toBe(name);
     for (const { text } of statements) expect(costly(await explain(text))).toEqual([]);
