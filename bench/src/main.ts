@@ -55,10 +55,17 @@ function summary(results: readonly ScenarioResult[]): object {
   return { scenario: results.map(({ scenario }) => scenario).join(','), seconds, scenarios: results };
 }
 
+/** The same key press reaches this process from the terminal and from the script that started it. */
+const SAME_PRESS_MS = 500;
+let pressedAt = 0;
+
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
+    const again = interrupted.signal.aborted && performance.now() - pressedAt > SAME_PRESS_MS;
     // The second time there is no waiting: children are killed when this process ends.
-    if (interrupted.signal.aborted) process.exit(130);
+    if (again) process.exit(130);
+    if (interrupted.signal.aborted) return;
+    pressedAt = performance.now();
     interrupted.abort(new Error('Interrupted.'));
     progress.say('Stopping what was started …');
   });
