@@ -66,7 +66,7 @@ export class Load {
   /** One more order, for a fault that needs a job of a certain kind; answers with its number. */
   async order(wish: Partial<Order>): Promise<number> {
     const order = this.#make(wish, true);
-    await this.client.submit([order], new AbortController().signal);
+    await this.client.submit([order], this.#stopped.signal);
     return order.n;
   }
 

@@ -59,9 +59,15 @@ async function main(): Promise<number> {
 // An interrupted run leaves nothing running: children are killed when this process ends.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
 
+/** Ends the process when everything is written: left to itself, Node may hang for ever in closing handles. */
+async function exit(code: number): Promise<never> {
+  await new Promise<void>((resolve) => process.stdout.write('', () => resolve()));
+  process.exit(code);
+}
+
 try {
-  process.exitCode = await main();
+  await exit(await main());
 } catch (error) {
   say(messageOf(error));
-  process.exitCode = 2;
+  await exit(2);
 }
