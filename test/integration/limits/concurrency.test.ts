@@ -81,6 +81,38 @@ it('one job of a key runs at a time, whatever its task; keys of other queues are
   expect(Math.max(free!, all! - 4)).toBeGreaterThan(1);
 });
 
+it('jobs that are submitted one by one while workers wait keep to the limits like any others', async () => {
+  const node = shared.newTenant();
+  await limit(node, 'narrow', { concurrency: 2 });
+  const crowd = new Crowd();
+  const queues = ['narrow', 'default'];
+  for (let i = 0; i < 2; i++) await node.work([task('work', crowd.handle)], { slots: 10, queues });
+  await Promise.all(
+    Array.from({ length: 40 }, (_, i) =>
+      i % 2
+        ? node.submit({ task: 'work', queue: 'narrow', payload: 'narrow' })
+        : node.submit({ task: 'work', concurrencyKey: 'k', payload: 'keyed' }),
+    ),
+  );
+  await crowd.ended.times(40);
+  expect(crowd.most.get('narrow')).toBeLessThanOrEqual(2);
+  expect(crowd.most.get('keyed')).toBe(1);
+});
+
+it('a job that waits for a limit of its queue says so', async () => {
+  const node = shared.newTenant();
+  await limit(node, 'default', { concurrency: 1 });
+  const worker = await ProtocolWorker.register(node);
+  await node.submit({ task: 'work' });
+  await worker.claimOne();
+  const { id } = await node.submit({ task: 'work' });
+  expect(await node.get('GET', `/v1/jobs/${id}/why`)).toMatchObject({
+    gate: 'limit',
+    detail: 'Queue default has as many jobs running as its limit allows.',
+    figures: { limit: 1, running: 1 },
+  });
+});
+
 it('a job that is tried again takes its key like any other', async () => {
   const node = shared.newTenant();
   const worker = await ProtocolWorker.register(node, { slots: 5 });

@@ -78,6 +78,18 @@ describe('a rate', () => {
     expect((await Promise.all(claims)).flat()).toHaveLength(1);
   });
 
+  it('is kept to by jobs that are submitted one by one while a worker waits', async () => {
+    const { clock, node } = await nodeInStillTime();
+    await node.get('PATCH', '/v1/queues/default', { body: { rate: { limit: 1, per: '1s', burst: 2 } } });
+    const worker = await ProtocolWorker.register(node, { slots: 100 });
+    const claim = worker.claim(1);
+    for (let i = 0; i < 6; i++) await node.submit({ task: 'work' });
+    expect(await claim).toHaveLength(1);
+    await expectStarts(worker, 1);
+    clock.advance(1_000);
+    await expectStarts(worker, 1);
+  });
+
   it('that is changed applies at once; one that is taken away holds up nothing more', async () => {
     const { clock, node } = await nodeInStillTime();
     const limit = (rate: unknown) => node.get('PATCH', '/v1/queues/default', { body: { rate } });

@@ -19,6 +19,12 @@ async function submit(node: TestNode, count: number, job: Record<string, unknown
   });
 }
 
+/** Waits until the leader has heard of the jobs of a queue. */
+async function known(node: TestNode, queue: string, ready: number, tenant = 'default'): Promise<void> {
+  const view = () => node.get('GET', `/v1/queues/${queue}`, { tenant });
+  await expect.poll(view, { timeout: 10_000 }).toMatchObject({ ready });
+}
+
 /** Claims a few at a time, so that turns are taken over many claims. */
 async function started(worker: ProtocolWorker, count: number): Promise<Assignment[]> {
   const jobs: Assignment[] = [];
@@ -32,6 +38,7 @@ describe('weights', () => {
     await node.get('PATCH', '/v1/queues/heavy', { body: { weight: 3 } });
     const heavy = new Set((await submit(node, 400, { queue: 'heavy', priority: 1 })).ids);
     await submit(node, 400, { queue: 'light', priority: 9 });
+    await Promise.all(['heavy', 'light'].map((queue) => known(node, queue, 400)));
     const worker = await ProtocolWorker.register(node, { queues: ['heavy', 'light'], slots: 1_000 });
     const jobs = await started(worker, 200);
     expect(jobs.filter(({ jobId }) => heavy.has(jobId))).toHaveLength(150);
@@ -42,6 +49,7 @@ describe('weights', () => {
     await node.get('POST', '/v1/tenants', { body: { id: 'big', weight: 3 } });
     await submit(node, 300, {}, 'big');
     for (let i = 0; i < 20; i++) await submit(node, 20, { queue: `q${i}` }, 'small');
+    await Promise.all([known(node, 'default', 300, 'big'), known(node, 'q19', 20, 'small')]);
     const worker = await ProtocolWorker.register(node, SHARED);
     const count = (jobs: Assignment[]) => jobs.filter(({ tenant }) => tenant === 'big').length;
     expect(count(await started(worker, 200))).toBe(150);
@@ -57,6 +65,7 @@ describe('weights', () => {
     await node.get('PATCH', '/v1/queues/light', { body: { weight: 1 } });
     await node.get('PATCH', '/v1/queues/heavy', { body: { weight: 1_000 } });
     await submit(node, 100, { queue: 'light' });
+    await known(node, 'light', 100);
     const worker = await ProtocolWorker.register(node, { queues: ['heavy', 'light'], slots: 1_000 });
     expect(await worker.claim(100)).toHaveLength(100);
   });
@@ -67,12 +76,14 @@ it('a job that is next in its queue but not in turn says so, with the shares', a
   await node.get('PATCH', '/v1/queues/mine', { body: { weight: 2 } });
   await ProtocolWorker.register(node, SHARED);
   const { ids } = await submit(node, 2, { queue: 'mine' });
+  await known(node, 'mine', 2);
   expect(await node.get('GET', `/v1/jobs/${ids[0]}/why`)).toMatchObject({
     gate: 'no-free-slot',
     detail: expect.stringContaining('none of them is asking'),
   });
   await submit(node, 1, { queue: 'other' });
   await submit(node, 1, {}, 'acme');
+  await Promise.all([known(node, 'other', 1), known(node, 'default', 1, 'acme')]);
   expect(await node.get('GET', `/v1/jobs/${ids[0]}/why`)).toMatchObject({
     gate: 'share',
     figures: { otherQueues: 1, weight: 2, otherTenants: 1, tenantWeight: 1, readyInQueue: 2 },
