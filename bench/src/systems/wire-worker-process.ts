@@ -26,7 +26,8 @@ const count = task('count', (input: { n: number }) => ledger.start(input.n));
 let worker: ReturnType<typeof punctual.worker>;
 
 function send(message: FromWorker): void {
-  process.send!(message);
+  // Whoever would hear it may be gone by now; then this process ends, too.
+  process.send!(message, () => undefined);
 }
 
 async function take(message: ToWorker): Promise<void> {
