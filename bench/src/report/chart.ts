@@ -12,6 +12,8 @@ export interface Line {
   readonly label: string;
   readonly values: readonly number[];
   readonly ours: boolean;
+  /** Broken lines are ours under other conditions. */
+  readonly broken?: boolean;
 }
 
 const STYLE = `<style>
@@ -20,7 +22,7 @@ const STYLE = `<style>
   .faint { fill: #59636e; }
   .ours { fill: #0969da; } .peer { fill: #afb8c1; }
   .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
-  .line.ours { stroke: #0969da; } .line.peer { stroke: #8c959f; }
+  .line.ours { stroke: #0969da; } .line.peer { stroke: #8c959f; } .broken { stroke-dasharray: 5 4; }
   .grid { stroke: #d1d9e0; stroke-width: 1; }
   @media (prefers-color-scheme: dark) {
     text { fill: #f0f6fc; } .faint { fill: #9198a1; }
@@ -75,9 +77,10 @@ export function lineChart(title: string, lines: readonly Line[]): string {
       `<text class="faint" x="${LEFT - 8}" y="${y(value) + 4}" text-anchor="end">${value.toLocaleString('en')}</text>`,
     ].join('\n');
   });
-  const paths = lines.map(({ values, ours }) => {
+  const paths = lines.map(({ values, ours, broken }) => {
     const points = values.map((value, second) => `${x(second).toFixed(1)},${y(value).toFixed(1)}`).join(' ');
-    return `<polyline class="line ${ours ? 'ours' : 'peer'}" points="${points}"/>`;
+    const kind = `line ${ours ? 'ours' : 'peer'}${broken ? ' broken' : ''}`;
+    return `<polyline class="${kind}" points="${points}"/>`;
   });
   const axis = [
     `<text class="faint" x="${LEFT}" y="${HEIGHT - 14}">1 s</text>`,

@@ -17,7 +17,12 @@ export function chartsOf(result: ScenarioResult): ReadonlyMap<string, string> {
   }
   if (scenario === 'pinned') {
     const lines = systems.flatMap(({ name, role, perSecond = [] }) =>
-      perSecond.map((values) => ({ label: name, values, ours: role !== 'peer' })),
+      perSecond.map((values) => ({
+        label: name,
+        values,
+        ours: role !== 'peer',
+        broken: role === 'reference',
+      })),
     );
     charts.set('pinned-by-second.svg', lineChart('pinned: jobs in each second, by slice', lines));
   }
