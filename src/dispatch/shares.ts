@@ -45,6 +45,8 @@ export class Shares {
   private readonly audiences = new Map<string, Audience>();
   private readonly audiencesByName = new Map<string, Set<Audience>>();
   private readonly generalists = new Set<Audience>();
+  /** Names are put in order once for each worker, not whenever it asks. */
+  private readonly audienceKeys = new WeakMap<ReadonlySet<string>, string>();
   private stopped = false;
 
   constructor(private readonly options: SharesOptions) {}
@@ -81,7 +83,7 @@ export class Shares {
     const audience = this.audience(taker.queues);
     audience.workers -= 1;
     if (audience.workers > 0) return;
-    this.audiences.delete(audienceKey(taker.queues));
+    this.audiences.delete(this.keyOf(taker.queues));
     this.generalists.delete(audience);
     for (const name of audience.names ?? []) {
       const audiences = this.audiencesByName.get(name);
@@ -242,7 +244,7 @@ export class Shares {
   }
 
   private audience(names: ReadonlySet<string> | null): Audience {
-    const key = audienceKey(names);
+    const key = this.keyOf(names);
     const known = this.audiences.get(key);
     if (known) return known;
     const audience = new Audience(names);
@@ -258,6 +260,15 @@ export class Shares {
     return audience;
   }
 
+  private keyOf(names: ReadonlySet<string> | null): string {
+    if (names === null) return '*';
+    const known = this.audienceKeys.get(names);
+    if (known !== undefined) return known;
+    const key = [...names].sort().join(',');
+    this.audienceKeys.set(names, key);
+    return key;
+  }
+
   /** Nothing of the queue is in memory any more. */
   private forget(line: QueueLine): void {
     line.timer?.cancel();
@@ -267,8 +278,4 @@ export class Shares {
     // A tenant's bucket must be remembered; without one there is nothing that a new line would not know.
     if (tenant.queues.size === 0 && !tenant.bucket) this.tenants.delete(tenant.id);
   }
-}
-
-function audienceKey(names: ReadonlySet<string> | null): string {
-  return names === null ? '*' : [...names].sort().join(',');
 }
