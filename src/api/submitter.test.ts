@@ -192,7 +192,7 @@ describe('single submissions', () => {
 describe('the hint after a submission', () => {
   it('tells what the leader needs to know to start the job', async () => {
     const [stored] = await submitter().submitAll([owned({ priority: 9, delay: '5s' })]);
-    const waiting: Waiting = {
+    const waiting: Waiting & { where: 'out' } = {
       id: stored!.id,
       tenant: 'acme',
       queue: 3,
@@ -203,6 +203,7 @@ describe('the hint after a submission', () => {
       runAt: clock.now() + 5_000,
       fence: 1,
       startBefore: null,
+      where: 'out',
     };
     expect(hint).toHaveBeenCalledExactlyOnceWith([waiting], null);
   });

@@ -10,6 +10,7 @@ import type {
   QueueView,
   RedriveAnswer,
   ReportAnswer,
+  ReportRequest,
   ScheduleView,
   StatsView,
   StoredLogLine,
@@ -79,6 +80,8 @@ export interface WorkerUseCases {
   heartbeat(caller: Caller, workerId: string, body: unknown): Promise<HeartbeatAnswer>;
   claim(caller: Caller, workerId: string, body: unknown, signal: AbortSignal): Promise<ClaimAnswer>;
   report(caller: Caller, workerId: string, body: unknown): Promise<ReportAnswer>;
+  /** The same for a worker in this process, whose report has the right form by its making. */
+  reportChecked(caller: Caller, workerId: string, report: ReportRequest): Promise<ReportAnswer>;
   leave(caller: Caller, workerId: string): Promise<void>;
   drain(caller: Caller, workerId: string): Promise<WorkerView>;
   list(caller: Caller): Promise<Page<WorkerView>>;

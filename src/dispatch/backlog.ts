@@ -43,8 +43,8 @@ export class Backlog {
   }
 
   /**
-   * A job that waits, as a hint, a page or the look-back tells. `always` is for jobs that no cursor covers:
-   * retries, releases, changes.
+   * A job that waits, as a hint, a page or the look-back tells; from here on the object is the backlog's. `always`
+   * is for jobs that no cursor covers: retries, releases, changes.
    */
   add(waiting: Waiting, always = false): void {
     if (this.stopped || this.options.isTaken(waiting.id)) return;
@@ -56,7 +56,8 @@ export class Backlog {
     }
     const shelf = this.shelf(waiting);
     const head = shelf.head();
-    const entry: Entry = { ...waiting, where: 'out' };
+    const entry = waiting as Entry;
+    entry.where = 'out';
     const isIn = shelf.add(entry, this.options.clock.now(), always);
     if (shelf.hasUnread) this.unreadShelves.add(shelf);
     if (isIn) {

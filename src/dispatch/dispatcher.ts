@@ -142,6 +142,7 @@ export class Dispatcher {
       if (!isBegun) ends.ended(place, false);
     });
     const accepted = await ends.all;
+    if (accepted.every(Boolean)) return accepted;
     // What did not end at once may have ended before, or somebody else has its turn.
     return Promise.all(accepted.map((yes, place) => yes || this.reportOne(reports[place]!)));
   }

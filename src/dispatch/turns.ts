@@ -3,7 +3,8 @@
  * ordered in memory, and no two of them can interleave in the database.
  */
 export class Turns {
-  private readonly taken = new Map<string, (() => void)[]>();
+  /** Who waits for each turn that is taken; null while nobody does. */
+  private readonly taken = new Map<string, (() => void)[] | null>();
 
   has(jobId: string): boolean {
     return this.taken.has(jobId);
@@ -12,7 +13,7 @@ export class Turns {
   /** Takes the turn of a job that nobody has; answers false when somebody has it. */
   tryTake(jobId: string): boolean {
     if (this.taken.has(jobId)) return false;
-    this.taken.set(jobId, []);
+    this.taken.set(jobId, null);
     return true;
   }
 
@@ -24,8 +25,11 @@ export class Turns {
   /** Resolves when whoever has the turn gives it back. */
   free(jobId: string): Promise<void> {
     const waiting = this.taken.get(jobId);
-    if (!waiting) return Promise.resolve();
-    return new Promise((resolve) => waiting.push(resolve));
+    if (waiting === undefined) return Promise.resolve();
+    return new Promise((resolve) => {
+      if (waiting) waiting.push(resolve);
+      else this.taken.set(jobId, [resolve]);
+    });
   }
 
   give(jobId: string): void {

@@ -57,7 +57,7 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
 
   report(workerId: string, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer> {
     return this.call(
-      ({ workers }) => workers.report(this.caller, workerId, report),
+      ({ workers }) => workers.reportChecked(this.caller, workerId, report),
       (remote) => remote.report(workerId, report, signal),
     );
   }

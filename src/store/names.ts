@@ -83,6 +83,11 @@ export interface Named {
   readonly needs: Needs;
 }
 
+/** Whether two use the same names, as far as can be told at once: jobs of a bulk mostly share their needs. */
+function isSame(a: Named, b: Named): boolean {
+  return a.needs === b.needs && a.queue === b.queue && a.tenant === b.tenant;
+}
+
 /** Needs in one line of text; neither a tenant nor a target nor a handler can hold its separator. */
 function needsText({ tenant, needs }: Named): string {
   return `${tenant}\n${needs.target}\n${needs.handler}\n${labelsText(needs.labels)}`;
@@ -103,6 +108,18 @@ export class Names {
 
   /** The ids for each of the given, made where they do not exist yet. */
   async resolve(named: readonly Named[], now: number): Promise<{ queue: number; needs: number }[]> {
+    const first = named[0];
+    if (first && named.every((each) => isSame(each, first))) {
+      const known = await this.resolveEach([first], now);
+      return named.map(() => known[0]!);
+    }
+    return this.resolveEach(named, now);
+  }
+
+  private async resolveEach(
+    named: readonly Named[],
+    now: number,
+  ): Promise<{ queue: number; needs: number }[]> {
     const queueKeys = named.map((each) => `${each.tenant}\n${each.queue}`);
     const needsKeys = named.map(needsText);
     if (!queueKeys.every((key) => this.queues.has(key))) await this.learnQueues(queueKeys, now);

@@ -47,7 +47,8 @@ export class Reporter<T extends AttemptIdentity> {
 
   /** Takes a result to be reported with all others that end in this turn of the event loop. */
   add(attempt: T, sized: SizedResult): void {
-    this.#pending.push({ ...sized, attempt, isSubstitute: false });
+    const { result, bytes } = sized;
+    this.#pending.push({ result, bytes, attempt, isSubstitute: false });
     if (this.#running) return;
     this.#running = true;
     setImmediate(() => void this.#deliverAll());
@@ -107,6 +108,10 @@ export class Reporter<T extends AttemptIdentity> {
   }
 
   #settle(batch: readonly Pending<T>[], answer: ReportAnswer): Pending<T>[] {
+    if (answer.stale.length === 0 && answer.accepted.length === batch.length) {
+      for (const { attempt } of batch) this.#parts.onAnswered(attempt, 'accepted');
+      return [];
+    }
     const accepted = new Set(answer.accepted);
     const stale = new Set(answer.stale);
     const unanswered: Pending<T>[] = [];

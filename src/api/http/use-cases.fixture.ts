@@ -171,6 +171,7 @@ export function recordingUseCases(): RecordingUseCases {
         const accepted = results.map(({ jobId }) => jobId);
         return record('report', by, [id, results.length], { epoch: 1, accepted, stale: [] });
       },
+      reportChecked: () => Promise.reject(new Error('nobody reports without the network here')),
       leave: (by, id) => record('leave', by, [id], undefined),
       drain: (by, id) => record('drain', by, [id], exampleWorker(by)),
       list: (by) => record('workers', by, [], { data: [exampleWorker(by)], next: null }),

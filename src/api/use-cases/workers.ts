@@ -6,6 +6,7 @@ import type {
   HeartbeatAnswer,
   Page,
   ReportAnswer,
+  ReportRequest as Reported,
   WorkerView,
   WorkerWelcome,
 } from '../../core/wire.js';
@@ -39,7 +40,10 @@ export class WorkerSessions implements WorkerUseCases {
   }
 
   async report(caller: Caller, workerId: string, body: unknown): Promise<ReportAnswer> {
-    const { results } = validate(ReportRequest, body);
+    return this.reportChecked(caller, workerId, validate(ReportRequest, body));
+  }
+
+  async reportChecked(caller: Caller, workerId: string, { results }: Reported): Promise<ReportAnswer> {
     const seen = new Set<string>();
     results.forEach((result, i) => {
       if (seen.has(result.jobId)) {
