@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { check, loadInvariants, storyOf } from './checker.js';
 import { end, goodHistory, order, start } from './good-history.js';
-import type { AuditEntry, History, JobRecord } from './history.js';
+import type { AuditEntry, History, JobRecord, ScheduleRecord } from './history.js';
 
 const invariants = await loadInvariants();
 
@@ -10,6 +10,10 @@ type Planted = (good: History) => Partial<History>;
 
 const changeJob = (id: string, change: Partial<JobRecord>): Planted => {
   return ({ jobs }) => ({ jobs: jobs.map((job) => (job.id === id ? { ...job, ...change } : job)) });
+};
+
+const changeSchedule = (change: (schedule: ScheduleRecord) => Partial<ScheduleRecord>): Planted => {
+  return ({ schedules }) => ({ schedules: schedules.map((each) => ({ ...each, ...change(each) })) });
 };
 
 const withAudit = (entry: Omit<AuditEntry, 'seq' | 'at'>): Planted => {
@@ -56,6 +60,30 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
       faults: faults.map((fault) => ({ ...fault, from: fault.from + 5_000, to: fault.to + 5_000 })),
     }),
     'a fence starts twice': ({ effects }) => ({ effects: [...effects, start('hard', 3, 3, 'w2.1', 3_005)] }),
+  },
+  schedules: {
+    'an occurrence has two jobs': changeSchedule(({ jobs }) => ({
+      jobs: [...jobs, { ...jobs[0]!, id: 'again' }],
+    })),
+    'an occurrence is missing': changeSchedule(({ ledger }) => ({ ledger: ledger.slice(1) })),
+    'an occurrence is on record twice': changeSchedule(({ ledger }) => ({
+      ledger: [...ledger, { ...ledger[1]!, at: 5_000 }],
+    })),
+    'a moment that was never due': changeSchedule(({ ledger }) => ({
+      ledger: [...ledger, { ...ledger[0]!, at: 46_500 }],
+    })),
+    'occurrences were missed although somebody was there': changeSchedule(({ ledger }) => ({
+      ledger: ledger.map((row) => ({ ...row, recordedAt: 20_000 })),
+    })),
+    'one was skipped that may overlap': changeSchedule(() => ({ overlap: 'allow' })),
+    'a job is left over': changeSchedule(({ jobs }) => ({
+      jobs: jobs.map((job) => ({ ...job, state: 'live' })),
+    })),
+    'those that wait for each other came in another order': changeSchedule(({ jobs, ledger }) => ({
+      overlap: 'queue',
+      ledger: ledger.filter(({ state }) => state !== 'skipped'),
+      jobs: jobs.map((job) => (job.id === 'first' ? { ...job, id: 'z' } : job)),
+    })),
   },
   'one-owner': {
     'a job is claimed after its end': withAudit({

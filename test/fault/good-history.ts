@@ -1,4 +1,12 @@
-import type { Effect, History, JobRecord, Order, Submission } from './history.js';
+import type {
+  Effect,
+  History,
+  JobRecord,
+  LedgerRecord,
+  Order,
+  ScheduleRecord,
+  Submission,
+} from './history.js';
 
 /** A small run in which everything is as it should be, for tests that plant what should not be. */
 
@@ -59,6 +67,35 @@ const submissions: Submission[] = [
   { orders: [order({ n: 6 })], sentAt: 1_100, answeredAt: 1_101, outcome: 'refused', ids: [] },
 ];
 
+const row: LedgerRecord = {
+  ...{ at: 2_000, state: 'ran', reason: null, job: 'first', until: null, count: 1, recordedAt: 1_000 },
+};
+/** Due every second from the first on; the second was skipped and the rest came too late. */
+const schedule: ScheduleRecord = {
+  ...{ name: 'tick', everyMs: 1_000, overlap: 'skip', createdAt: 1_000, until: 45_500 },
+  ledger: [
+    row,
+    { ...row, at: 3_000, state: 'skipped', reason: 'overlap', job: null },
+    {
+      ...row,
+      at: 4_000,
+      until: 14_000,
+      count: 11,
+      state: 'missed',
+      reason: 'downtime',
+      job: null,
+      recordedAt: 45_000,
+    },
+    ...Array.from({ length: 31 }, (_, i) => ({ ...row, at: 15_000 + i * 1_000, job: `job-${15 + i}` })),
+  ],
+  jobs: [
+    { id: 'first', occurrence: 2_000, state: 'succeeded' },
+    ...Array.from({ length: 31 }, (_, i) => ({
+      ...{ id: `job-${15 + i}`, occurrence: 15_000 + i * 1_000, state: 'succeeded' },
+    })),
+  ],
+};
+
 /** The history; each call gives one of its own. */
 export function goodHistory(): History {
   return {
@@ -109,6 +146,7 @@ export function goodHistory(): History {
     ],
     deaths: [],
     load: { seconds: 1, heldBackSeconds: 0 },
+    schedules: [schedule],
     aftermath: { leaders: ['n2.1'], liveNodes: ['n2.1', 'n3.1'], claims: 0, rateBefore: 100, rateAfter: 95 },
   };
 }

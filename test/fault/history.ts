@@ -18,6 +18,7 @@ export interface History {
   readonly leases: readonly LeaseSighting[];
   readonly deaths: readonly Death[];
   readonly load: LoadRecord;
+  readonly schedules: readonly ScheduleRecord[];
   readonly aftermath: Aftermath;
 }
 
@@ -148,6 +149,30 @@ export interface LoadRecord {
   readonly seconds: number;
   /** Of that, how long nothing was ordered because too much waited. */
   readonly heldBackSeconds: number;
+}
+
+/** A row of the ledger as the table holds it, on the wall clock, which is the database's. */
+export interface LedgerRecord {
+  readonly at: number;
+  readonly state: string;
+  readonly reason: string | null;
+  readonly job: string | null;
+  /** The last of consecutive occurrences that were passed over together. */
+  readonly until: number | null;
+  readonly count: number;
+  readonly recordedAt: number;
+}
+
+/** A schedule of the run and what is on record about it, on the wall clock. */
+export interface ScheduleRecord {
+  readonly name: string;
+  readonly everyMs: number;
+  readonly overlap: 'allow' | 'skip' | 'queue';
+  readonly createdAt: number;
+  /** The moment before somebody asked for its end. */
+  readonly until: number;
+  readonly ledger: readonly LedgerRecord[];
+  readonly jobs: readonly { readonly id: string; readonly occurrence: number; readonly state: string }[];
 }
 
 /** A process that ended although nobody had told it to. */

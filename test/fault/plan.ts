@@ -29,14 +29,29 @@ export async function loadFaults(): Promise<Fault[]> {
   return modules.map((module) => module.fault);
 }
 
+/** Scenarios in which schedules fire meanwhile, and the kind of fault in each. */
+const WITH_SCHEDULES: Readonly<Record<string, string>> = {
+  'cron-leader-kill': 'leader-kill',
+  'cron-pause': 'leader-pause',
+  'cron-clock-skew': 'clock-skew',
+  'cron-postgres-crash': 'postgres-crash',
+};
+
+/** Whether schedules fire in a scenario. */
+export function hasSchedules(scenario: string): boolean {
+  return scenario in WITH_SCHEDULES;
+}
+
 /** The names of all scenarios. */
 export function scenariosOf(faults: readonly Fault[]): string[] {
-  return [...new Set(faults.map((fault) => fault.scenario)), MIXED];
+  return [...new Set(faults.map((fault) => fault.scenario)), ...Object.keys(WITH_SCHEDULES), MIXED];
 }
 
 /** The faults of a scenario. */
 export function faultsOf(faults: readonly Fault[], scenario: string): Fault[] {
-  return scenario === MIXED ? [...faults] : faults.filter((fault) => fault.scenario === scenario);
+  if (scenario === MIXED) return [...faults];
+  const kind = WITH_SCHEDULES[scenario];
+  return faults.filter((fault) => (kind ? fault.kind === kind : fault.scenario === scenario));
 }
 
 /** How often each kind of fault must be seen to take effect; a fault that no observer saw has proven nothing. */

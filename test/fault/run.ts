@@ -8,10 +8,11 @@ import { Client } from './observers/client.js';
 import { DatabaseObserver } from './observers/database-observer.js';
 import { EffectFiles } from './observers/effect-files.js';
 import { StaleProber } from './observers/stale-prober.js';
-import { inject, wantedOfEach } from './plan.js';
+import { hasSchedules, inject, wantedOfEach } from './plan.js';
 import { Random } from './random.js';
 import { Rig } from './rig/rig.js';
 import { Scene } from './scene.js';
+import { SCHEDULED_ORDER, ScheduleLoad } from './schedule-load.js';
 
 export interface RunOptions {
   readonly scenario: string;
@@ -116,6 +117,8 @@ class Run {
     await this.database.install();
     this.database.watch();
     const loadBegin = monotonic();
+    const schedules = hasSchedules(scenario) ? new ScheduleLoad(this.client, this.database) : null;
+    await schedules?.start();
     this.load.start();
     this.prober.start();
     void this.tell();
@@ -130,23 +133,26 @@ class Run {
     await this.settle();
     const rateAfter = await this.recoveredRate(rateBefore);
     const loadSeconds = (monotonic() - loadBegin) / 1_000;
-    await Promise.all([this.load.stop(), this.prober.stop()]);
+    await Promise.all([this.load.stop(), this.prober.stop(), schedules?.stop()]);
     await this.drained();
     const aftermath = await this.aftermath(rateBefore, rateAfter);
     this.telling = false;
     // What was answered before the tables are read must be in them; what a handler did before, too.
     const answers = [...this.answers];
     const [audit, jobs] = [await this.database.audit(), await this.database.jobs()];
+    const records = (await schedules?.records()) ?? [];
+    const scheduled = new Set(records.flatMap((record) => record.jobs.map(({ id }) => id)));
     await this.database.stop();
     await this.client.close();
     this.effects.look();
     return {
       ...{ scenario, seed, settings, audit, jobs, aftermath },
       submissions: this.client.submissions,
-      effects: this.effects.all,
+      effects: this.effects.all.filter(({ n }) => n !== SCHEDULED_ORDER),
       faults: this.faults,
       answers,
-      probes: this.prober.probes,
+      probes: this.prober.probes.filter(({ job }) => !scheduled.has(job)),
+      schedules: records,
       leases: this.database.leases,
       deaths: this.rig.deaths,
       load: { seconds: loadSeconds, heldBackSeconds: this.load.heldBackMs / 1_000 },

@@ -49,11 +49,11 @@ const READ_JOBS = `
     epoch::int, outcome, result::text, to_json(earlier_attempts) AS earlier
   FROM (
     SELECT id, payload, key, state, run_at, at_most_once, fence, epoch, outcome, result, earlier_attempts
-    FROM punctual.job_history
+    FROM punctual.job_history WHERE schedule IS NULL
     UNION ALL
     SELECT j.id, payload, key, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END, run_at, at_most_once,
       NULL, NULL, NULL, NULL, earlier_attempts
-    FROM punctual.jobs j LEFT JOIN punctual.claims c ON c.job = j.id
+    FROM punctual.jobs j LEFT JOIN punctual.claims c ON c.job = j.id WHERE schedule IS NULL
     UNION ALL
     SELECT id, payload, key, 'pending', run_at, at_most_once, NULL, NULL, NULL, NULL, earlier_attempts
     FROM punctual.later
@@ -149,7 +149,7 @@ export class DatabaseObserver {
     }
   }
 
-  /** Every job in every place. */
+  /** Every job in every place, apart from those of schedules, which are looked at by themselves. */
   async jobs(): Promise<JobRecord[]> {
     const offset = wallOffset();
     const rows = await this.query<JobRow>(READ_JOBS);

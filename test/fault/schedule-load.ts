@@ -1,0 +1,85 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LedgerRecord, Order, ScheduleRecord } from './history.js';
+import type { Client } from './observers/client.js';
+import type { DatabaseObserver } from './observers/database-observer.js';
+
+/** Schedules that fire while faults go on, and what is on record about them at the end. */
+
+interface Wanted {
+  readonly name: string;
+  readonly everyMs: number;
+  readonly overlap: ScheduleRecord['overlap'];
+  readonly workMs: number;
+}
+
+/** One that takes longer than its interval must skip or queue. */
+const SCHEDULES: readonly Wanted[] = [
+  { name: 'tick', everyMs: 1_000, overlap: 'allow', workMs: 5 },
+  { name: 'skipping', everyMs: 1_000, overlap: 'skip', workMs: 1_500 },
+  { name: 'queueing', everyMs: 2_000, overlap: 'queue', workMs: 100 },
+];
+
+/** Orders of schedules have numbers below zero, by which they are known among the effects. */
+export const SCHEDULED_ORDER = -1;
+const REPEAT_PAUSE_MS = 200;
+
+const READ_LEDGER = `
+  SELECT o.at::float8 AS at, o.state, o.reason, o.job, o.until::float8 AS until, o.count::int AS count,
+    o.recorded_at::float8 AS "recordedAt"
+  FROM punctual.occurrences o JOIN punctual.schedules s ON s.id = o.schedule
+  WHERE s.name = $1 AND NOT o.by_hand ORDER BY o.at`;
+
+const READ_JOBS = `
+  SELECT id, occurrence::float8 AS occurrence, state FROM punctual.job_history WHERE schedule = $1
+  UNION ALL SELECT id, occurrence::float8, 'live' FROM punctual.jobs WHERE schedule = $1`;
+
+export class ScheduleLoad {
+  private readonly until = new Map<string, number>();
+
+  constructor(
+    private readonly client: Client,
+    private readonly database: DatabaseObserver,
+  ) {}
+
+  /** Makes the schedules; whoever has made one in a request whose answer was lost has made it. */
+  async start(): Promise<void> {
+    for (const { name, everyMs, overlap, workMs } of SCHEDULES) {
+      const payload: Partial<Order> = { n: SCHEDULED_ORDER, workMs, failures: 0, blocking: false };
+      const retry = { onWorkerLost: { maxAttempts: 50 } };
+      const body = { name, task: 'effect', every: `${everyMs}ms`, overlap, payload, retry };
+      await this.untilTaken('/v1/schedules', body);
+    }
+  }
+
+  /** Ends them: what was due before must be on record, what comes after must not run. */
+  async stop(): Promise<void> {
+    for (const { name } of SCHEDULES) {
+      this.until.set(name, Date.now());
+      await this.untilTaken(`/v1/schedules/${name}/pause`);
+    }
+  }
+
+  async records(): Promise<ScheduleRecord[]> {
+    const records: ScheduleRecord[] = [];
+    for (const { name, everyMs, overlap } of SCHEDULES) {
+      const [made] = await this.database.query<{ at: number }>(
+        'SELECT created_at::float8 AS at FROM punctual.schedules WHERE name = $1',
+        [name],
+      );
+      const ledger = await this.database.query<LedgerRecord>(READ_LEDGER, [name]);
+      const jobs = await this.database.query<ScheduleRecord['jobs'][number]>(READ_JOBS, [name]);
+      const { at: createdAt } = made!;
+      records.push({ name, everyMs, overlap, createdAt, until: this.until.get(name)!, ledger, jobs });
+    }
+    return records;
+  }
+
+  private async untilTaken(path: string, body?: object): Promise<void> {
+    for (;;) {
+      const reply = await this.client.ask('POST', path, body).catch(() => null);
+      if (reply !== null && (reply.status < 300 || reply.status === 409)) return;
+      if (reply !== null && reply.status < 500) throw new Error(`${path}: ${JSON.stringify(reply.body)}`);
+      await sleep(REPEAT_PAUSE_MS);
+    }
+  }
+}
