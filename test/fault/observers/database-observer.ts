@@ -90,6 +90,7 @@ export class DatabaseObserver {
   #client: pg.Client | undefined;
   #watching: Promise<void> = Promise.resolve();
   #stopped = false;
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly postgres: Postgres) {}
 
@@ -167,8 +168,15 @@ export class DatabaseObserver {
     }));
   }
 
-  /** Asks on the observer's connection, made anew when the last one was lost. */
-  async query<R>(text: string, values: unknown[] = []): Promise<R[]> {
+  /** Asks on the observer's connection, one question after another. */
+  query<R>(text: string, values: unknown[] = []): Promise<R[]> {
+    const answer = this.#last.then(() => this.#ask<R>(text, values));
+    this.#last = answer.catch(() => undefined);
+    return answer;
+  }
+
+  /** Asks again on a new connection when the last one was lost. */
+  async #ask<R>(text: string, values: unknown[]): Promise<R[]> {
     for (let left = 100; ; left -= 1) {
       try {
         this.#client ??= await this.postgres.connect();
