@@ -56,8 +56,9 @@ async function main(): Promise<number> {
   return violations.length === 0 ? 0 : 1;
 }
 
-// An interrupted run leaves nothing running: children are killed when this process ends.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130));
+// An interrupted run leaves nothing running: children are killed when this process ends. A terminal and npm may both
+// pass a signal on, and the second must not end the process in the middle of that.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => process.exit(130));
 
 /** Ends the process when everything is written: left to itself, Node may hang for ever in closing handles. */
 async function exit(code: number): Promise<never> {
