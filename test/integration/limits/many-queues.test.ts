@@ -15,7 +15,8 @@ interface Work {
 
 /** What it takes to submit, start and end the jobs, spread over so many queues. */
 async function workFor(queues: number): Promise<Work> {
-  const node = await nodeForTest();
+  // The worker sends no heartbeats, and a machine may be slow.
+  const node = await nodeForTest({ settings: { workerTimeout: '10m' } });
   const worker = await ProtocolWorker.register(node, { queues: ['*'], slots: BATCH });
   const statements = vi.spyOn(pg.Client.prototype, 'query');
   const looks = vi.spyOn(QueueLine.prototype, 'best');

@@ -73,8 +73,12 @@ describe('a rate', () => {
   it('of a worker counts for all its claims together', async () => {
     const { node } = await nodeInStillTime();
     const worker = await ProtocolWorker.register(node, { rate: { limit: 1, per: '1h', burst: 1 } });
-    const claims = [1, 2, 3].map(() => worker.claimSilently(5, '300ms'));
+    const claims = [1, 2, 3].map(() => worker.claimSilently(5, '20s'));
     await submit(node, 10);
+    await Promise.race(claims);
+    await worker.claimNothing();
+    // A node that stops answers whoever still waits.
+    await node.node.stop();
     expect((await Promise.all(claims)).flat()).toHaveLength(1);
   });
 
