@@ -114,11 +114,16 @@ export function parseDefinition(definition: unknown, context: DefinitionContext)
 }
 
 /** Checks what depends on the present: that occurrences come, and lie further apart than the jitter moves them. */
-export function checkComing({ table, jitterMs }: ParsedSchedule, now: number): void {
+export function checkComing(
+  { table, jitterMs }: ParsedSchedule,
+  definition: ScheduleDefinition,
+  now: number,
+): void {
   let at = table.next(now);
-  if (at === null) {
-    throw invalid([{ pointer: '', detail: 'no occurrence comes any more: all of them lie in the past' }]);
-  }
+  // A cron expression or an interval without an end always goes on.
+  if (at === null && definition.at !== undefined)
+    throw invalid([{ pointer: '/at', detail: 'lies in the past' }]);
+  if (at === null) throw invalid([{ pointer: '/endAt', detail: 'lies before the next occurrence' }]);
   for (let looked = 0; looked < GAPS_LOOKED_AT && jitterMs > 0; looked++) {
     const next: number | null = table.next(at);
     if (next === null) return;

@@ -5,6 +5,7 @@ import {
   normalise,
   type ParsedSchedule,
   parseDefinition,
+  type ScheduleDefinition,
 } from '../core/schedule-definition.js';
 import { uuidv7 } from '../core/uuid.js';
 import {
@@ -59,9 +60,12 @@ export class Altering {
     paused: boolean,
   ): Promise<void> {
     const { leader } = this;
+    const taken = new PunctualError('SCHEDULE_EXISTS', `There is a schedule ${name} already.`);
+    // Before anything else: whoever makes it again may name a moment that has passed meanwhile.
+    if (await findSchedule(leader.hot, tenant, name)) throw taken;
     const now = leader.clock.now();
     const definition = normalise(input);
-    const parsed = this.parse(input, now, now);
+    const parsed = this.parse(definition, now, now);
     const id = uuidv7(now);
     const fireAt = paused ? null : fireAtFor({ id }, parsed, now);
     const stored = await leader.write(() =>
@@ -70,7 +74,7 @@ export class Altering {
         definition: JSON.stringify(definition),
       }),
     );
-    if (!stored) throw new PunctualError('SCHEDULE_EXISTS', `There is a schedule ${name} already.`);
+    if (!stored) throw taken;
     this.parts.onFireAt(fireAt);
   }
 
@@ -80,9 +84,9 @@ export class Altering {
       const found = await this.mustFind(request);
       const now = this.leader.clock.now();
       const definition = changed(JSON.parse(found.definition), change);
-      const parsed = this.parse(definition, now, found.created_at);
       const text = JSON.stringify(definition);
       if (text === found.definition) return;
+      const parsed = this.parse(definition, now, found.created_at);
       const schedule = await this.settle(found, now, false);
       await this.alter(request, schedule, now, 'changed', (watermark) => ({
         definition: text,
@@ -168,9 +172,9 @@ export class Altering {
     });
   }
 
-  private parse(definition: unknown, now: number, createdAt: number): ParsedSchedule {
+  private parse(definition: ScheduleDefinition, now: number, createdAt: number): ParsedSchedule {
     const parsed = parseDefinition(definition, { ...this.leader.config, now, createdAt });
-    checkComing(parsed, now);
+    checkComing(parsed, definition, now);
     return parsed;
   }
 

@@ -135,6 +135,7 @@ class Run {
     const loadSeconds = (monotonic() - loadBegin) / 1_000;
     await Promise.all([this.load.stop(), this.prober.stop(), schedules?.stop()]);
     await this.drained();
+    await schedules?.drained();
     const aftermath = await this.aftermath(rateBefore, rateAfter);
     this.telling = false;
     // What was answered before the tables are read must be in them; what a handler did before, too.

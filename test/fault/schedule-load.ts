@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LedgerRecord, Order, ScheduleRecord } from './history.js';
+import { monotonic } from './monotonic.js';
 import type { Client } from './observers/client.js';
 import type { DatabaseObserver } from './observers/database-observer.js';
 
@@ -22,12 +23,17 @@ const SCHEDULES: readonly Wanted[] = [
 /** Orders of schedules have numbers below zero, by which they are known among the effects. */
 export const SCHEDULED_ORDER = -1;
 const REPEAT_PAUSE_MS = 200;
+const DRAIN_MS = 60_000;
 
 const READ_LEDGER = `
   SELECT o.at::float8 AS at, o.state, o.reason, o.job, o.until::float8 AS until, o.count::int AS count,
     o.recorded_at::float8 AS "recordedAt"
   FROM punctual.occurrences o JOIN punctual.schedules s ON s.id = o.schedule
   WHERE s.name = $1 AND NOT o.by_hand ORDER BY o.at`;
+
+const READ_LEFT = `
+  SELECT ((SELECT count(*) FROM punctual.occurrences WHERE state = 'waiting')
+    + (SELECT count(*) FROM punctual.jobs WHERE schedule IS NOT NULL))::int AS "left"`;
 
 const READ_JOBS = `
   SELECT id, occurrence::float8 AS occurrence, state FROM punctual.job_history WHERE schedule = $1
@@ -56,6 +62,17 @@ export class ScheduleLoad {
     for (const { name } of SCHEDULES) {
       this.until.set(name, Date.now());
       await this.untilTaken(`/v1/schedules/${name}/pause`);
+    }
+  }
+
+  /** Waits until those that wait for each other have run, one after another; gives up when nothing moves any more. */
+  async drained(): Promise<void> {
+    let least = Number.POSITIVE_INFINITY;
+    for (let since = monotonic(); monotonic() - since < DRAIN_MS; await sleep(REPEAT_PAUSE_MS)) {
+      const [row] = await this.database.query<{ left: number }>(READ_LEFT);
+      if (row!.left === 0) return;
+      if (row!.left < least) since = monotonic();
+      least = Math.min(least, row!.left);
     }
   }
 

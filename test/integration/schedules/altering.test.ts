@@ -109,3 +109,15 @@ it('a job made ahead that somebody had start sooner keeps its occurrence', async
   tester.clock.advance(10 * SECOND);
   await tester.ledgerBecomes(since, ['+10s ran', '+20s pending']);
 });
+
+it('a moment that has passed may be asked for again, as a program does at every start', async () => {
+  const tester = await ScheduleTester.start();
+  const at = new Date(tester.clock.now() + MINUTE).toISOString();
+  await tester.create({ at });
+  tester.clock.advance(2 * MINUTE);
+  await until(async () => (await tester.ledger()).length === 1);
+  expect(await tester.change({ at })).toMatchObject({ version: 1, nextAt: null });
+  const again = await tester.node.ask('POST', '/v1/schedules', { body: { name: 'tick', task: 'work', at } });
+  expect(again).toMatchObject({ status: 409, body: { code: 'SCHEDULE_EXISTS' } });
+  expect(await tester.jobs()).toHaveLength(1);
+});

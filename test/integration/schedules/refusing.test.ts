@@ -23,8 +23,8 @@ it.each<[string, Record<string, unknown>, string, string]>([
     '/endAt',
     'before',
   ],
-  ['an end before the first occurrence', { endAt: '2020-01-01T00:00:00Z' }, '', 'no occurrence comes'],
-  ['a moment in the past', { cron: undefined, at: '2020-01-01T00:00:00Z' }, '', 'no occurrence comes'],
+  ['an end before the first occurrence', { endAt: '2020-01-01T00:00:00Z' }, '/endAt', 'before'],
+  ['a moment in the past', { cron: undefined, at: '2020-01-01T00:00:00Z' }, '/at', 'past'],
   ['two ways to say when', { every: '1h' }, '/every', 'exactly one'],
   ['no way to say when', { cron: undefined }, '/cron', 'exactly one'],
   [
