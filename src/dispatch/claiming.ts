@@ -14,7 +14,7 @@ import type { LeaderState } from './state.js';
 import type { Walk } from './walk.js';
 
 /** Jobs claimed in one statement: enough to spread its cost, few enough to answer within milliseconds. */
-const MAX_BATCH = 500;
+const MAX_BATCH = 1_000;
 
 interface Intent {
   readonly entry: Entry;

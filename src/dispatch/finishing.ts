@@ -13,7 +13,7 @@ import { type Running, waitingAgain } from './running.js';
 import { type LeaderState, noLeader } from './state.js';
 
 /** Attempts ended in one transaction. */
-const MAX_BATCH = 1_000;
+const MAX_BATCH = 2_000;
 const MAX_BYTES = 4 * 1024 * 1024;
 
 const ANSWERS_AFTER_COMMIT = stands('commit-first');

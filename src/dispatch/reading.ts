@@ -6,6 +6,7 @@ import {
   findShelves,
   lookBack,
   readPages,
+  readWaiting,
   SHELF_START,
   type ShelfRank,
   type Waiting,
@@ -154,9 +155,10 @@ export class Reading {
     for (;;) {
       const found = await lookBack(state.hot, from, after, LOOK_BACK_JOBS, now);
       if (found.admit) this.parts.onAdmit();
-      await this.hint(found.jobs);
-      if (found.jobs.length < LOOK_BACK_JOBS) break;
-      after = found.jobs.at(-1)!.id;
+      const unknown = found.ids.filter((id) => !state.backlog.find(id) && !state.isTaken(id));
+      if (unknown.length > 0) await this.hint(await readWaiting(state.hot, unknown));
+      if (found.ids.length < LOOK_BACK_JOBS) break;
+      after = found.ids.at(-1)!;
     }
     this.lookedAt = now;
     const pause = (performance.now() - startedAt) / LOOK_BACK_SHARE;

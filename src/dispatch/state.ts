@@ -86,7 +86,7 @@ export class LeaderState {
       shares: this.shares,
       shelfLimit: SHELF_LIMIT,
       crowdedAt: CROWDED_AT,
-      isTaken: (jobId) => this.running.has(jobId) || this.turns.has(jobId),
+      isTaken: (jobId) => this.isTaken(jobId),
     });
   }
 
@@ -110,6 +110,11 @@ export class LeaderState {
       }
       throw error;
     }
+  }
+
+  /** Whether the job runs, or a statement about it is in flight. */
+  isTaken(jobId: string): boolean {
+    return this.running.has(jobId) || this.turns.has(jobId);
   }
 
   /** From here on the worker can be given jobs. */

@@ -73,7 +73,7 @@ const LOOK_BACK: Statement = {
     SELECT w.*, a.admit FROM (
       SELECT EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND admit_at <= $4) AS admit) a
     LEFT JOIN LATERAL (
-      SELECT ${WAITING} FROM punctual.jobs j WHERE j.id >= $1::uuid AND j.id > $2::uuid ORDER BY j.id LIMIT $3
+      SELECT j.id FROM punctual.jobs j WHERE j.id >= $1::uuid AND j.id > $2::uuid ORDER BY j.id LIMIT $3
     ) w ON true`,
 };
 
@@ -115,7 +115,8 @@ export function readPages(
 }
 
 export interface LookBack {
-  readonly jobs: readonly Waiting[];
+  /** Ids of jobs, most of which hints have told of before. */
+  readonly ids: readonly string[];
   /** Whether jobs of `later` are to be admitted. */
   readonly admit: boolean;
 }
@@ -128,13 +129,9 @@ export async function lookBack(
   limit: number,
   now: number,
 ): Promise<LookBack> {
-  const rows = await run<Waiting & { admit: boolean } & Record<string, unknown>>(db, LOOK_BACK, [
-    from,
-    after,
-    limit,
-    now,
-  ]);
-  return { jobs: rows.filter((row) => row.id !== null), admit: rows[0]?.admit ?? false };
+  const rows = await run<{ id: string | null; admit: boolean }>(db, LOOK_BACK, [from, after, limit, now]);
+  const ids = rows.map((row) => row.id).filter((id) => id !== null);
+  return { ids, admit: rows[0]?.admit ?? false };
 }
 
 const READ_WAITING: Statement = {

@@ -326,8 +326,8 @@ describe('the backlog', () => {
       await shard.submit({ queue: 'two' }),
       await shard.submit({ queue: 'three' }),
     ];
-    const { jobs } = await lookBack(shard.hot, ids[0]!, SHELF_START.id, 2, 0);
-    expect(jobs.map((job) => job.id)).toEqual(ids.slice(0, 2));
+    const found = await lookBack(shard.hot, ids[0]!, SHELF_START.id, 2, 0);
+    expect(found.ids).toEqual(ids.slice(0, 2));
     const next = await lookBack(shard.hot, ids[0]!, ids[1]!, 2, 0);
     expect(next).toMatchObject({ jobs: [{ id: ids[2], fence: 1 }], admit: false });
     await shard.pool.query(`SELECT punctual.submit_job($1, '{"task":"greet"}')`, [TENANT]);
