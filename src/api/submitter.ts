@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { messageOf } from '../core/errors.js';
+import { inPortions } from '../core/in-portions.js';
 import type { Log } from '../core/log.js';
 import type { ParsedSubmission } from '../core/submission.js';
 import { uuidv7 } from '../core/uuid.js';
@@ -78,12 +79,15 @@ export class Submitter {
       clock.now(),
     );
     const now = clock.now();
-    const jobs = owned.map(({ tenant, createdBy, submission }, i): NewJob => {
-      const admitAt = submission.hold
-        ? submission.runAt
-        : admissionTime(submission.runAt, now, config.laterThreshold);
-      const row = toRow(submission, { ...ids[i]!, id: uuidv7(now), tenant, createdAt: now, createdBy });
-      return { row, admitAt, held: submission.hold };
+    const jobs: NewJob[] = [];
+    await inPortions(owned, (portion, from) => {
+      portion.forEach(({ tenant, createdBy, submission }, i) => {
+        const { hold, runAt } = submission;
+        const { queue, needs } = ids[from + i]!;
+        const origin = { queue, needs, id: uuidv7(now), tenant, createdAt: now, createdBy };
+        const admitAt = hold ? runAt : admissionTime(runAt, now, config.laterThreshold);
+        jobs.push({ row: toRow(submission, origin), admitAt, held: hold });
+      });
     });
     const [first] = jobs;
     if (jobs.length === 1 && first && first.admitAt === null && (await this.options.express(first.row)))

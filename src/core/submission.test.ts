@@ -283,32 +283,36 @@ describe('JSON text', () => {
 });
 
 describe('many submissions', () => {
-  it('are read in order', () => {
-    const parsed = parseSubmissions([{ task: 'a' }, { task: 'b' }], context);
+  it('are read in order', async () => {
+    const parsed = await parseSubmissions([{ task: 'a' }, { task: 'b' }], context);
     expect(parsed.map((each) => each.task)).toEqual(['a', 'b']);
-    expect(parseSubmissions([], context)).toEqual([]);
+    expect(await parseSubmissions([], context)).toEqual([]);
   });
 
-  it('are refused together, each wrong one with its number', () => {
-    const attempt = () => parseSubmissions([{ task: 'a' }, { task: '' }, 5, { task: 'd', hold: 1 }], context);
-    expect(attempt).toThrow(
-      expect.objectContaining({
-        errors: [
-          expect.objectContaining({ pointer: '/jobs/1/task' }),
-          expect.objectContaining({ pointer: '/jobs/2' }),
-          expect.objectContaining({ pointer: '/jobs/3/hold' }),
-        ],
-      }),
-    );
+  it('are refused together, each wrong one with its number', async () => {
+    const attempt = parseSubmissions([{ task: 'a' }, { task: '' }, 5, { task: 'd', hold: 1 }], context);
+    await expect(attempt).rejects.toMatchObject({
+      errors: [{ pointer: '/jobs/1/task' }, { pointer: '/jobs/2' }, { pointer: '/jobs/3/hold' }],
+    });
   });
 
-  it('stop complaining after a hundred errors', () => {
-    try {
-      parseSubmissions(new Array(10_000).fill({ task: '' }), context);
-      expect.unreachable();
-    } catch (error) {
-      expect((error as PunctualError).errors).toHaveLength(100);
-    }
+  it('that differ in their payloads only are checked as each alone would be', async () => {
+    const deep = JSON.parse('['.repeat(200) + ']'.repeat(200));
+    const jobs = [{ task: 'a', payload: 1 }, { task: 'a', payload: deep }, { task: 'a' }];
+    await expect(parseSubmissions(jobs, context)).rejects.toMatchObject({
+      errors: [{ pointer: '/jobs/1/payload' }],
+    });
+    const large = { task: 'a', payload: 'x'.repeat(context.maxPayload) };
+    await expect(parseSubmissions([{ task: 'a', payload: 1 }, large], context)).rejects.toMatchObject({
+      code: 'PAYLOAD_TOO_LARGE',
+      errors: [{ pointer: '/jobs/1/payload' }],
+    });
+  });
+
+  it('stop complaining after a hundred errors', async () => {
+    await expect(parseSubmissions(new Array(10_000).fill({ task: '' }), context)).rejects.toMatchObject({
+      errors: { length: 100 },
+    });
   });
 });
 
@@ -387,6 +391,25 @@ describe('any input', () => {
         }
       }),
       { numRuns: 500 },
+    );
+  });
+});
+
+describe('submissions in bulk', () => {
+  it('become the same as one by one', async () => {
+    const bulk = fc.array(
+      fc.tuple(goodSubmission, fc.array(fc.jsonValue({ maxDepth: 2 }), { maxLength: 3 })),
+    );
+    await fc.assert(
+      fc.asyncProperty(bulk, async (groups) => {
+        const jobs = groups.flatMap(([submission, payloads]) => [
+          submission,
+          ...payloads.map((payload) => ({ ...submission, payload })),
+        ]);
+        const together = await parseSubmissions(jobs, context);
+        expect(together).toEqual(jobs.map((job) => parseSubmission(job, context)));
+      }),
+      { numRuns: 50 },
     );
   });
 });

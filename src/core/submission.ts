@@ -1,6 +1,7 @@
 import { formatDuration } from './duration.js';
 import { type FieldError, invalid, PunctualError } from './errors.js';
 import { FieldReader, isPlainObject } from './fields.js';
+import { inPortions } from './in-portions.js';
 import type { Delivery, Labels, Target, TargetType } from './job.js';
 import { DEFAULT_BACKOFF, DEFAULT_RETRY, type RetryPolicy } from './retry.js';
 
@@ -74,17 +75,21 @@ export function parseSubmission(input: unknown, context: SubmissionContext, poin
 }
 
 /** Checks many; either all are good or the error names what is wrong with each. */
-export function parseSubmissions(inputs: readonly unknown[], context: SubmissionContext): ParsedSubmission[] {
+export async function parseSubmissions(
+  inputs: readonly unknown[],
+  context: SubmissionContext,
+): Promise<ParsedSubmission[]> {
   const errors: FieldError[] = [];
   const parsed: ParsedSubmission[] = [];
-  for (let i = 0; i < inputs.length; i++) {
-    const like = i > 0 && isAlike(inputs[i - 1], inputs[i]) ? parsed[i - 1] : undefined;
-    const one = like
-      ? withPayload(like, inputs[i], context, i, errors)
-      : readSubmission(inputs[i], context, `/jobs/${i}`, errors);
-    if (one) parsed.push(one);
-    if (errors.length >= 100) break;
-  }
+  await inPortions(inputs, (portion, from) => {
+    for (let i = from; i < from + portion.length && errors.length < 100; i++) {
+      const like = i > 0 && isAlike(inputs[i - 1], inputs[i]) ? parsed[i - 1] : undefined;
+      const one = like
+        ? withPayload(like, inputs[i], context, i, errors)
+        : readSubmission(inputs[i], context, `/jobs/${i}`, errors);
+      if (one) parsed.push(one);
+    }
+  });
   if (errors.length > 0) throw invalid(errors);
   return parsed;
 }

@@ -1,4 +1,5 @@
 import { messageOf } from '../core/errors.js';
+import { inPortions } from '../core/in-portions.js';
 import { Loop } from '../core/loop.js';
 import { firstUuidAt } from '../core/uuid.js';
 import {
@@ -106,10 +107,12 @@ export class Reading {
   async hint(jobs: readonly Waiting[]): Promise<void> {
     const { state } = this;
     if (!jobs.every((job) => state.directory.knows(job))) await this.learn();
-    for (const job of jobs) {
-      this.parts.onStartBefore(job.startBefore);
-      if (state.directory.knows(job)) state.backlog.add(job);
-    }
+    await inPortions(jobs, (portion) => {
+      for (const job of portion) {
+        this.parts.onStartBefore(job.startBefore);
+        if (state.directory.knows(job)) state.backlog.add(job);
+      }
+    });
   }
 
   /** Reads pages until no shelf wants one. */

@@ -43,7 +43,7 @@ export class Jobs implements JobUseCases {
       fields.wrong('jobs', `must have 1 to ${maxBulkJobs} jobs`);
     }
     if (fields.errors.length > 0) throw invalid(fields.errors);
-    const submissions = parseSubmissions(jobs as unknown[], this.submissionContext());
+    const submissions = await parseSubmissions(jobs as unknown[], this.submissionContext());
     const { tenant, actor } = caller;
     const owned = submissions.map((submission) => ({ tenant, createdBy: actor, submission }));
     const stored = await this.node.submitter.submitAll(owned);
