@@ -14,12 +14,12 @@ await worker.start();
 const numbers = Array.from({ length: 1_000 }, (_, index) => index);
 const jobs = await punctual.submitMany(half, numbers);
 const results = await Promise.allSettled(jobs.map((job) => job.result()));
-const failures = results.flatMap(({ reason }) =>
-  reason instanceof JobFailedError ? [reason.job.error.message] : [],
-);
-console.log(
-  `${results.length - failures.length} halves, ${failures.length} failures, the first: ${failures[0]}`,
-);
+const halves = results.filter(({ status }) => status === 'fulfilled');
+const failures = results.flatMap(({ status, reason }) => {
+  if (status === 'fulfilled') return [];
+  return [reason instanceof JobFailedError ? reason.job.error.message : reason.message];
+});
+console.log(`${halves.length} halves, ${failures.length} failures, the first: ${failures[0]}`);
 
 await worker.drain();
 await punctual.close();
