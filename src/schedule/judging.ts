@@ -48,17 +48,19 @@ export class Judging {
 
   async runOnce(): Promise<void> {
     const { leader } = this;
-    for (;;) {
+    let count = 0;
+    for (let more = true; more; ) {
       const now = leader.clock.now();
       const judged = await leader.write(() => judgeOccurrences(leader.hot, leader.term, now, MAX_BATCH));
-      const late = judged.filter((each) => each.state === 'late');
-      for (const { tenant, schedule, at, lateBy, job } of late.slice(0, LOGGED)) {
+      for (const { tenant, schedule, at, lateBy, job, state } of judged) {
+        if (state !== 'late') continue;
+        count += 1;
         const fields = { tenant, schedule, at: new Date(at).toISOString(), lateBy, job };
-        leader.log.warn(fields, 'an occurrence is late');
+        if (count <= LOGGED) leader.log.warn(fields, 'an occurrence is late');
       }
-      if (late.length > LOGGED) leader.log.warn({ count: late.length - LOGGED }, 'more occurrences are late');
-      if (judged.length < MAX_BATCH) break;
+      more = judged.length === MAX_BATCH;
     }
+    if (count > LOGGED) leader.log.warn({ count: count - LOGGED }, 'more occurrences are late');
     this.expect(await nextJudgement(leader.hot));
   }
 }

@@ -7,11 +7,15 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
 /** A job ends after its occurrence was recorded, apart from how far the clocks of two leaders may differ. */
 const CLOCK_ERROR_MS = 86_400_000;
 
-/** What became of the job of occurrence `o`, in whatever place it is. History is asked for the days it can be in. */
+/**
+ * What became of the job of occurrence `o`, in whatever place it is. History is asked for the days it can be in. Each
+ * place is asked for this one job: a planner that takes a table for empty, because it was when it was last vacuumed,
+ * would rather read all of it.
+ */
 const JOB_OF_OCCURRENCE = `
-  LEFT JOIN punctual.jobs j ON j.id = o.job
-  LEFT JOIN punctual.claims c ON c.job = o.job
-  LEFT JOIN punctual.later l ON l.id = o.job
+  LEFT JOIN LATERAL (SELECT * FROM punctual.jobs WHERE id = o.job OFFSET 0) j ON true
+  LEFT JOIN LATERAL (SELECT * FROM punctual.claims WHERE job = o.job OFFSET 0) c ON true
+  LEFT JOIN LATERAL (SELECT * FROM punctual.later WHERE id = o.job OFFSET 0) l ON true
   LEFT JOIN LATERAL (
     SELECT h.id, h.late_by, h.state, h.attempts, h.error FROM punctual.job_history h
     WHERE h.tenant = o.tenant AND h.id = o.job AND h.finished_at >= o.recorded_at - ${CLOCK_ERROR_MS}

@@ -1,4 +1,5 @@
 import type { Scenario } from '../scenario.js';
+import { cron } from './cron.js';
 import { failover } from './failover.js';
 import { fair } from './fair.js';
 import { future } from './future.js';
@@ -19,6 +20,7 @@ export const SCENARIOS: readonly Scenario[] = [
   punctuality,
   herd,
   future,
+  cron,
   failover,
   idle,
   fair,
