@@ -1,5 +1,6 @@
 import { stands } from '../core/test-switches.js';
 import { plainArray } from './array-text.js';
+import { byIndex } from './by-index.js';
 import type { Queryable } from './database.js';
 import { SHARED_COLUMNS } from './finish-jobs.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
@@ -12,9 +13,9 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
 
 /** The live jobs whose next fence this is; any job by its id when tests have taken this fence out. */
 const CLAIMABLE = stands('claim-join')
-  ? 'punctual.jobs j ON j.id = u.id AND j.attempts + 1 = u.fence AND j.run_at <= $7'
+  ? `punctual.jobs j ON ${byIndex('j.id', 'u.id')} AND j.attempts + 1 = u.fence AND j.run_at <= $7`
   : `(SELECT ${SHARED_COLUMNS} FROM punctual.jobs UNION ALL SELECT ${SHARED_COLUMNS} FROM punctual.job_history) j
-    ON j.id = u.id`;
+    ON ${byIndex('j.id', 'u.id')}`;
 
 const CLAIM_JOBS = leaderStatement(
   'claim-jobs',

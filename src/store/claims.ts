@@ -1,3 +1,4 @@
+import { byIndex } from './by-index.js';
 import { inClaimOrder } from './claim-order.js';
 import type { Queryable } from './database.js';
 import { run, type Statement } from './database.js';
@@ -22,7 +23,7 @@ const SAVE_PROGRESS = leaderStatement(
   `answer AS (
     UPDATE punctual.claims c SET progress = u.progress
     FROM unnest($4::uuid[], $5::int[], $6::json[]) u(job, fence, progress)
-    WHERE c.job = u.job AND c.fence = u.fence AND ${WHILE_TERM_LASTS}
+    WHERE ${byIndex('c.job', 'u.job')} AND c.fence = u.fence AND ${WHILE_TERM_LASTS}
     RETURNING c.job
   )`,
 );

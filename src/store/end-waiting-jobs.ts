@@ -1,4 +1,5 @@
 import type { EndState } from '../core/job.js';
+import { byIndex, NOT_CLAIMED } from './by-index.js';
 import { type Queryable, run, type Statement } from './database.js';
 import { SHARED_COLUMNS } from './finish-jobs.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
@@ -20,7 +21,7 @@ const END_LIVE = leaderStatement(
   'end-waiting-live',
   `gone AS (
     DELETE FROM punctual.jobs j USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
-    WHERE j.id = u.id AND NOT EXISTS (SELECT 1 FROM punctual.claims c WHERE c.job = j.id) AND ${WHILE_TERM_LASTS}
+    WHERE ${byIndex('j.id', 'u.id')} AND ${NOT_CLAIMED} AND ${WHILE_TERM_LASTS}
     RETURNING j.*, u.ended_as, u.ended_why
   ), ${PARTS}`,
 );
@@ -29,7 +30,7 @@ const END_LATER = leaderStatement(
   'end-waiting-later',
   `gone AS (
     DELETE FROM punctual.later l USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
-    WHERE l.id = u.id AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
+    WHERE ${byIndex('l.id', 'u.id')} AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
     RETURNING l.*, u.ended_as, u.ended_why
   ), ${PARTS}`,
 );
@@ -39,7 +40,7 @@ const FIND_EXPIRED: Statement = {
   text: `
     (SELECT j.id, j.tenant, j.start_before AS "startBefore", false AS later FROM punctual.jobs j
      WHERE j.start_before <= $1 AND j.attempts = 0
-       AND NOT EXISTS (SELECT 1 FROM punctual.claims c WHERE c.job = j.id)
+       AND ${NOT_CLAIMED}
      ORDER BY j.start_before LIMIT $2)
     UNION ALL
     (SELECT l.id, l.tenant, l.start_before, true FROM punctual.later l
@@ -52,7 +53,7 @@ const NEXT_EXPIRY: Statement = {
     SELECT least(
       (SELECT j.start_before FROM punctual.jobs j
        WHERE j.start_before IS NOT NULL AND j.attempts = 0
-         AND NOT EXISTS (SELECT 1 FROM punctual.claims c WHERE c.job = j.id)
+         AND ${NOT_CLAIMED}
        ORDER BY j.start_before LIMIT 1),
       (SELECT min(start_before) FROM punctual.later WHERE start_before IS NOT NULL AND attempts = 0)) AS at`,
 };

@@ -1,6 +1,7 @@
 import type { AttemptOutcome, EndState } from '../core/job.js';
 import { stands } from '../core/test-switches.js';
 import { plainArray, textArray } from './array-text.js';
+import { byIndex } from './by-index.js';
 import { inClaimOrder } from './claim-order.js';
 import type { Queryable } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
@@ -21,11 +22,11 @@ const FINISH_JOBS = leaderStatement(
     DELETE FROM punctual.claims c
     USING unnest($4::uuid[], $5::int[], $6::text[], $7::text[], $8::json[], $9::json[], $10::bigint[])
       u(job, fence, state, outcome, result, error, started_at)
-    WHERE c.job = u.job AND ${UNDER_ITS_FENCE} AND ${WHILE_TERM_LASTS}
+    WHERE ${byIndex('c.job', 'u.job')} AND ${UNDER_ITS_FENCE} AND ${WHILE_TERM_LASTS}
     RETURNING c.job, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, u.state, u.outcome, u.result, u.error,
       u.started_at
   ), moved AS (
-    DELETE FROM punctual.jobs j USING ended e WHERE j.id = e.job
+    DELETE FROM punctual.jobs j USING ended e WHERE ${byIndex('j.id', 'e.job')}
     RETURNING j.id, j.tenant, j.queue, j.needs, j.rank, j.run_at, e.fence AS attempts,
       j.failures + (e.outcome IN ('failed', 'timed-out'))::int AS failures,
       j.losses + (e.outcome = 'lost')::int AS losses,
@@ -54,7 +55,7 @@ const RETRY_JOBS = leaderStatement(
     DELETE FROM punctual.claims c
     USING unnest($4::uuid[], $5::int[], $6::text[], $7::bigint[], $8::bigint[], $9::json[])
       u(job, fence, outcome, run_at, late_by, attempt)
-    WHERE c.job = u.job AND ${UNDER_ITS_FENCE} AND ${WHILE_TERM_LASTS}
+    WHERE ${byIndex('c.job', 'u.job')} AND ${UNDER_ITS_FENCE} AND ${WHILE_TERM_LASTS}
     RETURNING c.job, c.fence, u.outcome, u.run_at, u.late_by, u.attempt
   ), again AS (
     UPDATE punctual.jobs j SET
@@ -64,7 +65,7 @@ const RETRY_JOBS = leaderStatement(
       run_at = f.run_at,
       late_by = coalesce(j.late_by, f.late_by),
       earlier_attempts = array_append(j.earlier_attempts, f.attempt)
-    FROM freed f WHERE j.id = f.job
+    FROM freed f WHERE ${byIndex('j.id', 'f.job')}
     RETURNING j.id, j.tenant, f.outcome
   ), counted AS (
     INSERT INTO punctual.tallies (at, tenant, jobs_retried, jobs_requeued)

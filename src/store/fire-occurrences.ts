@@ -1,3 +1,4 @@
+import { byIndex } from './by-index.js';
 import { type Queryable, run, type Statement } from './database.js';
 import { type JobRow, ROW_COLUMNS, rowArrays } from './job-row.js';
 
@@ -53,7 +54,7 @@ const MOVE_SCHEDULES: Statement = {
       watermark = u.watermark, fire_at = u.fire_at, last_job = coalesce(u.last_job, s.last_job)
     FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::uuid[])
       u(id, version, moved_from, watermark, fire_at, last_job)
-    WHERE s.id = u.id AND s.version = u.version AND s.watermark = u.moved_from AND s.deleted_at IS NULL
+    WHERE ${byIndex('s.id', 'u.id')} AND s.version = u.version AND s.watermark = u.moved_from
     RETURNING s.id`,
 };
 

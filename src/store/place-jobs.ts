@@ -1,3 +1,4 @@
+import { byIndex, NOT_CLAIMED } from './by-index.js';
 import { type Queryable, run, type Statement } from './database.js';
 import { SHARED_COLUMNS } from './finish-jobs.js';
 import { type JobRow, ROW_COLUMNS, rowArrays } from './job-row.js';
@@ -19,7 +20,7 @@ const POSTPONE_JOB = leaderStatement(
   'postpone-job',
   `gone AS (
     DELETE FROM punctual.jobs j
-    WHERE j.id = $4::uuid AND NOT EXISTS (SELECT 1 FROM punctual.claims c WHERE c.job = j.id) AND ${WHILE_TERM_LASTS}
+    WHERE j.id = $4::uuid AND ${NOT_CLAIMED} AND ${WHILE_TERM_LASTS}
     RETURNING j.*, $5::bigint AS new_run_at, $6::smallint AS new_rank, $7::json AS new_payload
   ), kept AS (
     INSERT INTO punctual.later (${SHARED_COLUMNS}, admit_at, held)
@@ -48,7 +49,7 @@ const CHANGE_LIVE = leaderStatement(
       run_at = coalesce($5::bigint, j.run_at),
       rank = coalesce($6::smallint, j.rank),
       payload = coalesce($7::json, j.payload)
-    WHERE j.id = $4::uuid AND NOT EXISTS (SELECT 1 FROM punctual.claims c WHERE c.job = j.id) AND ${WHILE_TERM_LASTS}
+    WHERE j.id = $4::uuid AND ${NOT_CLAIMED} AND ${WHILE_TERM_LASTS}
     RETURNING ${WAITING}
   )`,
 );
@@ -58,7 +59,7 @@ const ADMIT_JOBS = leaderStatement(
   `taken AS (
     DELETE FROM punctual.later l
     USING unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[]) u(id, run_at, rank, payload)
-    WHERE l.id = u.id AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
+    WHERE ${byIndex('l.id', 'u.id')} AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
     RETURNING l.*, u.run_at AS new_run_at, u.rank AS new_rank, u.payload AS new_payload
   ), answer AS (
     INSERT INTO punctual.jobs (${SHARED_COLUMNS}) SELECT ${CHANGED_COLUMNS} FROM taken
@@ -81,7 +82,7 @@ const PARSE_LATER = leaderStatement(
       $12::boolean[], $13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::text[], $18::text[],
       $19::text[], $20::json[], $21::json[], $22::json[], $23::json[], $24::int[], $25::bigint[], $26::boolean[])
       u(${ROW_COLUMNS}, admit_at, held)
-    WHERE l.id = u.id AND l.submission IS NOT NULL AND ${WHILE_TERM_LASTS}
+    WHERE ${byIndex('l.id', 'u.id')} AND l.submission IS NOT NULL AND ${WHILE_TERM_LASTS}
     RETURNING l.id
   )`,
 );

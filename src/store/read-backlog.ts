@@ -1,3 +1,4 @@
+import { byIndex, NOT_CLAIMED } from './by-index.js';
 import { type Queryable, run, type Statement } from './database.js';
 
 /** Reading what waits: the shelves that hold something, pages of a shelf from a cursor, and what is new. */
@@ -137,8 +138,8 @@ export async function lookBack(
 const READ_WAITING: Statement = {
   name: 'read-waiting',
   text: `
-    SELECT ${WAITING} FROM unnest($1::uuid[]) u(id) JOIN punctual.jobs j ON j.id = u.id
-    WHERE NOT EXISTS (SELECT 1 FROM punctual.claims c WHERE c.job = j.id)`,
+    SELECT ${WAITING} FROM unnest($1::uuid[]) u(id) JOIN punctual.jobs j ON ${byIndex('j.id', 'u.id')}
+    WHERE ${NOT_CLAIMED}`,
 };
 
 /** Those of the given jobs that wait in the live table, as they are there now. */

@@ -1,3 +1,4 @@
+import { byIndex } from './by-index.js';
 import { inClaimOrder } from './claim-order.js';
 import type { Queryable } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
@@ -10,10 +11,10 @@ const RELEASE_CLAIMS = leaderStatement(
   'release-claims',
   `freed AS (
     DELETE FROM punctual.claims c USING unnest($4::uuid[], $5::int[]) u(job, fence)
-    WHERE c.job = u.job AND c.fence = u.fence AND ${WHILE_TERM_LASTS}
+    WHERE ${byIndex('c.job', 'u.job')} AND c.fence = u.fence AND ${WHILE_TERM_LASTS}
     RETURNING c.job, c.fence
   ), answer AS (
-    UPDATE punctual.jobs j SET attempts = f.fence FROM freed f WHERE j.id = f.job RETURNING j.id
+    UPDATE punctual.jobs j SET attempts = f.fence FROM freed f WHERE ${byIndex('j.id', 'f.job')} RETURNING j.id
   )`,
 );
 
