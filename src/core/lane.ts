@@ -1,6 +1,9 @@
+/** So many lanes a queue has for its keys: each takes memory in the leader, however many keys there are. */
+const LANES = 4_095;
+
 /**
- * The lane of a concurrency key: zero without one, else a hash that is never zero. Lanes keep the jobs of a
- * saturated key apart from all others; that two keys may share a lane costs them a little, and never a limit.
+ * The lane of a concurrency key: zero without one, else by a hash. Lanes keep the jobs of a saturated key apart from
+ * nearly all others; those that share a lane may wait for each other, and never share a limit.
  */
 export function laneOf(concurrencyKey: string | null): number {
   if (concurrencyKey === null) return 0;
@@ -9,5 +12,5 @@ export function laneOf(concurrencyKey: string | null): number {
   for (let i = 0; i < concurrencyKey.length; i++) {
     hash = Math.imul(hash ^ concurrencyKey.charCodeAt(i), 0x01000193);
   }
-  return hash === 0 ? 1 : hash | 0;
+  return 1 + ((hash >>> 0) % LANES);
 }

@@ -74,7 +74,8 @@ export class Backlog {
     this.known.delete(jobId);
     const shelf = this.shelf(entry);
     shelf.remove(entry);
-    this.refresh(shelf, false);
+    // What comes up in its place may be free to start where it was not.
+    this.refresh(shelf, true);
   }
 
   /** The job that is next for the one who walks, taken out of memory and counted against its limits. */

@@ -45,6 +45,10 @@ class Leader {
   readonly gone = new Set<string>();
   /** Answers instead of the table when it is set. */
   failWith: Error | undefined;
+  /** What happens while a claim is under way. */
+  meanwhile: () => void = () => undefined;
+  /** Jobs whose claims were made for nobody. */
+  readonly orphans: string[] = [];
   readonly batches: string[][] = [];
   readonly onExpired = vi.fn();
   readonly state: LeaderState;
@@ -66,7 +70,7 @@ class Leader {
     this.claiming = new Claiming(this.state, {
       onExpired: this.onExpired,
       onDrained: () => undefined,
-      onOrphans: () => undefined,
+      onOrphans: (orphans) => this.orphans.push(...orphans.map((each) => each.id)),
     });
   }
 
@@ -139,6 +143,7 @@ class Leader {
   private claim(ids: string[]): unknown[] {
     if (this.failWith) throw this.failWith;
     this.batches.push(ids);
+    this.meanwhile();
     const rows = ids
       .filter((id) => !this.gone.has(id))
       .map((id) => ({
@@ -246,6 +251,21 @@ describe('claiming', () => {
     expect([...leader.state.running.keys()]).toEqual(['there']);
   });
 
+  it('keeps the polls of a claim under way to itself, and gives back what was claimed for one that ended', async () => {
+    leader = await new Leader().learn();
+    leader.add('job');
+    const session = leader.session('w');
+    const got = leader.poll(session, 10);
+    const [poll] = session.polls;
+    leader.meanwhile = () => {
+      expect(poll!.reserved).toBe(true);
+      poll!.settle({ epoch: 1, jobs: [] });
+    };
+    await leader.claiming.runOnce();
+    expect([got, leader.orphans, poll!.reserved]).toEqual([[], ['job'], false]);
+    expect(leader.state.turns.has('job')).toBe(false);
+  });
+
   it('leaves a job that came too late for its start to those who end it', async () => {
     leader = await new Leader().learn();
     leader.add('expired', { startBefore: leader.clock.now() });
@@ -273,7 +293,7 @@ describe('claiming', () => {
     leader.add('job');
     const got = leader.poll(leader.session('w'), 10);
     leader.failWith = new Error('Connection terminated unexpectedly');
-    await expect(leader.claiming.runOnce()).rejects.toMatchObject({ code: 'NO_LEADER' });
+    await expect(leader.claiming.runOnce()).rejects.toMatchObject({ code: 'DATABASE_UNAVAILABLE' });
     expect(leader.state.term.over).toBe(true);
     expect(got).toEqual([]);
     leader.failWith = undefined;

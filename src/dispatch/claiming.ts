@@ -154,6 +154,8 @@ export class Claiming {
     const now = state.clock.now();
     const left = new Set(intents);
     const refused: Intent[] = [];
+    // Whoever else gave these polls a job meanwhile would settle them, and what is claimed here would reach nobody.
+    for (const { poll } of intents) poll.reserved = true;
     try {
       await state.write(() =>
         bisect(
@@ -180,8 +182,10 @@ export class Claiming {
       for (const { entry } of left) state.turns.give(entry.id);
       for (const { entry } of left) state.backlog.putBack(entry, true);
       throw error;
+    } finally {
+      for (const { poll } of intents) poll.reserved = false;
+      await state.follow(refused.map(({ entry }) => entry.id));
     }
-    await state.follow(refused.map(({ entry }) => entry.id));
   }
 
   private write(intents: readonly Intent[], now: number): Promise<ClaimedRow[]> {

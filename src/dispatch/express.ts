@@ -1,7 +1,6 @@
 import { PunctualError } from '../core/errors.js';
 import { bucketOf, emptyHistogram } from '../core/histogram.js';
 import type { JobRow } from '../store/job-row.js';
-import { InDoubtError } from '../store/leader-statement.js';
 import { submitAndClaim } from '../store/submit-and-claim.js';
 import { handOver } from './handing-over.js';
 import type { QueueLine } from './queue-line.js';
@@ -31,6 +30,7 @@ export class Express {
     line.reserve(use);
     const lateness = emptyHistogram();
     lateness[bucketOf(Math.max(0, now - row.run_at))]! += 1;
+    let orphans: Running[] = [];
     try {
       await state.write(() => submitAndClaim(state.hot, state.term, row, poll.session.id, now, lateness));
       const running = startRunning(
@@ -41,8 +41,7 @@ export class Express {
         state.clock,
         now,
       );
-      const orphans = handOver(state, [{ running, poll }]);
-      if (orphans.length > 0) this.onOrphans(orphans);
+      orphans = handOver(state, [{ running, poll }]);
       return true;
     } catch (error) {
       state.shares.release(use);
@@ -50,37 +49,35 @@ export class Express {
     } finally {
       poll.reserved = false;
       state.turns.give(row.id);
+      if (orphans.length > 0) this.onOrphans(orphans);
       state.wakeClaiming();
     }
   }
 
   /** Without a term nothing was stored, and the ordinary way needs none; what is unknown must be told as such. */
   private afterFailure(error: unknown): false {
-    const isTermOver = error instanceof PunctualError && error.code === 'NO_LEADER';
-    if (isTermOver && !(error.cause instanceof InDoubtError)) return false;
-    if (!isTermOver) throw error;
-    throw new PunctualError(
-      'DATABASE_UNAVAILABLE',
-      'The database did not answer; the job may have been stored.',
-      { cause: error, retryAfter: 1 },
-    );
+    if (error instanceof PunctualError && error.code === 'NO_LEADER') return false;
+    throw error;
   }
 
   /** The queue, when nothing in it could start before and none of its limits has to be looked at. */
   private freeLine(row: JobRow, now: number): QueueLine | null {
     const { state } = this;
-    if (state.paused || state.term.over || !state.directory.knows(row)) return null;
+    if (state.paused || state.term.over || !state.isLoaded || !state.directory.knows(row)) return null;
     if (row.run_at > now || row.concurrency_key !== null || row.key !== null) return null;
+    if (row.start_before !== null && row.start_before <= now) return null;
     const line = state.shares.line(row.queue);
     const isLimited = line.bucket !== null || line.tenant.bucket !== null || line.isSaturated;
     return isLimited || !line.isClear || line.info.paused ? null : line;
   }
 
   private waitingPoll(row: JobRow, line: QueueLine): Poll | undefined {
-    const { sessions, fitness } = this.state;
+    const { sessions, fitness, shares } = this.state;
     for (const session of sessions.values()) {
       if (session.draining || session.bucket || session.polls.size === 0) continue;
       if (!session.serves(line.info) || !fitness.fits(session, row.needs)) continue;
+      // Somebody in another queue, or another tenant, may be waiting for this very worker.
+      if (!shares.isQuietFor(session)) continue;
       for (const poll of session.polls) if (!poll.settled && !poll.reserved) return poll;
     }
     return undefined;

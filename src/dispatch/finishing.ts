@@ -211,7 +211,11 @@ export class Finishing {
     };
     const { running, listener, place } = pending;
     const end: AttemptEnd = { outcome: 'failed', error: failure, retryable: false };
-    if (!this.begin(running, running.fence, end, null, listener, place)) listener.ended(place, false);
+    try {
+      if (!this.begin(running, running.fence, end, null, listener, place)) listener.ended(place, false);
+    } catch (failure) {
+      listener.failed(failure);
+    }
   }
 
   private async afterFailure(batch: readonly Pending[], error: unknown): Promise<void> {

@@ -11,7 +11,8 @@ export interface Claimed {
 
 /**
  * Gives claimed jobs to the workers they were claimed for. To be called after the commit, never before. Answers
- * with those whose worker's session has ended meanwhile.
+ * with those that nobody was handed, because the session or the poll ended while the claim was made: their claims
+ * are to be given back, once nobody has the turn of their jobs.
  */
 export function handOver(state: LeaderState, claimed: readonly Claimed[]): Running[] {
   const polls = new Set<Poll>();
@@ -19,12 +20,13 @@ export function handOver(state: LeaderState, claimed: readonly Claimed[]): Runni
   for (const { running, poll } of claimed) {
     state.running.set(running.id, running);
     poll.session.running.set(running.id, running);
-    poll.given.push(running);
-    polls.add(poll);
-    if (!state.sessions.has(poll.session.id)) orphans.push(running);
+    if (poll.settled || !state.sessions.has(poll.session.id)) orphans.push(running);
+    else {
+      poll.given.push(running);
+      polls.add(poll);
+    }
   }
   for (const poll of polls) {
-    // A poll that ended meanwhile leaves its jobs unacknowledged; the next poll offers them again.
     poll.settle({
       epoch: state.term.epoch,
       jobs: poll.given.map((running) => new OwnAssignment(running, state.secret)),

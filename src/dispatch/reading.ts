@@ -86,6 +86,7 @@ export class Reading {
       SHELF_START,
     );
     this.unfound = shelves.length < MAX_SHELVES ? null : shelves.at(-1)!;
+    if (this.unfound === null) this.state.isLoaded = true;
     this.pages.wake();
   }
 

@@ -101,6 +101,13 @@ export class Shares {
     return new Walk(audience, own);
   }
 
+  /** Whether no queue that this taker serves could start a job, whether or not the taker could run it. */
+  isQuietFor(taker: Taker): boolean {
+    const audience = this.audience(taker.queues);
+    if (taker.tenant === null) return audience.tenants.size === 0;
+    return (this.tenants.get(taker.tenant)?.rings.get(audience)?.size ?? 0) === 0;
+  }
+
   /** The shelf whose first job is next for the one who walks. */
   choose(walk: Walk, canRun: (needs: number) => boolean, now: number): Shelf | undefined {
     for (let tenant = walk.tenant; tenant; tenant = walk.nextTenant()) {

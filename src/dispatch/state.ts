@@ -56,6 +56,8 @@ export class LeaderState {
   readonly running = new Map<string, Running>();
   readonly sessions = new Map<string, WorkerSession>();
   paused = false;
+  /** Whether every shelf that the table holds is known; until then there may be older work than memory has. */
+  isLoaded = false;
   /** Set by the part that claims; called whenever a job or a slot may have become available. */
   wakeClaiming: () => void = () => undefined;
   private readonly renounce: LeaderOptions['renounce'];
@@ -103,10 +105,13 @@ export class LeaderState {
     try {
       return await work();
     } catch (error) {
-      if (error instanceof TermOverError || error instanceof InDoubtError) {
-        const cause = error.cause === undefined ? '' : `: ${messageOf(error.cause)}`;
-        this.renounce(`${error.message}${cause}`);
+      if (error instanceof TermOverError) {
+        this.renounce(error.message);
         throw noLeader(error);
+      }
+      if (error instanceof InDoubtError) {
+        this.renounce(`${error.message}: ${messageOf(error.cause)}`);
+        throw inDoubt(error);
       }
       throw error;
     }
@@ -227,6 +232,15 @@ export class LeaderState {
       for (const poll of session.polls) poll.settle({ epoch: this.term.epoch, jobs: [] });
     }
   }
+}
+
+/** Not the same as having no leader, where it is certain that nothing was done and others may be asked. */
+function inDoubt(cause: InDoubtError): PunctualError {
+  return new PunctualError(
+    'DATABASE_UNAVAILABLE',
+    'The database did not answer; it is not known whether this was done.',
+    { cause, retryAfter: 1 },
+  );
 }
 
 export function noLeader(cause?: unknown): PunctualError {

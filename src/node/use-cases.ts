@@ -29,7 +29,9 @@ export function buildUseCases(context: NodeContext, localKey: string, lookAtLeas
       // The body comes from a node that has proved to be one; a hint that is wrong is refused by the claim.
       hint: async (body) => {
         const { jobs, startBefore } = body as Hint;
-        await context.currentLeader()?.hint(jobs, startBefore);
+        // A node of an older version leaves things out; the look-back reads what it could not tell.
+        const complete = jobs.filter((job) => typeof job.lane === 'number' && job.key !== undefined);
+        await context.currentLeader()?.hint(complete, startBefore);
       },
       lookAtLease,
     },

@@ -1,5 +1,7 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
+import type { Job } from '../../src/core/job.js';
 import { task } from '../../src/worker/task.js';
 import { Door, Happening } from '../happening.js';
 import { nodeForTest } from '../node-for-tests.js';
@@ -82,4 +84,23 @@ it('limits hold for jobs that come one at a time', async () => {
   await node.ended(first.id);
   await node.ended(second.id);
   expect(started.all).toEqual([first.id, second.id]);
+});
+
+it('single jobs that come faster than claims are made all start at once', async () => {
+  const node = await nodeForTest();
+  const ended = new Happening<string>();
+  const quick = task('quick', {}, async (_: unknown, ctx) => ended.happen(ctx.jobId));
+  await node.work([quick], { slots: 50 });
+  const JOBS_AT_ONCE = 400;
+  const submitted: Promise<unknown>[] = [];
+  for (let n = 0; n < JOBS_AT_ONCE; n++) {
+    submitted.push(node.submit({ task: 'quick' }));
+    await nextTurn();
+  }
+  await Promise.all(submitted);
+  await ended.times(JOBS_AT_ONCE);
+  const { data } = await node.get<{ data: Job[] }>('GET', '/v1/jobs?limit=1000');
+  expect(data).toHaveLength(JOBS_AT_ONCE);
+  // A job that was claimed for a request that others had answered would wait for two heartbeats: six seconds.
+  expect(Math.max(...data.map((job) => job.lateBy ?? 0))).toBeLessThan(4_000);
 });

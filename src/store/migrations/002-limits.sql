@@ -32,8 +32,8 @@ CREATE TABLE punctual.tenants (
 ALTER TABLE punctual.jobs ADD COLUMN lane int NOT NULL DEFAULT 0;
 ALTER TABLE punctual.later ADD COLUMN lane int NOT NULL DEFAULT 0;
 ALTER TABLE punctual.job_history ADD COLUMN lane int NOT NULL DEFAULT 0;
-UPDATE punctual.jobs SET lane = hashtext(concurrency_key) WHERE concurrency_key IS NOT NULL;
-UPDATE punctual.later SET lane = hashtext(concurrency_key) WHERE concurrency_key IS NOT NULL;
+UPDATE punctual.jobs SET lane = 1 + abs(hashtext(concurrency_key)::bigint) % 4095 WHERE concurrency_key IS NOT NULL;
+UPDATE punctual.later SET lane = 1 + abs(hashtext(concurrency_key)::bigint) % 4095 WHERE concurrency_key IS NOT NULL;
 
 DROP INDEX punctual.jobs_in_order;
 CREATE INDEX jobs_in_order ON punctual.jobs (queue, needs, lane, rank, run_at, id);
