@@ -11,9 +11,12 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
  * that was postponed meanwhile. Only rows that come back may be handed over.
  */
 
-/** The live jobs whose next fence this is; any job by its id when tests have taken this fence out. */
+/**
+ * The live jobs whose next fence this is; any job by its id when tests have taken this fence out. The sum keeps the
+ * planner from looking for all that are due by the index of their order.
+ */
 const CLAIMABLE = stands('claim-join')
-  ? `punctual.jobs j ON ${byIndex('j.id', 'u.id')} AND j.attempts + 1 = u.fence AND j.run_at <= $7`
+  ? `punctual.jobs j ON ${byIndex('j.id', 'u.id')} AND j.attempts + 1 = u.fence AND j.run_at + 0 <= $7`
   : `(SELECT ${SHARED_COLUMNS} FROM punctual.jobs UNION ALL SELECT ${SHARED_COLUMNS} FROM punctual.job_history) j
     ON ${byIndex('j.id', 'u.id')}`;
 
