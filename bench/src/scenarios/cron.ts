@@ -17,11 +17,14 @@ const TARGET_MS = 10_000;
 const SLOTS = 2_000;
 const MINUTE_MS = 60_000;
 
-/** Rows as `POST /v1/schedules` would leave them; a hundred thousand requests would only measure requests. */
+/**
+ * Rows as `POST /v1/schedules` would leave them, with ids that grow like those of the product; a hundred thousand
+ * requests would only measure requests.
+ */
 const MAKE_SCHEDULES = `
   INSERT INTO punctual.schedules (id, tenant, name, definition, paused, watermark, fire_at, created_at, created_by,
     changed_at, changed_by)
-  SELECT gen_random_uuid(), 'default', 'schedule-' || n, json_build_object('task', 'count', 'cron', $3::text,
+  SELECT (lpad(to_hex($1::bigint - $4::int + n), 12, '0') || '7000' || '8' || substr(md5(n::text), 1, 15))::uuid, 'default', 'schedule-' || n, json_build_object('task', 'count', 'cron', $3::text,
       'payload', json_build_object('n', n)), false, $1::bigint, $2::bigint, $1, 'bench', $1, 'bench'
   FROM generate_series(0, $4::int - 1) n`;
 
