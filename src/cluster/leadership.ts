@@ -84,7 +84,7 @@ export class Leadership {
   }
 
   private get standbyMs(): number {
-    return Math.min(600, this.options.ttlMs / 4);
+    return Math.min(800, this.options.ttlMs / 4);
   }
 
   /** The term of this node while it leads. */
