@@ -17,13 +17,14 @@ const time = (ms: number): string => new Date(ms).toISOString();
 /** A stored schedule as the API shows it. */
 export function toScheduleView(row: ScheduleWithLast, config: Config, now: number): ScheduleView {
   const definition = JSON.parse(row.definition) as ScheduleDefinition;
-  const parsed = parseStored(row, config);
-  const next = row.paused ? null : parsed.table.next(now);
+  const parsed = tryParse(row, config);
+  const next = row.paused ? null : (parsed?.table.next(now) ?? null);
   return {
     id: row.id,
     tenant: row.tenant,
     name: row.name,
-    ...withDefaults(definition, parsed),
+    // One that this program does not understand is shown as it was written, and spoils no list.
+    ...(parsed ? withDefaults(definition, parsed) : definition),
     paused: row.paused,
     nextAt: next === null ? null : time(next),
     lastAt: row.last_at === null ? null : time(row.last_at),
@@ -34,6 +35,14 @@ export function toScheduleView(row: ScheduleWithLast, config: Config, now: numbe
     changedBy: row.changed_by,
     version: row.version,
   };
+}
+
+function tryParse(row: ScheduleWithLast, config: Config): ParsedSchedule | null {
+  try {
+    return parseStored(row, config);
+  } catch {
+    return null;
+  }
 }
 
 function withDefaults(definition: ScheduleDefinition, parsed: ParsedSchedule): ScheduleDefinition {

@@ -117,6 +117,11 @@ export class LeaderState {
     }
   }
 
+  /** Whether the term is over. */
+  get isOver(): boolean {
+    return this.term.over;
+  }
+
   /** Whether the job runs, or a statement about it is in flight. */
   isTaken(jobId: string): boolean {
     return this.running.has(jobId) || this.turns.has(jobId);

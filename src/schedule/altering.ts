@@ -123,6 +123,7 @@ export class Altering {
         ...{ definition: schedule.definition, paused: false, watermark },
         fireAt: fireAtFor(schedule, parsed, watermark),
       }));
+      this.parts.onWaiting();
     });
   }
 
@@ -184,11 +185,12 @@ export class Altering {
     return found;
   }
 
-  /** Decides every occurrence that is due by now, or as many as one transaction takes. */
+  /** Decides every occurrence that is due by now. */
   private async settle(schedule: ScheduleRow, now: number, heedJitter: boolean): Promise<ScheduleRow> {
     const { firing, parts } = this;
     if (schedule.paused) {
-      const range = rangeBetween(firing.parsing.parse(schedule), schedule.watermark, now);
+      const parsed = this.tryParse(schedule);
+      const range = parsed && rangeBetween(parsed, schedule.watermark, now);
       const { id, version, watermark: from } = schedule;
       const rows = range === null ? [] : [passedOverRow(schedule, range, 'skipped', 'paused')];
       const move = { id, version, from, watermark: now, fireAt: null, lastJob: null };
@@ -197,8 +199,18 @@ export class Altering {
       const fired = await firing.fire([schedule], { aheadMs: 0, heedJitter });
       parts.onJudgeAt(fired.judgeAt);
       if (fired.waiting) parts.onWaiting();
+      if (fired.more) return this.settle(await this.mustFind(schedule), now, heedJitter);
     }
     return this.mustFind(schedule);
+  }
+
+  /** Null for a definition that this program does not understand: it can still be changed and deleted. */
+  private tryParse(schedule: ScheduleRow): ParsedSchedule | null {
+    try {
+      return this.firing.parsing.parse(schedule);
+    } catch {
+      return null;
+    }
   }
 
   /** Takes back what was made ahead, and changes the schedule, or ends it when there is no update. */
@@ -209,11 +221,12 @@ export class Altering {
     reason: Reason,
     update: ((watermark: number) => ScheduleUpdate) | null,
   ): Promise<void> {
-    const { leader, firing } = this;
-    const parsed = firing.parsing.parse(schedule);
-    const left = reason === 'changed' ? null : rangeBetween(parsed, schedule.watermark, now);
+    const { leader } = this;
+    const parsed = this.tryParse(schedule);
+    const left = reason === 'changed' || !parsed ? null : rangeBetween(parsed, schedule.watermark, now);
     let fireAt: number | null = null;
-    await withdrawAhead(leader, { schedule, parsed, now, reason }, async (db, lastKept) => {
+    const jitterMs = parsed?.jitterMs ?? 0;
+    await withdrawAhead(leader, { schedule, parsed: { jitterMs }, now, reason }, async (db, lastKept) => {
       if (left !== null) await recordOccurrences(db, [passedOverRow(schedule, left, 'skipped', reason)], now);
       const decided = reason === 'changed' ? Math.min(now, schedule.watermark) : now;
       const next = update?.(Math.max(decided, lastKept)) ?? null;

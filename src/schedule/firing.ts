@@ -1,6 +1,6 @@
 import { messageOf } from '../core/errors.js';
 import type { ParsedSchedule } from '../core/schedule-definition.js';
-import { isDataError, type Queryable } from '../store/database.js';
+import { isDataError, isStatementTimeout, type Queryable } from '../store/database.js';
 import {
   insertScheduledJobs,
   moveSchedules,
@@ -11,13 +11,14 @@ import { toRow } from '../store/job-row.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { Names } from '../store/names.js';
 import { toWaiting } from '../store/new-waiting.js';
-import { readPrevious } from '../store/read-overlap.js';
+import { readKept, readPrevious } from '../store/read-overlap.js';
 import { readDueSchedules, type ScheduleRow } from '../store/schedules.js';
 import type { CancelJob, Leader } from './leader.js';
 import { Parsing } from './parsing.js';
 import {
   FIRE_AHEAD_MS,
   type FiringPlan,
+  mayHaveKept,
   NO_PREVIOUS,
   type PlannedJob,
   type Previous,
@@ -26,7 +27,10 @@ import {
 
 /** Schedules, occurrences and bytes of jobs that one transaction fires: it must be short, however much is due. */
 const MAX_SCHEDULES = 1_000;
-const MAX_RUNS = 2_000;
+/** Occurrences per schedule that are allowed for, if each had as many. */
+const RUNS_PER_SCHEDULE = 2;
+/** Jobs that are cancelled at the same time to make room for the next ones. */
+const CANCELS = 50;
 const MAX_BYTES = 8 * 1024 * 1024;
 /** How long a schedule that cannot be fired is left alone. */
 const SET_ASIDE_MS = 60_000;
@@ -39,6 +43,8 @@ export interface FireOptions {
 
 /** What has to be looked at after firing. */
 export interface Fired {
+  /** Whether as much was fired as one transaction takes, so that more may be due. */
+  readonly more: boolean;
   /** Whether occurrences were left waiting for the job before them. */
   readonly waiting: boolean;
   /** When the first of the occurrences is to be judged. */
@@ -54,6 +60,8 @@ const IN_TIME: FireOptions = { aheadMs: FIRE_AHEAD_MS, heedJitter: true };
 export class Firing {
   readonly parsing: Parsing;
   private readonly names: Names;
+  /** Lowered when a transaction took too long. */
+  private maxSchedules = MAX_SCHEDULES;
 
   constructor(
     private readonly leader: Leader,
@@ -66,17 +74,27 @@ export class Firing {
   /** Fires a part of what is due; null when nothing is. */
   async fireDue(): Promise<Fired | null> {
     const { leader } = this;
-    const due = await readDueSchedules(leader.hot, leader.clock.now(), MAX_SCHEDULES, MAX_BYTES);
-    return due.length === 0 ? null : this.fire(due, IN_TIME);
+    const due = await readDueSchedules(leader.hot, leader.clock.now(), this.maxSchedules, MAX_BYTES);
+    if (due.length === 0) return null;
+    try {
+      const fired = await this.fire(due, IN_TIME);
+      this.maxSchedules = Math.min(MAX_SCHEDULES, this.maxSchedules * 2);
+      return fired;
+    } catch (error) {
+      // What took too long together is tried in smaller parts, as long as that takes.
+      if (isStatementTimeout(error)) this.maxSchedules = Math.max(1, due.length >> 1);
+      throw error;
+    }
   }
 
   /** Fires the schedules as far as one transaction goes. */
   async fire(schedules: readonly ScheduleRow[], options: FireOptions): Promise<Fired> {
     const plans = await this.plan(schedules, options);
-    for (const plan of plans) if (plan.cancel !== null) await this.cancelPrevious(plan, plan.cancel);
+    await this.cancelAll(plans.filter((plan) => plan.cancel !== null));
     await this.store(plans);
     const rows = plans.flatMap((plan) => plan.rows);
     return {
+      more: rows.length >= this.maxSchedules * RUNS_PER_SCHEDULE,
       waiting: rows.some((row) => row.state === 'waiting'),
       judgeAt: rows.reduce<number | null>((first, row) => earlier(first, row.judgeAt), null),
     };
@@ -113,8 +131,10 @@ export class Firing {
     const previous = await this.readPrevious(
       schedules.filter((schedule, i) => schedule.last_job !== null && parsed[i]?.overlap !== 'allow'),
     );
+    const kept = await readKept(leader.hot, schedules.filter(mayHaveKept));
     const now = leader.clock.now();
     const plans: FiringPlan[] = [];
+    const maxRuns = this.maxSchedules * RUNS_PER_SCHEDULE;
     let runs = 0;
     let bytes = 0;
     for (const [i, schedule] of schedules.entries()) {
@@ -124,15 +144,16 @@ export class Firing {
         continue;
       }
       const size = each.job.payload.length + 256;
-      const max = Math.min(MAX_RUNS - runs, Math.max(1, Math.floor((MAX_BYTES - bytes) / size)));
+      const max = Math.min(maxRuns - runs, Math.max(1, Math.floor((MAX_BYTES - bytes) / size)));
       const plan = planFiring({
         ...{ schedule, parsed: each, now, max, ...options },
         previous: previous.get(schedule.id) ?? NO_PREVIOUS,
+        kept: kept.get(schedule.id),
       });
       plans.push(plan);
       runs += plan.rows.length;
       bytes += plan.jobs.length * size;
-      if (runs >= MAX_RUNS || bytes >= MAX_BYTES) break;
+      if (runs >= maxRuns || bytes >= MAX_BYTES) break;
     }
     return plans;
   }
@@ -153,6 +174,14 @@ export class Firing {
       schedules.map((schedule) => schedule.id),
     );
     return new Map(rows.map((row) => [row.id, row]));
+  }
+
+  /** Some at a time: the schedules behind them wait. */
+  private async cancelAll(plans: readonly FiringPlan[]): Promise<void> {
+    for (let from = 0; from < plans.length; from += CANCELS) {
+      const some = plans.slice(from, from + CANCELS);
+      await Promise.all(some.map((plan) => this.cancelPrevious(plan, plan.cancel!)));
+    }
   }
 
   private async cancelPrevious({ schedule }: FiringPlan, jobId: string): Promise<void> {

@@ -8,6 +8,8 @@ import type { Waiting } from '../store/read-backlog.js';
 /** What schedules need of the leader whose term they live in. */
 export interface Leader {
   readonly term: TermKey;
+  /** Whether its term is over. */
+  readonly isOver: boolean;
   readonly hot: Pool;
   readonly clock: Clock;
   readonly config: Config;

@@ -1,5 +1,5 @@
 import type { ParsedSchedule } from '../core/schedule-definition.js';
-import { forgetAhead, readAhead, skipOccurrences } from '../store/change-schedule.js';
+import { forgetAhead, readAhead, readWaitingAhead, skipOccurrences } from '../store/change-schedule.js';
 import type { Queryable } from '../store/database.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
 import { leaderTransaction } from '../store/leader-statement.js';
@@ -14,7 +14,7 @@ const WITHDRAWN = JSON.stringify({
 
 export interface Withdrawal {
   readonly schedule: ScheduleRow;
-  readonly parsed: ParsedSchedule;
+  readonly parsed: Pick<ParsedSchedule, 'jitterMs'>;
   readonly now: number;
   /** A changed schedule keeps occurrences whose moment has passed and whose jitter has not. */
   readonly reason: 'changed' | 'paused' | 'deleted';
@@ -22,8 +22,9 @@ export interface Withdrawal {
 
 /**
  * Takes back jobs that were made ahead and have not started, and does `work` in the same transaction. Their turns
- * are taken first, so that none can start meanwhile. `work` is told the last occurrence after now that could not
- * be taken back, because somebody had its job start sooner.
+ * are taken first, so that none can start meanwhile. `work` is told the last occurrence after now that cannot be
+ * taken back, because its job has gone: up to there everything stays decided. A change therefore lets what comes
+ * before it run as it was made; a pause or an end records it as skipped.
  */
 export async function withdrawAhead(
   leader: Leader,
@@ -34,33 +35,42 @@ export async function withdrawAhead(
   const ahead = (await readAhead(leader.hot, schedule.id, since)).filter(
     ({ at }) => reason === 'changed' || dueAt(schedule, parsed, at) > now,
   );
-  for (const { job } of ahead) await leader.turn(job);
+  const taken: string[] = [];
   let ended = new Set<string>();
   try {
-    await leader.write(() =>
+    for (const { job } of ahead) {
+      await leader.turn(job);
+      taken.push(job);
+    }
+    ended = await leader.write(() =>
       leaderTransaction(leader.hot, leader.term, async (db) => {
-        const ends = ahead.map(({ job }) => ({ id: job, state: 'cancelled' as const, error: WITHDRAWN }));
-        const gone = [
+        const waiting = await readWaitingAhead(db, taken);
+        const kept = ahead.filter(({ job }) => !waiting.has(job)).map(({ at }) => at);
+        const lastKept = Math.max(Number.NEGATIVE_INFINITY, ...kept);
+        const withdrawn = ahead.filter(
+          ({ at, job }) => waiting.has(job) && (reason !== 'changed' || at > lastKept),
+        );
+        const ends = withdrawn.map(({ job }) => ({ id: job, state: 'cancelled' as const, error: WITHDRAWN }));
+        const gone = new Set([
           ...(await endWaitingJobs(db, leader.term, 'live', ends, now)),
           ...(await endWaitingJobs(db, leader.term, 'later', ends, now)),
-        ];
-        ended = new Set(gone);
-        const withdrawn = ahead.filter(({ job }) => ended.has(job)).map(({ at }) => at);
-        const isAhead = (at: number) => at > now;
-        await forgetAhead(db, schedule.id, withdrawn.filter(isAhead));
+        ]);
+        const undecided = (at: number) => at > Math.max(now, lastKept);
+        const ats = withdrawn.map(({ at }) => at);
+        await forgetAhead(db, schedule.id, ats.filter(undecided));
         await skipOccurrences(
           db,
           schedule.id,
-          withdrawn.filter((at) => !isAhead(at)),
+          ats.filter((at) => !undecided(at)),
           reason,
         );
-        const kept = ahead.filter(({ job }) => !ended.has(job)).map(({ at }) => at);
-        await work(db, Math.max(Number.NEGATIVE_INFINITY, ...kept));
+        await work(db, lastKept);
+        return gone;
       }),
     );
   } finally {
-    for (const { job } of ahead) leader.turns.give(job);
+    for (const job of taken) leader.turns.give(job);
+    for (const id of ended) leader.jobEnded(id);
+    await leader.follow(taken.filter((job) => !ended.has(job)));
   }
-  for (const id of ended) leader.jobEnded(id);
-  await leader.follow(ahead.map(({ job }) => job).filter((job) => !ended.has(job)));
 }

@@ -1,3 +1,4 @@
+import { NOT_CLAIMED } from './by-index.js';
 import { type Queryable, run, type Statement } from './database.js';
 
 /** Changes that people make to a schedule; each is a part of a transaction that begins with the fence. */
@@ -27,6 +28,15 @@ const READ_AHEAD: Statement = {
   text: `
     SELECT o.at, o.job FROM punctual.occurrences o
     WHERE o.schedule = $1::uuid AND o.at > $2 AND NOT o.by_hand AND o.job IS NOT NULL ORDER BY o.at`,
+};
+
+/** Which of the jobs still wait; those of others have started, ended or been moved by somebody. */
+const READ_WAITING_AHEAD: Statement = {
+  name: 'read-waiting-ahead',
+  text: `
+    SELECT u.id FROM unnest($1::uuid[]) u(id) WHERE coalesce(
+      (SELECT true FROM punctual.jobs j WHERE j.id = u.id AND ${NOT_CLAIMED}),
+      (SELECT true FROM punctual.later l WHERE l.id = u.id), false)`,
 };
 
 const FORGET_AHEAD: Statement = {
@@ -90,6 +100,12 @@ export interface AheadRow extends Record<string, unknown> {
 /** Occurrences after the moment that have a job. */
 export function readAhead(db: Queryable, schedule: string, after: number): Promise<AheadRow[]> {
   return run(db, READ_AHEAD, [schedule, after]);
+}
+
+/** Those of the jobs that have not started and not ended. */
+export async function readWaitingAhead(db: Queryable, jobs: readonly string[]): Promise<Set<string>> {
+  const rows = await run<{ id: string }>(db, READ_WAITING_AHEAD, [jobs]);
+  return new Set(rows.map((row) => row.id));
 }
 
 /** Takes occurrences off the record, as if they had not been decided yet. */
