@@ -11,14 +11,13 @@ import { toRow } from '../store/job-row.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { Names } from '../store/names.js';
 import { toWaiting } from '../store/new-waiting.js';
-import { readKept, readPrevious } from '../store/read-overlap.js';
+import { readPrevious } from '../store/read-overlap.js';
 import { readDueSchedules, type ScheduleRow } from '../store/schedules.js';
 import type { CancelJob, Leader } from './leader.js';
 import { Parsing } from './parsing.js';
 import {
   FIRE_AHEAD_MS,
   type FiringPlan,
-  mayHaveKept,
   NO_PREVIOUS,
   type PlannedJob,
   type Previous,
@@ -131,7 +130,6 @@ export class Firing {
     const previous = await this.readPrevious(
       schedules.filter((schedule, i) => schedule.last_job !== null && parsed[i]?.overlap !== 'allow'),
     );
-    const kept = await readKept(leader.hot, schedules.filter(mayHaveKept));
     const now = leader.clock.now();
     const plans: FiringPlan[] = [];
     const maxRuns = this.maxSchedules * RUNS_PER_SCHEDULE;
@@ -148,7 +146,6 @@ export class Firing {
       const plan = planFiring({
         ...{ schedule, parsed: each, now, max, ...options },
         previous: previous.get(schedule.id) ?? NO_PREVIOUS,
-        kept: kept.get(schedule.id),
       });
       plans.push(plan);
       runs += plan.rows.length;

@@ -20,14 +20,10 @@ export interface Previous {
 
 export const NO_PREVIOUS: Previous = { lives: false, awaited: false };
 
-const NOTHING: ReadonlySet<number> = new Set();
-
 export interface FiringRequest {
   readonly schedule: ScheduleRow;
   readonly parsed: ParsedSchedule;
   readonly previous: Previous;
-  /** Occurrences after the watermark that are on record already. */
-  readonly kept?: ReadonlySet<number> | undefined;
   readonly now: number;
   /** How far ahead occurrences are decided that may overlap. */
   readonly aheadMs: number;
@@ -86,7 +82,7 @@ function lookFor(
 /** Decides every occurrence that is due by now, and those a little ahead where nothing else has to be known. */
 export function planFiring(request: FiringRequest): FiringPlan {
   const { schedule, parsed } = request;
-  const due = withoutKept(parsed, occurrencesDue(request), request.kept);
+  const due = occurrencesDue(request);
   const { runs, waiting, skipped } = decideOverlap(request, due.run);
   const jobs = runs.map((at) => planJob(parsed, at, dueAt(schedule, parsed, at), request.now));
   return {
@@ -112,21 +108,6 @@ export function planFiring(request: FiringRequest): FiringPlan {
       parsed.overlap === 'cancel-previous' && request.previous.lives && jobs.length > 0
         ? schedule.last_job
         : null,
-  };
-}
-
-/** Whether a change may have left occurrences on record after the schedule's watermark. */
-export function mayHaveKept({ version, watermark, changed_at }: ScheduleRow): boolean {
-  return version > 1 && watermark < changed_at + FIRE_AHEAD_MS;
-}
-
-/** What is due, but for what is on record already. */
-function withoutKept(parsed: ParsedSchedule, due: Due, kept: ReadonlySet<number> = NOTHING): Due {
-  if (kept.size === 0) return due;
-  return {
-    ...due,
-    run: due.run.filter((at) => !kept.has(at)),
-    passedOver: due.passedOver.flatMap(({ from, until }) => rangesBetween(parsed, from - 1, until, kept)),
   };
 }
 
@@ -264,18 +245,4 @@ export function rangeBetween({ table }: ParsedSchedule, after: number, until: nu
   const from = table.next(after);
   if (from === null || from > until) return null;
   return { from, until: table.previous(until) ?? from, count: table.count(after, until) };
-}
-
-/** The occurrences in (after, until] as ranges around those that are on record already. */
-export function rangesBetween(
-  parsed: ParsedSchedule,
-  after: number,
-  until: number,
-  kept: ReadonlySet<number> = NOTHING,
-): Range[] {
-  const stops = [...kept].filter((at) => at > after && at <= until).sort((a, b) => a - b);
-  return [...stops, until + 1].flatMap((stop, i) => {
-    const range = rangeBetween(parsed, stops[i - 1] ?? after, stop - 1);
-    return range === null ? [] : [range];
-  });
 }
