@@ -89,7 +89,7 @@ function remainders(parsed: ParsedSchedule, row: PassedOverRow, ats: readonly nu
   const first = ats[0]!;
   const last = ats.at(-1)!;
   // It was recorded under another timetable, and cannot be taken apart by this one.
-  if (parsed.table.count(row.at - 1, until) !== row.count) return ats.includes(row.at) ? [] : [row];
+  if (parsed.table.count(row.at - 1, until) !== row.count) return lessened(row, ats);
   const parts = [
     rangeBetween(parsed, row.at - 1, Math.min(until, first - 1)),
     rangeBetween(parsed, Math.max(row.at - 1, last), until),
@@ -102,4 +102,18 @@ function remainders(parsed: ParsedSchedule, row: PassedOverRow, ats: readonly nu
       until: part.count > 1 ? part.until : null,
       count: part.count,
     }));
+}
+
+/**
+ * A row whose moments are not known one by one, but for its first and its last. Where the first is run, the row goes on
+ * right after it, so that the run can have its place.
+ */
+function lessened(row: PassedOverRow, ats: readonly number[]): PassedOverRow[] {
+  const until = row.until ?? row.at;
+  const starts = ats.includes(row.at);
+  const ends = row.count > 1 && ats.includes(until);
+  const count = row.count - Number(starts) - Number(ends);
+  if (count === 0) return [];
+  if (row.count === 2 && count === 1) return [{ ...row, at: starts ? until : row.at, until: null, count }];
+  return [{ ...row, at: starts ? row.at + 1 : row.at, until: ends ? until - 1 : row.until, count }];
 }

@@ -47,6 +47,20 @@ it('a backfill runs the occurrences of a time that have no run on record, and sp
   expect(await tester.stats()).toMatchObject({ occurrencesMissed: 10, occurrencesLate: 0 });
 });
 
+it('a backfill under another timetable leaves the rest of what was passed over on record', async () => {
+  const { tester, since, moment } = await withGap();
+  await tester.change({ every: '10m' });
+  await tester.steer('backfill', { from: moment(600), to: moment(600) });
+  expect(await tester.lines(since)).toEqual(['+60s…+599.999s missed downtime (9)', '+600s pending backfill']);
+  await tester.change({ every: '15s' });
+  await tester.steer('backfill', { from: moment(60), to: moment(60) });
+  expect(await tester.lines(since)).toEqual([
+    '+60s pending backfill',
+    '+60.001s…+599.999s missed downtime (8)',
+    '+600s pending backfill',
+  ]);
+});
+
 it('a backfill may reach back before the schedule was made, and into a pause', async () => {
   const tester = await ScheduleTester.start();
   const { createdAt } = await tester.create({ cron: '* * * * *' });
