@@ -8,7 +8,7 @@ import {
   type ScheduleDefinition,
 } from '../core/schedule-definition.js';
 import type { OccurrenceView, ScheduleView } from '../core/wire.js';
-import { parseStored } from '../schedule/parsing.js';
+import { tryParseStored } from '../schedule/parsing.js';
 import type { LedgerRow } from '../store/occurrences.js';
 import type { ScheduleWithLast } from '../store/schedules.js';
 
@@ -17,7 +17,7 @@ const time = (ms: number): string => new Date(ms).toISOString();
 /** A stored schedule as the API shows it. */
 export function toScheduleView(row: ScheduleWithLast, config: Config, now: number): ScheduleView {
   const definition = JSON.parse(row.definition) as ScheduleDefinition;
-  const parsed = tryParse(row, config);
+  const parsed = tryParseStored(row, config);
   const next = row.paused ? null : (parsed?.table.next(now) ?? null);
   return {
     id: row.id,
@@ -35,14 +35,6 @@ export function toScheduleView(row: ScheduleWithLast, config: Config, now: numbe
     changedBy: row.changed_by,
     version: row.version,
   };
-}
-
-function tryParse(row: ScheduleWithLast, config: Config): ParsedSchedule | null {
-  try {
-    return parseStored(row, config);
-  } catch {
-    return null;
-  }
 }
 
 function withDefaults(definition: ScheduleDefinition, parsed: ParsedSchedule): ScheduleDefinition {

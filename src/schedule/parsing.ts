@@ -39,9 +39,13 @@ export class Parsing {
   }
 }
 
-/** A stored definition as it can be fired. */
-export function parseStored(schedule: ScheduleRow, config: Config): ParsedSchedule {
-  return parseChecked(JSON.parse(schedule.definition), schedule.created_at, config);
+/** A stored definition as it can be fired; null when this program does not understand it. */
+export function tryParseStored(schedule: ScheduleRow, config: Config): ParsedSchedule | null {
+  try {
+    return parseChecked(JSON.parse(schedule.definition), schedule.created_at, config);
+  } catch {
+    return null;
+  }
 }
 
 function parseChecked(definition: ScheduleDefinition, createdAt: number, config: Config): ParsedSchedule {

@@ -5,7 +5,7 @@ import { timetable } from '../../core/schedule/timetable.js';
 import { DEFINITION_FIELDS, readWhen, TIMING_FIELDS } from '../../core/schedule-definition.js';
 import type { BackfillAnswer, OccurrenceView, Page, PreviewAnswer, ScheduleView } from '../../core/wire.js';
 import type { Altering, Request } from '../../schedule/altering.js';
-import { parseStored } from '../../schedule/parsing.js';
+import { tryParseStored } from '../../schedule/parsing.js';
 import { rangeBetween } from '../../schedule/plan-firing.js';
 import { type LedgerPosition, readLedger } from '../../store/occurrences.js';
 import { readJob } from '../../store/read-job.js';
@@ -158,7 +158,8 @@ export class Schedules implements ScheduleUseCases {
   private skippedByNow(schedule: ScheduleRow, from: number, to: number): OccurrenceView | null {
     if (!schedule.paused || schedule.deleted_at !== null) return null;
     const since = Math.max(schedule.watermark, from - 1);
-    const range = rangeBetween(parseStored(schedule, this.node.config), since, to);
+    const parsed = tryParseStored(schedule, this.node.config);
+    const range = parsed && rangeBetween(parsed, since, to);
     if (range === null) return null;
     return {
       at: new Date(range.from).toISOString(),
