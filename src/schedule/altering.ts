@@ -193,15 +193,20 @@ export class Altering {
       const range = parsed && rangeBetween(parsed, schedule.watermark, now);
       const { id, version, watermark: from } = schedule;
       const rows = range === null ? [] : [passedOverRow(schedule, range, 'skipped', 'paused')];
-      const move = { id, version, from, watermark: now, fireAt: null, lastJob: null };
+      // What was made ahead and had gone when the pause began is decided beyond now.
+      const move = { id, version, from, watermark: Math.max(from, now), fireAt: null, lastJob: null };
       await firing.storeOne({ schedule, move, rows, jobs: [], cancel: null });
-    } else {
-      const fired = await firing.fire([schedule], { aheadMs: 0, heedJitter });
+      return this.mustFind(schedule);
+    }
+    for (let before = schedule; ; ) {
+      const fired = await firing.fire([before], { aheadMs: 0, heedJitter });
       parts.onJudgeAt(fired.judgeAt);
       if (fired.waiting) parts.onWaiting();
-      if (fired.more) return this.settle(await this.mustFind(schedule), now, heedJitter);
+      const after = await this.mustFind(schedule);
+      // One transaction takes a part of a long downtime; what does not move on waits for its jitter.
+      if (after.watermark >= now || after.watermark === before.watermark) return after;
+      before = after;
     }
-    return this.mustFind(schedule);
   }
 
   /** Null for a definition that this program does not understand: it can still be changed and deleted. */

@@ -1,6 +1,6 @@
 import { messageOf } from '../core/errors.js';
 import type { ParsedSchedule } from '../core/schedule-definition.js';
-import { isDataError, isStatementTimeout, type Queryable } from '../store/database.js';
+import { isDatabaseBusy, isDataError, type Queryable } from '../store/database.js';
 import {
   insertScheduledJobs,
   moveSchedules,
@@ -42,8 +42,6 @@ export interface FireOptions {
 
 /** What has to be looked at after firing. */
 export interface Fired {
-  /** Whether as much was fired as one transaction takes, so that more may be due. */
-  readonly more: boolean;
   /** Whether occurrences were left waiting for the job before them. */
   readonly waiting: boolean;
   /** When the first of the occurrences is to be judged. */
@@ -81,7 +79,7 @@ export class Firing {
       return fired;
     } catch (error) {
       // What took too long together is tried in smaller parts, as long as that takes.
-      if (isStatementTimeout(error)) this.maxSchedules = Math.max(1, due.length >> 1);
+      if (isDatabaseBusy(error)) this.maxSchedules = Math.max(1, due.length >> 1);
       throw error;
     }
   }
@@ -93,7 +91,6 @@ export class Firing {
     await this.store(plans);
     const rows = plans.flatMap((plan) => plan.rows);
     return {
-      more: rows.length >= this.maxSchedules * RUNS_PER_SCHEDULE,
       waiting: rows.some((row) => row.state === 'waiting'),
       judgeAt: rows.reduce<number | null>((first, row) => earlier(first, row.judgeAt), null),
     };

@@ -82,9 +82,9 @@ export class Promoting {
       }),
     );
     if (!started) return null;
-    await leader.admit(jobs.map(({ row }) => toWaiting(row)));
-    // Others may wait behind it.
+    // Others may wait behind it; before it is admitted, so that it cannot have ended unseen.
     this.watch(planned.id);
+    await leader.admit(jobs.map(({ row }) => toWaiting(row)));
     return judgeAt;
   }
 }

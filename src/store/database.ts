@@ -242,7 +242,7 @@ export function isStatementTimeout(error: unknown): boolean {
 }
 
 /** Whether the database took the statement and gave it up for lack of time or because of others: it may work later. */
-function isDatabaseBusy(error: unknown): boolean {
+export function isDatabaseBusy(error: unknown): boolean {
   return isStatementTimeout(error) || BLOCKED.has(sqlState(error) ?? '');
 }
 

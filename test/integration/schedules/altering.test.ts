@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import type { Job } from '../../../src/core/job.js';
+import { withClient } from '../../postgres-client.js';
 import { ProtocolWorker } from '../../protocol-worker.js';
 import { until } from '../store/test-shard.js';
 import { MINUTE, ScheduleTester, SECOND } from './schedule-tester.js';
@@ -120,4 +121,71 @@ it('a moment that has passed may be asked for again, as a program does at every 
   const again = await tester.node.ask('POST', '/v1/schedules', { body: { name: 'tick', task: 'work', at } });
   expect(again).toMatchObject({ status: 409, body: { code: 'SCHEDULE_EXISTS' } });
   expect(await tester.jobs()).toHaveLength(1);
+});
+
+/** A schedule every second with five jobs made ahead, the fourth of which somebody has cancelled. */
+async function oneOfFiveCancelled(rest: Record<string, unknown> = {}) {
+  const tester = await ScheduleTester.start();
+  const { createdAt } = await tester.create({ every: '1s', payload: 'old', ...rest });
+  const since = Date.parse(createdAt);
+  await until(async () => (await tester.jobs('pending')).length === 5);
+  const fourth = (await tester.jobs('pending'))[3]!;
+  await tester.node.get('POST', `/v1/jobs/${fourth.id}/cancel`);
+  return { tester, since };
+}
+
+it('a change leaves no gap before a job made ahead that has gone already; after it the new one holds', async () => {
+  const { tester, since } = await oneOfFiveCancelled();
+  await tester.change({ payload: 'new' });
+  tester.clock.advance(6 * SECOND);
+  await tester.ledgerBecomes(since, [
+    ...[1, 2, 3].map((s) => `+${s}s pending`),
+    '+4s skipped cancelled',
+    ...[5, 6].map((s) => `+${s}s pending`),
+  ]);
+  const made = (await tester.jobs('pending')).filter((job) => Date.parse(job.runAt) <= since + 6 * SECOND);
+  expect(made.map((job) => job.payload)).toEqual(['old', 'old', 'old', 'new', 'new']);
+});
+
+it('a pause leaves no gap around a job made ahead that has gone already', async () => {
+  const { tester, since } = await oneOfFiveCancelled();
+  await tester.steer('pause');
+  tester.clock.advance(7 * SECOND);
+  const expected = [
+    ...[1, 2, 3].map((s) => `+${s}s skipped paused`),
+    '+4s skipped cancelled',
+    '+5s…+7s skipped paused (3)',
+  ];
+  await tester.ledgerBecomes(since, expected);
+  await tester.steer('resume');
+  expect(await tester.lines(since)).toEqual(expected);
+});
+
+it('backfilling a pause that began around such a job loses nothing either', async () => {
+  const { tester, since } = await oneOfFiveCancelled();
+  await tester.steer('pause');
+  const now = new Date(tester.clock.now()).toISOString();
+  await tester.steer('backfill', { from: now, to: now, dryRun: true });
+  tester.clock.advance(7 * SECOND);
+  await tester.steer('resume');
+  expect((await tester.lines(since)).at(-1)).toBe('+5s…+7s skipped paused (3)');
+});
+
+it('a change after downtime first decides all that was due, also what does not fit one transaction', async () => {
+  const tester = await ScheduleTester.start();
+  const payload = 'x'.repeat(250_000);
+  const { createdAt } = await tester.create({ every: '10s', overlap: 'skip', catchUp: 'all', payload });
+  const since = Date.parse(createdAt);
+  await withClient(tester.database.url, (db) =>
+    db.query(`UPDATE punctual.schedules SET fire_at = NULL,
+      definition = replace(definition::text, '"skip"', '"allow"')::json`),
+  );
+  tester.clock.advance(1_000 * SECOND);
+  await tester.change({ payload: null });
+  const ledger = await tester.lines(since);
+  expect(ledger).toHaveLength(100);
+  const late = await withClient(tester.database.url, (db) =>
+    db.query('SELECT count(*)::int AS jobs FROM punctual.jobs WHERE length(payload::text) > 1000'),
+  );
+  expect(late.rows).toEqual([{ jobs: 100 }]);
 });

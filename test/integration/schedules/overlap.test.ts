@@ -104,3 +104,20 @@ it('allow: jobs run side by side', async () => {
   await worker.claimOne();
   await tester.ledgerBecomes(since, ['+10s ran', '+20s ran']);
 });
+
+it('queue: what waits does not start while the schedule is paused, and goes on when it is resumed', async () => {
+  const { tester, worker, since, first } = await running('queue');
+  tester.clock.advance(10 * SECOND);
+  await tester.ledgerBecomes(since, ['+10s ran', '+20s pending overlap']);
+  await tester.steer('pause');
+  await worker.succeed(first);
+  await worker.claimNothing();
+  // Nor does the next leader start it.
+  await tester.stopFor(0);
+  const next = await again(tester, []);
+  await next.claimNothing();
+  expect(await tester.jobs()).toHaveLength(1);
+  await tester.steer('resume');
+  const second = await next.claimOne();
+  expect((await tester.node.job(second.jobId)).scheduledAt).toBe(new Date(since + 20 * SECOND).toISOString());
+});
