@@ -34,7 +34,7 @@ provenByRemoval('claim-join', 'a late hint starts a job again that has ended', a
   const worker = await ProtocolWorker.register(node);
   const { id } = await node.submit({ task: 'work', delivery: 'at-most-once' });
   const waiting = await onDatabase(node.database.url, async (client) => {
-    const columns = 'id, tenant, queue, needs, rank, run_at::float8 AS "runAt"';
+    const columns = 'id, tenant, queue, needs, lane, concurrency_key AS key, rank, run_at::float8 AS "runAt"';
     return (await client.query(`SELECT ${columns} FROM punctual.jobs WHERE id = $1`, [id])).rows[0];
   });
   await worker.succeed(await worker.claimOne());
