@@ -8,8 +8,9 @@ import { ScheduleTester, SECOND } from './schedule-tester.js';
 async function oneNotUnderstood() {
   const tester = await ScheduleTester.start();
   const worker = await ProtocolWorker.register(tester.node);
-  const { createdAt } = await tester.create({ every: '10s', overlap: 'queue' });
+  // The older one comes first whenever schedules are looked at.
   await tester.create({ name: 'a-broken-one', every: '10s', overlap: 'queue' });
+  const { createdAt } = await tester.create({ every: '10s', overlap: 'queue' });
   const since = Date.parse(createdAt);
   tester.clock.advance(10 * SECOND);
   const first = [await worker.claimOne(), await worker.claimOne()];
