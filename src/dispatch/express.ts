@@ -1,6 +1,7 @@
 import { PunctualError } from '../core/errors.js';
 import { bucketOf, emptyHistogram } from '../core/histogram.js';
 import type { JobRow } from '../store/job-row.js';
+import { toWaiting } from '../store/new-waiting.js';
 import { submitAndClaim } from '../store/submit-and-claim.js';
 import { handOver } from './handing-over.js';
 import type { QueueLine } from './queue-line.js';
@@ -34,7 +35,7 @@ export class Express {
     try {
       await state.write(() => submitAndClaim(state.hot, state.term, row, poll.session.id, now, lateness));
       const running = startRunning(
-        waitingAs(row),
+        toWaiting(row),
         claimedAs(row),
         poll.session.id,
         state.term.epoch,
@@ -82,21 +83,6 @@ export class Express {
     }
     return undefined;
   }
-}
-
-function waitingAs(row: JobRow) {
-  return {
-    id: row.id,
-    tenant: row.tenant,
-    queue: row.queue,
-    needs: row.needs,
-    lane: row.lane,
-    key: row.concurrency_key,
-    rank: row.rank,
-    runAt: row.run_at,
-    fence: 1,
-    startBefore: row.start_before,
-  };
 }
 
 /** What a claim would have told about the row. */

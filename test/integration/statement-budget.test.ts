@@ -49,7 +49,7 @@ it('jobs cost a share of a statement each, not a round trip', async () => {
   expect(sum(counts) / JOBS).toBeLessThan(0.25);
 });
 
-it('a single job costs four statements at most, from its submission to its end', async () => {
+it('a single job costs three statements at most, from its submission to its end', async () => {
   const node = await nodeForTest();
   const ran = new Happening<void>();
   const count = task('count', {}, async () => ran.happen());
