@@ -66,7 +66,9 @@ export function toJob(row: PlacedRow, newestProgress: Progress | null): Job {
 /** A new job as it would be read back, without reading it. */
 export function newlyPlaced(row: JobRow, queue: string, held: boolean): PlacedRow {
   return {
-    ...row,
+    ...row.definition,
+    id: row.id,
+    payload: row.payload,
     queue,
     held,
     place: 'live',

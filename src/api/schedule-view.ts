@@ -38,7 +38,7 @@ export function toScheduleView(row: ScheduleWithLast, config: Config, now: numbe
 }
 
 function withDefaults(definition: ScheduleDefinition, parsed: ParsedSchedule): ScheduleDefinition {
-  const { job } = parsed;
+  const job = parsed.job.definition;
   return {
     ...(definition.cron !== undefined && {
       timezone: DEFAULT_TIMEZONE,

@@ -193,6 +193,7 @@ describe('the hint after a submission', () => {
   it('tells what the leader needs to know to start the job', async () => {
     const [stored] = await submitter().submitAll([owned({ priority: 9, delay: '5s' })]);
     const waiting: Waiting & { where: 'out' } = {
+      row: stored!.row,
       id: stored!.id,
       tenant: 'acme',
       queue: 3,

@@ -3,12 +3,12 @@ import type { Config } from '../core/config.js';
 import { messageOf } from '../core/errors.js';
 import { inPortions } from '../core/in-portions.js';
 import type { Log } from '../core/log.js';
-import type { ParsedSubmission } from '../core/submission.js';
+import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
 import { uuidv7 } from '../core/uuid.js';
 import { admissionTime } from '../dispatch/admission-time.js';
 import { bisect } from '../dispatch/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
-import { type JobRow, toRow } from '../store/job-row.js';
+import { type JobRow, toStored } from '../store/job-row.js';
 import type { Names } from '../store/names.js';
 import { toWaiting } from '../store/new-waiting.js';
 import type { Waiting } from '../store/read-backlog.js';
@@ -74,21 +74,26 @@ export class Submitter {
 
   private async store(owned: readonly Owned[]): Promise<Stored[]> {
     const { clock, config, hot, names } = this.options;
+    const kinds = kindsOf(owned);
     const ids = await names.resolve(
-      owned.map(({ tenant, submission }) => ({ tenant, queue: submission.queue, needs: submission.needs })),
+      kinds.map(({ tenant, definition }) => ({
+        tenant,
+        queue: definition.queue,
+        needs: definition.needs,
+      })),
       clock.now(),
     );
     const now = clock.now();
     const jobs: NewJob[] = [];
-    await inPortions(owned, (portion, from) => {
-      portion.forEach(({ tenant, createdBy, submission }, i) => {
-        const { hold, runAt } = submission;
-        const { queue, needs } = ids[from + i]!;
-        const origin = { queue, needs, id: uuidv7(now), tenant, createdAt: now, createdBy };
-        const admitAt = hold ? runAt : admissionTime(runAt, now, config.laterThreshold);
-        jobs.push({ row: toRow(submission, origin), admitAt, held: hold });
+    for (const [i, { tenant, createdBy, definition, payloads }] of kinds.entries()) {
+      const { hold, runAt } = definition;
+      const stored = toStored(definition, { ...ids[i]!, tenant, createdAt: now, createdBy });
+      const admitAt = hold ? runAt : admissionTime(runAt, now, config.laterThreshold);
+      await inPortions(payloads, (portion) => {
+        for (const payload of portion)
+          jobs.push({ row: { id: uuidv7(now), payload, definition: stored }, admitAt, held: hold });
       });
-    });
+    }
     const [first] = jobs;
     if (jobs.length === 1 && first && first.admitAt === null && (await this.options.express(first.row)))
       return [{ id: first.row.id, created: true, row: first.row }];
@@ -102,7 +107,7 @@ export class Submitter {
 
   /** Stores one, together with others that arrive within the same moment. */
   submit(owned: Owned): Promise<Stored> {
-    const group = owned.submission.key === null ? '' : owned.tenant;
+    const group = owned.submission.definition.key === null ? '' : owned.tenant;
     return new Promise((resolve, reject) => {
       const gathered = this.groups.get(group);
       if (gathered) gathered.push({ owned, resolve, reject });
@@ -157,8 +162,9 @@ export class Submitter {
 
   private tell(jobs: readonly NewJob[]): void {
     const live = jobs.filter((job) => job.admitAt === null).map(({ row }) => toWaiting(row));
-    const later = jobs.filter((job) => job.admitAt !== null && job.row.start_before !== null);
-    const startBefore = later.length === 0 ? null : Math.min(...later.map((job) => job.row.start_before!));
+    const later = jobs.filter((job) => job.admitAt !== null && job.row.definition.start_before !== null);
+    const startBefore =
+      later.length === 0 ? null : Math.min(...later.map((job) => job.row.definition.start_before!));
     if ((live.length === 0 && startBefore === null) || !this.options.config.hints) return;
     this.options.hint(live, startBefore).catch((error: unknown) => {
       this.options.log.debug(
@@ -169,9 +175,34 @@ export class Submitter {
   }
 }
 
+/** Submissions in a row that differ in their payloads only. */
+interface Kind {
+  readonly tenant: string;
+  readonly createdBy: string;
+  readonly definition: JobDefinition;
+  readonly payloads: string[];
+}
+
+/** Those of a bulk are mostly of one kind, so what holds for a kind is worked out once. */
+function kindsOf(owned: readonly Owned[]): Kind[] {
+  const kinds: Kind[] = [];
+  let last: Kind | undefined;
+  for (const { tenant, createdBy, submission } of owned) {
+    const { definition, payload } = submission;
+    if (last?.definition === definition && last.tenant === tenant && last.createdBy === createdBy)
+      last.payloads.push(payload);
+    else {
+      last = { tenant, createdBy, definition, payloads: [payload] };
+      kinds.push(last);
+    }
+  }
+  return kinds;
+}
+
 /** Bytes of a job's row, but for what is small in every one. */
 function sizeOf({ submission }: Owned): number {
-  const { payload, target, needs } = submission;
+  const { payload, definition } = submission;
+  const { target, needs } = definition;
   const rest = JSON.stringify([target, needs.labels]);
   return Buffer.byteLength(payload) + Buffer.byteLength(rest);
 }

@@ -26,7 +26,7 @@ export class HintSender {
   ) {}
 
   send(hint: Hint): void {
-    if (this.jobs.length + hint.jobs.length <= MAX_JOBS) this.jobs = this.jobs.concat(hint.jobs);
+    if (this.jobs.length + hint.jobs.length <= MAX_JOBS) this.jobs.push(...hint.jobs.map(withoutRow));
     this.startBefore = earliest(this.startBefore, hint.startBefore);
     if (!this.sending) void this.flush();
   }
@@ -42,6 +42,11 @@ export class HintSender {
     }
     this.sending = false;
   }
+}
+
+/** What the leader must know to choose; it reads the rest with its claim. */
+function withoutRow({ row: _, ...job }: Waiting): Waiting {
+  return job;
 }
 
 function earliest(a: number | null, b: number | null): number | null {

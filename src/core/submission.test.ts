@@ -35,12 +35,13 @@ const parse = (change: Record<string, unknown>) => parseSubmission({ task: 'mail
 
 describe('a submission', () => {
   it('needs a task alone; everything else has a default', () => {
-    expect(parseSubmission({ task: 'mail' }, context)).toEqual({
+    const { definition, payload } = parseSubmission({ task: 'mail' }, context);
+    expect(payload).toBe('null');
+    expect(definition).toEqual({
       queue: 'default',
       task: 'mail',
       target: null,
       needs: { target: 'handler', handler: 'mail', labels: {} },
-      payload: 'null',
       priority: 5,
       runAt: NOW,
       key: null,
@@ -72,12 +73,12 @@ describe('a submission', () => {
       startBefore: '2026-01-03T00:00:00Z',
       hold: true,
     });
-    expect(parsed).toEqual({
+    expect(parsed.payload).toBe('{"to":["a",1,null,true,"\\u0000","\\ud800"]}');
+    expect(parsed.definition).toEqual({
       queue: 'q:1',
       task: 'mail',
       target: null,
       needs: { target: 'handler', handler: 'mail', labels: { region: 'eu' } },
-      payload: '{"to":["a",1,null,true,"\\u0000","\\ud800"]}',
       priority: 9,
       runAt: Date.UTC(2026, 0, 1, 23),
       key: 'order-42 ü',
@@ -165,28 +166,28 @@ describe('a submission', () => {
   });
 
   it('is due now when it names no time or one that has passed', () => {
-    expect(parse({}).runAt).toBe(NOW);
-    expect(parse({ runAt: '2020-01-01T00:00:00Z' }).runAt).toBe(NOW);
-    expect(parse({ delay: '0s' }).runAt).toBe(NOW);
-    expect(parse({ delay: '250ms' }).runAt).toBe(NOW + 250);
+    expect(parse({}).definition.runAt).toBe(NOW);
+    expect(parse({ runAt: '2020-01-01T00:00:00Z' }).definition.runAt).toBe(NOW);
+    expect(parse({ delay: '0s' }).definition.runAt).toBe(NOW);
+    expect(parse({ delay: '250ms' }).definition.runAt).toBe(NOW + 250);
   });
 
   it('that is delivered at most once has one attempt and one loss', () => {
     const once = { maxAttempts: 1, backoff: DEFAULT_BACKOFF, onWorkerLost: { maxAttempts: 1 } };
-    expect(parse({ delivery: 'at-most-once' }).retry).toEqual(once);
-    expect(parse({ delivery: 'at-most-once', retry: {} }).retry).toEqual(once);
-    expect(parse({ delivery: 'at-most-once', retry: { maxAttempts: 1 } }).retry).toEqual(once);
+    expect(parse({ delivery: 'at-most-once' }).definition.retry).toEqual(once);
+    expect(parse({ delivery: 'at-most-once', retry: {} }).definition.retry).toEqual(once);
+    expect(parse({ delivery: 'at-most-once', retry: { maxAttempts: 1 } }).definition.retry).toEqual(once);
   });
 
   it('without a timeout has the default, within what the operator allows', () => {
     const strict = { ...context, jobTimeout: 5_000, maxJobTimeout: 5_000 };
-    expect(parseSubmission({ task: 'mail' }, strict).timeoutMs).toBe(5_000);
+    expect(parseSubmission({ task: 'mail' }, strict).definition.timeoutMs).toBe(5_000);
     expect(() => parseSubmission({ task: 'mail', timeout: '5001ms' }, strict)).toThrow('at most 5s');
   });
 });
 
 describe('a target', () => {
-  const target = (value: unknown) => parseSubmission({ target: value }, context);
+  const target = (value: unknown) => parseSubmission({ target: value }, context).definition;
   const wrong = (value: unknown) =>
     refusal({ target: value }).errors.map((each) => `${each.pointer} ${each.detail}`);
 
@@ -285,7 +286,7 @@ describe('JSON text', () => {
 describe('many submissions', () => {
   it('are read in order', async () => {
     const parsed = await parseSubmissions([{ task: 'a' }, { task: 'b' }], context);
-    expect(parsed.map((each) => each.task)).toEqual(['a', 'b']);
+    expect(parsed.map((each) => each.definition.task)).toEqual(['a', 'b']);
     expect(await parseSubmissions([], context)).toEqual([]);
   });
 
@@ -357,17 +358,17 @@ describe('any input', () => {
     const roomy = { ...context, maxPayload: 1_000_000, maxDepth: 64 };
     fc.assert(
       fc.property(goodSubmission, (input) => {
-        const parsed = parseSubmission(input, roomy);
-        expect(parsed.task).toBe(input.task);
-        expect(parsed.queue).toBe(input.queue ?? 'default');
-        expect(parsed.priority).toBe(input.priority ?? 5);
-        expect(parsed.key).toBe(input.key ?? null);
-        expect(parsed.concurrencyKey).toBe(input.concurrencyKey ?? null);
-        expect(parsed.hold).toBe(input.hold ?? false);
-        expect(parsed.needs.labels).toEqual(input.requires ?? {});
-        expect(parsed.payload).toBe(JSON.stringify(input.payload ?? null));
-        expect(parsed.retry.maxAttempts).toBe(input.retry?.maxAttempts ?? 4);
-        expect(parsed.runAt).toBeGreaterThanOrEqual(NOW);
+        const { definition, payload } = parseSubmission(input, roomy);
+        expect(definition.task).toBe(input.task);
+        expect(definition.queue).toBe(input.queue ?? 'default');
+        expect(definition.priority).toBe(input.priority ?? 5);
+        expect(definition.key).toBe(input.key ?? null);
+        expect(definition.concurrencyKey).toBe(input.concurrencyKey ?? null);
+        expect(definition.hold).toBe(input.hold ?? false);
+        expect(definition.needs.labels).toEqual(input.requires ?? {});
+        expect(payload).toBe(JSON.stringify(input.payload ?? null));
+        expect(definition.retry.maxAttempts).toBe(input.retry?.maxAttempts ?? 4);
+        expect(definition.runAt).toBeGreaterThanOrEqual(NOW);
       }),
     );
   });

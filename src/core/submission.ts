@@ -15,14 +15,13 @@ export interface Needs {
   readonly labels: Labels;
 }
 
-export interface ParsedSubmission {
+/** All that a submission says but for its payload. The jobs of a bulk that differ in nothing else share one. */
+export interface JobDefinition {
   readonly queue: string;
   readonly task: string | null;
   /** Null when the target is the handler that the task names. */
   readonly target: Target | null;
   readonly needs: Needs;
-  /** The payload as JSON text. */
-  readonly payload: string;
   readonly priority: number;
   readonly runAt: number;
   readonly key: string | null;
@@ -34,6 +33,12 @@ export interface ParsedSubmission {
   readonly concurrencyKey: string | null;
   readonly startBefore: number | null;
   readonly hold: boolean;
+}
+
+export interface ParsedSubmission {
+  readonly definition: JobDefinition;
+  /** The payload as JSON text. */
+  readonly payload: string;
 }
 
 export interface SubmissionContext {
@@ -116,7 +121,7 @@ function withPayload(
     if (code === 'INVALID_REQUEST') errors.push({ pointer, detail });
     else throw new PunctualError(code, `${pointer}: ${detail}`, { errors: [{ pointer, detail }] });
   });
-  return errors.length > before ? null : { ...like, payload: text ?? 'null' };
+  return errors.length > before ? null : { definition: like.definition, payload: text ?? 'null' };
 }
 
 function readSubmission(
@@ -135,12 +140,12 @@ function readSubmission(
   const labels = fields.texts('requires', 32, 256) ?? NO_LABELS;
   const delivery = fields.oneOf<Delivery>('delivery', ['at-least-once', 'at-most-once']) ?? 'at-least-once';
   const retry = readRetry(fields, delivery);
-  const submission = {
+  const payload = readJsonField(fields, 'payload', context) ?? 'null';
+  const definition = {
     queue: fields.name('queue') ?? 'default',
     task: task ?? null,
     target: target?.type === 'handler' && task === undefined ? target : (target ?? null),
     needs: needsOf(task, target, labels),
-    payload: readJsonField(fields, 'payload', context) ?? 'null',
     priority: fields.integer('priority', 1, 9) ?? 5,
     runAt: readRunAt(fields, context.now),
     key: fields.text('key', 512) ?? null,
@@ -152,10 +157,10 @@ function readSubmission(
     startBefore: fields.moment('startBefore') ?? null,
     hold: fields.boolean('hold') ?? false,
   };
-  if (submission.startBefore !== null && submission.startBefore <= submission.runAt) {
+  if (definition.startBefore !== null && definition.startBefore <= definition.runAt) {
     fields.wrong('startBefore', 'must lie after the time the job is due');
   }
-  return errors.length > before ? null : submission;
+  return errors.length > before ? null : { definition, payload };
 }
 
 function needsOf(task: string | undefined, target: Target | undefined, labels: Labels): Needs {

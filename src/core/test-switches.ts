@@ -14,6 +14,8 @@ export const FENCES = [
   'trust',
   /** A claim takes only a live job, and only under its next fence. */
   'claim-join',
+  /** A job is handed over from memory only while its row is as it was submitted. */
+  'unedited',
   /** A result counts only under the fence of the attempt that runs. */
   'attempt',
   /** The table itself ends an attempt only under the fence that is claimed. */

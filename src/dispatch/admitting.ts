@@ -110,22 +110,21 @@ export class Admitting {
     const ids = await this.names.resolve(
       parsed.map(({ job, submission }) => ({
         tenant: job.tenant,
-        queue: submission.queue,
-        needs: submission.needs,
+        queue: submission.definition.queue,
+        needs: submission.definition.needs,
       })),
       now,
     );
     return parsed.map(({ job, submission, refusal }, i) => ({
       id: job.id,
-      row: toRow(submission, {
+      row: toRow(job.id, submission, {
         ...ids[i]!,
-        id: job.id,
         tenant: job.tenant,
         createdAt: job.createdAt,
         createdBy: job.createdBy,
       }),
-      held: submission.hold,
-      admitAt: admissionTime(submission.runAt, now, config.laterThreshold),
+      held: submission.definition.hold,
+      admitAt: admissionTime(submission.definition.runAt, now, config.laterThreshold),
       refusal,
     }));
   }
@@ -165,7 +164,7 @@ export class Admitting {
       }),
     );
     for (const raw of ended) state.jobEnded(raw.id);
-    for (const raw of raws) this.onStartBefore(raw.row.start_before);
+    for (const raw of raws) this.onStartBefore(raw.row.definition.start_before);
     return ready.map((raw) => raw.id);
   }
 }

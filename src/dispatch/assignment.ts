@@ -11,25 +11,31 @@ const TOKEN_GRACE_MS = 24 * 3_600_000;
  * the payload and mostly never asks for the token; one over the network gets the stored text of the payload.
  */
 export class OwnAssignment implements Assignment {
-  readonly jobId: string;
-  readonly attempt: number;
-  readonly fence: number;
-  readonly epoch: number;
-  readonly timeoutMs: number;
-  readonly target: Target;
   private parsed: { readonly payload: unknown } | undefined;
 
   constructor(
     private readonly running: Running,
     private readonly secret: Buffer,
-  ) {
-    this.jobId = running.id;
-    this.attempt = running.fence;
-    this.fence = running.fence;
-    this.epoch = running.epoch;
-    this.timeoutMs = running.timeoutMs;
-    const { target, task } = running;
-    this.target = target === null ? { type: 'handler', name: task! } : (JSON.parse(target) as Target);
+  ) {}
+
+  get jobId(): string {
+    return this.running.id;
+  }
+
+  get attempt(): number {
+    return this.running.fence;
+  }
+
+  get fence(): number {
+    return this.running.fence;
+  }
+
+  get epoch(): number {
+    return this.running.epoch;
+  }
+
+  get timeoutMs(): number {
+    return this.running.timeoutMs;
   }
 
   get tenant(): string {
@@ -38,6 +44,11 @@ export class OwnAssignment implements Assignment {
 
   get task(): string | null {
     return this.running.task;
+  }
+
+  get target(): Target {
+    const { target, task } = this.running.facts;
+    return target === null ? { type: 'handler', name: task! } : (JSON.parse(target) as Target);
   }
 
   get payload(): unknown {
@@ -52,7 +63,8 @@ export class OwnAssignment implements Assignment {
 
   /** The assignment as JSON, with the payload and the target as they were stored. */
   get text(): string {
-    const { target, task, payload } = this.running;
+    const { facts, payload } = this.running;
+    const { target, task } = facts;
     const targetText = target ?? `{"type":"handler","name":${JSON.stringify(task)}}`;
     return (
       `{"jobId":"${this.jobId}","tenant":${JSON.stringify(this.tenant)},"task":${JSON.stringify(task)},` +

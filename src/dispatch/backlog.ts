@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../core/clock.js';
 import { Heap } from '../core/heap.js';
+import type { JobRow } from '../store/job-row.js';
 import type { Cursor, ShelfRank, Waiting } from '../store/read-backlog.js';
 import type { QueueLine } from './queue-line.js';
 import type { Shares } from './shares.js';
@@ -21,10 +22,16 @@ export interface BacklogOptions {
 const CROWDED_SHARE = 100;
 const LANE_SHARE = 10;
 const LEAST = 4;
+/** What whole jobs may take up in memory. */
+const MAX_REMEMBERED_BYTES = 32 * 1024 * 1024;
+/** A job without its payload, at most: its definition may be shared with others. */
+const ROW_BYTES = 512;
 
 /** What waits in memory: what comes next on each shelf, what becomes due when, and what is still in the table. */
 export class Backlog {
   private readonly known = new Map<string, Entry>();
+  /** Bytes of the jobs that memory holds whole. */
+  private remembered = 0;
   private readonly unreadShelves = new Set<Shelf>();
   private readonly due = new Heap<{ at: number; shelf: Shelf }>((a, b) => a.at < b.at);
   private timer: Timer | undefined;
@@ -61,7 +68,7 @@ export class Backlog {
     const isIn = shelf.add(entry, this.options.clock.now(), always);
     if (shelf.hasUnread) this.unreadShelves.add(shelf);
     if (isIn) {
-      this.known.set(entry.id, entry);
+      this.remember(entry);
       if ((entry.where as Entry['where']) === 'upcoming') this.expectDue(entry.runAt, shelf);
     }
     if (shelf.head() !== head) this.refresh(shelf, true);
@@ -71,7 +78,7 @@ export class Backlog {
   remove(jobId: string): void {
     const entry = this.known.get(jobId);
     if (!entry) return;
-    this.known.delete(jobId);
+    this.forget(entry);
     const shelf = this.shelf(entry);
     shelf.remove(entry);
     // What comes up in its place may be free to start where it was not.
@@ -84,7 +91,7 @@ export class Backlog {
     const shelf = shares.choose(walk, canRun, now);
     const entry = shelf?.head();
     if (!shelf || !entry) return undefined;
-    this.known.delete(entry.id);
+    this.forget(entry);
     shelf.remove(entry);
     shares.spend(walk, shares.line(shelf.queue), entry, now);
     this.refresh(shelf, false);
@@ -146,6 +153,18 @@ export class Backlog {
     this.options.shares.stop();
   }
 
+  /** A job stays known by its place in the order; whole only while there is room, else its claim brings it back. */
+  private remember(entry: Entry): void {
+    this.known.set(entry.id, entry);
+    if (!entry.row) return;
+    if (this.remembered > MAX_REMEMBERED_BYTES) entry.row = null;
+    else this.remembered += sizeOf(entry.row);
+  }
+
+  private forget(entry: Entry): void {
+    if (this.known.delete(entry.id) && entry.row) this.remembered -= sizeOf(entry.row);
+  }
+
   private shelf({ queue, needs, lane }: { queue: number; needs: number; lane: number }): Shelf {
     const { lanes } = this.options.shares.line(queue).group(needs);
     let shelf = lanes.get(lane);
@@ -155,7 +174,7 @@ export class Backlog {
         needs,
         lane,
         () => this.limitOf(lane),
-        (entry) => this.known.delete(entry.id),
+        (entry) => this.forget(entry),
       );
       lanes.set(lane, shelf);
     }
@@ -198,4 +217,8 @@ export class Backlog {
     }
     this.arm();
   }
+}
+
+function sizeOf(row: JobRow): number {
+  return ROW_BYTES + row.payload.length;
 }

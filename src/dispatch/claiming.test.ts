@@ -130,7 +130,7 @@ class Leader {
       case 'read-needs':
         return { rows: NEEDS };
       case 'claim-jobs':
-        return { rows: this.claim((values[3] as string).slice(1, -1).split(',')) };
+        return { rows: this.claim((values[6] as string).slice(1, -1).split(',')) };
       case 'read-waiting':
         return {
           rows: (values[0] as string[]).flatMap((id) => (this.gone.has(id) ? [] : this.fences.get(id)!)),

@@ -2,12 +2,14 @@ import type { Clock, Timer } from '../core/clock.js';
 import { messageOf } from '../core/errors.js';
 import { bucketOf, emptyHistogram } from '../core/histogram.js';
 import { Loop } from '../core/loop.js';
-import { type ClaimedRow, claimJobs } from '../store/claim-jobs.js';
-import { leaderTransaction } from '../store/leader-statement.js';
+import { type ClaimIntent, claimJobs, claimKnownJobs } from '../store/claim-jobs.js';
+import type { Queryable } from '../store/database.js';
+import type { StoredDefinition } from '../store/job-row.js';
+import { leaderTransaction, type TermKey } from '../store/leader-statement.js';
 import { type BucketState, saveBuckets } from '../store/queues.js';
 import { bisect } from './bisect.js';
 import { type Claimed, handOver } from './handing-over.js';
-import { type Running, startRunning } from './running.js';
+import { factsOf, factsOfNew, type JobFacts, Running } from './running.js';
 import type { Poll, WorkerSession } from './session.js';
 import type { Entry } from './shelf.js';
 import type { LeaderState } from './state.js';
@@ -161,10 +163,9 @@ export class Claiming {
         bisect(
           intents,
           async (part) => {
-            const rows = new Map((await this.write(part, now)).map((row) => [row.id, row]));
+            const jobs = await this.write(part, now);
             for (const intent of part) left.delete(intent);
-            this.handOver(part, rows, now);
-            refused.push(...part.filter(({ entry }) => !rows.has(entry.id)));
+            refused.push(...this.handOver(part, jobs, now));
             return part;
           },
           (intent, error) => {
@@ -188,7 +189,8 @@ export class Claiming {
     }
   }
 
-  private write(intents: readonly Intent[], now: number): Promise<ClaimedRow[]> {
+  /** Claims the jobs; answers with what is known of each that was claimed. */
+  private write(intents: readonly Intent[], now: number): Promise<ClaimedJobs> {
     const lateness = new Map<string, number[]>();
     for (const { entry } of intents) {
       if (entry.fence > 1) continue;
@@ -205,12 +207,13 @@ export class Claiming {
       fence: entry.fence,
       worker: poll.session.id,
     }));
+    const claim = intents.every(({ entry }) => entry.row) ? claimFromMemory : claimFromTable;
     const buckets = this.bucketsOf(intents);
     if (buckets.queues.size === 0 && buckets.tenants.size === 0)
-      return claimJobs(hot, term, attempts, now, lateness);
+      return claim(hot, term, attempts, now, lateness);
     return leaderTransaction(hot, term, async (db) => {
       await saveBuckets(db, term, buckets);
-      return claimJobs(db, term, attempts, now, lateness);
+      return claim(db, term, attempts, now, lateness);
     });
   }
 
@@ -226,19 +229,58 @@ export class Claiming {
     return { queues, tenants };
   }
 
-  private handOver(intents: readonly Intent[], rows: ReadonlyMap<string, ClaimedRow>, now: number): void {
+  /** Gives out what was claimed; answers with the rest, which waits in another way than memory thought. */
+  private handOver(intents: readonly Intent[], jobs: ClaimedJobs, now: number): Intent[] {
     const { state } = this;
     const claimed: Claimed[] = [];
-    for (const { entry, poll } of intents) {
-      const row = rows.get(entry.id);
-      if (row) {
-        const { epoch } = state.term;
-        const running = startRunning(entry, row, poll.session.id, epoch, state.clock, now);
-        claimed.push({ running, poll });
-      } else state.backlog.putBack(entry, false);
+    const refused: Intent[] = [];
+    const { epoch } = state.term;
+    const since = state.clock.steady();
+    for (const intent of intents) {
+      const { entry, poll } = intent;
+      const job = jobs(entry);
+      if (job) {
+        const claim = { worker: poll.session.id, epoch, claimedAt: now, since };
+        claimed.push({ running: new Running(entry, job.facts, job.payload, claim), poll });
+      } else {
+        state.backlog.putBack(entry, false);
+        refused.push(intent);
+      }
     }
     const orphans = handOver(state, claimed);
     for (const { entry } of intents) state.turns.give(entry.id);
     if (orphans.length > 0) this.parts.onOrphans(orphans);
+    return refused;
   }
 }
+
+/** What is known of a job that was claimed; null when it was not to be had. */
+type ClaimedJobs = (entry: Entry) => { readonly facts: JobFacts; readonly payload: string } | null;
+
+type Claim = (
+  db: Queryable,
+  term: TermKey,
+  attempts: readonly ClaimIntent[],
+  now: number,
+  lateness: ReadonlyMap<string, readonly number[]>,
+) => Promise<ClaimedJobs>;
+
+/** This process stored every one of them itself, so the table need only say whether each can be claimed. */
+const claimFromMemory: Claim = async (...args) => {
+  const refused = await claimKnownJobs(...args);
+  let last: { readonly definition: StoredDefinition; readonly facts: JobFacts } | undefined;
+  return ({ id, row }) => {
+    if (refused.has(id)) return null;
+    const { definition, payload } = row!;
+    if (last?.definition !== definition) last = { definition, facts: factsOfNew(definition) };
+    return { facts: last.facts, payload };
+  };
+};
+
+const claimFromTable: Claim = async (...args) => {
+  const rows = new Map((await claimJobs(...args)).map((row) => [row.id, row]));
+  return ({ id }) => {
+    const row = rows.get(id);
+    return row ? { facts: factsOf(row), payload: row.payload } : null;
+  };
+};

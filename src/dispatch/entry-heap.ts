@@ -1,8 +1,10 @@
 import { Heap } from '../core/heap.js';
+import type { JobRow } from '../store/job-row.js';
 import type { Waiting } from '../store/read-backlog.js';
 
 /** A waiting job in memory; `where` tells leftovers from what still counts. */
 export interface Entry extends Waiting {
+  row?: JobRow | null;
   where: 'ready' | 'upcoming' | 'out';
 }
 

@@ -5,7 +5,7 @@ import { toWaiting } from '../store/new-waiting.js';
 import { submitAndClaim } from '../store/submit-and-claim.js';
 import { handOver } from './handing-over.js';
 import type { QueueLine } from './queue-line.js';
-import { type Running, startRunning } from './running.js';
+import { factsOfNew, Running } from './running.js';
 import type { Poll } from './session.js';
 import type { LeaderState } from './state.js';
 
@@ -26,22 +26,22 @@ export class Express {
     const line = this.freeLine(row, now);
     const poll = line && this.waitingPoll(row, line);
     if (!line || !poll || !state.turns.tryTake(row.id)) return false;
-    const use = { queue: row.queue, tenant: row.tenant, key: null };
+    const { queue, tenant, run_at } = row.definition;
+    const use = { queue, tenant, key: null };
     poll.reserved = true;
     line.reserve(use);
     const lateness = emptyHistogram();
-    lateness[bucketOf(Math.max(0, now - row.run_at))]! += 1;
+    lateness[bucketOf(Math.max(0, now - run_at))]! += 1;
     let orphans: Running[] = [];
     try {
       await state.write(() => submitAndClaim(state.hot, state.term, row, poll.session.id, now, lateness));
-      const running = startRunning(
-        toWaiting(row),
-        claimedAs(row),
-        poll.session.id,
-        state.term.epoch,
-        state.clock,
-        now,
-      );
+      const claim = {
+        worker: poll.session.id,
+        epoch: state.term.epoch,
+        claimedAt: now,
+        since: state.clock.steady(),
+      };
+      const running = new Running(toWaiting(row), factsOfNew(row.definition), row.payload, claim);
       orphans = handOver(state, [{ running, poll }]);
       return true;
     } catch (error) {
@@ -62,12 +62,13 @@ export class Express {
   }
 
   /** The queue, when nothing in it could start before and none of its limits has to be looked at. */
-  private freeLine(row: JobRow, now: number): QueueLine | null {
+  private freeLine({ definition }: JobRow, now: number): QueueLine | null {
     const { state } = this;
-    if (state.paused || state.term.over || !state.isLoaded || !state.directory.knows(row)) return null;
-    if (row.run_at > now || row.concurrency_key !== null || row.key !== null) return null;
-    if (row.start_before !== null && row.start_before <= now) return null;
-    const line = state.shares.line(row.queue);
+    if (state.paused || state.term.over || !state.isLoaded || !state.directory.knows(definition)) return null;
+    const { queue, run_at, key, concurrency_key, start_before } = definition;
+    if (run_at > now || concurrency_key !== null || key !== null) return null;
+    if (start_before !== null && start_before <= now) return null;
+    const line = state.shares.line(queue);
     const isLimited = line.bucket !== null || line.tenant.bucket !== null || line.isSaturated;
     return isLimited || !line.isClear || line.info.paused ? null : line;
   }
@@ -76,30 +77,11 @@ export class Express {
     const { sessions, fitness, shares } = this.state;
     for (const session of sessions.values()) {
       if (session.draining || session.bucket || session.polls.size === 0) continue;
-      if (!session.serves(line.info) || !fitness.fits(session, row.needs)) continue;
+      if (!session.serves(line.info) || !fitness.fits(session, row.definition.needs)) continue;
       // Somebody in another queue, or another tenant, may be waiting for this very worker.
       if (!shares.isQuietFor(session)) continue;
       for (const poll of session.polls) if (!poll.settled && !poll.reserved) return poll;
     }
     return undefined;
   }
-}
-
-/** What a claim would have told about the row. */
-function claimedAs(row: JobRow) {
-  return {
-    id: row.id,
-    task: row.task,
-    target: row.target,
-    payload: row.payload,
-    timeoutMs: row.timeout_ms,
-    failures: 0,
-    losses: 0,
-    maxAttempts: row.max_attempts,
-    maxLosses: row.max_losses,
-    atMostOnce: row.at_most_once,
-    backoff: row.backoff,
-    runAt: row.run_at,
-    lateBy: null,
-  };
 }

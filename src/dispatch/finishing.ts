@@ -9,7 +9,7 @@ import type { StoredAttempt } from '../store/job-places.js';
 import { makePartition } from '../store/partitions.js';
 import { bisect } from './bisect.js';
 import { saveNewestProgress } from './progress.js';
-import { type Running, waitingAgain } from './running.js';
+import type { Running } from './running.js';
 import { type LeaderState, noLeader } from './state.js';
 
 /** Attempts ended in one transaction. */
@@ -151,7 +151,7 @@ export class Finishing {
 
   private async write(
     batch: readonly Pending[],
-    store: (part: readonly Pending[], now: number) => Promise<string[]>,
+    store: (part: readonly Pending[], now: number) => Promise<ReadonlySet<string>>,
   ): Promise<void> {
     if (batch.length === 0) return;
     const now = this.state.clock.now();
@@ -166,10 +166,10 @@ export class Finishing {
         bisect(
           batch,
           async (part) => {
-            const done = new Set(await store(part, now));
+            const refused = await store(part, now);
             for (const pending of part) {
               left.delete(pending);
-              this.settle(pending, done.has(pending.running.id), now);
+              this.settle(pending, !refused.has(pending.running.id), now);
             }
             return part.map((pending) => pending.running.id);
           },
@@ -193,7 +193,7 @@ export class Finishing {
     state.turns.give(running.id);
     if (accepted && decision.kind === 'again') {
       const runAt = retryAt(running, decision, now);
-      state.backlog.add(waitingAgain(running, runAt), true);
+      state.backlog.add(running.waitingAgain(runAt), true);
     }
     if (decision.kind === 'end') state.jobEnded(running.id);
     pending.listener.ended(pending.place, accepted);

@@ -1,7 +1,7 @@
 import { stands } from '../core/test-switches.js';
 import type { FencedJob } from '../core/wire.js';
 import { releaseClaims } from '../store/release-claims.js';
-import { type Running, waitingAgain } from './running.js';
+import type { Running } from './running.js';
 import type { WorkerSession } from './session.js';
 import type { LeaderState } from './state.js';
 
@@ -90,7 +90,7 @@ export class Reconciling {
       }
     }
     for (const running of mine) {
-      if (freed.has(running.id)) state.backlog.add(waitingAgain(running, running.runAt), true);
+      if (freed.has(running.id)) state.backlog.add(running.waitingAgain(running.runAt), true);
     }
   }
 }

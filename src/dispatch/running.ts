@@ -1,29 +1,17 @@
 import type { Clock } from '../core/clock.js';
 import type { Progress } from '../core/job.js';
 import { type Backoff, DEFAULT_BACKOFF } from '../core/retry.js';
-import type { ClaimedRow } from '../store/claim-jobs.js';
+import type { RunningJob } from '../core/transition.js';
+import type { ClaimedJob } from '../store/claim-jobs.js';
 import type { StoredClaim } from '../store/claims.js';
+import type { StoredDefinition } from '../store/job-row.js';
 import type { Waiting } from '../store/read-backlog.js';
 
-/** A claimed job: what its attempt is, who has it, and what decides about its end. */
-export interface Running {
-  readonly id: string;
-  readonly tenant: string;
-  readonly queue: number;
-  readonly needs: number;
-  readonly lane: number;
-  readonly key: string | null;
-  readonly rank: number;
-  readonly fence: number;
-  readonly epoch: number;
-  readonly worker: string;
-  readonly claimedAt: number;
-  readonly runAt: number;
-  readonly lateBy: number | null;
-  readonly startBefore: number | null;
+/** What decides about the attempts of a job. Jobs of a bulk share it while they are new. */
+export interface JobFacts {
   readonly task: string | null;
+  /** JSON text; null when the target is the handler that the task names. */
   readonly target: string | null;
-  readonly payload: string;
   readonly timeoutMs: number;
   readonly failures: number;
   readonly losses: number;
@@ -31,84 +19,159 @@ export interface Running {
   readonly maxLosses: number;
   readonly atMostOnce: boolean;
   readonly backoff: Backoff;
-  /** Whether the worker has shown that it received the assignment. */
-  acknowledged: boolean;
+  readonly runAt: number;
+  readonly lateBy: number | null;
+}
+
+/** A claim: who has the job, since when, and in which term it was made. */
+export interface ClaimFacts {
+  readonly worker: string;
+  readonly epoch: number;
+  readonly claimedAt: number;
   /** When the claim was made, on the steady clock. */
   readonly since: number;
+}
+
+/** A claimed job: what its attempt is, who has it, and what decides about its end. */
+export class Running implements RunningJob {
+  readonly id: string;
+  readonly fence: number;
+  readonly worker: string;
+  readonly epoch: number;
+  readonly claimedAt: number;
+  readonly since: number;
+  /** Whether the worker has shown that it received the assignment. */
+  acknowledged = false;
   /** When the assignment was last put into an answer, on the steady clock. */
   handedAt: number;
   /** When somebody asked for it to be cancelled, on the steady clock. */
-  cancelledAt: number | null;
-  progress: Progress | null;
-  progressSaved: boolean;
+  cancelledAt: number | null = null;
+  progress: Progress | null = null;
+  progressSaved = true;
+
+  constructor(
+    private readonly job: Waiting,
+    readonly facts: JobFacts,
+    /** JSON text. */
+    readonly payload: string,
+    claim: ClaimFacts,
+  ) {
+    this.id = job.id;
+    this.fence = job.fence;
+    this.worker = claim.worker;
+    this.epoch = claim.epoch;
+    this.claimedAt = claim.claimedAt;
+    this.since = claim.since;
+    this.handedAt = claim.since;
+  }
+
+  get tenant(): string {
+    return this.job.tenant;
+  }
+
+  get queue(): number {
+    return this.job.queue;
+  }
+
+  get needs(): number {
+    return this.job.needs;
+  }
+
+  get key(): string | null {
+    return this.job.key;
+  }
+
+  get runAt(): number {
+    return this.facts.runAt;
+  }
+
+  get task(): string | null {
+    return this.facts.task;
+  }
+
+  get timeoutMs(): number {
+    return this.facts.timeoutMs;
+  }
+
+  get failures(): number {
+    return this.facts.failures;
+  }
+
+  get losses(): number {
+    return this.facts.losses;
+  }
+
+  get maxAttempts(): number {
+    return this.facts.maxAttempts;
+  }
+
+  get maxLosses(): number {
+    return this.facts.maxLosses;
+  }
+
+  get atMostOnce(): boolean {
+    return this.facts.atMostOnce;
+  }
+
+  get backoff(): Backoff {
+    return this.facts.backoff;
+  }
+
+  get lateBy(): number | null {
+    return this.facts.lateBy;
+  }
+
+  /** The job as it waits for its next attempt: what choosing needs, and nothing of its payload. */
+  waitingAgain(runAt: number): Waiting {
+    const { id, tenant, queue, needs, lane, key, rank, fence, startBefore } = this.job;
+    return { id, tenant, queue, needs, lane, key, rank, runAt, fence: fence + 1, startBefore };
+  }
 }
 
 function parseBackoff(text: string | null): Backoff {
   return text === null ? DEFAULT_BACKOFF : (JSON.parse(text) as Backoff);
 }
 
-/** A job that was claimed just now. */
-export function startRunning(
-  entry: Waiting,
-  row: ClaimedRow,
-  worker: string,
-  epoch: number,
-  clock: Clock,
-  now: number,
-): Running {
-  const since = clock.steady();
+/** As a claim tells. */
+export function factsOf(job: Omit<ClaimedJob, 'payload'>): JobFacts {
   return {
-    id: entry.id,
-    tenant: entry.tenant,
-    queue: entry.queue,
-    needs: entry.needs,
-    lane: entry.lane,
-    key: entry.key,
-    rank: entry.rank,
-    fence: entry.fence,
-    epoch,
-    worker,
-    claimedAt: now,
-    runAt: row.runAt,
-    lateBy: row.lateBy,
-    startBefore: entry.startBefore,
-    task: row.task,
-    target: row.target,
-    payload: row.payload,
-    timeoutMs: row.timeoutMs,
-    failures: row.failures,
-    losses: row.losses,
-    maxAttempts: row.maxAttempts,
-    maxLosses: row.maxLosses,
-    atMostOnce: row.atMostOnce,
-    backoff: parseBackoff(row.backoff),
-    acknowledged: false,
-    since,
-    handedAt: since,
-    cancelledAt: null,
-    progress: null,
-    progressSaved: true,
+    task: job.task,
+    target: job.target,
+    timeoutMs: job.timeoutMs,
+    failures: job.failures,
+    losses: job.losses,
+    maxAttempts: job.maxAttempts,
+    maxLosses: job.maxLosses,
+    atMostOnce: job.atMostOnce,
+    backoff: parseBackoff(job.backoff),
+    runAt: job.runAt,
+    lateBy: job.lateBy,
+  };
+}
+
+/** Of a job that has just been stored. */
+export function factsOfNew(definition: StoredDefinition): JobFacts {
+  return {
+    task: definition.task,
+    target: definition.target,
+    timeoutMs: definition.timeout_ms,
+    failures: 0,
+    losses: 0,
+    maxAttempts: definition.max_attempts,
+    maxLosses: definition.max_losses,
+    atMostOnce: definition.at_most_once,
+    backoff: parseBackoff(definition.backoff),
+    runAt: definition.run_at,
+    lateBy: null,
   };
 }
 
 /** A claim that an earlier term made; whether the hand-over arrived is not known. */
 export function resumeRunning(claim: StoredClaim, clock: Clock): Running {
-  const { progress, backoff, cancelledAt, ...rest } = claim;
   const since = clock.steady() - Math.max(0, clock.now() - claim.claimedAt);
-  return {
-    ...rest,
-    backoff: parseBackoff(backoff),
-    acknowledged: false,
-    since,
-    handedAt: since,
-    cancelledAt: cancelledAt === null ? null : clock.steady(),
-    progress: progress === null ? null : (JSON.parse(progress) as Progress),
-    progressSaved: true,
-  };
-}
-
-/** The job as it waits for its next attempt: what choosing needs, and nothing of its payload. */
-export function waitingAgain(running: Running, runAt: number): Waiting {
-  const { id, tenant, queue, needs, lane, key, rank, fence, startBefore } = running;
-  return { id, tenant, queue, needs, lane, key, rank, runAt, fence: fence + 1, startBefore };
+  const { worker, epoch, claimedAt } = claim;
+  const running = new Running(claim, factsOf(claim), claim.payload, { worker, epoch, claimedAt, since });
+  running.cancelledAt = claim.cancelledAt === null ? null : clock.steady();
+  running.progress = claim.progress === null ? null : (JSON.parse(claim.progress) as Progress);
+  return running;
 }

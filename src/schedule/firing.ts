@@ -107,14 +107,15 @@ export class Firing {
   ): Promise<ScheduledJob[]> {
     const now = this.leader.clock.now();
     const ids = await this.names.resolve(
-      made.map(({ schedule, job }) => ({ tenant: schedule.tenant, ...job.submission })),
+      made.map(({ schedule, job }) => ({ tenant: schedule.tenant, ...job.submission.definition })),
       now,
     );
     return made.map(({ schedule, job, byHandOf }, i) => {
       const { tenant, name, changed_by } = schedule;
-      const origin = { ...ids[i]!, id: job.id, tenant, createdAt: now, createdBy: byHandOf ?? changed_by };
+      const origin = { ...ids[i]!, tenant, createdAt: now, createdBy: byHandOf ?? changed_by };
+      const { definition, payload } = job.submission;
       return {
-        row: toRow({ ...job.submission, runAt: job.runAt }, origin),
+        row: toRow(job.id, { definition: { ...definition, runAt: job.runAt }, payload }, origin),
         schedule: name,
         occurrence: byHandOf === undefined ? job.at : null,
       };

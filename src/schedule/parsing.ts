@@ -55,6 +55,7 @@ function parseChecked(definition: ScheduleDefinition, createdAt: number, config:
     maxDepth: Number.MAX_SAFE_INTEGER,
     maxJobTimeout: Number.MAX_SAFE_INTEGER,
   });
-  const timeoutMs = Math.min(parsed.job.timeoutMs, config.maxJobTimeout);
-  return { ...parsed, job: { ...parsed.job, timeoutMs } };
+  const { job } = parsed;
+  const timeoutMs = Math.min(job.definition.timeoutMs, config.maxJobTimeout);
+  return { ...parsed, job: { ...job, definition: { ...job.definition, timeoutMs } } };
 }

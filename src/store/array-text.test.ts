@@ -1,15 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { plainArray, textArray } from './array-text.js';
+import { arrayText } from './array-text.js';
+
+const itself = <T>(value: T) => value;
 
 describe('an array for Postgres', () => {
   it('writes numbers, booleans and ids as they are, and nothing as NULL', () => {
-    expect(plainArray([1, -2, null, 3.5])).toBe('{1,-2,NULL,3.5}');
-    expect(plainArray([true, false])).toBe('{true,false}');
-    expect(plainArray([])).toBe('{}');
+    expect(arrayText([1, -2, null, 3.5], itself, false)).toBe('{1,-2,NULL,3.5}');
+    expect(arrayText([true, false], itself, false)).toBe('{true,false}');
+    expect(arrayText([], itself, false)).toBe('{}');
   });
 
   it('quotes texts and escapes what would end them', () => {
-    expect(textArray(['a', '', null, 'NULL', 'a,b', '{x}'])).toBe('{"a","",NULL,"NULL","a,b","{x}"}');
-    expect(textArray(['say "hi"', 'back\\slash'])).toBe('{"say \\"hi\\"","back\\\\slash"}');
+    const texts = ['a', '', null, 'NULL', 'a,b', '{x}'];
+    expect(arrayText(texts, itself, true)).toBe('{"a","",NULL,"NULL","a,b","{x}"}');
+    const special = ['say "hi"', 'back\\slash'];
+    expect(arrayText(special, itself, true)).toBe('{"say \\"hi\\"","back\\\\slash"}');
   });
 });

@@ -1,39 +1,27 @@
 /**
  * Arrays as Postgres reads them. The driver can write them too, but it treats every value as the worst case; for
- * thousands of rows of twenty columns that is most of what sending them costs.
+ * thousands of rows that is most of what sending them costs.
  */
 
-/** Values that need no quotes: numbers, booleans, UUIDs. */
-export function plainArray(values: readonly (string | number | boolean | null)[]): string {
-  if (isUniform(values)) return repeated(String(values[0] ?? 'NULL'), values.length);
+/** The values of all rows; those that are not quoted must need no quotes: numbers, booleans, UUIDs. */
+export function arrayText<Row>(
+  rows: readonly Row[],
+  of: (row: Row) => string | number | boolean | null,
+  isQuoted: boolean,
+): string {
   let text = '{';
-  for (let i = 0; i < values.length; i++) text += `${i === 0 ? '' : ','}${values[i] ?? 'NULL'}`;
+  for (let i = 0; i < rows.length; i++) {
+    const value = of(rows[i]!);
+    if (i > 0) text += ',';
+    if (value === null) text += 'NULL';
+    else text += isQuoted ? quoted(String(value)) : value;
+  }
   return `${text}}`;
 }
 
 const SPECIAL = /["\\]/;
 const EVERY_SPECIAL = /["\\]/g;
 
-/** Texts, whatever is in them. */
-export function textArray(values: readonly (string | null)[]): string {
-  if (isUniform(values)) return repeated(quoted(values[0] ?? null), values.length);
-  let text = '{';
-  for (let i = 0; i < values.length; i++) text += (i === 0 ? '' : ',') + quoted(values[i] ?? null);
-  return `${text}}`;
-}
-
-function quoted(value: string | null): string {
-  if (value === null) return 'NULL';
+function quoted(value: string): string {
   return SPECIAL.test(value) ? `"${value.replace(EVERY_SPECIAL, '\\$&')}"` : `"${value}"`;
-}
-
-/** Most columns of a bulk hold the same value in every row. */
-function isUniform(values: readonly unknown[]): boolean {
-  if (values.length === 0) return false;
-  for (let i = 1; i < values.length; i++) if (values[i] !== values[0]) return false;
-  return true;
-}
-
-function repeated(text: string, times: number): string {
-  return `{${`${text},`.repeat(times - 1)}${text}}`;
 }

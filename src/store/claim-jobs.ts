@@ -1,47 +1,16 @@
 import { stands } from '../core/test-switches.js';
-import { plainArray } from './array-text.js';
 import { byIndex } from './by-index.js';
+import { Columns } from './columns.js';
 import type { Queryable } from './database.js';
 import { SHARED_COLUMNS } from './finish-jobs.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import { type Changed, changedRows, refusedOf } from './refused.js';
 
 /**
  * The claim: a job is running from the moment this commits. The join with `jobs` proves that the job is live
  * and due and that this is its next fence; without it a late hint would start a finished job again, or one
  * that was postponed meanwhile. Only rows that come back may be handed over.
  */
-
-/**
- * The live jobs whose next fence this is; any job by its id when tests have taken this fence out. The sum keeps the
- * planner from looking for all that are due by the index of their order.
- */
-const CLAIMABLE = stands('claim-join')
-  ? `punctual.jobs j ON ${byIndex('j.id', 'u.id')} AND j.attempts + 1 = u.fence AND j.run_at + 0 <= $7`
-  : `(SELECT ${SHARED_COLUMNS} FROM punctual.jobs UNION ALL SELECT ${SHARED_COLUMNS} FROM punctual.job_history) j
-    ON ${byIndex('j.id', 'u.id')}`;
-
-const CLAIM_JOBS = leaderStatement(
-  'claim-jobs',
-  `chosen AS (
-    SELECT j.id, u.fence, u.worker, j.tenant, j.task, j.target, j.payload, j.timeout_ms, j.failures, j.losses,
-      j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by
-    FROM unnest($4::uuid[], $5::int[], $6::uuid[]) u(id, fence, worker)
-    JOIN ${CLAIMABLE}
-    WHERE ${WHILE_TERM_LASTS}
-  ), claimed AS (
-    INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
-    SELECT id, fence, worker, $2, $7 FROM chosen
-  ), counted AS (
-    INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness)
-    SELECT $7, c.tenant, count(*), (
-      SELECT l.lateness::bigint[] FROM unnest($8::text[], $9::text[]) l(tenant, lateness) WHERE l.tenant = c.tenant)
-    FROM chosen c GROUP BY c.tenant
-  ), answer AS (
-    SELECT id, task, target, payload, timeout_ms AS "timeoutMs", failures, losses, max_attempts AS "maxAttempts",
-      max_losses AS "maxLosses", at_most_once AS "atMostOnce", backoff, run_at AS "runAt", late_by AS "lateBy"
-    FROM chosen
-  )`,
-);
 
 /** One attempt to be claimed. */
 export interface ClaimIntent {
@@ -50,9 +19,70 @@ export interface ClaimIntent {
   readonly worker: string;
 }
 
-/** What the claim tells about a job. JSON columns are texts. */
-export interface ClaimedRow extends Record<string, unknown> {
-  readonly id: string;
+const INTENT_COLUMNS = new Columns<ClaimIntent>([
+  { name: 'id', type: 'uuid', of: (intent) => intent.id },
+  { name: 'fence', type: 'int', of: (intent) => intent.fence },
+  { name: 'worker', type: 'uuid', of: (intent) => intent.worker },
+]);
+const INTENTS = INTENT_COLUMNS.inSql(7);
+
+/**
+ * The live jobs whose next fence this is; any job by its id when tests have taken this fence out. The sum keeps the
+ * planner from looking for all that are due by the index of their order.
+ */
+const CLAIMABLE = stands('claim-join')
+  ? `punctual.jobs j ON ${byIndex('j.id', 'u.id')} AND j.attempts + 1 = ${INTENTS.of('fence')} AND j.run_at + 0 <= $4`
+  : `(SELECT ${SHARED_COLUMNS}, edited FROM punctual.jobs
+      UNION ALL SELECT ${SHARED_COLUMNS}, false FROM punctual.job_history) j
+    ON ${byIndex('j.id', 'u.id')}`;
+
+interface ClaimShape {
+  /** Columns of the job beyond those that every claim needs. */
+  readonly columns: string;
+  readonly where: string;
+  /** Made from the part named `chosen`. */
+  readonly answer: string;
+}
+
+function claimStatement(name: string, { columns, where, answer }: ClaimShape) {
+  return leaderStatement(
+    name,
+    `chosen AS (
+      SELECT j.id, ${INTENTS.of('fence')} AS fence, ${INTENTS.of('worker')} AS worker, j.tenant${columns}
+      FROM ${INTENTS.source}
+      JOIN ${CLAIMABLE}
+      WHERE ${WHILE_TERM_LASTS}${where}
+    ), claimed AS (
+      INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
+      SELECT id, fence, worker, $2, $4 FROM chosen
+    ), counted AS (
+      INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness)
+      SELECT $4, c.tenant, count(*), (
+        SELECT l.lateness::bigint[] FROM unnest($5::text[], $6::text[]) l(tenant, lateness) WHERE l.tenant = c.tenant)
+      FROM chosen c GROUP BY c.tenant
+    ), answer AS (${answer})`,
+  );
+}
+
+/** For jobs of which only the place in the order is known: the answer brings what their attempts need. */
+const CLAIM_JOBS = claimStatement('claim-jobs', {
+  columns: `, j.task, j.target, j.payload, j.timeout_ms, j.failures, j.losses, j.max_attempts, j.max_losses, j.at_most_once,
+    j.backoff, j.run_at, j.late_by`,
+  where: '',
+  answer: `SELECT id, task, target, payload, timeout_ms AS "timeoutMs", failures, losses, max_attempts AS "maxAttempts",
+    max_losses AS "maxLosses", at_most_once AS "atMostOnce", backoff, run_at AS "runAt", late_by AS "lateBy"
+  FROM chosen`,
+});
+
+/** For jobs that this process stored itself: it knows everything but whether they can be claimed. */
+const CLAIM_KNOWN_JOBS = claimStatement('claim-known-jobs', {
+  columns: '',
+  where: stands('unedited') ? ' AND NOT j.edited' : '',
+  answer: changedRows('chosen', 'id', 'cardinality($7::uuid[])'),
+});
+
+/** What a claim tells about a job. JSON columns are texts. */
+export interface ClaimedJob {
   readonly task: string | null;
   readonly target: string | null;
   readonly payload: string;
@@ -67,20 +97,37 @@ export interface ClaimedRow extends Record<string, unknown> {
   readonly lateBy: number | null;
 }
 
+export interface ClaimedRow extends ClaimedJob, Record<string, unknown> {
+  readonly id: string;
+}
+
+type Lateness = ReadonlyMap<string, readonly number[]>;
+
 /** Claims what is still to be had; the answer holds exactly what was claimed. */
 export function claimJobs(
   db: Queryable,
   term: TermKey,
   intents: readonly ClaimIntent[],
   now: number,
-  latenessByTenant: ReadonlyMap<string, readonly number[]>,
+  latenessByTenant: Lateness,
 ): Promise<ClaimedRow[]> {
-  return runAsLeader(db, term, CLAIM_JOBS, [
-    plainArray(intents.map((intent) => intent.id)),
-    plainArray(intents.map((intent) => intent.fence)),
-    plainArray(intents.map((intent) => intent.worker)),
-    now,
-    [...latenessByTenant.keys()],
-    [...latenessByTenant.values()].map((counts) => `{${counts.join(',')}}`),
-  ]);
+  return runAsLeader(db, term, CLAIM_JOBS, parameters(intents, now, latenessByTenant));
+}
+
+/** The same without telling anything of the jobs: answers with those that were not to be had. */
+export async function claimKnownJobs(
+  db: Queryable,
+  term: TermKey,
+  intents: readonly ClaimIntent[],
+  now: number,
+  latenessByTenant: Lateness,
+): Promise<ReadonlySet<string>> {
+  const values = parameters(intents, now, latenessByTenant);
+  const [answer] = await runAsLeader<Changed>(db, term, CLAIM_KNOWN_JOBS, values);
+  return refusedOf(intents, answer);
+}
+
+function parameters(intents: readonly ClaimIntent[], now: number, lateness: Lateness): unknown[] {
+  const histograms = [...lateness.values()].map((counts) => `{${counts.join(',')}}`);
+  return [now, [...lateness.keys()], histograms, ...INTENT_COLUMNS.parameters(intents)];
 }

@@ -1,6 +1,8 @@
 import { byIndex } from './by-index.js';
+import { Columns } from './columns.js';
 import { type Queryable, run, type Statement } from './database.js';
-import { type JobRow, ROW_COLUMNS, rowArrays } from './job-row.js';
+import { JOB_COLUMNS, type JobRow } from './job-row.js';
+import { countByTenant } from './submit-jobs.js';
 
 /**
  * What firing writes: schedules move on, their occurrences are recorded, jobs are made. All of it inside one
@@ -76,18 +78,21 @@ const RECORD_OCCURRENCES: Statement = {
     SELECT job FROM recorded WHERE job IS NOT NULL`,
 };
 
+const SCHEDULED_COLUMNS = new Columns<ScheduledJob>([
+  ...JOB_COLUMNS.inside((job: ScheduledJob) => job.row),
+  { name: 'schedule', type: 'text', of: (job) => job.schedule },
+  { name: 'occurrence', type: 'bigint', of: (job) => job.occurrence },
+]);
+const SCHEDULED = SCHEDULED_COLUMNS.inSql(4);
+
 const INSERT_SCHEDULED_JOBS: Statement = {
   name: 'insert-scheduled-jobs',
   text: `
     WITH counted AS (
       INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-      SELECT $24::bigint, c.tenant, count(*) FROM unnest($2::text[]) c(tenant) GROUP BY c.tenant
+      SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
     )
-    INSERT INTO punctual.jobs (${ROW_COLUMNS}, schedule, occurrence)
-    SELECT * FROM unnest(
-      $1::uuid[], $2::text[], $3::int[], $4::int[], $5::smallint[], $6::bigint[], $7::smallint[], $8::smallint[],
-      $9::boolean[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::text[], $15::text[],
-      $16::text[], $17::json[], $18::json[], $19::json[], $20::json[], $21::int[], $22::text[], $23::bigint[])`,
+    INSERT INTO punctual.jobs (${SCHEDULED_COLUMNS.names}) SELECT ${SCHEDULED.all} FROM ${SCHEDULED.source}`,
 };
 
 /** An occurrence that waited for the job before it gets its own. */
@@ -150,12 +155,8 @@ export async function insertScheduledJobs(
   now: number,
 ): Promise<void> {
   if (jobs.length === 0) return;
-  await run(db, INSERT_SCHEDULED_JOBS, [
-    ...rowArrays(jobs.map((job) => job.row)),
-    jobs.map((job) => job.schedule),
-    jobs.map((job) => job.occurrence),
-    now,
-  ]);
+  const counts = countByTenant(jobs.map((job) => job.row));
+  await run(db, INSERT_SCHEDULED_JOBS, [now, ...counts, ...SCHEDULED_COLUMNS.parameters(jobs)]);
 }
 
 /** Gives a waiting occurrence its job; answers false when it does not wait any more. */

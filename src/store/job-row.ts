@@ -1,10 +1,9 @@
 import { laneOf } from '../core/lane.js';
-import type { ParsedSubmission } from '../core/submission.js';
-import { plainArray, textArray } from './array-text.js';
+import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
+import { type Column, Columns } from './columns.js';
 
-/** A row of punctual.jobs as it is inserted. JSON columns are texts. */
-export interface JobRow {
-  readonly id: string;
+/** The columns that the jobs of a bulk have in common. JSON columns are texts. */
+export interface StoredDefinition {
   readonly tenant: string;
   readonly queue: number;
   readonly needs: number;
@@ -23,8 +22,15 @@ export interface JobRow {
   readonly target: string | null;
   readonly backoff: string | null;
   readonly requires: string | null;
-  readonly payload: string;
   readonly lane: number;
+}
+
+/** A row of punctual.jobs as it is inserted. */
+export interface JobRow {
+  readonly id: string;
+  /** JSON text. */
+  readonly payload: string;
+  readonly definition: StoredDefinition;
 }
 
 /** Priority 9 comes first, and an index is read upwards. */
@@ -32,8 +38,8 @@ export function rankOf(priority: number): number {
   return 10 - priority;
 }
 
+/** Whose a job is, and the small numbers that stand for its names. */
 export interface Origin {
-  readonly id: string;
   readonly tenant: string;
   readonly queue: number;
   readonly needs: number;
@@ -41,76 +47,66 @@ export interface Origin {
   readonly createdBy: string;
 }
 
-/** The row of a new job. */
-export function toRow(submission: ParsedSubmission, origin: Origin): JobRow {
-  const { retry, needs } = submission;
+/** What is stored of a definition. */
+export function toStored(definition: JobDefinition, origin: Origin): StoredDefinition {
+  const { retry, needs } = definition;
   return {
-    id: origin.id,
     tenant: origin.tenant,
     queue: origin.queue,
     needs: origin.needs,
-    rank: rankOf(submission.priority),
-    run_at: submission.runAt,
+    rank: rankOf(definition.priority),
+    run_at: definition.runAt,
     max_attempts: retry.maxAttempts,
     max_losses: retry.onWorkerLost.maxAttempts,
-    at_most_once: submission.delivery === 'at-most-once',
-    timeout_ms: submission.timeoutMs,
+    at_most_once: definition.delivery === 'at-most-once',
+    timeout_ms: definition.timeoutMs,
     created_at: origin.createdAt,
-    start_before: submission.startBefore,
-    task: submission.task,
+    start_before: definition.startBefore,
+    task: definition.task,
     created_by: origin.createdBy,
-    key: submission.key,
-    concurrency_key: submission.concurrencyKey,
-    target: submission.target ? JSON.stringify(submission.target) : null,
-    backoff: submission.backoffIsDefault ? null : JSON.stringify(retry.backoff),
+    key: definition.key,
+    concurrency_key: definition.concurrencyKey,
+    target: definition.target ? JSON.stringify(definition.target) : null,
+    backoff: definition.backoffIsDefault ? null : JSON.stringify(retry.backoff),
     requires: Object.keys(needs.labels).length > 0 ? JSON.stringify(needs.labels) : null,
-    payload: submission.payload,
-    lane: laneOf(submission.concurrencyKey),
+    lane: laneOf(definition.concurrencyKey),
   };
 }
 
-/** The columns of new rows, in the order of `rowArrays`. */
-export const ROW_COLUMNS = `id, tenant, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
-  created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, payload, lane`;
-
-/** Rows as one array per column, the form in which a statement takes many at once. */
-export function rowArrays(rows: readonly JobRow[]): string[] {
-  const plain = (name: PlainColumn) => plainArray(rows.map((row) => row[name]));
-  const text = (name: TextColumn) => textArray(rows.map((row) => row[name]));
-  return [
-    plain('id'),
-    text('tenant'),
-    plain('queue'),
-    plain('needs'),
-    plain('rank'),
-    plain('run_at'),
-    plain('max_attempts'),
-    plain('max_losses'),
-    plain('at_most_once'),
-    plain('timeout_ms'),
-    plain('created_at'),
-    plain('start_before'),
-    text('task'),
-    text('created_by'),
-    text('key'),
-    text('concurrency_key'),
-    text('target'),
-    text('backoff'),
-    text('requires'),
-    text('payload'),
-    plain('lane'),
-  ];
+/** The row of a new job. */
+export function toRow(id: string, { definition, payload }: ParsedSubmission, origin: Origin): JobRow {
+  return { id, payload, definition: toStored(definition, origin) };
 }
 
-/** Columns of text that somebody else has written; those of the rest need no quotes. */
-type TextColumn =
-  | 'tenant'
-  | 'task'
-  | 'created_by'
-  | 'key'
-  | 'concurrency_key'
-  | 'target'
-  | 'backoff'
-  | 'requires'
-  | 'payload';
-type PlainColumn = Exclude<keyof JobRow, TextColumn>;
+const DEFINITION_TYPES: Record<keyof StoredDefinition, Column<JobRow>['type']> = {
+  tenant: 'text',
+  queue: 'int',
+  needs: 'int',
+  rank: 'smallint',
+  run_at: 'bigint',
+  max_attempts: 'smallint',
+  max_losses: 'smallint',
+  at_most_once: 'boolean',
+  timeout_ms: 'bigint',
+  created_at: 'bigint',
+  start_before: 'bigint',
+  task: 'text',
+  created_by: 'text',
+  key: 'text',
+  concurrency_key: 'text',
+  target: 'json',
+  backoff: 'json',
+  requires: 'json',
+  lane: 'int',
+};
+
+/** The columns of new rows. */
+export const JOB_COLUMNS = new Columns<JobRow>([
+  { name: 'id', type: 'uuid', of: (row) => row.id },
+  { name: 'payload', type: 'json', of: (row) => row.payload },
+  ...(Object.keys(DEFINITION_TYPES) as (keyof StoredDefinition)[]).map((name) => ({
+    name,
+    type: DEFINITION_TYPES[name],
+    of: ({ definition }: JobRow) => definition[name],
+  })),
+]);

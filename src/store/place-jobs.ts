@@ -1,7 +1,8 @@
 import { byIndex, NOT_CLAIMED } from './by-index.js';
+import { Columns } from './columns.js';
 import { type Queryable, run, type Statement } from './database.js';
 import { SHARED_COLUMNS } from './finish-jobs.js';
-import { type JobRow, ROW_COLUMNS, rowArrays } from './job-row.js';
+import { JOB_COLUMNS, type JobRow } from './job-row.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import type { Waiting } from './read-backlog.js';
 
@@ -48,7 +49,8 @@ const CHANGE_LIVE = leaderStatement(
     UPDATE punctual.jobs j SET
       run_at = coalesce($5::bigint, j.run_at),
       rank = coalesce($6::smallint, j.rank),
-      payload = coalesce($7::json, j.payload)
+      payload = coalesce($7::json, j.payload),
+      edited = true
     WHERE j.id = $4::uuid AND ${NOT_CLAIMED} AND ${WHILE_TERM_LASTS}
     RETURNING ${WAITING}
   )`,
@@ -62,26 +64,33 @@ const ADMIT_JOBS = leaderStatement(
     WHERE ${byIndex('l.id', 'u.id')} AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
     RETURNING l.*, u.run_at AS new_run_at, u.rank AS new_rank, u.payload AS new_payload
   ), answer AS (
-    INSERT INTO punctual.jobs (${SHARED_COLUMNS}) SELECT ${CHANGED_COLUMNS} FROM taken
+    INSERT INTO punctual.jobs (${SHARED_COLUMNS}, edited) SELECT ${CHANGED_COLUMNS}, true FROM taken
     RETURNING ${WAITING}
   )`,
 );
+
+interface Parsed {
+  readonly row: JobRow;
+  readonly admitAt: number;
+  readonly held: boolean;
+}
+
+/** Columns of which the caller's transaction has put down the final value. */
+const WRITTEN = ['tenant', 'created_at', 'created_by'];
+
+export const PARSED_COLUMNS = new Columns<Parsed>([
+  ...JOB_COLUMNS.inside((job: Parsed) => job.row).filter(({ name }) => !WRITTEN.includes(name)),
+  { name: 'admit_at', type: 'bigint', of: (job) => job.admitAt },
+  { name: 'held', type: 'boolean', of: (job) => job.held },
+]);
+const PARSED = PARSED_COLUMNS.inSql(4);
 
 /** A submission of a caller's transaction becomes the row that it was parsed into. */
 const PARSE_LATER = leaderStatement(
   'parse-later',
   `answer AS (
-    UPDATE punctual.later l SET
-      submission = NULL, queue = u.queue, needs = u.needs, rank = u.rank, run_at = u.run_at,
-      max_attempts = u.max_attempts, max_losses = u.max_losses, at_most_once = u.at_most_once,
-      timeout_ms = u.timeout_ms, start_before = u.start_before, task = u.task, key = u.key,
-      concurrency_key = u.concurrency_key, target = u.target, backoff = u.backoff, requires = u.requires,
-      payload = u.payload, lane = u.lane, admit_at = u.admit_at, held = u.held
-    FROM unnest(
-      $4::uuid[], $5::text[], $6::int[], $7::int[], $8::smallint[], $9::bigint[], $10::smallint[], $11::smallint[],
-      $12::boolean[], $13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::text[], $18::text[],
-      $19::text[], $20::json[], $21::json[], $22::json[], $23::json[], $24::int[], $25::bigint[], $26::boolean[])
-      u(${ROW_COLUMNS}, admit_at, held)
+    UPDATE punctual.later l SET submission = NULL, (${PARSED_COLUMNS.names}) = ROW(${PARSED.all})
+    FROM ${PARSED.source}
     WHERE ${byIndex('l.id', 'u.id')} AND l.submission IS NOT NULL AND ${WHILE_TERM_LASTS}
     RETURNING l.id
   )`,
@@ -96,14 +105,14 @@ const REDRIVE_JOBS = leaderStatement(
       AND ${WHILE_TERM_LASTS}
     RETURNING h.*
   ), answer AS (
-    INSERT INTO punctual.jobs (${SHARED_COLUMNS})
+    INSERT INTO punctual.jobs (${SHARED_COLUMNS}, edited)
     SELECT id, tenant, queue, needs, rank, $6::bigint, attempts, 0, 0, max_attempts, max_losses, at_most_once,
       timeout_ms, created_at, NULL, late_by, task, created_by, key, concurrency_key, target, backoff, requires,
       payload,
       CASE WHEN fence IS NULL THEN earlier_attempts ELSE array_append(earlier_attempts, json_build_object(
         'fence', fence, 'epoch', epoch, 'worker', worker, 'claimedAt', claimed_at, 'startedAt', started_at,
         'finishedAt', finished_at, 'outcome', outcome, 'error', error)) END,
-      lane, schedule, occurrence
+      lane, schedule, occurrence, true
     FROM gone
     RETURNING ${WAITING}
   ), counted AS (
@@ -166,16 +175,8 @@ export function admitJobs(db: Queryable, term: TermKey, jobs: readonly JobChange
 }
 
 /** Puts the parsed rows in the place of submissions that came from callers' transactions. */
-export async function parseLater(
-  db: Queryable,
-  term: TermKey,
-  jobs: readonly { row: JobRow; admitAt: number; held: boolean }[],
-): Promise<void> {
-  await runAsLeader(db, term, PARSE_LATER, [
-    ...rowArrays(jobs.map((job) => job.row)),
-    jobs.map((job) => job.admitAt),
-    jobs.map((job) => job.held),
-  ]);
+export async function parseLater(db: Queryable, term: TermKey, jobs: readonly Parsed[]): Promise<void> {
+  await runAsLeader(db, term, PARSE_LATER, PARSED_COLUMNS.parameters(jobs));
 }
 
 /** Moves a waiting live job to `later`; answers whether it was there. */

@@ -1,5 +1,6 @@
 import { byIndex, NOT_CLAIMED } from './by-index.js';
 import { type Queryable, run, type Statement } from './database.js';
+import type { JobRow } from './job-row.js';
 
 /** Reading what waits: the shelves that hold something, pages of a shelf from a cursor, and what is new. */
 
@@ -18,6 +19,8 @@ export interface Waiting {
   /** The fence of its next attempt. */
   readonly fence: number;
   readonly startBefore: number | null;
+  /** The job as this process stored it; only for its first attempt, and only while there is room to remember it. */
+  readonly row?: JobRow | null;
 }
 
 /** A position on the shelf of one queue, needs, lane and rank; reading goes on from it, itself included. */

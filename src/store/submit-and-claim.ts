@@ -1,5 +1,5 @@
 import type { Queryable } from './database.js';
-import { type JobRow, ROW_COLUMNS, rowArrays } from './job-row.js';
+import { JOB_COLUMNS, type JobRow } from './job-row.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
 /**
@@ -7,22 +7,20 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
  * Like every claim it is the leader's, and nothing is stored when the term is over.
  */
 
+const ROW = JOB_COLUMNS.inSql(7);
+
 const SUBMIT_AND_CLAIM = leaderStatement(
   'submit-and-claim',
   `stored AS (
-    INSERT INTO punctual.jobs (${ROW_COLUMNS})
-    SELECT * FROM unnest(
-      $4::uuid[], $5::text[], $6::int[], $7::int[], $8::smallint[], $9::bigint[], $10::smallint[], $11::smallint[],
-      $12::boolean[], $13::bigint[], $14::bigint[], $15::bigint[], $16::text[], $17::text[], $18::text[],
-      $19::text[], $20::json[], $21::json[], $22::json[], $23::json[], $24::int[])
+    INSERT INTO punctual.jobs (${JOB_COLUMNS.names}) SELECT ${ROW.all} FROM ${ROW.source}
     WHERE ${WHILE_TERM_LASTS}
     RETURNING id, tenant
   ), claimed AS (
     INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
-    SELECT id, 1, $25::uuid, $2, $26::bigint FROM stored
+    SELECT id, 1, $4::uuid, $2, $5::bigint FROM stored
   ), counted AS (
     INSERT INTO punctual.tallies (at, tenant, jobs_submitted, jobs_assigned, lateness)
-    SELECT $26::bigint, tenant, 1, 1, $27::bigint[] FROM stored
+    SELECT $5::bigint, tenant, 1, 1, $6::bigint[] FROM stored
   ), answer AS (SELECT id FROM stored)`,
 );
 
@@ -35,5 +33,5 @@ export async function submitAndClaim(
   now: number,
   lateness: readonly number[],
 ): Promise<void> {
-  await runAsLeader(db, term, SUBMIT_AND_CLAIM, [...rowArrays([row]), worker, now, lateness]);
+  await runAsLeader(db, term, SUBMIT_AND_CLAIM, [worker, now, lateness, ...JOB_COLUMNS.parameters([row])]);
 }

@@ -1,35 +1,44 @@
 import { PunctualError } from '../core/errors.js';
+import { Columns } from './columns.js';
 import { inTransaction, type Pool, type Queryable, run, type Statement } from './database.js';
-import { type JobRow, ROW_COLUMNS, rowArrays } from './job-row.js';
+import { JOB_COLUMNS, type JobRow } from './job-row.js';
 
 /** Storing new jobs: one multi-row insert, whatever their number, with their count in the same transaction. */
+
+const LIVE = JOB_COLUMNS.inSql(4);
 
 const INSERT_JOBS: Statement = {
   name: 'insert-jobs',
   text: `
     WITH counted AS (
       INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-      SELECT $22::bigint, c.tenant, c.jobs FROM unnest($23::text[], $24::bigint[]) c(tenant, jobs)
+      SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
     )
-    INSERT INTO punctual.jobs (${ROW_COLUMNS})
-    SELECT * FROM unnest(
-      $1::uuid[], $2::text[], $3::int[], $4::int[], $5::smallint[], $6::bigint[], $7::smallint[], $8::smallint[],
-      $9::boolean[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::text[], $15::text[],
-      $16::text[], $17::json[], $18::json[], $19::json[], $20::json[], $21::int[])`,
+    INSERT INTO punctual.jobs (${JOB_COLUMNS.names}) SELECT ${LIVE.all} FROM ${LIVE.source}`,
 };
+
+/** A job on its way into the store; `admitAt` sends it to `later`. */
+export interface NewJob {
+  readonly row: JobRow;
+  readonly admitAt: number | null;
+  readonly held: boolean;
+}
+
+const LATER_COLUMNS = new Columns<NewJob>([
+  ...JOB_COLUMNS.inside((job: NewJob) => job.row),
+  { name: 'admit_at', type: 'bigint', of: (job) => job.admitAt },
+  { name: 'held', type: 'boolean', of: (job) => job.held },
+]);
+const LATER = LATER_COLUMNS.inSql(4);
 
 const INSERT_LATER: Statement = {
   name: 'insert-later',
   text: `
     WITH counted AS (
       INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-      SELECT $24::bigint, c.tenant, c.jobs FROM unnest($25::text[], $26::bigint[]) c(tenant, jobs)
+      SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
     )
-    INSERT INTO punctual.later (${ROW_COLUMNS}, admit_at, held)
-    SELECT * FROM unnest(
-      $1::uuid[], $2::text[], $3::int[], $4::int[], $5::smallint[], $6::bigint[], $7::smallint[], $8::smallint[],
-      $9::boolean[], $10::bigint[], $11::bigint[], $12::bigint[], $13::text[], $14::text[], $15::text[],
-      $16::text[], $17::json[], $18::json[], $19::json[], $20::json[], $21::int[], $22::bigint[], $23::boolean[])`,
+    INSERT INTO punctual.later (${LATER_COLUMNS.names}) SELECT ${LATER.all} FROM ${LATER.source}`,
 };
 
 const INSERT_KEYS: Statement = {
@@ -48,13 +57,6 @@ const FIND_KEYS: Statement = {
     SELECT u.place, k.job FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, key, place)
     JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key`,
 };
-
-/** A job on its way into the store; `admitAt` sends it to `later`. */
-export interface NewJob {
-  readonly row: JobRow;
-  readonly admitAt: number | null;
-  readonly held: boolean;
-}
 
 /**
  * How long after its ids were made a submission can become visible. The look-back reaches at least this far, so
@@ -77,7 +79,7 @@ function mustStillBeFound(madeAt: number): void {
 /** For each job, in order, the id under which it is stored: its own, or that of an earlier job with its key. */
 export async function submitJobs(pool: Pool, jobs: readonly NewJob[], now: number): Promise<string[]> {
   const madeAt = performance.now();
-  if (jobs.some((job) => job.row.key !== null)) {
+  if (jobs.some((job) => job.row.definition.key !== null)) {
     return inTransaction(pool, async (db) => {
       const winners = await registerKeys(
         db,
@@ -117,14 +119,11 @@ async function insertJobs(db: Queryable, jobs: readonly NewJob[], now: number): 
 }
 
 /** Registers the keys of the rows that have one; answers with the winning id of each row. */
-export async function registerKeys(
-  db: Queryable,
-  rows: readonly Pick<JobRow, 'id' | 'tenant' | 'key'>[],
-): Promise<string[]> {
-  const keyed = rows.filter((row) => row.key !== null);
+export async function registerKeys(db: Queryable, rows: readonly JobRow[]): Promise<string[]> {
+  const keyed = rows.filter((row) => row.definition.key !== null);
   if (keyed.length === 0) return rows.map((row) => row.id);
-  const tenants = keyed.map((row) => row.tenant);
-  const keys = keyed.map((row) => row.key);
+  const tenants = keyed.map((row) => row.definition.tenant);
+  const keys = keyed.map((row) => row.definition.key);
   for (;;) {
     await run(db, INSERT_KEYS, [tenants, keys, keyed.map((row) => row.id)]);
     const found = await run<{ place: number; job: string }>(db, FIND_KEYS, [tenants, keys]);
@@ -136,24 +135,21 @@ export async function registerKeys(
   }
 }
 
-function countByTenant(jobs: readonly NewJob[]): [string[], number[]] {
+/** How many of the rows each tenant has, as two lists. */
+export function countByTenant(rows: readonly JobRow[]): [string[], number[]] {
   const counts = new Map<string, number>();
-  for (const job of jobs) counts.set(job.row.tenant, (counts.get(job.row.tenant) ?? 0) + 1);
+  for (const { definition } of rows) counts.set(definition.tenant, (counts.get(definition.tenant) ?? 0) + 1);
   return [[...counts.keys()], [...counts.values()]];
 }
 
 async function insertLive(db: Queryable, jobs: readonly NewJob[], now: number): Promise<void> {
   if (jobs.length === 0) return;
-  await run(db, INSERT_JOBS, [...rowArrays(jobs.map((job) => job.row)), now, ...countByTenant(jobs)]);
+  const rows = jobs.map((job) => job.row);
+  await run(db, INSERT_JOBS, [now, ...countByTenant(rows), ...JOB_COLUMNS.parameters(rows)]);
 }
 
 async function insertLater(db: Queryable, jobs: readonly NewJob[], now: number): Promise<void> {
   if (jobs.length === 0) return;
-  await run(db, INSERT_LATER, [
-    ...rowArrays(jobs.map((job) => job.row)),
-    jobs.map((job) => job.admitAt),
-    jobs.map((job) => job.held),
-    now,
-    ...countByTenant(jobs),
-  ]);
+  const counts = countByTenant(jobs.map((job) => job.row));
+  await run(db, INSERT_LATER, [now, ...counts, ...LATER_COLUMNS.parameters(jobs)]);
 }

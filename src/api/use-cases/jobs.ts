@@ -28,7 +28,7 @@ export class Jobs implements JobUseCases {
     const submission = parseSubmission(body, this.submissionContext());
     const { tenant, actor } = caller;
     const { id, row } = await this.node.submitter.submit({ tenant, createdBy: actor, submission });
-    const { queue, hold } = submission;
+    const { queue, hold } = submission.definition;
     // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
     const job = row ? toJob(newlyPlaced(row, queue, hold), null) : await this.read(caller, id);
     return { created: row !== null, job };

@@ -35,3 +35,22 @@ provenByRemoval('claimed-fence', 'the result of an old attempt ends the one that
   await shard.claim(term, [id], 2);
   return (await shard.finish(term, [{ id, fence: 1 }])).length > 0;
 });
+
+provenByRemoval('unedited', 'a job starts with the payload that it had before it was changed', async () => {
+  const shard = await freshShard();
+  const { claimKnownJobs } = await import('../../../src/store/claim-jobs.js');
+  const { changeLive } = await import('../../../src/store/place-jobs.js');
+  const { WORKER } = await import('../store/test-shard.js');
+  const term = await shard.lead();
+  const id = await shard.submit({ payload: 'as submitted' });
+  await changeLive(shard.hot, term, { id, runAt: null, rank: null, payload: '"changed"' });
+  // What the node that stored the job does when its hint reaches the leader after the change.
+  const refused = await claimKnownJobs(
+    shard.hot,
+    term,
+    [{ id, fence: 1, worker: WORKER }],
+    Date.now(),
+    new Map(),
+  );
+  return !refused.has(id);
+});

@@ -86,7 +86,8 @@ it('bulks with the same keys in opposite order neither deadlock nor double', asy
 
 it('a key that the database stores as another text still finds its job', async () => {
   const job = await shard.newJob();
-  const odd = { ...job, row: { ...job.row, key: 'half a pair \ud800' } };
+  const definition = { ...job.row.definition, key: 'half a pair \ud800' };
+  const odd = { ...job, row: { ...job.row, definition } };
   expect(await submitJobs(shard.hot, [odd], Date.now())).toEqual([job.row.id]);
   expect(await readJob(shard.hot, TENANT, job.row.id)).not.toBeNull();
 });
@@ -116,7 +117,8 @@ it("a caller's open transaction blocks neither submissions nor the leader", asyn
   );
   expect(row).toMatchObject({ tenant: TENANT, submission });
   // The leader registers the key when it reads the submission; the earlier job has it.
-  expect(await registerKeys(shard.hot, [{ id: uncommitted, tenant: TENANT, key: 'tx-1' }])).toEqual([id]);
+  const { row: parsed } = await shard.newJob({ key: 'tx-1' });
+  expect(await registerKeys(shard.hot, [{ ...parsed, id: uncommitted }])).toEqual([id]);
 });
 
 it("a caller's transaction that is rolled back leaves nothing", async () => {

@@ -1,5 +1,6 @@
 import { uuidv7 } from '../../../src/core/uuid.js';
-import { rowArrays } from '../../../src/store/job-row.js';
+import { JOB_COLUMNS } from '../../../src/store/job-row.js';
+import { PARSED_COLUMNS } from '../../../src/store/place-jobs.js';
 import type { Population } from './populated-shard.js';
 import { TENANT, type TestShard, WORKER } from './test-shard.js';
 
@@ -13,12 +14,24 @@ export async function leaderArguments(
 ): Promise<Readonly<Record<string, readonly unknown[]>>> {
   const { now } = jobs;
   const { row } = await shard.newJob();
+  const parsed = { row: { ...row, id: jobs.unread }, admitAt: now, held: true };
   const attempt = JSON.stringify({ fence: 1 });
   return {
-    'submit-and-claim': [...rowArrays([row]), WORKER, now, [1]],
-    'claim-jobs': [[jobs.waiting], [1], [WORKER], now, [], []],
-    'finish-jobs': [[jobs.running], [1], ['succeeded'], ['succeeded'], ['{}'], [null], [now], now],
-    'retry-jobs': [[jobs.running], [1], ['failed'], [now], [0], [attempt], now],
+    'submit-and-claim': [WORKER, now, [1], ...JOB_COLUMNS.parameters([row])],
+    'claim-jobs': [now, [], [], [jobs.waiting], [1], [WORKER], null, null],
+    'claim-known-jobs': [now, [], [], [jobs.waiting], [1], [WORKER], null, null],
+    'finish-jobs': [
+      now,
+      [jobs.running],
+      ...Array(6).fill(null),
+      1,
+      'succeeded',
+      'succeeded',
+      '{}',
+      null,
+      now,
+    ],
+    'retry-jobs': [now, [jobs.running], ...Array(5).fill(null), 1, 'failed', now, 0, attempt],
     'release-claims': [[jobs.running], [1]],
     'cancel-claim': [jobs.running, 1, now],
     'save-progress': [[jobs.running], [1], ['{"progress":1}']],
@@ -28,7 +41,7 @@ export async function leaderArguments(
     'change-later': [jobs.held, now + 1, null, null, now, false],
     'change-live': [jobs.waiting, now + 1, null, null],
     'admit-jobs': [[jobs.held], [null], [null], [null]],
-    'parse-later': [...rowArrays([{ ...row, id: jobs.unread }]), [now], [true]],
+    'parse-later': PARSED_COLUMNS.parameters([parsed]),
     'redrive-jobs': [TENANT, [jobs.failed], now],
     'pause-cluster': [true],
     'pause-queue': [TENANT, 'default', true],

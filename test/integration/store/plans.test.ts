@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readRuns, takePassedOver } from '../../../src/store/backfill.js';
 import { readAhead } from '../../../src/store/change-schedule.js';
-import { claimJobs } from '../../../src/store/claim-jobs.js';
+import { claimJobs, claimKnownJobs } from '../../../src/store/claim-jobs.js';
 import { saveProgress } from '../../../src/store/claims.js';
 import type { Pool, Queryable } from '../../../src/store/database.js';
 import { endWaitingJobs, findExpired, nextExpiry } from '../../../src/store/end-waiting-jobs.js';
@@ -136,8 +136,9 @@ const NAMED = {
 const HOT: Readonly<Record<string, Run>> = {
   'add-queues, find-queues, add-needs, find-needs': (db) => new Names(db).resolve([NAMED], 0),
   'insert-jobs': async (db) => submitJobs(db, [await shard.newJob()], 0),
-  'insert-keys, find-keys': (db) => registerKeys(db, [{ id: ID, tenant: TENANT, key: 'key-4' }]),
+  'insert-keys, find-keys': async (db) => registerKeys(db, [(await shard.newJob({ key: 'key-4' })).row]),
   'claim-jobs': (db) => claimJobs(db, TERM, [{ id: ID, fence: 1, worker: ID }], 0, new Map()),
+  'claim-known-jobs': (db) => claimKnownJobs(db, TERM, [{ id: ID, fence: 1, worker: ID }], 0, new Map()),
   'finish-jobs': (db) => finishJobs(db, TERM, [{ ...ENDING, result: null, error: null }], 0),
   'retry-jobs': (db) => retryJobs(db, TERM, [RETRY], 0),
   'release-claims': (db) => releaseClaims(db, TERM, [{ id: ID, fence: 1 }]),

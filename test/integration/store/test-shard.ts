@@ -100,11 +100,11 @@ export class TestShard {
     const limits = { maxPayload: 262_144, maxDepth: 64, jobTimeout: 60_000, maxJobTimeout: 60_000 };
     const submission = parseSubmission({ ...task, ...body }, { now, ...limits });
     const [ids] = await this.names.resolve(
-      [{ tenant, queue: submission.queue, needs: submission.needs }],
+      [{ tenant, queue: submission.definition.queue, needs: submission.definition.needs }],
       now,
     );
     return {
-      row: toRow(submission, { ...ids!, id: uuidv7(now), tenant, createdAt: now, createdBy: 'test' }),
+      row: toRow(uuidv7(now), submission, { ...ids!, tenant, createdAt: now, createdBy: 'test' }),
       admitAt: place.admitAt ?? (place.held ? now : null),
       held: place.held ?? false,
     };
@@ -128,13 +128,12 @@ export class TestShard {
     return claimJobs(this.hot, term, intents, Date.now(), new Map());
   }
 
-  finish(term: TermKey, endings: readonly (Partial<Ending> & { id: string })[]): Promise<string[]> {
-    return finishJobs(
-      this.hot,
-      term,
-      endings.map((ending) => ({ ...SUCCEEDED, ...ending })),
-      Date.now(),
-    );
+  /** Ends running attempts; answers with the ids of those that were ended. */
+  async finish(term: TermKey, endings: readonly (Partial<Ending> & { id: string })[]): Promise<string[]> {
+    const whole = endings.map((ending) => ({ ...SUCCEEDED, ...ending }));
+    const refused = await finishJobs(this.hot, term, whole, Date.now());
+    const ids = new Set(endings.map(({ id }) => id));
+    return [...ids].filter((id) => !refused.has(id));
   }
 
   /** Ends one running attempt as failed, for good. */
@@ -144,10 +143,10 @@ export class TestShard {
     ]);
   }
 
-  retry(term: TermKey, id: string, fence = 1, change: Partial<Retrying> = {}): Promise<string[]> {
+  async retry(term: TermKey, id: string, fence = 1, change: Partial<Retrying> = {}): Promise<string[]> {
     const now = Date.now();
     const attempt = { fence, epoch: term.epoch, worker: WORKER, claimedAt: now, finishedAt: now };
-    return retryJobs(
+    const refused = await retryJobs(
       this.hot,
       term,
       [
@@ -163,6 +162,7 @@ export class TestShard {
       ],
       now,
     );
+    return refused.has(id) ? [] : [id];
   }
 
   /** How many rows a table holds. */

@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest';
+import { Columns } from './columns.js';
+
+interface Pair {
+  readonly id: string;
+  readonly name: string | null;
+  readonly size: number;
+}
+
+const pairs = new Columns<Pair>([
+  { name: 'id', type: 'uuid', of: (pair) => pair.id },
+  { name: 'name', type: 'text', of: (pair) => pair.name },
+  { name: 'size', type: 'int', of: (pair) => pair.size },
+]);
+
+describe('rows by columns', () => {
+  it('have an array and a single value for each column but the first, which tells them apart', () => {
+    const sql = pairs.inSql(4);
+    expect(sql.source).toBe('unnest($4::uuid[], $5::text[], $6::int[]) u(id, name, size)');
+    expect(sql.all).toBe('u.id, coalesce(u.name, $7::text), coalesce(u.size, $8::int)');
+    expect(sql.of('size')).toBe('coalesce(u.size, $8::int)');
+    expect(sql.next).toBe(9);
+  });
+
+  it('go as arrays where they differ and as one value where they do not', () => {
+    const rows = [
+      { id: 'a', name: 'x', size: 1 },
+      { id: 'b', name: 'x', size: 2 },
+    ];
+    expect(pairs.parameters(rows)).toEqual(['{a,b}', null, '{1,2}', 'x', null]);
+  });
+
+  it('keep what is missing in some rows only', () => {
+    const rows = [
+      { id: 'a', name: null, size: 1 },
+      { id: 'b', name: 'x', size: 1 },
+    ];
+    expect(pairs.parameters(rows)).toEqual(['{a,b}', '{NULL,"x"}', null, null, 1]);
+  });
+
+  it('are as many as the first column says, even a single one', () => {
+    expect(pairs.parameters([{ id: 'a', name: null, size: 1 }])).toEqual(['{a}', null, null, null, 1]);
+    expect(pairs.parameters([])).toEqual(['{}', '{}', '{}', null, null]);
+  });
+
+  it('can be a part of other rows', () => {
+    const wider = new Columns<{ pair: Pair }>(pairs.inside((whole: { pair: Pair }) => whole.pair));
+    expect(wider.names).toBe('id, name, size');
+    expect(wider.parameters([{ pair: { id: 'a', name: 'x', size: 1 } }])).toEqual([
+      '{a}',
+      null,
+      null,
+      'x',
+      1,
+    ]);
+  });
+});
