@@ -1,7 +1,7 @@
 import { signAttemptToken } from '../core/attempt-token.js';
 import type { Target } from '../core/job.js';
 import type { Assignment } from '../core/wire.js';
-import type { Running } from './running.js';
+import type { JobFacts, Running } from './running.js';
 
 /** Results may arrive long after the deadline when a worker was cut off; the fence decides, not the token. */
 const TOKEN_GRACE_MS = 24 * 3_600_000;
@@ -63,17 +63,27 @@ export class OwnAssignment implements Assignment {
 
   /** The assignment as JSON, with the payload and the target as they were stored. */
   get text(): string {
-    const { facts, payload } = this.running;
-    const { target, task } = facts;
-    const targetText = target ?? `{"type":"handler","name":${JSON.stringify(task)}}`;
+    const { facts, tenant, payload, id, fence, epoch } = this.running;
     return (
-      `{"jobId":"${this.jobId}","tenant":${JSON.stringify(this.tenant)},"task":${JSON.stringify(task)},` +
-      `"target":${targetText},"payload":${payload},"attempt":${this.attempt},"fence":${this.fence},` +
-      `"epoch":${this.epoch},"timeoutMs":${this.timeoutMs},"token":"${this.token}"}`
+      `{"jobId":"${id}","payload":${payload},"attempt":${fence},"fence":${fence},"epoch":${epoch},` +
+      `"token":"${this.token}",${commonText(tenant, facts)}}`
     );
   }
 
   toJSON(): unknown {
     return JSON.parse(this.text);
   }
+}
+
+/** What the assignments of an answer mostly have in common, as it was last written. */
+let written: { readonly tenant: string; readonly facts: JobFacts; readonly text: string } | undefined;
+
+function commonText(tenant: string, facts: JobFacts): string {
+  if (written?.facts !== facts || written.tenant !== tenant) {
+    const { task, target, timeoutMs } = facts;
+    const targetText = target ?? `{"type":"handler","name":${JSON.stringify(task)}}`;
+    const names = `"tenant":${JSON.stringify(tenant)},"task":${JSON.stringify(task)}`;
+    written = { tenant, facts, text: `${names},"target":${targetText},"timeoutMs":${timeoutMs}` };
+  }
+  return written.text;
 }

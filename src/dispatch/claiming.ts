@@ -3,13 +3,12 @@ import { messageOf } from '../core/errors.js';
 import { bucketOf, emptyHistogram } from '../core/histogram.js';
 import { Loop } from '../core/loop.js';
 import { type ClaimIntent, claimJobs, claimKnownJobs } from '../store/claim-jobs.js';
-import type { Queryable } from '../store/database.js';
 import type { StoredDefinition } from '../store/job-row.js';
-import { leaderTransaction, type TermKey } from '../store/leader-statement.js';
+import { leaderTransaction } from '../store/leader-statement.js';
 import { type BucketState, saveBuckets } from '../store/queues.js';
 import { bisect } from './bisect.js';
 import { type Claimed, handOver } from './handing-over.js';
-import { factsOf, factsOfNew, type JobFacts, Running } from './running.js';
+import { type ClaimFacts, factsOf, factsOfNew, type JobFacts, Running } from './running.js';
 import type { Poll, WorkerSession } from './session.js';
 import type { Entry } from './shelf.js';
 import type { LeaderState } from './state.js';
@@ -18,9 +17,15 @@ import type { Walk } from './walk.js';
 /** Jobs claimed in one statement: enough to spread its cost, few enough to answer within milliseconds. */
 const MAX_BATCH = 1_000;
 
-interface Intent {
+interface Intent extends ClaimIntent {
   readonly entry: Entry;
   readonly poll: Poll;
+  /** Whether it is decided what became of it. */
+  isSettled: boolean;
+}
+
+function intend(entry: Entry, poll: Poll): Intent {
+  return { id: entry.id, fence: entry.fence, worker: poll.session.id, entry, poll, isSettled: false };
 }
 
 /** A poll that asks for jobs, and its way round the queues. */
@@ -93,7 +98,7 @@ export class Claiming {
       askers = askers.filter((asker) => {
         const mayStart = intents.length < MAX_BATCH && isOpen(asker.poll.session, now);
         const entry = mayStart ? this.nextFor(asker, now) : undefined;
-        if (entry) intents.push({ entry, poll: asker.poll });
+        if (entry) intents.push(intend(entry, asker.poll));
         asker.room -= 1;
         return entry !== undefined && asker.room > 0;
       });
@@ -154,7 +159,6 @@ export class Claiming {
   private async claim(intents: readonly Intent[]): Promise<void> {
     const { state } = this;
     const now = state.clock.now();
-    const left = new Set(intents);
     const refused: Intent[] = [];
     // Whoever else gave these polls a job meanwhile would settle them, and what is claimed here would reach nobody.
     for (const { poll } of intents) poll.reserved = true;
@@ -163,14 +167,13 @@ export class Claiming {
         bisect(
           intents,
           async (part) => {
-            const jobs = await this.write(part, now);
-            for (const intent of part) left.delete(intent);
-            refused.push(...this.handOver(part, jobs, now));
+            const startRunning = await this.write(part, now);
+            refused.push(...this.handOver(part, startRunning, now));
             return part;
           },
           (intent, error) => {
             const { entry } = intent;
-            left.delete(intent);
+            intent.isSettled = true;
             state.turns.give(entry.id);
             state.backlog.putBack(entry, false);
             // Nobody can start it during this term; the next one will find it in the table.
@@ -180,6 +183,7 @@ export class Claiming {
       );
     } catch (error) {
       // The server refused the statement: nothing of it was claimed, so all of it waits again.
+      const left = intents.filter((intent) => !intent.isSettled);
       for (const { entry } of left) state.turns.give(entry.id);
       for (const { entry } of left) state.backlog.putBack(entry, true);
       throw error;
@@ -189,8 +193,8 @@ export class Claiming {
     }
   }
 
-  /** Claims the jobs; answers with what is known of each that was claimed. */
-  private write(intents: readonly Intent[], now: number): Promise<ClaimedJobs> {
+  /** Claims the jobs; answers with the way to take each of them for running. */
+  private write(intents: readonly Intent[], now: number): Promise<StartRunning> {
     const lateness = new Map<string, number[]>();
     for (const { entry } of intents) {
       if (entry.fence > 1) continue;
@@ -202,18 +206,13 @@ export class Claiming {
       counts[bucketOf(Math.max(0, now - entry.runAt))]! += 1;
     }
     const { hot, term } = this.state;
-    const attempts = intents.map(({ entry, poll }) => ({
-      id: entry.id,
-      fence: entry.fence,
-      worker: poll.session.id,
-    }));
     const claim = intents.every(({ entry }) => entry.row) ? claimFromMemory : claimFromTable;
     const buckets = this.bucketsOf(intents);
     if (buckets.queues.size === 0 && buckets.tenants.size === 0)
-      return claim(hot, term, attempts, now, lateness);
+      return claim(hot, term, intents, now, lateness);
     return leaderTransaction(hot, term, async (db) => {
       await saveBuckets(db, term, buckets);
-      return claim(db, term, attempts, now, lateness);
+      return claim(db, term, intents, now, lateness);
     });
   }
 
@@ -230,19 +229,20 @@ export class Claiming {
   }
 
   /** Gives out what was claimed; answers with the rest, which waits in another way than memory thought. */
-  private handOver(intents: readonly Intent[], jobs: ClaimedJobs, now: number): Intent[] {
+  private handOver(intents: readonly Intent[], startRunning: StartRunning, now: number): Intent[] {
     const { state } = this;
     const claimed: Claimed[] = [];
     const refused: Intent[] = [];
     const { epoch } = state.term;
     const since = state.clock.steady();
+    let claim: ClaimFacts | undefined;
+    for (const intent of intents) intent.isSettled = true;
     for (const intent of intents) {
-      const { entry, poll } = intent;
-      const job = jobs(entry);
-      if (job) {
-        const claim = { worker: poll.session.id, epoch, claimedAt: now, since };
-        claimed.push({ running: new Running(entry, job.facts, job.payload, claim), poll });
-      } else {
+      const { entry, poll, worker } = intent;
+      if (claim?.worker !== worker) claim = { worker, epoch, claimedAt: now, since };
+      const running = startRunning(entry, claim);
+      if (running) claimed.push({ running, poll });
+      else {
         state.backlog.putBack(entry, false);
         refused.push(intent);
       }
@@ -254,33 +254,27 @@ export class Claiming {
   }
 }
 
-/** What is known of a job that was claimed; null when it was not to be had. */
-type ClaimedJobs = (entry: Entry) => { readonly facts: JobFacts; readonly payload: string } | null;
+/** The job as it runs from now on; null when it was not to be had. */
+type StartRunning = (entry: Entry, claim: ClaimFacts) => Running | null;
 
-type Claim = (
-  db: Queryable,
-  term: TermKey,
-  attempts: readonly ClaimIntent[],
-  now: number,
-  lateness: ReadonlyMap<string, readonly number[]>,
-) => Promise<ClaimedJobs>;
+type Claim = (...args: Parameters<typeof claimJobs>) => Promise<StartRunning>;
 
 /** This process stored every one of them itself, so the table need only say whether each can be claimed. */
 const claimFromMemory: Claim = async (...args) => {
   const refused = await claimKnownJobs(...args);
   let last: { readonly definition: StoredDefinition; readonly facts: JobFacts } | undefined;
-  return ({ id, row }) => {
-    if (refused.has(id)) return null;
-    const { definition, payload } = row!;
+  return (entry, claim) => {
+    if (refused.has(entry.id)) return null;
+    const { definition, payload } = entry.row!;
     if (last?.definition !== definition) last = { definition, facts: factsOfNew(definition) };
-    return { facts: last.facts, payload };
+    return new Running(entry, last.facts, payload, claim);
   };
 };
 
 const claimFromTable: Claim = async (...args) => {
   const rows = new Map((await claimJobs(...args)).map((row) => [row.id, row]));
-  return ({ id }) => {
-    const row = rows.get(id);
-    return row ? { facts: factsOf(row), payload: row.payload } : null;
+  return (entry, claim) => {
+    const row = rows.get(entry.id);
+    return row ? new Running(entry, factsOf(row), row.payload, claim) : null;
   };
 };

@@ -34,6 +34,8 @@ interface Pending {
   readonly startedAt: number | null;
   readonly listener: EndListener;
   readonly place: number;
+  /** Whether it is decided what became of it. */
+  isSettled: boolean;
 }
 
 /**
@@ -99,9 +101,10 @@ export class Finishing {
     if (running.fence !== fence && CHECKS_FENCE) return false;
     state.turns.tryTake(running.id);
     const decision = decide(running, end, Math.random());
-    if (ANSWERS_AFTER_COMMIT) this.queue.push({ running, decision, startedAt, listener, place });
+    if (ANSWERS_AFTER_COMMIT)
+      this.queue.push({ running, decision, startedAt, listener, place, isSettled: false });
     else {
-      this.queue.push({ running, decision, startedAt, listener: NOBODY, place });
+      this.queue.push({ running, decision, startedAt, listener: NOBODY, place, isSettled: false });
       listener.ended(place, true);
     }
     if (this.queue.length === 1) this.loop.wake();
@@ -155,7 +158,6 @@ export class Finishing {
   ): Promise<void> {
     if (batch.length === 0) return;
     const now = this.state.clock.now();
-    const left = new Set(batch);
     try {
       // History takes the progress from the claim, which may lag a second behind.
       await saveNewestProgress(
@@ -168,20 +170,21 @@ export class Finishing {
           async (part) => {
             const refused = await store(part, now);
             for (const pending of part) {
-              left.delete(pending);
+              pending.isSettled = true;
               this.settle(pending, !refused.has(pending.running.id), now);
             }
-            return part.map((pending) => pending.running.id);
+            return part;
           },
           (pending, error) => {
-            left.delete(pending);
+            pending.isSettled = true;
             this.refuse(pending, error);
           },
         ),
       );
       this.maxBatch = Math.min(MAX_BATCH, this.maxBatch * 2);
     } catch (error) {
-      await this.afterFailure([...left], error);
+      const left = batch.filter((pending) => !pending.isSettled);
+      await this.afterFailure(left, error);
       throw error;
     }
   }

@@ -23,7 +23,7 @@ export interface JobFacts {
   readonly lateBy: number | null;
 }
 
-/** A claim: who has the job, since when, and in which term it was made. */
+/** A claim: who has the job, since when, and in which term it was made. Jobs claimed together share it. */
 export interface ClaimFacts {
   readonly worker: string;
   readonly epoch: number;
@@ -36,10 +36,6 @@ export interface ClaimFacts {
 export class Running implements RunningJob {
   readonly id: string;
   readonly fence: number;
-  readonly worker: string;
-  readonly epoch: number;
-  readonly claimedAt: number;
-  readonly since: number;
   /** Whether the worker has shown that it received the assignment. */
   acknowledged = false;
   /** When the assignment was last put into an answer, on the steady clock. */
@@ -54,15 +50,27 @@ export class Running implements RunningJob {
     readonly facts: JobFacts,
     /** JSON text. */
     readonly payload: string,
-    claim: ClaimFacts,
+    private readonly claim: ClaimFacts,
   ) {
     this.id = job.id;
     this.fence = job.fence;
-    this.worker = claim.worker;
-    this.epoch = claim.epoch;
-    this.claimedAt = claim.claimedAt;
-    this.since = claim.since;
     this.handedAt = claim.since;
+  }
+
+  get worker(): string {
+    return this.claim.worker;
+  }
+
+  get epoch(): number {
+    return this.claim.epoch;
+  }
+
+  get claimedAt(): number {
+    return this.claim.claimedAt;
+  }
+
+  get since(): number {
+    return this.claim.since;
   }
 
   get tenant(): string {

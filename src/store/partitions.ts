@@ -66,6 +66,7 @@ export async function makePartition(db: Queryable, table: Partitioned, atMs: num
       IF NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = to_regclass('punctual.${name}')) THEN
         CREATE TABLE IF NOT EXISTS punctual.${name}
           (LIKE punctual.${table} INCLUDING DEFAULTS INCLUDING INDEXES);
+        ${table === 'job_history' ? `PERFORM punctual.limit_statistics('punctual.${name}');` : ''}
         ALTER TABLE punctual.${table} ATTACH PARTITION punctual.${name}
           FOR VALUES FROM (${day}) TO (${day + DAY_MS});
       END IF;

@@ -122,12 +122,13 @@ export class AttemptLedger<Entry> {
 
   /** Whatever is known of a job, whichever its fence: what `find` must not do. */
   #findAny(jobId: string): Entry | undefined {
-    for (const [key, entry] of this.#unanswered) if (key.startsWith(`${jobId}/`)) return entry;
+    for (const [key, entry] of this.#unanswered) if (key.startsWith(jobId)) return entry;
     return undefined;
   }
 
   #isKnown(key: string): boolean {
-    return this.#over.has(key) || this.#refused.has(key) || this.#untold.has(key);
+    if (this.#over.has(key)) return true;
+    return (this.#refused.size > 0 && this.#refused.has(key)) || this.#untold.has(key);
   }
 
   #end(key: string): void {
@@ -135,6 +136,7 @@ export class AttemptLedger<Entry> {
   }
 }
 
+/** Most attempts are the first ones of their jobs; their key is the id as it came, which costs nothing to make. */
 function keyOf({ jobId, fence }: FencedJob): string {
-  return `${jobId}/${fence}`;
+  return fence === 1 ? jobId : `${jobId}/${fence}`;
 }
