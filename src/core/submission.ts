@@ -102,9 +102,14 @@ export async function parseSubmissions(
 /** Whether two submissions differ in nothing but their payloads, as those of a bulk mostly do. */
 function isAlike(a: unknown, b: unknown): boolean {
   if (!isPlainObject(a) || !isPlainObject(b)) return false;
-  const names = Object.keys(b);
-  if (names.length !== Object.keys(a).length) return false;
-  return names.every((name) => (name === 'payload' ? Object.hasOwn(a, name) : a[name] === b[name]));
+  let names = 0;
+  for (const name in b) {
+    names += 1;
+    if (!Object.hasOwn(b, name)) return false;
+    if (name === 'payload' ? !Object.hasOwn(a, name) : a[name] !== b[name]) return false;
+  }
+  for (const _ in a) names -= 1;
+  return names === 0;
 }
 
 function withPayload(

@@ -93,15 +93,15 @@ export class Claiming {
     if (state.paused) return [];
     const now = state.clock.now();
     const intents: Intent[] = [];
-    let askers = this.askers(now);
-    while (askers.length > 0 && intents.length < MAX_BATCH) {
-      askers = askers.filter((asker) => {
-        const mayStart = intents.length < MAX_BATCH && isOpen(asker.poll.session, now);
-        const entry = mayStart ? this.nextFor(asker, now) : undefined;
+    const askers = this.askers(now);
+    for (let before = -1; before < intents.length && intents.length < MAX_BATCH; ) {
+      before = intents.length;
+      for (const asker of askers) {
+        if (asker.room === 0 || intents.length >= MAX_BATCH) continue;
+        const entry = isOpen(asker.poll.session, now) ? this.nextFor(asker, now) : undefined;
         if (entry) intents.push(intend(entry, asker.poll));
-        asker.room -= 1;
-        return entry !== undefined && asker.room > 0;
-      });
+        asker.room = entry ? asker.room - 1 : 0;
+      }
     }
     return intents;
   }

@@ -3,25 +3,23 @@
  * thousands of rows that is most of what sending them costs.
  */
 
-/** The values of all rows; those that are not quoted must need no quotes: numbers, booleans, UUIDs. */
-export function arrayText<Row>(
-  rows: readonly Row[],
-  of: (row: Row) => string | number | boolean | null,
-  isQuoted: boolean,
-): string {
-  let text = '{';
-  for (let i = 0; i < rows.length; i++) {
-    const value = of(rows[i]!);
-    if (i > 0) text += ',';
-    if (value === null) text += 'NULL';
-    else text += isQuoted ? quoted(String(value)) : value;
-  }
-  return `${text}}`;
+/** Values that need no quotes: numbers, booleans, UUIDs. */
+export function plainArray(values: readonly (string | number | boolean | null)[]): string {
+  return `{${values.map((value) => value ?? 'NULL').join(',')}}`;
 }
 
-const SPECIAL = /["\\]/;
-const EVERY_SPECIAL = /["\\]/g;
+/** Texts, whatever is in them. */
+export function textArray(values: readonly (string | null)[]): string {
+  // JSON puts the same texts into the same quotes, much faster, but for what it writes as letters behind a backslash.
+  if (values.every((value) => value === null || !WRITTEN_OTHERWISE.test(value)))
+    return `{${JSON.stringify(values).slice(1, -1)}}`;
+  return `{${values.map(quoted).join(',')}}`;
+}
 
-function quoted(value: string): string {
-  return SPECIAL.test(value) ? `"${value.replace(EVERY_SPECIAL, '\\$&')}"` : `"${value}"`;
+/** Control characters, and halves of surrogate pairs (or whole ones, which are not worth telling apart). */
+const WRITTEN_OTHERWISE = /[\0-\x1f\ud800-\udfff]/;
+const SPECIAL = /["\\]/g;
+
+function quoted(value: string | null): string {
+  return value === null ? 'NULL' : `"${value.replace(SPECIAL, '\\$&')}"`;
 }

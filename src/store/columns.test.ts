@@ -35,7 +35,7 @@ describe('rows by columns', () => {
       { id: 'a', name: null, size: 1 },
       { id: 'b', name: 'x', size: 1 },
     ];
-    expect(pairs.parameters(rows)).toEqual(['{a,b}', '{NULL,"x"}', null, null, 1]);
+    expect(pairs.parameters(rows)).toEqual(['{a,b}', '{null,"x"}', null, null, 1]);
   });
 
   it('are as many as the first column says, even a single one', () => {

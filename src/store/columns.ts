@@ -1,4 +1,4 @@
-import { arrayText } from './array-text.js';
+import { plainArray, textArray } from './array-text.js';
 
 /**
  * Many rows as the parameters of one statement, by columns.
@@ -65,11 +65,15 @@ export class Columns<Row> {
     const singles: Value[] = [];
     for (const [i, { type, of }] of this.columns.entries()) {
       const isSingle = i > 0 && isUniform(rows, of);
-      arrays.push(isSingle ? null : arrayText(rows, of, type === 'text' || type === 'json'));
+      arrays.push(isSingle ? null : arrayOf(type, rows.map(of)));
       if (i > 0) singles.push(isSingle ? of(rows[0]!) : null);
     }
     return [...arrays, ...singles];
   }
+}
+
+function arrayOf(type: Column<never>['type'], values: readonly Value[]): string {
+  return type === 'text' || type === 'json' ? textArray(values as (string | null)[]) : plainArray(values);
 }
 
 function isUniform<Row>(rows: readonly Row[], of: (row: Row) => Value): boolean {
