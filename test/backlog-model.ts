@@ -182,9 +182,10 @@ export class BacklogModel {
       if (row && !row.running && row.fence === fence) {
         row.running = true;
         this.running.add(id);
+        this.backlog.claimed(entry);
         this.started.push(`${id}#${fence}`);
       } else {
-        this.shares.release(entry, true);
+        this.backlog.putBack(entry, false);
         this.refused.push(id);
       }
     }
@@ -195,8 +196,9 @@ export class BacklogModel {
     const intents = this.intents.splice(0);
     for (const { id } of intents) this.turns.delete(id);
     for (const entry of intents) {
-      this.shares.release(entry, true);
-      this.add(entry, true);
+      this.exempt += 1;
+      this.backlog.putBack(entry, true);
+      this.checkSize();
     }
   }
 
@@ -287,7 +289,7 @@ export class BacklogModel {
       shares,
       shelfLimit: this.shelfLimit,
       crowdedAt: 1_000_000,
-      isTaken: (id) => this.running.has(id) || this.turns.has(id),
+      isTaken: (id) => this.running.has(id),
     });
   }
 

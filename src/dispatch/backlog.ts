@@ -14,7 +14,7 @@ export interface BacklogOptions {
   readonly shelfLimit: number;
   /** Jobs in memory from which on every shelf keeps fewer. */
   readonly crowdedAt: number;
-  /** Whether a job is running, or a statement about it is in flight: then it does not wait. */
+  /** Whether a job is running, or a statement about it is in flight that is not a claim: then it does not wait. */
   readonly isTaken: (jobId: string) => boolean;
 }
 
@@ -57,6 +57,7 @@ export class Backlog {
     if (this.stopped || this.options.isTaken(waiting.id)) return;
     const present = this.known.get(waiting.id);
     if (present) {
+      if (present.where === 'claiming') return;
       // Even what is always taken in can be old news: the attempt it waited for may be over by now.
       if (present.fence > waiting.fence || (present.fence === waiting.fence && !always)) return;
       this.remove(waiting.id);
@@ -85,21 +86,35 @@ export class Backlog {
     this.refresh(shelf, true);
   }
 
-  /** The job that is next for the one who walks, taken out of memory and counted against its limits. */
+  /**
+   * The job that is next for the one who walks, counted against its limits. Nobody else gets it, nor can it be added
+   * again, until it is `claimed` or `putBack`.
+   */
   take(walk: Walk, canRun: (needs: number) => boolean, now: number): Entry | undefined {
     const { shares } = this.options;
     const shelf = shares.choose(walk, canRun, now);
     const entry = shelf?.head();
     if (!shelf || !entry) return undefined;
-    this.forget(entry);
     shelf.remove(entry);
+    entry.where = 'claiming';
     shares.spend(walk, shares.line(shelf.queue), entry, now);
     this.refresh(shelf, false);
     return entry;
   }
 
+  /** Whether the job was taken and it is not decided yet what becomes of it. */
+  isClaiming(jobId: string): boolean {
+    return this.known.get(jobId)?.where === 'claiming';
+  }
+
+  /** A job that was taken waits no more. */
+  claimed(entry: Entry): void {
+    this.forget(entry);
+  }
+
   /** A job that was taken does not start after all; it waits again when `again` says so. */
   putBack(entry: Entry, again: boolean): void {
+    this.forget(entry);
     this.options.shares.release(entry, true);
     if (again) this.add(entry, true);
   }

@@ -146,11 +146,12 @@ export class Claiming {
         this.parts.onExpired();
         continue;
       }
-      // Nobody has the turn of a job that is in the backlog, so this cannot fail.
-      if (turns.tryTake(entry.id)) {
+      // Nobody has the turn of a job that is in the backlog.
+      if (!turns.isTaken(entry.id)) {
         poll.session.bucket?.draw(now);
         return entry;
       }
+      backlog.putBack(entry, false);
       this.state.doubt(`job ${entry.id} was chosen in the middle of another's turn`);
       return undefined;
     }
@@ -174,8 +175,8 @@ export class Claiming {
           (intent, error) => {
             const { entry } = intent;
             intent.isSettled = true;
-            state.turns.give(entry.id);
             state.backlog.putBack(entry, false);
+            state.turns.wake(entry.id);
             // Nobody can start it during this term; the next one will find it in the table.
             state.log.error({ job: entry.id, error: messageOf(error) }, 'a job cannot be claimed');
           },
@@ -184,8 +185,8 @@ export class Claiming {
     } catch (error) {
       // The server refused the statement: nothing of it was claimed, so all of it waits again.
       const left = intents.filter((intent) => !intent.isSettled);
-      for (const { entry } of left) state.turns.give(entry.id);
       for (const { entry } of left) state.backlog.putBack(entry, true);
+      for (const { id } of left) state.turns.wake(id);
       throw error;
     } finally {
       for (const { poll } of intents) poll.reserved = false;
@@ -241,14 +242,16 @@ export class Claiming {
       const { entry, poll, worker } = intent;
       if (claim?.worker !== worker) claim = { worker, epoch, claimedAt: now, since };
       const running = startRunning(entry, claim);
-      if (running) claimed.push({ running, poll });
-      else {
+      if (running) {
+        state.backlog.claimed(entry);
+        claimed.push({ running, poll });
+      } else {
         state.backlog.putBack(entry, false);
         refused.push(intent);
       }
     }
     const orphans = handOver(state, claimed);
-    for (const { entry } of intents) state.turns.give(entry.id);
+    for (const { id } of intents) state.turns.wake(id);
     if (orphans.length > 0) this.parts.onOrphans(orphans);
     return refused;
   }

@@ -136,9 +136,12 @@ export class Dispatcher {
     const { state } = this;
     const ends = new Ends(reports.length);
     reports.forEach(({ tenant, jobId, fence, end, startedAt }, place) => {
-      const running = state.turns.has(jobId) ? undefined : state.running.get(jobId);
+      const running = state.running.get(jobId);
+      const isFree = running !== undefined && !running.isEnding && !state.turns.isTaken(jobId);
       const isBegun =
-        running?.tenant === tenant && this.finishing.begin(running, fence, end, startedAt, ends, place);
+        isFree &&
+        running.tenant === tenant &&
+        this.finishing.begin(running, fence, end, startedAt, ends, place);
       if (!isBegun) ends.ended(place, false);
     });
     const accepted = await ends.all;

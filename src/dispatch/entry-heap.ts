@@ -2,10 +2,10 @@ import { Heap } from '../core/heap.js';
 import type { JobRow } from '../store/job-row.js';
 import type { Waiting } from '../store/read-backlog.js';
 
-/** A waiting job in memory; `where` tells leftovers from what still counts. */
+/** A waiting job in memory; `where` tells leftovers from what still counts, and that a claim is being made. */
 export interface Entry extends Waiting {
   row?: JobRow | null;
-  where: 'ready' | 'upcoming' | 'out';
+  where: 'ready' | 'upcoming' | 'claiming' | 'out';
 }
 
 /** Leftovers below this number are not worth clearing away. */

@@ -64,7 +64,7 @@ export class Finishing {
   async stop(): Promise<void> {
     await this.loop.stop();
     for (const pending of this.queue.splice(0)) {
-      this.state.turns.give(pending.running.id);
+      this.giveTurn(pending.running);
       pending.listener.failed(noLeader());
     }
   }
@@ -99,7 +99,7 @@ export class Finishing {
     const { state } = this;
     if (state.term.over) throw noLeader();
     if (running.fence !== fence && CHECKS_FENCE) return false;
-    state.turns.tryTake(running.id);
+    running.isEnding = true;
     const decision = decide(running, end, Math.random());
     if (ANSWERS_AFTER_COMMIT)
       this.queue.push({ running, decision, startedAt, listener, place, isSettled: false });
@@ -189,11 +189,16 @@ export class Finishing {
     }
   }
 
+  private giveTurn(running: Running): void {
+    running.isEnding = false;
+    this.state.turns.wake(running.id);
+  }
+
   private settle(pending: Pending, accepted: boolean, now: number): void {
     const { state } = this;
     const { running, decision } = pending;
     state.endRunning(running);
-    state.turns.give(running.id);
+    this.giveTurn(running);
     if (accepted && decision.kind === 'again') {
       const runAt = retryAt(running, decision, now);
       state.backlog.add(running.waitingAgain(runAt), true);
@@ -206,8 +211,7 @@ export class Finishing {
 
   /** A result that the database cannot hold fails its job, and no other. */
   private refuse(pending: Pending, error: unknown): void {
-    const { state } = this;
-    state.turns.give(pending.running.id);
+    this.giveTurn(pending.running);
     const failure: JobError = {
       code: 'UNSTORABLE',
       message: `The outcome could not be stored: ${messageOf(error)}`,
@@ -225,7 +229,7 @@ export class Finishing {
     const { state } = this;
     if (state.term.over || (error instanceof PunctualError && error.code === 'NO_LEADER')) {
       for (const pending of batch) {
-        state.turns.give(pending.running.id);
+        this.giveTurn(pending.running);
         pending.listener.failed(noLeader(error));
       }
       return;

@@ -58,10 +58,11 @@ export class Reconciling {
     const patience = state.config.heartbeatInterval * 2;
     const found: Running[] = [];
     for (const running of session.running.values()) {
-      if (running.acknowledged || state.turns.has(running.id)) continue;
+      if (running.acknowledged) continue;
       // What an earlier leader handed over may have died with it, so this one does not wait before it offers.
       const isInherited = running.epoch !== state.term.epoch && running.handedAt === running.since;
-      if (isInherited || now - running.handedAt > patience) found.push(running);
+      const isDue = isInherited || now - running.handedAt > patience;
+      if (isDue && !state.turns.has(running.id)) found.push(running);
     }
     return found;
   }

@@ -36,6 +36,8 @@ export interface ClaimFacts {
 export class Running implements RunningJob {
   readonly id: string;
   readonly fence: number;
+  /** Whether its end is decided and about to be written: its turn is taken. */
+  isEnding = false;
   /** Whether the worker has shown that it received the assignment. */
   acknowledged = false;
   /** When the assignment was last put into an answer, on the steady clock. */

@@ -52,7 +52,7 @@ export class LeaderState {
   readonly shares: Shares;
   readonly backlog: Backlog;
   readonly fitness: Fitness;
-  readonly turns = new Turns();
+  readonly turns = new Turns((jobId) => this.isMarked(jobId));
   readonly running = new Map<string, Running>();
   readonly sessions = new Map<string, WorkerSession>();
   paused = false;
@@ -88,7 +88,7 @@ export class LeaderState {
       shares: this.shares,
       shelfLimit: SHELF_LIMIT,
       crowdedAt: CROWDED_AT,
-      isTaken: (jobId) => this.isTaken(jobId),
+      isTaken: (jobId) => this.running.has(jobId) || this.turns.isTaken(jobId),
     });
   }
 
@@ -125,6 +125,12 @@ export class LeaderState {
   /** Whether the job runs, or a statement about it is in flight. */
   isTaken(jobId: string): boolean {
     return this.running.has(jobId) || this.turns.has(jobId);
+  }
+
+  /** Whether the job is among those that are being claimed or ended at the moment. */
+  private isMarked(jobId: string): boolean {
+    const running = this.running.get(jobId);
+    return running ? running.isEnding : this.backlog.isClaiming(jobId);
   }
 
   /** From here on the worker can be given jobs. */

@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { Turns } from './turns.js';
 
+const marked = new Set<string>();
+const newTurns = () => new Turns((jobId) => marked.has(jobId));
+
 describe('turns', () => {
   it('are had by one at a time, per job', () => {
-    const turns = new Turns();
+    const turns = newTurns();
     expect(turns.tryTake('a')).toBe(true);
     expect(turns.tryTake('a')).toBe(false);
     expect(turns.tryTake('b')).toBe(true);
@@ -14,10 +17,10 @@ describe('turns', () => {
   });
 
   it('order those who wait, none of them together', async () => {
-    const turns = new Turns();
+    const turns = newTurns();
     const events: string[] = [];
     const inTurn = async (name: string) => {
-      await turns.take('job');
+      while (!turns.tryTake('job')) await turns.free('job');
       events.push(`${name} begins`);
       await Promise.resolve();
       events.push(`${name} ends`);
@@ -29,7 +32,7 @@ describe('turns', () => {
   });
 
   it('tell those who only want to know when they are given back', async () => {
-    const turns = new Turns();
+    const turns = newTurns();
     await turns.free('job');
     turns.tryTake('job');
     let free = false;
@@ -44,8 +47,19 @@ describe('turns', () => {
   });
 
   it('can be given back without having been taken', () => {
-    const turns = new Turns();
+    const turns = newTurns();
     turns.give('job');
+    expect(turns.tryTake('job')).toBe(true);
+  });
+
+  it('of a marked job are taken until its mark is gone and those who wait are told', async () => {
+    const turns = newTurns();
+    marked.add('job');
+    expect([turns.has('job'), turns.isTaken('job'), turns.tryTake('job')]).toEqual([true, false, false]);
+    const waiting = turns.free('job');
+    marked.delete('job');
+    turns.wake('job');
+    await waiting;
     expect(turns.tryTake('job')).toBe(true);
   });
 });

@@ -1,40 +1,53 @@
 /**
  * At most one leader statement in flight per job. Claim, finish, cancel and change of one job are thereby
  * ordered in memory, and no two of them can interleave in the database.
+ *
+ * Those who write about thousands of jobs at once, claiming and finishing, do not take each turn here: they mark the
+ * job itself, and call `wake` when the mark is gone. To everybody else a marked job's turn is taken.
  */
 export class Turns {
-  /** Who waits for each turn that is taken; null while nobody does. */
-  private readonly taken = new Map<string, (() => void)[] | null>();
+  private readonly taken = new Set<string>();
+  /** Who waits for a turn. Nearly always empty. */
+  private readonly waiting = new Map<string, (() => void)[]>();
+
+  constructor(private readonly isMarked: (jobId: string) => boolean) {}
 
   has(jobId: string): boolean {
-    return this.taken.has(jobId);
+    return this.isTaken(jobId) || this.isMarked(jobId);
+  }
+
+  /** Whether the turn was taken here, by somebody who writes about few jobs. */
+  isTaken(jobId: string): boolean {
+    return this.taken.size > 0 && this.taken.has(jobId);
   }
 
   /** Takes the turn of a job that nobody has; answers false when somebody has it. */
   tryTake(jobId: string): boolean {
-    if (this.taken.has(jobId)) return false;
-    this.taken.set(jobId, null);
+    if (this.has(jobId)) return false;
+    this.taken.add(jobId);
     return true;
-  }
-
-  /** Waits for the turn of a job and takes it. */
-  async take(jobId: string): Promise<void> {
-    while (!this.tryTake(jobId)) await this.free(jobId);
   }
 
   /** Resolves when whoever has the turn gives it back. */
   free(jobId: string): Promise<void> {
-    const waiting = this.taken.get(jobId);
-    if (waiting === undefined) return Promise.resolve();
+    if (!this.has(jobId)) return Promise.resolve();
     return new Promise((resolve) => {
-      if (waiting) waiting.push(resolve);
-      else this.taken.set(jobId, [resolve]);
+      const others = this.waiting.get(jobId);
+      if (others) others.push(resolve);
+      else this.waiting.set(jobId, [resolve]);
     });
   }
 
   give(jobId: string): void {
-    const waiting = this.taken.get(jobId);
     this.taken.delete(jobId);
+    this.wake(jobId);
+  }
+
+  /** The turn of a job is free again. */
+  wake(jobId: string): void {
+    if (this.waiting.size === 0) return;
+    const waiting = this.waiting.get(jobId);
+    this.waiting.delete(jobId);
     if (waiting) for (const resolve of waiting) resolve();
   }
 }

@@ -5,8 +5,8 @@ import { plainArray, textArray } from './array-text.js';
 /** Takes an array of quoted texts apart as Postgres does: behind a backslash every character stands for itself. */
 function read(array: string): (string | null)[] {
   const values: (string | null)[] = [];
-  for (const [, text] of array.slice(1, -1).matchAll(/(?:"((?:[^"\\]|\\[^])*)"|null)(?:,|$)/giu))
-    values.push(text === undefined ? null : text.replace(/\\([^])/gu, '$1'));
+  for (const [, text] of array.slice(1, -1).matchAll(/(?:"((?:[^"\\]|\\.)*)"|null)(?:,|$)/gisu))
+    values.push(text === undefined ? null : text.replace(/\\(.)/gsu, '$1'));
   return values;
 }
 

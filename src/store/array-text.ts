@@ -17,6 +17,7 @@ export function textArray(values: readonly (string | null)[]): string {
 }
 
 /** Control characters, and halves of surrogate pairs (or whole ones, which are not worth telling apart). */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are among what is looked for.
 const WRITTEN_OTHERWISE = /[\0-\x1f\ud800-\udfff]/;
 const SPECIAL = /["\\]/g;
 
