@@ -8,7 +8,6 @@ import { type Ending, finishJobs, type Retrying, retryJobs } from '../store/fini
 import type { StoredAttempt } from '../store/job-places.js';
 import { makePartition } from '../store/partitions.js';
 import { bisect } from './bisect.js';
-import { saveNewestProgress } from './progress.js';
 import type { Running } from './running.js';
 import { type LeaderState, noLeader } from './state.js';
 
@@ -159,11 +158,6 @@ export class Finishing {
     if (batch.length === 0) return;
     const now = this.state.clock.now();
     try {
-      // History takes the progress from the claim, which may lag a second behind.
-      await saveNewestProgress(
-        this.state,
-        batch.map((pending) => pending.running),
-      );
       await this.state.write(() =>
         bisect(
           batch,
@@ -255,11 +249,15 @@ function toEnding({ running, decision, startedAt }: Pending, now: number): Endin
   return {
     id: running.id,
     fence: running.fence,
+    worker: running.worker,
+    epoch: running.epoch,
+    claimedAt: running.claimedAt,
+    startedAt: startedAt === null ? null : Math.min(startedAt, now),
     state: decision.state,
     outcome: decision.outcome,
     result: decision.result,
     error: decision.error === null ? null : JSON.stringify(decision.error),
-    startedAt: startedAt === null ? null : Math.min(startedAt, now),
+    progress: running.progress === null ? null : JSON.stringify(running.progress),
   };
 }
 

@@ -1,9 +1,8 @@
 import { stands } from '../core/test-switches.js';
-import { byIndex } from './by-index.js';
-import { Columns } from './columns.js';
 import type { Queryable } from './database.js';
 import { SHARED_COLUMNS } from './finish-jobs.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import { PlacedColumns } from './placed-columns.js';
 import { type Changed, changedRows, refusedOf } from './refused.js';
 
 /**
@@ -19,8 +18,7 @@ export interface ClaimIntent {
   readonly worker: string;
 }
 
-const INTENT_COLUMNS = new Columns<ClaimIntent>([
-  { name: 'id', type: 'uuid', of: (intent) => intent.id },
+const INTENT_COLUMNS = new PlacedColumns<ClaimIntent>([
   { name: 'fence', type: 'int', of: (intent) => intent.fence },
   { name: 'worker', type: 'uuid', of: (intent) => intent.worker },
 ]);
@@ -31,10 +29,11 @@ const INTENTS = INTENT_COLUMNS.inSql(7);
  * planner from looking for all that are due by the index of their order.
  */
 const CLAIMABLE = stands('claim-join')
-  ? `punctual.jobs j ON ${byIndex('j.id', 'u.id')} AND j.attempts + 1 = ${INTENTS.of('fence')} AND j.run_at + 0 <= $4`
+  ? `punctual.jobs j
+      WHERE j.id = ANY(${INTENTS.ids}) AND j.attempts + 1 = ${INTENTS.of('fence', 'j.id')} AND j.run_at + 0 <= $4`
   : `(SELECT ${SHARED_COLUMNS}, edited FROM punctual.jobs
       UNION ALL SELECT ${SHARED_COLUMNS}, false FROM punctual.job_history) j
-    ON ${byIndex('j.id', 'u.id')}`;
+      WHERE j.id = ANY(${INTENTS.ids})`;
 
 interface ClaimShape {
   /** Columns of the job beyond those that every claim needs. */
@@ -48,10 +47,8 @@ function claimStatement(name: string, { columns, where, answer }: ClaimShape) {
   return leaderStatement(
     name,
     `chosen AS (
-      SELECT j.id, ${INTENTS.of('fence')} AS fence, ${INTENTS.of('worker')} AS worker, j.tenant${columns}
-      FROM ${INTENTS.source}
-      JOIN ${CLAIMABLE}
-      WHERE ${WHILE_TERM_LASTS}${where}
+      SELECT j.id, ${INTENTS.of('fence', 'j.id')} AS fence, ${INTENTS.of('worker', 'j.id')} AS worker, j.tenant${columns}
+      FROM ${CLAIMABLE} AND ${WHILE_TERM_LASTS}${where}
     ), claimed AS (
       INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
       SELECT id, fence, worker, $2, $4 FROM chosen

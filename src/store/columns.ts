@@ -76,7 +76,8 @@ function arrayOf(type: Column<never>['type'], values: readonly Value[]): string 
   return type === 'text' || type === 'json' ? textArray(values as (string | null)[]) : plainArray(values);
 }
 
-function isUniform<Row>(rows: readonly Row[], of: (row: Row) => Value): boolean {
+/** Whether there are rows and all have the same value. */
+export function isUniform<Row>(rows: readonly Row[], of: (row: Row) => Value): boolean {
   if (rows.length === 0) return false;
   const first = of(rows[0]!);
   for (const row of rows) if (of(row) !== first) return false;

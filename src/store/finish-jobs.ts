@@ -1,17 +1,18 @@
-import type { AttemptOutcome, EndState } from '../core/job.js';
+import { ATTEMPT_OUTCOMES, type AttemptOutcome, END_STATES, type EndState } from '../core/job.js';
 import { stands } from '../core/test-switches.js';
 import { byIndex } from './by-index.js';
 import { inClaimOrder } from './claim-order.js';
-import { Columns, type ColumnsInSql } from './columns.js';
+import { Columns } from './columns.js';
 import type { Queryable } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import { PlacedColumns } from './placed-columns.js';
 import { type Changed, changedRows, refusedOf } from './refused.js';
 
 /** Jobs leave the live table: the fence is checked against the claim, the row moves to history, counts follow. */
 
 /** An attempt is ended under the fence that is claimed; under any when tests have taken this fence out. */
-function underItsFence(attempts: ColumnsInSql): string {
-  return stands('claimed-fence') ? `c.fence = ${attempts.of('fence')}` : `${attempts.of('fence')} > 0`;
+function underItsFence(fence: string): string {
+  return stands('claimed-fence') ? `c.fence = ${fence}` : `${fence} > 0`;
 }
 
 /** The columns that a job has in `jobs` and in `job_history` alike. */
@@ -23,56 +24,65 @@ export const SHARED_COLUMNS = `id, tenant, queue, needs, rank, run_at, attempts,
 export interface Ending {
   readonly id: string;
   readonly fence: number;
+  readonly worker: string;
+  readonly epoch: number;
+  readonly claimedAt: number;
+  readonly startedAt: number | null;
   readonly state: EndState;
   readonly outcome: AttemptOutcome;
   readonly result: string | null;
   readonly error: string | null;
-  readonly startedAt: number | null;
+  readonly progress: string | null;
 }
 
-const ENDING_COLUMNS = new Columns<Ending>([
-  { name: 'id', type: 'uuid', of: (ending) => ending.id },
+export const ENDING_COLUMNS = new PlacedColumns<Ending>([
   { name: 'fence', type: 'int', of: (ending) => ending.fence },
-  { name: 'state', type: 'text', of: (ending) => ending.state },
-  { name: 'outcome', type: 'text', of: (ending) => ending.outcome },
+  { name: 'worker', type: 'uuid', of: (ending) => ending.worker },
+  { name: 'epoch', type: 'bigint', of: (ending) => ending.epoch },
+  { name: 'claimed_at', type: 'bigint', of: (ending) => ending.claimedAt },
+  { name: 'started_at', type: 'bigint', of: (ending) => ending.startedAt },
+  { name: 'state', type: 'smallint', of: (ending) => END_STATES.indexOf(ending.state) + 1 },
+  { name: 'outcome', type: 'smallint', of: (ending) => ATTEMPT_OUTCOMES.indexOf(ending.outcome) + 1 },
   { name: 'result', type: 'json', of: (ending) => ending.result },
   { name: 'error', type: 'json', of: (ending) => ending.error },
-  { name: 'started_at', type: 'bigint', of: (ending) => ending.startedAt },
+  { name: 'progress', type: 'json', of: (ending) => ending.progress },
 ]);
 const ENDINGS = ENDING_COLUMNS.inSql(5);
 
+/** Words go as their numbers in a list. */
+const word = (words: readonly string[], number: string) => `('{${words.join(',')}}'::text[])[${number}]`;
+const of = (name: string) => ENDINGS.of(name, 'm.id');
+const STATE = word(END_STATES, of('state'));
+const OUTCOME = word(ATTEMPT_OUTCOMES, of('outcome'));
+
 const FINISH_JOBS = leaderStatement(
   'finish-jobs',
-  `ended AS (
+  `freed AS (
     DELETE FROM punctual.claims c
-    USING ${ENDINGS.source}
-    WHERE ${byIndex('c.job', 'u.id')} AND ${underItsFence(ENDINGS)} AND ${WHILE_TERM_LASTS}
-    RETURNING c.job, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, ${ENDINGS.of('state')} AS state,
-      ${ENDINGS.of('outcome')} AS outcome, ${ENDINGS.of('result')} AS result, ${ENDINGS.of('error')} AS error,
-      ${ENDINGS.of('started_at')} AS started_at
+    WHERE c.job = ANY(${ENDINGS.ids}) AND ${underItsFence(ENDINGS.of('fence', 'c.job'))} AND ${WHILE_TERM_LASTS}
+    RETURNING c.job
   ), moved AS (
-    DELETE FROM punctual.jobs j USING ended e WHERE ${byIndex('j.id', 'e.job')}
-    RETURNING j.id, j.tenant, j.queue, j.needs, j.rank, j.run_at, e.fence AS attempts,
-      j.failures + (e.outcome IN ('failed', 'timed-out'))::int AS failures,
-      j.losses + (e.outcome = 'lost')::int AS losses,
-      j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before,
-      coalesce(j.late_by, greatest(0, coalesce(e.started_at, e.claimed_at) - j.run_at)) AS late_by,
-      j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload,
-      j.earlier_attempts, j.lane, j.schedule, j.occurrence, e.state, e.fence, e.worker, e.epoch, e.claimed_at,
-      e.started_at, e.outcome, e.result, e.error, e.progress
+    DELETE FROM punctual.jobs j WHERE j.id = ANY(ARRAY(SELECT job FROM freed))
+    RETURNING j.*
   ), kept AS (
     INSERT INTO punctual.job_history (${SHARED_COLUMNS}, state, finished_at, fence, worker, epoch, claimed_at,
       started_at, outcome, result, error, progress)
-    SELECT ${SHARED_COLUMNS}, state, $4::bigint, fence, worker, epoch, claimed_at, started_at, outcome, result,
-      error, progress
-    FROM moved
+    SELECT m.id, m.tenant, m.queue, m.needs, m.rank, m.run_at, ${of('fence')},
+      m.failures + (${OUTCOME} IN ('failed', 'timed-out'))::int, m.losses + (${OUTCOME} = 'lost')::int,
+      m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before,
+      coalesce(m.late_by, greatest(0, coalesce(${of('started_at')}, ${of('claimed_at')}) - m.run_at)),
+      m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload,
+      m.earlier_attempts, m.lane, m.schedule, m.occurrence, ${STATE}, $4::bigint, ${of('fence')}, ${of('worker')},
+      ${of('epoch')}, ${of('claimed_at')}, ${of('started_at')}, ${OUTCOME}, ${of('result')}, ${of('error')},
+      ${of('progress')}
+    FROM moved m
     RETURNING id, tenant, state
   ), counted AS (
     INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
     SELECT $4::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
       count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
     FROM kept GROUP BY tenant
-  ), answer AS (${changedRows('kept', 'id', 'cardinality($5::uuid[])')})`,
+  ), answer AS (${changedRows('kept', 'id', `cardinality(${ENDINGS.ids})`)})`,
 );
 
 /** Another attempt after this one. */
@@ -101,7 +111,7 @@ const RETRY_JOBS = leaderStatement(
   `freed AS (
     DELETE FROM punctual.claims c
     USING ${RETRIES.source}
-    WHERE ${byIndex('c.job', 'u.id')} AND ${underItsFence(RETRIES)} AND ${WHILE_TERM_LASTS}
+    WHERE ${byIndex('c.job', 'u.id')} AND ${underItsFence(RETRIES.of('fence'))} AND ${WHILE_TERM_LASTS}
     RETURNING c.job, c.fence, ${RETRIES.of('outcome')} AS outcome, ${RETRIES.of('run_at')} AS run_at,
       ${RETRIES.of('late_by')} AS late_by, ${RETRIES.of('attempt')} AS attempt
   ), again AS (
@@ -128,7 +138,7 @@ export async function finishJobs(
   endings: readonly Ending[],
   now: number,
 ): Promise<ReadonlySet<string>> {
-  const values = [now, ...ENDING_COLUMNS.parameters(inClaimOrder(endings))];
+  const values = [now, ...ENDING_COLUMNS.parameters(endings)];
   const [answer] = await runAsLeader<Changed>(db, term, FINISH_JOBS, values);
   return refusedOf(endings, answer);
 }

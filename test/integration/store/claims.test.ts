@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { uuidv7 } from '../../../src/core/uuid.js';
+import { claimKnownJobs } from '../../../src/store/claim-jobs.js';
 import { saveProgress } from '../../../src/store/claims.js';
 import { isDataError } from '../../../src/store/database.js';
 import { endWaitingJobs, findExpired, nextExpiry } from '../../../src/store/end-waiting-jobs.js';
@@ -115,6 +117,41 @@ describe('an end', () => {
     expect(job).toMatchObject({ state: 'failed', outcome: 'failed', fence: 1, worker: WORKER, failures: 1 });
     expect(JSON.parse(job.error!)).toEqual({ message: 'it failed' });
     expect(job.late_by).toBeGreaterThanOrEqual(0);
+  });
+
+  it('of many jobs keeps for each what belongs to it, whatever the order', async () => {
+    const ids = await shard.submitMany(300);
+    await shard.claim(term, ids);
+    const endings = ids.map((id, i) => {
+      const isFailed = i % 7 === 0;
+      return {
+        id,
+        state: isFailed ? ('failed' as const) : ('succeeded' as const),
+        outcome: isFailed ? ('timed-out' as const) : ('succeeded' as const),
+        result: isFailed ? null : JSON.stringify({ i, text: 'ü'.repeat(i) }),
+        error: isFailed ? JSON.stringify({ message: `of ${i}` }) : null,
+        progress: i % 5 === 0 ? `{"progress":${i / 300}}` : null,
+        claimedAt: 1_000 + i,
+        startedAt: i % 3 === 0 ? null : 2_000 + i,
+        worker: i % 2 === 0 ? WORKER : uuidv7(i),
+      };
+    });
+    const shuffled = endings.map((_, i) => endings[(i * 77) % endings.length]!);
+    expect(new Set(await shard.finish(term, shuffled))).toEqual(new Set(ids));
+    for (const { id, claimedAt, startedAt, ...rest } of endings) {
+      const times = { claimed_at: claimedAt, started_at: startedAt };
+      expect(await read(id)).toMatchObject({ ...rest, ...times, failures: rest.state === 'failed' ? 1 : 0 });
+    }
+  });
+
+  it('and a claim tell which jobs were not to be had', async () => {
+    const [a, b, c] = await shard.submitMany(3);
+    const intents = (ids: string[]) => ids.map((id) => ({ id, fence: id === c ? 2 : 1, worker: WORKER }));
+    const known = (ids: string[]) => claimKnownJobs(shard.hot, term, intents(ids), Date.now(), new Map());
+    expect(await known([a!])).toEqual(new Set());
+    await shard.finish(term, [{ id: a! }]);
+    expect(await known([c!, a!, b!])).toEqual(new Set([c, a]));
+    expect(await shard.finish(term, [{ id: b! }, { id: c! }])).toEqual([b]);
   });
 });
 

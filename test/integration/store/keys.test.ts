@@ -6,7 +6,7 @@ import { admitJobs, readToAdmit, unchanged } from '../../../src/store/place-jobs
 import { findKey, readJob } from '../../../src/store/read-job.js';
 import { registerKeys, submitJobs } from '../../../src/store/submit-jobs.js';
 import { foldTallies } from '../../../src/store/tallies.js';
-import { TENANT, TestShard } from './test-shard.js';
+import { SUCCEEDED, TENANT, TestShard } from './test-shard.js';
 
 let shard: TestShard;
 let term: TermKey;
@@ -37,9 +37,8 @@ it('the same key submitted many times at once is one job, and everybody gets its
 it('the same key is still the same job while that job moves to history, and after', async () => {
   const id = await shard.submit({ key: 'order-2' });
   await shard.claim(term, [id]);
-  const ending = { id, fence: 1, state: 'succeeded', outcome: 'succeeded', result: null } as const;
   await inTransaction(shard.hot, async (db) => {
-    await finishJobs(db, term, [{ ...ending, error: null, startedAt: null }], Date.now());
+    await finishJobs(db, term, [{ ...SUCCEEDED, id }], Date.now());
     expect(await shard.submit({ key: 'order-2' })).toBe(id);
   });
   expect(await shard.submit({ key: 'order-2' })).toBe(id);

@@ -1,8 +1,9 @@
 import { uuidv7 } from '../../../src/core/uuid.js';
+import { ENDING_COLUMNS } from '../../../src/store/finish-jobs.js';
 import { JOB_COLUMNS } from '../../../src/store/job-row.js';
 import { PARSED_COLUMNS } from '../../../src/store/place-jobs.js';
 import type { Population } from './populated-shard.js';
-import { TENANT, type TestShard, WORKER } from './test-shard.js';
+import { SUCCEEDED, TENANT, type TestShard, WORKER } from './test-shard.js';
 
 /**
  * For every leader statement the values after the term with which it changes a populated shard. A statement
@@ -18,19 +19,9 @@ export async function leaderArguments(
   const attempt = JSON.stringify({ fence: 1 });
   return {
     'submit-and-claim': [WORKER, now, [1], ...JOB_COLUMNS.parameters([row])],
-    'claim-jobs': [now, [], [], [jobs.waiting], [1], [WORKER], null, null],
-    'claim-known-jobs': [now, [], [], [jobs.waiting], [1], [WORKER], null, null],
-    'finish-jobs': [
-      now,
-      [jobs.running],
-      ...Array(6).fill(null),
-      1,
-      'succeeded',
-      'succeeded',
-      '{}',
-      null,
-      now,
-    ],
+    'claim-jobs': [now, [], [], [jobs.waiting], 1, null, WORKER, null],
+    'claim-known-jobs': [now, [], [], [jobs.waiting], 1, null, WORKER, null],
+    'finish-jobs': [now, ...ENDING_COLUMNS.parameters([{ ...SUCCEEDED, id: jobs.running }])],
     'retry-jobs': [now, [jobs.running], ...Array(5).fill(null), 1, 'failed', now, 0, attempt],
     'release-claims': [[jobs.running], [1]],
     'cancel-claim': [jobs.running, 1, now],

@@ -6,7 +6,7 @@ import type { TermKey } from '../../../src/store/leader-statement.js';
 import { keepPartitions, makePartition, partitionName } from '../../../src/store/partitions.js';
 import { findKey, readJob } from '../../../src/store/read-job.js';
 import { makePartitionsAhead, removeOldDays } from '../../../src/store/retention.js';
-import { TENANT, TestShard } from './test-shard.js';
+import { SUCCEEDED, TENANT, TestShard } from './test-shard.js';
 
 const DAY_MS = 86_400_000;
 const TABLES = ['job_history', 'job_logs'] as const;
@@ -21,9 +21,7 @@ async function partitions(shard: TestShard, table: string): Promise<string[]> {
 
 /** Ends a running job at a moment of the test's choice. */
 async function finishAt(shard: TestShard, term: TermKey, id: string, moment: number): Promise<boolean> {
-  const ending = { id, fence: 1, state: 'succeeded', outcome: 'succeeded', result: null } as const;
-  const whole = { ...ending, error: null, startedAt: null };
-  return (await finishJobs(shard.hot, term, [whole], moment)).size === 0;
+  return (await finishJobs(shard.hot, term, [{ ...SUCCEEDED, id }], moment)).size === 0;
 }
 
 /** A job with a key and a log that ended so many days ago. */

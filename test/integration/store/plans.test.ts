@@ -44,7 +44,7 @@ import {
 } from '../../../src/store/schedules.js';
 import { registerKeys, submitJobs } from '../../../src/store/submit-jobs.js';
 import { recordStatements } from './statement-recorder.js';
-import { nobody, TENANT, TestShard } from './test-shard.js';
+import { nobody, SUCCEEDED, TENANT, TestShard } from './test-shard.js';
 
 const TERM: TermKey = { shard: 0, epoch: 1, holder: 'node-a' };
 const JOBS = 100_000;
@@ -120,7 +120,6 @@ afterAll(() => close());
 
 type Run = (db: Queryable & Pool) => Promise<unknown>;
 const ID = nobody();
-const ENDING = { id: ID, fence: 1, state: 'failed', outcome: 'failed', startedAt: 0 } as const;
 const RETRY = { id: ID, fence: 1, outcome: 'failed', runAt: 0, lateBy: 0, attempt: '{}' } as const;
 const LATER_JOB = { ...unchanged(ID), admitAt: 0, held: false };
 const CURSOR = { queue: 1, needs: 1, lane: 0, rank: 5, runAt: 0, id: ID };
@@ -139,7 +138,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'insert-keys, find-keys': async (db) => registerKeys(db, [(await shard.newJob({ key: 'key-4' })).row]),
   'claim-jobs': (db) => claimJobs(db, TERM, [{ id: ID, fence: 1, worker: ID }], 0, new Map()),
   'claim-known-jobs': (db) => claimKnownJobs(db, TERM, [{ id: ID, fence: 1, worker: ID }], 0, new Map()),
-  'finish-jobs': (db) => finishJobs(db, TERM, [{ ...ENDING, result: null, error: null }], 0),
+  'finish-jobs': (db) => finishJobs(db, TERM, [{ ...SUCCEEDED, id: ID }], 0),
   'retry-jobs': (db) => retryJobs(db, TERM, [RETRY], 0),
   'release-claims': (db) => releaseClaims(db, TERM, [{ id: ID, fence: 1 }]),
   'save-progress': (db) => saveProgress(db, TERM, [{ id: ID, fence: 1, progress: '1' }]),

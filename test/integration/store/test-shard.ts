@@ -130,7 +130,7 @@ export class TestShard {
 
   /** Ends running attempts; answers with the ids of those that were ended. */
   async finish(term: TermKey, endings: readonly (Partial<Ending> & { id: string })[]): Promise<string[]> {
-    const whole = endings.map((ending) => ({ ...SUCCEEDED, ...ending }));
+    const whole = endings.map((ending) => ({ ...SUCCEEDED, epoch: term.epoch, ...ending }));
     const refused = await finishJobs(this.hot, term, whole, Date.now());
     const ids = new Set(endings.map(({ id }) => id));
     return [...ids].filter((id) => !refused.has(id));
@@ -172,13 +172,18 @@ export class TestShard {
   }
 }
 
-const SUCCEEDED = {
+/** The first attempt of a job, ended well. */
+export const SUCCEEDED = {
   fence: 1,
+  worker: WORKER,
+  epoch: 1,
+  claimedAt: Date.now(),
   state: 'succeeded',
   outcome: 'succeeded',
   result: 'null',
   error: null,
   startedAt: null,
+  progress: null,
 } as const;
 
 /** The error of a failed attempt, as JSON. */
