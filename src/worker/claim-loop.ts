@@ -10,10 +10,23 @@ const EARLY_MS = 1_000;
 /** Under load a claim is answered in less; so long a claim that is open when the worker drains is waited for. */
 const LINGER_MS = 250;
 
+/** So many jobs at once come when there are more of them: they are asked for before these are started. */
+const MANY = 100;
+
+/** What a claim brought. */
+export interface Claimed {
+  /** How much of it was news: attempts to start, or orders to stop. */
+  readonly news: number;
+  /** Starts what came and has its slots already. */
+  start(): Promise<void>;
+}
+
+const NOTHING: Claimed = { news: 0, start: () => Promise.resolve() };
+
 export interface ClaimLoopParts {
   readonly freeSlots: () => number;
-  /** Asks for up to `max` jobs and takes them in; gives how much of what came was news. */
-  readonly claim: (max: number, wait: string, signal: AbortSignal) => Promise<number>;
+  /** Asks for up to `max` jobs and takes them in. */
+  readonly claim: (max: number, wait: string, signal: AbortSignal) => Promise<Claimed>;
 }
 
 /**
@@ -74,18 +87,23 @@ export class ClaimLoop {
   }
 
   async #run(): Promise<void> {
-    while (!this.#closing.signal.aborted) {
-      if (this.#parts.freeSlots() <= 0) {
+    const { freeSlots } = this.#parts;
+    let open: Promise<Claimed> | null = null;
+    while (open || !this.#closing.signal.aborted) {
+      if (!open && freeSlots() <= 0) {
         await this.#slotFreed.rung();
         // Handlers that end in the same turn make room for one claim together.
         await nextTurn();
         continue;
       }
-      await this.#claimOnce(this.#parts.freeSlots());
+      const claimed: Claimed = await (open ?? this.#claimOnce(freeSlots()));
+      const asksOn = claimed.news >= MANY && freeSlots() > 0 && !this.#closing.signal.aborted;
+      open = asksOn ? this.#claimOnce(freeSlots()) : null;
+      await claimed.start();
     }
   }
 
-  async #claimOnce(max: number): Promise<void> {
+  async #claimOnce(max: number): Promise<Claimed> {
     const askedAt = monotonic.now();
     const renewal = new AbortController();
     this.#renewal = renewal;
@@ -93,12 +111,14 @@ export class ClaimLoop {
     this.#stopped.signal.addEventListener('abort', onStop, { once: true });
     if (this.#stopped.signal.aborted) onStop();
     try {
-      const news = await this.#parts.claim(max, formatDuration(WAIT_MS), renewal.signal);
-      const tooEarly = news === 0 && !renewal.signal.aborted && monotonic.now() - askedAt < EARLY_MS;
+      const claimed = await this.#parts.claim(max, formatDuration(WAIT_MS), renewal.signal);
+      const tooEarly = claimed.news === 0 && !renewal.signal.aborted && monotonic.now() - askedAt < EARLY_MS;
       if (tooEarly) await pause(this.#growing.nextMs(), this.#closing.signal);
       else this.#growing.reset();
+      return claimed;
     } catch {
       if (!renewal.signal.aborted) await pause(this.#growing.nextMs(), this.#closing.signal);
+      return NOTHING;
     } finally {
       this.#stopped.signal.removeEventListener('abort', onStop);
     }

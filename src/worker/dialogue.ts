@@ -4,7 +4,7 @@ import { stands } from '../core/test-switches.js';
 import type { AttemptResult, FencedJob, ReportAnswer } from '../core/wire.js';
 import type { Attempt } from './attempt.js';
 import type { AttemptLedger } from './attempt-ledger.js';
-import { startInPortions } from './claim-loop.js';
+import { type Claimed, startInPortions } from './claim-loop.js';
 import type { Executor } from './executor.js';
 import { asPunctualError } from './failure.js';
 import type { AnsweredHeartbeat, HeartbeatPace, HeartbeatRound, HeartbeatSource } from './heartbeats.js';
@@ -50,8 +50,8 @@ export class Dialogue implements HeartbeatSource {
     return this.#lastAnswerAt;
   }
 
-  /** Asks for jobs and starts what came; gives how many attempts came or were told to stop. */
-  async claim(max: number, wait: string, signal: AbortSignal): Promise<number> {
+  /** Asks for jobs and takes them in; they are to be started at once. */
+  async claim(max: number, wait: string, signal: AbortSignal): Promise<Claimed> {
     const { gateway, session, ledger, executor } = this.#parts;
     const { workerId } = session;
     const claim = ledger.openClaim();
@@ -59,7 +59,7 @@ export class Dialogue implements HeartbeatSource {
     let stopped = 0;
     try {
       const answer = await gateway.claim(workerId, { max, wait }, signal);
-      if (!this.#counts(workerId, answer.epoch)) return 0;
+      if (!this.#counts(workerId, answer.epoch)) return { news: 0, start: () => Promise.resolve() };
       stopped = this.#stop(answer.stop ?? []);
       // Everything is noted before anything starts, and before the claim counts as ended.
       for (const job of answer.jobs) {
@@ -72,8 +72,10 @@ export class Dialogue implements HeartbeatSource {
     } finally {
       ledger.closeClaim(claim);
     }
-    await startInPortions(received, (attempt) => this.#start(attempt));
-    return received.length + stopped;
+    return {
+      news: received.length + stopped,
+      start: () => startInPortions(received, (attempt) => this.#start(attempt)),
+    };
   }
 
   pace(): HeartbeatPace {
