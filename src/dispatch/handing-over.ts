@@ -19,7 +19,7 @@ export function handOver(state: LeaderState, claimed: readonly Claimed[]): Runni
   const orphans: Running[] = [];
   for (const { running, poll } of claimed) {
     state.running.set(running.id, running);
-    poll.session.running.set(running.id, running);
+    poll.session.running.add(running);
     if (poll.settled || !state.sessions.has(poll.session.id)) orphans.push(running);
     else {
       poll.given.push(running);

@@ -31,9 +31,9 @@ export class Reconciling {
     }
     if (!stands('lost-by-death')) {
       const held = new Set(listed.map(({ jobId }) => jobId));
-      void this.giveBack([...session.running.values()].filter(({ id }) => !held.has(id)));
+      void this.giveBack(session.running.filter(({ id }) => !held.has(id)));
     }
-    const revoked = [...session.running.values()].filter((running) => this.isToBeRevoked(running));
+    const revoked = session.running.filter((running) => this.isToBeRevoked(running));
     for (const { id, fence } of revoked) stop.push({ jobId: id, fence });
     if (!stands('revoke-confirmed')) void this.giveBack(revoked);
     return stop;
@@ -56,22 +56,20 @@ export class Reconciling {
     const { state } = this;
     const now = state.clock.steady();
     const patience = state.config.heartbeatInterval * 2;
-    const found: Running[] = [];
-    for (const running of session.running.values()) {
-      if (running.acknowledged) continue;
+    return session.running.filter((running) => {
+      if (running.acknowledged) return false;
       // What an earlier leader handed over may have died with it, so this one does not wait before it offers.
       const isInherited = running.epoch !== state.term.epoch && running.handedAt === running.since;
-      const isDue = isInherited || now - running.handedAt > patience;
-      if (isDue && !state.turns.has(running.id)) found.push(running);
-    }
-    return found;
+      return (isInherited || now - running.handedAt > patience) && !state.turns.has(running.id);
+    });
   }
 
   /** Attempts that the worker has refused for good wait again. */
   async refused(session: WorkerSession, refused: readonly FencedJob[]): Promise<void> {
     const given = refused
-      .map(({ jobId, fence }) => ({ running: session.running.get(jobId), fence }))
-      .filter(({ running, fence }) => running?.fence === fence && !running.acknowledged)
+      .map(({ jobId, fence }) => ({ running: this.state.running.get(jobId), fence }))
+      .filter(({ running, fence }) => running?.list === session.running && running.fence === fence)
+      .filter(({ running }) => !running!.acknowledged)
       .map(({ running }) => running!);
     await this.giveBack(given);
   }

@@ -6,6 +6,7 @@ import type { ClaimedJob } from '../store/claim-jobs.js';
 import type { StoredClaim } from '../store/claims.js';
 import type { StoredDefinition } from '../store/job-row.js';
 import type { Waiting } from '../store/read-backlog.js';
+import type { RunningList } from './running-list.js';
 
 /** What decides about the attempts of a job. Jobs of a bulk share it while they are new. */
 export interface JobFacts {
@@ -46,6 +47,10 @@ export class Running implements RunningJob {
   cancelledAt: number | null = null;
   progress: Progress | null = null;
   progressSaved = true;
+  /** The jobs of its worker, and its neighbours among them. */
+  list: RunningList | null = null;
+  previous: Running | null = null;
+  next: Running | null = null;
 
   constructor(
     private readonly job: Waiting,

@@ -63,7 +63,7 @@ describe('a worker session', () => {
   it('has free slots, and never fewer than none', () => {
     const worker = session();
     expect(worker.freeSlots).toBe(2);
-    for (const id of ['a', 'b', 'c']) worker.running.set(id, {} as Running);
+    for (let i = 0; i < 3; i++) worker.running.add({} as Running);
     expect(worker.freeSlots).toBe(0);
   });
 });

@@ -3,6 +3,7 @@ import { Bucket, rateOf } from '../core/rate.js';
 import { ALL_QUEUES, type ClaimAnswer, type WorkerRegistration } from '../core/wire.js';
 import type { NeedsInfo, QueueInfo } from './directory.js';
 import type { Running } from './running.js';
+import { RunningList } from './running-list.js';
 
 /** A claim request that waits for work. */
 export interface Poll {
@@ -17,7 +18,7 @@ export interface Poll {
 
 /** One registration of a worker with this leader's shard. */
 export class WorkerSession {
-  readonly running = new Map<string, Running>();
+  readonly running = new RunningList();
   readonly polls = new Set<Poll>();
   /** When the worker was last heard of, as people read it. */
   lastSeen = 0;

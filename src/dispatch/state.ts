@@ -156,7 +156,7 @@ export class LeaderState {
   /** A job that ran does not run any more: it ended, or waits again. */
   endRunning(running: Running): void {
     this.running.delete(running.id);
-    this.sessions.get(running.worker)?.running.delete(running.id);
+    running.list?.remove(running);
     this.shares.release(running);
   }
 

@@ -62,8 +62,7 @@ export class Workers {
       if (!stands('full-timeout')) session.heardAt -= state.clock.now() - row.lastSeen;
       state.openSession(session);
     }
-    for (const running of state.running.values())
-      state.sessions.get(running.worker)?.running.set(running.id, running);
+    for (const running of state.running.values()) state.sessions.get(running.worker)?.running.add(running);
   }
 
   start(): void {
@@ -173,7 +172,7 @@ export class Workers {
     const { state } = this;
     const session = this.session(tenant, workerId);
     this.close(session, 'the worker left');
-    const held = [...session.running.values()];
+    const held = session.running.all();
     await this.reconciling.giveBack(held.filter((running) => !running.acknowledged));
     await this.lose(
       held.filter((running) => running.acknowledged),
@@ -273,7 +272,7 @@ export class Workers {
     this.close(session, why);
     const lastSeen = session.lastSeen;
     await state.write(() => seeWorkers(state.hot, state.term, [{ id: session.id, lastSeen, state: 'dead' }]));
-    await this.lose([...session.running.values()], why);
+    await this.lose(session.running.all(), why);
   }
 
   private async lose(attempts: readonly Running[], why: string): Promise<void> {

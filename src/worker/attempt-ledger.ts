@@ -19,10 +19,12 @@ interface Refusal extends FencedJob {
  * - What the leader takes back before it arrived is never started. The refusal is listed in heartbeats until
  *   the leader no longer asks for it, and remembered as long as an open claim may still bring the attempt.
  */
-export class AttemptLedger<Entry> {
-  readonly #unanswered = new Map<string, Entry>();
-  /** Attempts that are over, in the order in which they ended, each with the last claim that may offer it again. */
-  readonly #over = new Map<string, number>();
+export class AttemptLedger<Entry extends object> {
+  /** What was received: its entry while the report is not answered, then the last claim that may offer it again. */
+  readonly #attempts = new Map<string, Entry | number>();
+  #unanswered = 0;
+  /** Attempts that are over, in the order in which they ended. */
+  #over: string[] = [];
   readonly #refused = new Map<string, Refusal>();
   /** Attempts whose end no leader takes: they stay claimed there, so they are never forgotten here. */
   readonly #untold = new Set<string>();
@@ -41,37 +43,43 @@ export class AttemptLedger<Entry> {
   closeClaim(claim: number): void {
     this.#openClaims.delete(claim);
     const [oldestOpen = Number.POSITIVE_INFINITY] = this.#openClaims;
-    for (const [key, lastClaim] of this.#over) {
-      if (lastClaim >= oldestOpen) break;
-      this.#over.delete(key);
+    let passed = 0;
+    for (; passed < this.#over.length; passed++) {
+      const key = this.#over[passed]!;
+      if ((this.#attempts.get(key) as number) >= oldestOpen) break;
+      this.#attempts.delete(key);
     }
+    if (passed > 0) this.#over = this.#over.slice(passed);
   }
 
   /** Takes an attempt in and gives its entry; null when it must not be started: not again, or not any more. */
   receive(offered: FencedJob, accept: () => Entry): Entry | null {
     const key = keyOf(offered);
-    if ((this.#unanswered.has(key) || this.#isKnown(key)) && STARTS_ONCE) return null;
+    if (this.#isKnown(key) && STARTS_ONCE) return null;
     const entry = accept();
-    this.#unanswered.set(key, entry);
+    this.#attempts.set(key, entry);
+    this.#unanswered += 1;
     return entry;
   }
 
   /** Notes that the report about an attempt was answered, accepted or stale. */
   answer(attempt: FencedJob): void {
     const key = keyOf(attempt);
-    if (this.#unanswered.delete(key)) this.#end(key);
+    if (this.#settle(key)) this.#end(key);
   }
 
   /** Notes that an attempt is over but that no leader takes its report. */
   giveUp(attempt: FencedJob): void {
     const key = keyOf(attempt);
-    if (this.#unanswered.delete(key)) this.#untold.add(key);
+    if (!this.#settle(key)) return;
+    this.#attempts.delete(key);
+    this.#untold.add(key);
   }
 
   /** Notes that an attempt which has not arrived will not be started; false when there is nothing new in that. */
   refuse({ jobId, fence }: FencedJob): boolean {
     const key = keyOf({ jobId, fence });
-    if (this.#unanswered.has(key) || this.#isKnown(key)) return false;
+    if (this.#isKnown(key)) return false;
     this.#refused.set(key, { jobId, fence, toldIn: null });
     return true;
   }
@@ -98,41 +106,57 @@ export class AttemptLedger<Entry> {
   /** The attempt, if it was received and its report is not answered yet. */
   find(attempt: FencedJob): Entry | undefined {
     if (!STOPS_BY_FENCE) return this.#findAny(attempt.jobId);
-    return this.#unanswered.get(keyOf(attempt));
+    const found = this.#attempts.get(keyOf(attempt));
+    return typeof found === 'object' ? found : undefined;
   }
 
   /** Everything received whose report is not answered yet. */
-  unanswered(): IterableIterator<Entry> {
-    return this.#unanswered.values();
+  *unanswered(): IterableIterator<Entry> {
+    for (const entry of this.#attempts.values()) if (typeof entry === 'object') yield entry;
   }
 
   get unansweredCount(): number {
-    return this.#unanswered.size;
+    return this.#unanswered;
   }
 
   /** Whether the leader knows the end of everything that began here. */
   get isSettled(): boolean {
-    return this.#unanswered.size === 0 && this.#untold.size === 0;
+    return this.#unanswered === 0 && this.#untold.size === 0;
   }
 
   /** How many attempts are remembered in all; it returns to zero when nothing is under way. */
   get remembered(): number {
-    return this.#unanswered.size + this.#over.size + this.#refused.size + this.#untold.size;
+    return this.#attempts.size + this.#refused.size + this.#untold.size;
   }
 
   /** Whatever is known of a job, whichever its fence: what `find` must not do. */
   #findAny(jobId: string): Entry | undefined {
-    for (const [key, entry] of this.#unanswered) if (key.startsWith(jobId)) return entry;
+    for (const [key, entry] of this.#attempts) {
+      if (typeof entry === 'object' && key.startsWith(jobId)) return entry;
+    }
     return undefined;
   }
 
   #isKnown(key: string): boolean {
-    if (this.#over.has(key)) return true;
+    if (this.#attempts.has(key)) return true;
     return (this.#refused.size > 0 && this.#refused.has(key)) || this.#untold.has(key);
   }
 
+  /** Whether the attempt was waiting for an answer to its report, which it has now. */
+  #settle(key: string): boolean {
+    if (typeof this.#attempts.get(key) !== 'object') return false;
+    this.#unanswered -= 1;
+    return true;
+  }
+
+  /** Remembers that an attempt is over as long as a claim is open that may offer it again. */
   #end(key: string): void {
-    if (this.#openClaims.size > 0) this.#over.set(key, this.#lastClaim);
+    if (this.#openClaims.size === 0) {
+      this.#attempts.delete(key);
+      return;
+    }
+    this.#attempts.set(key, this.#lastClaim);
+    this.#over.push(key);
   }
 }
 

@@ -95,11 +95,11 @@ export class Reporter<T extends AttemptIdentity> {
     for (; index < this.#pending.length; index++) {
       const each = this.#pending[index]!;
       if (batch.length >= this.#maxResults || (batch.length > 0 && bytes + each.bytes > MAX_BYTES)) break;
-      if (jobs.has(each.attempt.jobId)) {
+      jobs.add(each.attempt.jobId);
+      if (jobs.size === batch.length) {
         left.push(each);
         continue;
       }
-      jobs.add(each.attempt.jobId);
       bytes += each.bytes;
       batch.push(each);
     }

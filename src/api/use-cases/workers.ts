@@ -46,10 +46,10 @@ export class WorkerSessions implements WorkerUseCases {
   async reportChecked(caller: Caller, workerId: string, { results }: Reported): Promise<ReportAnswer> {
     const seen = new Set<string>();
     results.forEach((result, i) => {
-      if (seen.has(result.jobId)) {
+      seen.add(result.jobId);
+      if (seen.size === i) {
         throw invalid([{ pointer: `/results/${i}/jobId`, detail: 'at most one result per job in a report' }]);
       }
-      seen.add(result.jobId);
     });
     const leader = await this.node.leader();
     leader.workers.seen(caller.tenant, workerId);
