@@ -1,7 +1,8 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { messageOf } from '../core/errors.js';
-import { inPortions } from '../core/in-portions.js';
+import { PORTION } from '../core/in-portions.js';
 import type { Log } from '../core/log.js';
 import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
 import { uuidv7 } from '../core/uuid.js';
@@ -89,10 +90,10 @@ export class Submitter {
       const { hold, runAt } = definition;
       const stored = toStored(definition, { ...ids[i]!, tenant, createdAt: now, createdBy });
       const admitAt = hold ? runAt : admissionTime(runAt, now, config.laterThreshold);
-      await inPortions(payloads, (portion) => {
-        for (const payload of portion)
-          jobs.push({ row: { id: uuidv7(now), payload, definition: stored }, admitAt, held: hold });
-      });
+      for (const payload of payloads) {
+        jobs.push({ row: { id: uuidv7(now), payload, definition: stored }, admitAt, held: hold });
+        if (jobs.length % PORTION === 0) await nextTurn();
+      }
     }
     const [first] = jobs;
     if (jobs.length === 1 && first && first.admitAt === null && (await this.options.express(first.row)))

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /** So many jobs are worked on in one turn of the event loop: a few milliseconds, whatever is asked for at once. */
-const PORTION = 1_000;
+export const PORTION = 1_000;
 
 /**
  * Does something for many items without keeping everybody else in the process waiting: after each portion the

@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { SharesForTests } from '../../test/shares-for-tests.js';
 import { TestClock } from '../../test/test-clock.js';
+import type { StoredDefinition } from '../store/job-row.js';
 import type { Waiting } from '../store/read-backlog.js';
 import { Backlog } from './backlog.js';
 
@@ -175,5 +176,23 @@ describe('a backlog', () => {
     clock.advance(10);
     expect(backlog.find('job')).toBeUndefined();
     expect(onReady).not.toHaveBeenCalled();
+  });
+
+  it('remembers whole jobs only as long as there is room for them, and forgets them when they go', () => {
+    const { backlog, waiting, take } = setUp();
+    const megabyte = 'x'.repeat(2 ** 20);
+    const row = (id: string) => ({ id, payload: megabyte, definition: {} as StoredDefinition });
+    const add = (id: string) => {
+      backlog.add(waiting(id, { row: row(id) }));
+      return backlog.find(id)!;
+    };
+    const entries = Array.from({ length: 40 }, (_, i) => add(`job-${String(i).padStart(2, '0')}`));
+    const remembered = entries.filter((entry) => entry.row).length;
+    expect(remembered).toBe(32);
+    const taken = take()!;
+    expect(taken.row).toBeTruthy();
+    backlog.claimed(taken);
+    expect([taken.row, add('next').row?.id]).toEqual([null, 'next']);
+    expect(add('one too many').row).toBeNull();
   });
 });

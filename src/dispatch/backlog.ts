@@ -177,7 +177,10 @@ export class Backlog {
   }
 
   private forget(entry: Entry): void {
-    if (this.known.delete(entry.id) && entry.row) this.remembered -= sizeOf(entry.row);
+    if (!this.known.delete(entry.id) || !entry.row) return;
+    this.remembered -= sizeOf(entry.row);
+    // The entry may be left over in the order for a while; what was forgotten must not take up memory there.
+    entry.row = null;
   }
 
   private shelf({ queue, needs, lane }: { queue: number; needs: number; lane: number }): Shelf {

@@ -6,6 +6,7 @@ import { resolveConfig } from '../core/config.js';
 import { SILENT_LOG } from '../core/log.js';
 import type { ClaimAnswer } from '../core/wire.js';
 import type { Pool } from '../store/database.js';
+import type { JobRow } from '../store/job-row.js';
 import type { Waiting } from '../store/read-backlog.js';
 import { Claiming } from './claiming.js';
 import { type Poll, WorkerSession } from './session.js';
@@ -43,6 +44,10 @@ class Leader {
   readonly clock = new TestClock();
   /** Jobs that the claim finds no more. */
   readonly gone = new Set<string>();
+  /** Jobs whose row is not what this process stored. */
+  readonly edited = new Set<string>();
+  /** What was claimed without reading it. */
+  readonly known: string[][] = [];
   /** Answers instead of the table when it is set. */
   failWith: Error | undefined;
   /** What happens while a claim is under way. */
@@ -50,6 +55,8 @@ class Leader {
   /** Jobs whose claims were made for nobody. */
   readonly orphans: string[] = [];
   readonly batches: string[][] = [];
+  /** What came with the jobs that were handed over. */
+  readonly payloads: unknown[] = [];
   readonly onExpired = vi.fn();
   readonly state: LeaderState;
   readonly claiming: Claiming;
@@ -117,6 +124,7 @@ class Leader {
         poll.settled = true;
         session.polls.delete(poll);
         got.push(...answer.jobs.map((job) => job.jobId));
+        this.payloads.push(...answer.jobs.map((job) => job.payload));
       },
     };
     session.polls.add(poll);
@@ -131,6 +139,8 @@ class Leader {
         return { rows: NEEDS };
       case 'claim-jobs':
         return { rows: this.claim((values[6] as string).slice(1, -1).split(',')) };
+      case 'claim-known-jobs':
+        return { rows: [this.claimKnown((values[6] as string).slice(1, -1).split(','))] };
       case 'read-waiting':
         return {
           rows: (values[0] as string[]).flatMap((id) => (this.gone.has(id) ? [] : this.fences.get(id)!)),
@@ -138,6 +148,13 @@ class Leader {
       default:
         return expect.unreachable(`no answer to ${name}`);
     }
+  }
+
+  private claimKnown(ids: string[]): { changed: number; ids: string[] | null } {
+    if (this.failWith) throw this.failWith;
+    this.known.push(ids);
+    const claimed = ids.filter((id) => !this.edited.has(id));
+    return { changed: claimed.length, ids: claimed.length < ids.length ? claimed : null };
   }
 
   private claim(ids: string[]): unknown[] {
@@ -163,6 +180,16 @@ class Leader {
       }));
     return rows.length > 0 ? rows : [{ id: null }];
   }
+}
+
+/** A job as it was stored; its payload tells it from what the table says. */
+function storedRow(id: string): JobRow {
+  const definition = {
+    ...{ tenant: 'acme', queue: 1, needs: 1, rank: 5, run_at: 0, lane: 0, created_at: 0, created_by: 'test' },
+    ...{ max_attempts: 4, max_losses: 3, at_most_once: false, timeout_ms: 1_000, start_before: null },
+    ...{ task: 'mail', target: null, backoff: null, requires: null, key: null, concurrency_key: null },
+  };
+  return { id, payload: JSON.stringify(`of ${id}`), definition };
 }
 
 /** What Postgres says when it refuses a statement as a whole. */
@@ -264,6 +291,21 @@ describe('claiming', () => {
     await leader.claiming.runOnce();
     expect([got, leader.orphans, poll!.reserved]).toEqual([[], ['job'], false]);
     expect(leader.state.turns.has('job')).toBe(false);
+  });
+
+  it('hands over what this process stored without reading it, and reads what was changed since', async () => {
+    leader = await new Leader().learn();
+    const session = leader.session('w1');
+    leader.add('kept', { row: storedRow('kept') });
+    leader.add('changed', { row: storedRow('changed') });
+    leader.edited.add('changed');
+    const first = leader.poll(session, 2);
+    const second = leader.poll(session, 2);
+    await leader.claiming.runOnce();
+    expect([...first, ...second].sort()).toEqual(['changed', 'kept']);
+    expect(leader.known).toEqual([['changed', 'kept']]);
+    expect(leader.batches).toEqual([['changed']]);
+    expect(leader.payloads).toEqual(['of kept', null]);
   });
 
   it('leaves a job that came too late for its start to those who end it', async () => {

@@ -42,7 +42,7 @@ function isOpen(session: WorkerSession, now: number): boolean {
 
 /**
  * Brings due jobs and waiting workers together. A job is chosen in memory, claimed in the database, and only
- * what the claim returned is handed over, after its commit.
+ * what was claimed is handed over, after the commit.
  */
 export class Claiming {
   private readonly loop: Loop;

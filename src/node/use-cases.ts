@@ -26,12 +26,14 @@ export function buildUseCases(context: NodeContext, localKey: string, lookAtLeas
     cluster: new Cluster(context),
     authenticate: (bearer) => authentication.authenticate(bearer),
     peers: {
-      // The body comes from a node that has proved to be one; a hint that is wrong is refused by the claim.
+      // The body comes from a node that has proved to be one; a hint that is wrong is refused by the claim, as long as
+      // it tells nothing that the claim would otherwise read.
       hint: async (body) => {
         const { jobs, startBefore } = body as Hint;
         // A node of an older version leaves things out; the look-back reads what it could not tell.
         const complete = jobs.filter((job) => typeof job.lane === 'number' && job.key !== undefined);
-        await context.currentLeader()?.hint(complete, startBefore);
+        const places = complete.map((job) => ({ ...job, row: null }));
+        await context.currentLeader()?.hint(places, startBefore);
       },
       lookAtLease,
     },

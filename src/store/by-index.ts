@@ -3,7 +3,8 @@
  *
  * A vacuum that finds a table empty, as between two bursts, leaves it on record as empty, and the planner then rather
  * reads "all" of it than look anything up: for each of a thousand jobs, when the next burst comes. An equality lets it
- * walk the whole index in order as if for a merge; a range of one value does not.
+ * walk the whole index in order as if for a merge; a range of one value does not. (`id = ANY(ids)` needs no such care:
+ * nothing is joined. The tests of the plans look at both.)
  */
 
 /** The rows whose column, which has an index, has the value. */

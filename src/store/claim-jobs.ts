@@ -6,9 +6,9 @@ import { PlacedColumns } from './placed-columns.js';
 import { type Changed, changedRows, refusedOf } from './refused.js';
 
 /**
- * The claim: a job is running from the moment this commits. The join with `jobs` proves that the job is live
- * and due and that this is its next fence; without it a late hint would start a finished job again, or one
- * that was postponed meanwhile. Only rows that come back may be handed over.
+ * The claim: a job is running from the moment this commits. That its live row is found proves that the job has not
+ * ended, is due, and that this is its next fence; otherwise a late hint would start a finished job again, or one
+ * that was postponed meanwhile. Only jobs that the answer counts as claimed may be handed over.
  */
 
 /** One attempt to be claimed. */

@@ -17,7 +17,7 @@ describe('rows by the place of their ids', () => {
     const sql = ends.inSql(5);
     expect(sql.ids).toBe('$5::uuid[]');
     expect(sql.of('fence', 'j.id')).toBe(
-      'CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE ($7::int[])[width_bucket(j.id, $5::uuid[])] END',
+      'CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE nullif(($7::int[])[width_bucket(j.id, $5::uuid[])], -1) END',
     );
     expect(sql.of('result', 'j.id')).toContain(
       'CASE WHEN $9::bytea IS NULL THEN $8::json ELSE convert_from(',
@@ -39,6 +39,6 @@ describe('rows by the place of their ids', () => {
       { id: 'a', fence: 1, result: '1' },
     ];
     const bytes = Buffer.from('1"é"');
-    expect(ends.parameters(rows)).toEqual(['{a,b,c}', null, '{1,2,3}', null, bytes, '{1,2,6}', '{1,4,NULL}']);
+    expect(ends.parameters(rows)).toEqual(['{a,b,c}', null, '{1,2,3}', null, bytes, '{1,2,6}', '{1,4,0}']);
   });
 });

@@ -7,8 +7,9 @@ import { type Column, isUniform, type Value } from './columns.js';
  * searching it anew for every row (from Postgres 17 on).
  *
  * What belongs to a row is looked up by the place of its id among the ids, which are in order: a search by halves in the
- * array of a column. Elements of different lengths can only be found by walking an array, so JSON goes as one run of
- * bytes with the place of each text in it. A column with one value for all rows goes as that value, as in `Columns`.
+ * array of a column. That finds an element at once only where all are of one length and none is missing: JSON goes as one
+ * run of bytes with the place of each text in it, and what is missing as a value that stands for it. A column with one
+ * value for all rows goes as that value, as in `Columns`.
  */
 export interface PlacedInSql {
   /** The ids. */
@@ -16,6 +17,9 @@ export interface PlacedInSql {
   /** The value of a column in the row with the id. */
   readonly of: (name: string, id: string) => string;
 }
+
+/** Stands for a missing number; none of the columns has a negative one. */
+const MISSING = -1;
 
 export class PlacedColumns<Row extends { readonly id: string }> {
   constructor(private readonly columns: readonly Column<Row>[]) {}
@@ -35,16 +39,17 @@ export class PlacedColumns<Row extends { readonly id: string }> {
         ];
         values.set(name, (id) => {
           const place = `width_bucket(${id}, ${ids})`;
-          const text = `convert_from(substring(${bytes} FROM ${begins}[${place}] FOR ${lengths}[${place}]), 'UTF8')`;
+          const text = `convert_from(substring(${bytes} FROM ${begins}[${place}] FOR nullif(${lengths}[${place}], 0)), 'UTF8')`;
           return `CASE WHEN ${bytes} IS NULL THEN ${single} ELSE ${text}::json END`;
         });
         next += 4;
       } else {
         const array = `($${next + 1}::${type}[])`;
-        values.set(
-          name,
-          (id) => `CASE WHEN ${array} IS NULL THEN ${single} ELSE ${array}[width_bucket(${id}, ${ids})] END`,
-        );
+        values.set(name, (id) => {
+          const value = `${array}[width_bucket(${id}, ${ids})]`;
+          const orNull = type === 'uuid' ? value : `nullif(${value}, ${MISSING})`;
+          return `CASE WHEN ${array} IS NULL THEN ${single} ELSE ${orNull} END`;
+        });
         next += 2;
       }
     }
@@ -59,13 +64,13 @@ export class PlacedColumns<Row extends { readonly id: string }> {
       if (isUniform(ordered, of))
         parameters.push(of(ordered[0]!), null, ...(type === 'json' ? [null, null] : []));
       else if (type === 'json') parameters.push(null, ...slices(ordered.map(of) as (string | null)[]));
-      else parameters.push(null, plainArray(ordered.map(of)));
+      else parameters.push(null, plainArray(ordered.map((row) => of(row) ?? MISSING)));
     }
     return parameters;
   }
 }
 
-/** Texts as one run of bytes, with the place (from one on) and the length of each. */
+/** Texts as one run of bytes, with the place (from one on) and the length of each; none for a missing one. */
 function slices(texts: readonly (string | null)[]): [Buffer, string, string] {
   const parts = texts.map((text) => (text === null ? null : Buffer.from(text)));
   let end = 1;
@@ -75,5 +80,5 @@ function slices(texts: readonly (string | null)[]): [Buffer, string, string] {
     return begin;
   });
   const bytes = Buffer.concat(parts.filter((part) => part !== null));
-  return [bytes, plainArray(begins), plainArray(parts.map((part) => part?.length ?? null))];
+  return [bytes, plainArray(begins), plainArray(parts.map((part) => part?.length ?? 0))];
 }

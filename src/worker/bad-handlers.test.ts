@@ -211,3 +211,23 @@ describe('what a handler tells while it runs', () => {
     await worker.drain();
   });
 });
+
+describe('a listener that throws', () => {
+  it('harms neither the job it was told of nor the next one', async () => {
+    const warnings: string[] = [];
+    const fail = () => {
+      throw new Error('the listener is broken');
+    };
+    const events = {
+      onJobStarted: fail,
+      onJobEnded: fail,
+      onWarning: (error: Error) => warnings.push(error.message),
+    };
+    const result = await resultBesideGood(
+      task('watched', () => 'done'),
+      { options: { events } },
+    );
+    expect(result).toMatchObject({ outcome: 'succeeded', result: 'done' });
+    expect(warnings).toEqual(Array(4).fill('the listener is broken'));
+  });
+});

@@ -97,9 +97,10 @@ export class ClaimLoop {
         continue;
       }
       const claimed: Claimed = await (open ?? this.#claimOnce(freeSlots()));
-      const asksOn = claimed.news >= MANY && freeSlots() > 0 && !this.#closing.signal.aborted;
+      const asksOn = claimed.news >= MANY && freeSlots() >= MANY && !this.#closing.signal.aborted;
       open = asksOn ? this.#claimOnce(freeSlots()) : null;
-      await claimed.start();
+      // What cannot be started must not keep the worker from asking for more.
+      await claimed.start().catch(() => pause(this.#growing.nextMs(), this.#closing.signal));
     }
   }
 

@@ -73,7 +73,7 @@ export class Executor implements AttemptOwner {
     attempt.startedAt = this.#momentText(Math.floor(clock.now()));
     attempt.dueAt = monotonic.now() + attempt.assignment.timeoutMs;
     this.#deadlines.add(attempt);
-    options.events.onJobStarted?.(attempt.assignment);
+    this.#tell(() => options.events.onJobStarted?.(attempt.assignment));
     try {
       const returned = this.guard ? this.guard.run(attempt, () => this.#call(attempt)) : this.#call(attempt);
       if (!isThenable(returned)) this.end(attempt, { kind: 'returned', value: returned });
@@ -114,7 +114,7 @@ export class Executor implements AttemptOwner {
     this.#deadlines.remove(attempt);
     this.#busy -= 1;
     const sized = resultOf(attempt, ending, this.#parts.options);
-    this.#parts.options.events.onJobEnded?.(attempt.assignment, sized.result.outcome);
+    this.#tell(() => this.#parts.options.events.onJobEnded?.(attempt.assignment, sized.result.outcome));
     if (!attempt.logs && !attempt.progress) {
       this.#parts.onResult(attempt, sized);
       this.#parts.onSlotFree();
@@ -161,6 +161,15 @@ export class Executor implements AttemptOwner {
         this.#notTaken(attempt, error);
       }
     });
+  }
+
+  /** Lets somebody look on; what goes wrong there concerns neither the attempt nor the others. */
+  #tell(notify: () => void): void {
+    try {
+      notify();
+    } catch (thrown) {
+      this.#parts.options.events.onWarning?.(asPunctualError(thrown));
+    }
   }
 
   /** Attempts that start in the same millisecond share the text of it. */

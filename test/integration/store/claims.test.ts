@@ -7,7 +7,7 @@ import { endWaitingJobs, findExpired, nextExpiry } from '../../../src/store/end-
 import { retryJobs } from '../../../src/store/finish-jobs.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
-import { changeLive, postponeJob, redriveJobs, unchanged } from '../../../src/store/place-jobs.js';
+import { admitJobs, changeLive, postponeJob, redriveJobs, unchanged } from '../../../src/store/place-jobs.js';
 import {
   BEFORE_ALL_SHELVES,
   findShelves,
@@ -152,6 +152,37 @@ describe('an end', () => {
     await shard.finish(term, [{ id: a! }]);
     expect(await known([c!, a!, b!])).toEqual(new Set([c, a]));
     expect(await shard.finish(term, [{ id: b! }, { id: c! }])).toEqual([b]);
+  });
+});
+
+describe('a job that this process stored', () => {
+  const claimFromMemory = async (id: string) => {
+    const intents = [{ id, fence: 1, worker: WORKER }];
+    return !(await claimKnownJobs(shard.hot, term, intents, Date.now(), new Map())).has(id);
+  };
+
+  it('is claimed from memory while its row is as it was submitted', async () => {
+    expect(await claimFromMemory(await shard.submit())).toBe(true);
+  });
+
+  it('is not when it was changed', async () => {
+    const id = await shard.submit();
+    await changeLive(shard.hot, term, { ...unchanged(id), rank: 3 });
+    expect(await claimFromMemory(id)).toBe(false);
+  });
+
+  it('is not when it was held and released', async () => {
+    const id = await shard.submit();
+    await postponeJob(shard.hot, term, { ...unchanged(id), payload: '2', admitAt: 0, held: true });
+    await admitJobs(shard.hot, term, [unchanged(id)]);
+    expect(await claimFromMemory(id)).toBe(false);
+  });
+
+  it('is not when it was cancelled before it began, and sent round again', async () => {
+    const id = await shard.submit();
+    await endWaitingJobs(shard.hot, term, 'live', [{ id, state: 'cancelled', error: null }], Date.now());
+    await redriveJobs(shard.hot, term, TENANT, [id], Date.now());
+    expect(await claimFromMemory(id)).toBe(false);
   });
 });
 

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+import { type Claimed, ClaimLoop } from './claim-loop.js';
+
+/** A scheduler that answers claims when told to, and a worker's slots. */
+class Desk {
+  free = 1_000;
+  readonly events: string[] = [];
+  readonly loop: ClaimLoop;
+  #answer: (claimed: Claimed) => void = () => undefined;
+  #asked: () => void = () => undefined;
+  #next = this.#nextClaim();
+
+  constructor() {
+    this.loop = new ClaimLoop({
+      freeSlots: () => this.free,
+      claim: (max, _, signal) => {
+        this.events.push(`asks for ${max}`);
+        const answered = new Promise<Claimed>((resolve, reject) => {
+          this.#answer = resolve;
+          signal.addEventListener('abort', () => reject(signal.reason));
+        });
+        this.#asked();
+        return answered;
+      },
+    });
+  }
+
+  /** Resolves when the worker has asked; then its claim can be answered. */
+  async asked(): Promise<void> {
+    await this.#next;
+    this.#next = this.#nextClaim();
+  }
+
+  answer(news: number, start: () => Promise<void> = () => Promise.resolve()): void {
+    this.free -= news;
+    this.#answer({
+      news,
+      start: () => {
+        this.events.push(`starts ${news}`);
+        return start();
+      },
+    });
+  }
+
+  #nextClaim(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#asked = resolve;
+    });
+  }
+}
+
+describe('a worker that asks for jobs', () => {
+  it('starts few before it asks on, and asks on before it starts many', async () => {
+    const desk = new Desk();
+    desk.loop.start();
+    await desk.asked();
+    desk.answer(3);
+    await desk.asked();
+    desk.answer(500);
+    await desk.asked();
+    await desk.loop.stop();
+    expect(desk.events).toEqual(['asks for 1000', 'starts 3', 'asks for 997', 'asks for 497', 'starts 500']);
+  });
+
+  it('does not ask on for the few slots that many jobs leave', async () => {
+    const desk = new Desk();
+    desk.loop.start();
+    await desk.asked();
+    desk.answer(999);
+    await desk.asked();
+    expect(desk.events).toEqual(['asks for 1000', 'starts 999', 'asks for 1']);
+    await desk.loop.stop();
+  });
+
+  it('goes on asking when what came could not be started', async () => {
+    const desk = new Desk();
+    desk.loop.start();
+    await desk.asked();
+    desk.answer(1, () => Promise.reject(new Error('no')));
+    await desk.asked();
+    expect(desk.events).toEqual(['asks for 1000', 'starts 1', 'asks for 999']);
+    await desk.loop.stop();
+  });
+
+  it('starts what an open claim still brings when it is closed', async () => {
+    const desk = new Desk();
+    desk.loop.start();
+    await desk.asked();
+    const closed = desk.loop.close();
+    desk.answer(2);
+    await closed;
+    expect(desk.events).toEqual(['asks for 1000', 'starts 2']);
+  });
+});
