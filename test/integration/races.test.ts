@@ -26,7 +26,11 @@ async function somebodyWaits(node: TestNode): Promise<void> {
     await expect
       .poll(
         async () =>
-          (await client.query(`SELECT count(*)::int AS n FROM pg_locks WHERE NOT granted`)).rows[0].n,
+          (
+            await client.query(
+              `SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+            )
+          ).rows[0].n,
         { timeout: 5_000, interval: 10 },
       )
       .toBeGreaterThan(0);

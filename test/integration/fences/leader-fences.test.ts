@@ -24,7 +24,9 @@ async function onDatabase<T>(url: string, work: (client: pg.Client) => Promise<T
 /** Resolves when a statement waits for a row that somebody else holds. */
 async function somebodyWaits(node: TestNode): Promise<void> {
   await onDatabase(node.database.url, async (client) => {
-    const waiting = async () => (await client.query('SELECT 1 FROM pg_locks WHERE NOT granted')).rowCount;
+    // In this database: other tests use the same server.
+    const query = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+    const waiting = async () => (await client.query(query)).rowCount;
     await expect.poll(waiting, { timeout: 5_000, interval: 10 }).toBeGreaterThan(0);
   });
 }

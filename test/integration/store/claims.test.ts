@@ -328,7 +328,9 @@ describe('statements about several claims', () => {
     await other.query('SELECT 1 FROM punctual.claims WHERE job = $1 FOR UPDATE', [first]);
     const changing = change([second!, first!]);
     await until(async () => {
-      const { rows } = await shard.pool.query('SELECT 1 FROM pg_locks WHERE NOT granted');
+      const { rows } = await shard.pool.query(
+        `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+      );
       return rows.length > 0;
     });
     // Nothing of what comes later in the order is locked while the first is waited for.
