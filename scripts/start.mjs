@@ -13,6 +13,12 @@ await endingWell(async () => {
   await build();
 });
 
+// Whoever ends npm alone leaves this process behind without a word; then it stops as if it had been told to.
+const parent = process.ppid;
+setInterval(() => {
+  if (process.ppid !== parent) process.kill(process.pid, 'SIGTERM');
+}, 1_000).unref();
+
 const program = new URL('../bin/punctual', import.meta.url);
 process.argv = [process.execPath, fileURLToPath(program), 'up', '--demo', ...process.argv.slice(2)];
 await import(program.href);

@@ -17,6 +17,8 @@ const JOBS = 100;
 const LONGEST_NAP = 20;
 /** The schedule of the show. */
 const RECURRING = { name: 'demo', task: TASK, every: '10s', payload: { seconds: 1 } };
+/** It ends by itself: workers that come after the show do not know the task. */
+const RECURS_FOR_MS = 600_000;
 const PAGE = 1_000;
 const LIVE_EVERY_MS = 300;
 const PLAIN_EVERY_MS = 1_000;
@@ -70,7 +72,7 @@ export async function runDemo(api: ApiClient, progress: Progress, signal: AbortS
   progress.line(`demo: ${ids.length} jobs submitted that sleep 1 to ${LONGEST_NAP} s`);
   await scheduleNap(api, signal);
   progress.line(
-    `demo: a nap is scheduled every ${RECURRING.every}; see punctual schedule get ${RECURRING.name}`,
+    `demo: a nap is scheduled every ${RECURRING.every} for ten minutes; see punctual schedule get ${RECURRING.name}`,
   );
   const standing = await follow(api, [...left, ...ids], progress, signal);
   progress.line(
@@ -78,12 +80,14 @@ export async function runDemo(api: ApiClient, progress: Progress, signal: AbortS
   );
 }
 
-/** Makes the recurring job, unless an earlier show has left it. */
+/** Makes the recurring job, or lets the one that an earlier show has left go on. */
 async function scheduleNap(api: ApiClient, signal: AbortSignal): Promise<void> {
+  const endAt = new Date(Date.now() + RECURS_FOR_MS).toISOString();
   try {
-    await api.request('POST', '/v1/schedules', { body: RECURRING, signal, retry: true });
+    await api.request('POST', '/v1/schedules', { body: { ...RECURRING, endAt }, signal, retry: true });
   } catch (error) {
     if (!(error instanceof PunctualError && error.code === 'SCHEDULE_EXISTS')) throw error;
+    await api.request('PATCH', `/v1/schedules/${RECURRING.name}`, { body: { endAt }, signal, retry: true });
   }
 }
 

@@ -30,10 +30,10 @@ export const HINTS: Readonly<Record<ErrorCode, string | null>> = {
   JOB_NOT_ENDED: 'Wait for its end with `punctual job watch ID`, or cancel it first.',
   JOB_NOT_HELD: 'Nothing to release: `punctual job why ID` says what it waits for.',
   JOB_HELD: 'Let it go on with `punctual job release ID`.',
-  ALREADY_PAUSED: 'Nothing to do; `resume` starts dispatch again.',
-  NOT_PAUSED: 'Nothing to do; `pause` stops dispatch.',
+  ALREADY_PAUSED: 'Nothing to do; `resume` lets it go on.',
+  NOT_PAUSED: 'Nothing to do; it is not paused.',
   SCHEDULE_EXISTS:
-    'Choose another name, or delete the schedule that has it with `punctual schedule delete NAME`.',
+    'Choose another name, or change the schedule that has it with `punctual schedule create --replace`.',
   AT_MOST_ONCE: 'Submit a new job if the work may be done again.',
   DUPLICATE_KEY: 'Use another --key, or look at the job that has it: `punctual job get --key KEY`.',
   NO_LEADER: 'Try again in a few seconds; `punctual cluster status` shows whether a node leads.',

@@ -7,17 +7,22 @@ import { findSupervisor } from './supervision.js';
 
 /** How long handles that nobody closed may delay the end of the process. */
 const LINGER_MS = 1_000;
+/** Signals this close together are one order: some supervisors signal a process and then its group. */
+const ONE_ORDER_MS = 200;
 
 const interrupted = new AbortController();
 const interruptedAgain = new AbortController();
 const readerGone = new AbortController();
 
+let interruptedAt = Number.NEGATIVE_INFINITY;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
+    if (performance.now() - interruptedAt < ONE_ORDER_MS) return;
     if (interrupted.signal.aborted) {
       interruptedAgain.abort();
       process.exit(EXIT_INTERRUPTED);
     }
+    interruptedAt = performance.now();
     interrupted.abort();
   });
 }

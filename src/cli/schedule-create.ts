@@ -1,4 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { ApiClient } from '../client/api-client.js';
+import { putSchedule } from '../client/schedule.js';
 import { parseDuration } from '../core/duration.js';
 import type { Delivery, Labels } from '../core/job.js';
 import {
@@ -30,11 +32,12 @@ export interface WhenOptions {
 interface CreateOptions extends WhenOptions {
   readonly task: string;
   readonly payload?: string;
-  readonly catchUp?: ScheduleDefinition['catchUp'];
+  readonly catchUp?: NonNullable<ScheduleDefinition['catchUp']>;
   readonly overlap?: (typeof OVERLAPS)[number];
   readonly jitter?: string;
   readonly lateAfter?: string;
   readonly paused?: boolean;
+  readonly replace?: boolean;
   readonly queue?: string;
   readonly priority?: number;
   readonly timeout?: string;
@@ -82,7 +85,7 @@ function given<O extends object, N extends keyof O>(options: O, names: readonly 
 }
 
 /** A policy of catching up: a word, or how far back. */
-function catchUp(text: string): ScheduleDefinition['catchUp'] {
+function catchUp(text: string): NonNullable<ScheduleDefinition['catchUp']> {
   if ((CATCH_UPS as readonly string[]).includes(text)) return text as (typeof CATCH_UPS)[number];
   if (parseDuration(text) !== null) return { within: text };
   throw new InvalidArgumentError('Expected none, latest, all, or a duration such as 6h.');
@@ -108,6 +111,11 @@ export function addCreateCommand(schedule: Command, cli: Cli): void {
     .option('--jitter <duration>', 'move each occurrence by a bit of its own, up to this', durationText)
     .option('--late-after <duration>', 'started later than this is late; default 30s', durationText)
     .option('--paused', 'begin paused')
+    .addOption(
+      new Option('--replace', 'change the schedule of that name into this one, if there is one').conflicts(
+        'paused',
+      ),
+    )
     .option('--queue <name>', 'the queue to wait in')
     .option('--priority <n>', 'from 1 to 9, 9 first', wholeNumber(1, 9))
     .option('--timeout <duration>', 'longest time of one attempt', durationText)
@@ -122,15 +130,31 @@ export function addCreateCommand(schedule: Command, cli: Cli): void {
     );
   callsServer<CreateOptions>(cli, command, async ({ api, output, options, args }) => {
     const payload = await readPayload(cli, options.payload);
-    const body = {
-      name: args[0]!,
+    const name = args[0]!;
+    const definition = {
       ...whenOf(options),
       ...given(options, ['task', 'catchUp', 'overlap', 'jitter', 'lateAfter', 'paused', 'queue', 'priority']),
       ...given(options, ['timeout', 'concurrencyKey', 'requires', 'delivery']),
       ...(options.maxAttempts !== undefined && { retry: { maxAttempts: options.maxAttempts } }),
       ...(payload !== undefined && { payload }),
     };
-    const made = await api.request<ScheduleView>('POST', '/v1/schedules', { body, signal: cli.interrupted });
+    const made = options.replace
+      ? await replace(api, name, definition, cli.interrupted)
+      : await api.request<ScheduleView>('POST', '/v1/schedules', {
+          body: { name, ...definition },
+          signal: cli.interrupted,
+        });
     output.document(made, () => scheduleDetails(output, made));
   });
+}
+
+/** Makes the schedule, or changes the one that has its name from its next occurrence on. */
+async function replace(
+  api: ApiClient,
+  name: string,
+  definition: ScheduleDefinition,
+  signal: AbortSignal,
+): Promise<ScheduleView> {
+  await putSchedule(api, name, definition);
+  return api.request<ScheduleView>('GET', `/v1/schedules/${encodeURIComponent(name)}`, { signal });
 }

@@ -14,6 +14,13 @@ export function parseDuration(text: string): number | null {
   return ms <= MAX_DURATION_MS ? ms : null;
 }
 
+/** A length of time for people, to two figures or so: `850ms`, `4.2s`, `59.9m`, `3.5h`, `12d`. */
+export function roughly(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)}ms`;
+  const unit = (['d', 'h', 'm', 's'] as const).find((each) => ms >= UNITS[each]!)!;
+  return `${Number((ms / UNITS[unit]!).toFixed(1))}${unit}`;
+}
+
 /** The shortest exact way to write a number of milliseconds. */
 export function formatDuration(ms: number): string {
   for (const unit of ['d', 'h', 'm', 's'] as const) {

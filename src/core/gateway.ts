@@ -21,7 +21,7 @@ export interface WorkerGateway {
   /** Answers as soon as there is work, or with none when the wait is over or the signal aborts. */
   claim(workerId: string, request: ClaimRequest, signal?: AbortSignal): Promise<ClaimAnswer>;
   report(workerId: string, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer>;
-  progress(jobId: string, token: string, report: ProgressReport): Promise<void>;
-  log(jobId: string, token: string, report: LogReport): Promise<void>;
+  progress(jobId: string, token: string | undefined, report: ProgressReport): Promise<void>;
+  log(jobId: string, token: string | undefined, report: LogReport): Promise<void>;
   leave(workerId: string): Promise<void>;
 }

@@ -19,6 +19,8 @@ export interface WorkerRegistration {
   readonly rate?: RateView;
   /** Whether it serves all tenants; only an operator's worker may. */
   readonly shared?: boolean;
+  /** False when its assignments need no tokens, because it reports about them under its own key. */
+  readonly tokens?: boolean;
   /** The id of this worker's previous session, which thereby ends. */
   readonly replaces?: string;
 }
@@ -78,7 +80,8 @@ export interface Assignment {
   readonly fence: number;
   readonly epoch: number;
   readonly timeoutMs: number;
-  readonly token: string;
+  /** Opens the routes that report about this attempt; missing when the worker wanted none. */
+  readonly token?: string;
   readonly traceparent?: string;
 }
 

@@ -2,21 +2,19 @@ import { signAttemptToken } from '../core/attempt-token.js';
 import type { Target } from '../core/job.js';
 import type { Assignment } from '../core/wire.js';
 import type { JobFacts, Running } from './running.js';
+import type { WorkerSession } from './session.js';
 
 /** Results may arrive long after the deadline when a worker was cut off; the fence decides, not the token. */
 const TOKEN_GRACE_MS = 24 * 3_600_000;
 
 /**
  * What a worker is told about an attempt. Made for tens of thousands a second: a worker in this process reads
- * the payload and mostly never asks for the token; one over the network gets the stored text of the payload.
+ * the payload; one over the network gets the stored text of it.
  */
 export class OwnAssignment implements Assignment {
   private parsed: { readonly payload: unknown } | undefined;
 
-  constructor(
-    private readonly running: Running,
-    private readonly secret: Buffer,
-  ) {}
+  constructor(protected readonly running: Running) {}
 
   get jobId(): string {
     return this.running.id;
@@ -56,23 +54,51 @@ export class OwnAssignment implements Assignment {
     return this.parsed.payload;
   }
 
-  get token(): string {
-    const { tenant, id: jobId, fence, claimedAt, timeoutMs } = this.running;
-    return signAttemptToken(this.secret, { tenant, jobId, fence }, claimedAt + timeoutMs + TOKEN_GRACE_MS);
-  }
-
   /** The assignment as JSON, with the payload and the target as they were stored. */
   get text(): string {
     const { facts, tenant, payload, id, fence, epoch } = this.running;
     return (
       `{"jobId":"${id}","payload":${payload},"attempt":${fence},"fence":${fence},"epoch":${epoch},` +
-      `"token":"${this.token}",${commonText(tenant, facts)}}`
+      `${this.tokenText}${commonText(tenant, facts)}}`
     );
   }
 
   toJSON(): unknown {
     return JSON.parse(this.text);
   }
+
+  protected get tokenText(): string {
+    return '';
+  }
+}
+
+/** An assignment with a token, for workers that want one. It is signed when it is asked for. */
+export class SignedAssignment extends OwnAssignment {
+  constructor(
+    running: Running,
+    private readonly secret: Buffer,
+  ) {
+    super(running);
+  }
+
+  get token(): string {
+    const { tenant, id: jobId, fence, claimedAt, timeoutMs } = this.running;
+    return signAttemptToken(this.secret, { tenant, jobId, fence }, claimedAt + timeoutMs + TOKEN_GRACE_MS);
+  }
+
+  protected override get tokenText(): string {
+    return `"token":"${this.token}",`;
+  }
+}
+
+/** The assignments of these attempts as the worker of the session wants them. */
+export function assignmentsOf(
+  attempts: readonly Running[],
+  session: WorkerSession,
+  secret: Buffer,
+): OwnAssignment[] {
+  if (!session.wantsTokens) return attempts.map((running) => new OwnAssignment(running));
+  return attempts.map((running) => new SignedAssignment(running, secret));
 }
 
 /** What the assignments of an answer mostly have in common, as it was last written. */

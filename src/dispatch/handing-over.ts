@@ -1,4 +1,4 @@
-import { OwnAssignment } from './assignment.js';
+import { assignmentsOf } from './assignment.js';
 import type { Running } from './running.js';
 import type { Poll } from './session.js';
 import type { LeaderState } from './state.js';
@@ -29,7 +29,7 @@ export function handOver(state: LeaderState, claimed: readonly Claimed[]): Runni
   for (const poll of polls) {
     poll.settle({
       epoch: state.term.epoch,
-      jobs: poll.given.map((running) => new OwnAssignment(running, state.secret)),
+      jobs: assignmentsOf(poll.given, poll.session, state.secret),
     });
   }
   return orphans;

@@ -29,6 +29,8 @@ export class WorkerSession {
   readonly tenant: string | null;
   /** The names of the queues it serves; null is every queue. */
   readonly queues: ReadonlySet<string> | null;
+  /** Whether its assignments come with tokens. */
+  readonly wantsTokens: boolean;
   /** Its own rate limit. It begins anew with every leader, which lets through one job more at most. */
   readonly bucket: Bucket | null;
   private readonly tasks: ReadonlySet<string>;
@@ -47,6 +49,7 @@ export class WorkerSession {
     this.tenant = registration.shared ? null : owner;
     this.queues = registration.queues.includes(ALL_QUEUES) ? null : new Set(registration.queues);
     this.bucket = registration.rate ? Bucket.drained(rateOf(registration.rate), clock.now()) : null;
+    this.wantsTokens = registration.tokens !== false;
     this.tasks = new Set(registration.tasks);
     this.targets = new Set(registration.targets);
   }

@@ -1,3 +1,4 @@
+import { roughly } from '../core/duration.js';
 import type { Labels, Target } from '../core/job.js';
 import { type Bucket, rateView } from '../core/rate.js';
 import type { Gate, Why } from '../core/wire.js';
@@ -51,18 +52,24 @@ function explainLimits(
 ): Why | undefined {
   const line = state.shares.find(queue.id);
   if (!line) return undefined;
+  const ready = { readyInQueue: readyIn(state, queue.id) };
   const key = job.concurrency_key;
   if (key !== null && line.runningOf(key) >= queue.keyConcurrency) {
     const detail = `Concurrency key ${key} has all the jobs running that queue ${job.queue} allows per key.`;
-    return answer('limit', detail, { limit: queue.keyConcurrency, running: line.runningOf(key), key });
+    return answer('limit', detail, {
+      limit: queue.keyConcurrency,
+      running: line.runningOf(key),
+      key,
+      ...ready,
+    });
   }
   if (line.isSaturated) {
     const detail = `Queue ${job.queue} has as many jobs running as its limit allows.`;
-    return answer('limit', detail, { limit: queue.concurrency, running: line.running });
+    return answer('limit', detail, { limit: queue.concurrency, running: line.running, ...ready });
   }
   return (
-    explainRate(state, line.bucket, `Queue ${job.queue}`, answer) ??
-    explainRate(state, line.tenant.bucket, `Tenant ${job.tenant}`, answer)
+    explainRate(state, line.bucket, `Queue ${job.queue}`, ready, answer) ??
+    explainRate(state, line.tenant.bucket, `Tenant ${job.tenant}`, ready, answer)
   );
 }
 
@@ -70,14 +77,27 @@ function explainRate(
   state: LeaderState,
   bucket: Bucket | null,
   whose: string,
+  ready: Figures,
   answer: Answer,
 ): Why | undefined {
   const now = state.clock.now();
   if (!bucket || bucket.isOpen(now)) return undefined;
   const { limit, per, burst } = rateView(bucket.rate);
   const opensInMs = Math.ceil(bucket.opensAt - now);
-  const detail = `${whose} starts at most ${limit} jobs in ${per}; the next may start in ${opensInMs} ms.`;
-  return answer('rate', detail, { limit, per, burst, opensInMs });
+  const jobs = limit === 1 ? '1 job' : `${limit} jobs`;
+  const next = `the next may start in ${roughly(opensInMs)}`;
+  return answer('rate', `${whose} starts at most ${jobs} in ${per}; ${next}.`, {
+    limit,
+    per,
+    burst,
+    opensInMs,
+    ...ready,
+  });
+}
+
+/** Jobs of the queue that are due and known to memory, this one among them. */
+function readyIn(state: LeaderState, queue: number): number {
+  return state.backlog.shelvesOf(queue).reduce((sum, shelf) => sum + shelf.readyCount, 0);
 }
 
 function explainWorkers(
@@ -107,9 +127,7 @@ function explainWorkers(
   const slots = fitting.reduce((sum, session) => sum + session.registration.slots, 0);
   const freeSlots = fitting.reduce((sum, session) => sum + session.freeSlots, 0);
   const line = queue && state.shares.find(queue.id);
-  const readyInQueue = queue
-    ? state.backlog.shelvesOf(queue.id).reduce((sum, shelf) => sum + shelf.readyCount, 0)
-    : 0;
+  const readyInQueue = queue ? readyIn(state, queue.id) : 0;
   const all = { ...figures, slots, freeSlots, readyInQueue };
   if (freeSlots === 0)
     return answer('no-free-slot', `All ${slots} slots of the fitting workers are in use.`, all);
@@ -132,7 +150,8 @@ function explainWorkerRates(
   const opensAt = withRoom.map(({ bucket }) => (bucket && !bucket.isOpen(now) ? bucket.opensAt : now));
   const opensInMs = Math.ceil(Math.min(...opensAt) - now);
   if (opensInMs <= 0) return undefined;
-  const detail = `The fitting workers start jobs at a limited rate; the next may start in ${opensInMs} ms.`;
+  const next = `the next may start in ${roughly(opensInMs)}`;
+  const detail = `The fitting workers start jobs at a limited rate of their own; ${next}.`;
   return answer('rate', detail, { ...figures, opensInMs });
 }
 

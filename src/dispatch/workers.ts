@@ -16,7 +16,7 @@ import type {
   WorkerWelcome,
 } from '../core/wire.js';
 import { addWorker, forgetWorkers, readWorkers, seeWorkers, type WorkerRow } from '../store/workers.js';
-import { OwnAssignment } from './assignment.js';
+import { assignmentsOf } from './assignment.js';
 import type { Finishing } from './finishing.js';
 import { Reconciling } from './reconciling.js';
 import type { Running } from './running.js';
@@ -153,7 +153,7 @@ export class Workers {
     const { state } = this;
     const again = this.reconciling.unacknowledged(session).slice(0, max);
     for (const running of again) running.handedAt = state.clock.steady();
-    return again.map((running) => new OwnAssignment(running, state.secret));
+    return assignmentsOf(again, session, state.secret);
   }
 
   /** A worker that waits for work may be waiting for what it should have had already. */
@@ -213,7 +213,7 @@ export class Workers {
   /** A session as people see it; rows of dead ones come from the database. */
   view(row: WorkerRow): WorkerView {
     const session = this.state.sessions.get(row.id);
-    const { replaces: _, ...registration } = JSON.parse(row.registration) as WorkerRegistration;
+    const { replaces: _, tokens: __, ...registration } = JSON.parse(row.registration) as WorkerRegistration;
     const state: WorkerState = session ? (session.draining ? 'draining' : 'alive') : 'dead';
     return {
       id: row.id,

@@ -62,16 +62,16 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
     );
   }
 
-  progress(jobId: string, token: string, report: ProgressReport): Promise<void> {
+  progress(jobId: string, token: string | undefined, report: ProgressReport): Promise<void> {
     return this.call(
-      async (useCases) => useCases.attempts.progress(await reporter(useCases, token), jobId, report),
+      async (useCases) => useCases.attempts.progress(await this.reporter(useCases, token), jobId, report),
       (remote) => remote.progress(jobId, token, report),
     );
   }
 
-  log(jobId: string, token: string, report: LogReport): Promise<void> {
+  log(jobId: string, token: string | undefined, report: LogReport): Promise<void> {
     return this.call(
-      async (useCases) => useCases.attempts.log(await reporter(useCases, token), jobId, report),
+      async (useCases) => useCases.attempts.log(await this.reporter(useCases, token), jobId, report),
       (remote) => remote.log(jobId, token, report),
     );
   }
@@ -81,6 +81,15 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
       ({ workers }) => workers.leave(this.caller, workerId),
       (remote) => remote.leave(workerId),
     );
+  }
+
+  /** Reports about an attempt are its own, as over the network: the worker may serve other tenants than its caller. */
+  private async reporter(useCases: UseCases, token: string | undefined): Promise<Caller | AttemptCredential> {
+    // Without a token the session was opened over the network, for the caller's tenant alone.
+    if (token === undefined) return this.caller;
+    const credential = await useCases.authenticate(token);
+    if (credential && 'jobId' in credential) return credential;
+    throw new PunctualError('UNAUTHENTICATED', 'The token of the attempt is not valid any more.');
   }
 
   private async call<T>(
@@ -94,11 +103,4 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
       throw error;
     }
   }
-}
-
-/** Reports about an attempt are its own, as over the network: the worker may serve other tenants than its caller. */
-async function reporter(useCases: UseCases, token: string): Promise<AttemptCredential> {
-  const credential = await useCases.authenticate(token);
-  if (credential && 'jobId' in credential) return credential;
-  throw new PunctualError('UNAUTHENTICATED', 'The token of the attempt is not valid any more.');
 }

@@ -37,7 +37,8 @@ export class HttpWorkerGateway implements WorkerGateway {
   }
 
   register(registration: WorkerRegistration, signal?: AbortSignal): Promise<WorkerWelcome> {
-    return this.#post('/v1/workers', registration, withSignal(signal));
+    const body = { ...registration, tokens: needsTokens(registration) };
+    return this.#post('/v1/workers', body, withSignal(signal));
   }
 
   heartbeat(workerId: string, heartbeat: Heartbeat, signal?: AbortSignal): Promise<HeartbeatAnswer> {
@@ -60,11 +61,11 @@ export class HttpWorkerGateway implements WorkerGateway {
     });
   }
 
-  progress(jobId: string, token: string, report: ProgressReport): Promise<void> {
+  progress(jobId: string, token: string | undefined, report: ProgressReport): Promise<void> {
     return this.#post(`/v1/jobs/${encodeURIComponent(jobId)}/progress`, report, withToken(token));
   }
 
-  log(jobId: string, token: string, report: LogReport): Promise<void> {
+  log(jobId: string, token: string | undefined, report: LogReport): Promise<void> {
     return this.#post(`/v1/jobs/${encodeURIComponent(jobId)}/logs`, report, withToken(token));
   }
 
@@ -85,7 +86,15 @@ function withSignal(signal: AbortSignal | undefined): RequestOptions {
   return signal ? { signal } : {};
 }
 
-/** Reports about one attempt carry its own token, which can touch nothing else. */
-function withToken(token: string): RequestOptions {
-  return { headers: { authorization: `Bearer ${token}` }, timeoutMs: 10_000 };
+/**
+ * Handlers report through the worker, whose key speaks for its tenant anyway; then a token for each attempt would only
+ * have to be made and sent. Others need it: what runs outside the worker, and jobs of other tenants.
+ */
+function needsTokens({ targets, shared }: WorkerRegistration): boolean {
+  return shared === true || targets.some((target) => target !== 'handler');
+}
+
+/** A report about one attempt carries its own token, which can touch nothing else, if it has one. */
+function withToken(token: string | undefined): RequestOptions {
+  return { ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }), timeoutMs: 10_000 };
 }

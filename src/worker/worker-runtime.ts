@@ -20,6 +20,9 @@ import { ServerClock } from './server-clock.js';
 import { Session } from './session.js';
 import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from './worker-options.js';
 
+/** Signals this close together are one order. */
+const ONE_ORDER_MS = 200;
+
 /** How a worker came to its end: with everything done and reported, or at once. */
 export type WorkerEnd = 'drained' | 'stopped';
 
@@ -213,7 +216,13 @@ export class WorkerRuntime {
    * `guardProcess` is false.
    */
   async run(): Promise<WorkerEnd> {
-    const onSignal = () => void (this.#phase === 'draining' ? this.stop() : this.drain());
+    let drainedAt = Number.NEGATIVE_INFINITY;
+    const onSignal = () => {
+      // Some supervisors signal a process and then its group: that is one order, not impatience.
+      if (this.#phase !== 'draining') drainedAt = monotonic.now();
+      else if (monotonic.now() - drainedAt < ONE_ORDER_MS) return;
+      void (this.#phase === 'draining' ? this.stop() : this.drain());
+    };
     const guard = this.#options.guardProcess ? new ProcessGuard(this.#blame) : null;
     this.#executor.guard = guard;
     guard?.install();

@@ -20,8 +20,8 @@ it('submissions that hang take nothing from the leader, and end as failures that
     );
     await until(async () => {
       const { rows } = await client.query(
-        `SELECT count(*)::int AS n FROM pg_stat_activity
-         WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+        `SELECT count(*)::int AS n FROM pg_locks
+         WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
       );
       return rows[0].n > 2;
     });

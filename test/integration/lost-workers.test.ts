@@ -110,7 +110,7 @@ it('the late result of a lost attempt is refused and changes nothing', async () 
 
   const before = await node.job(id);
   const late = { fence: lost.fence, result: 'too late' };
-  for (const key of [lost.token, node.apiKey]) {
+  for (const key of [lost.token!, node.apiKey]) {
     expect(await node.ask('POST', `/v1/jobs/${id}/complete`, { key, body: late })).toMatchObject({
       status: 409,
       body: { code: 'STALE_FENCE' },

@@ -124,12 +124,24 @@ it('a wait does not end with an attempt that is followed by another', async () =
   expect(await waiting).toMatchObject({ state: 'succeeded', result: 'second', attempt: 2 });
 });
 
+it('a worker that wants no tokens gets none, and reports under its own key', async () => {
+  const tenant = 'tokenless';
+  const worker = await ProtocolWorker.register(node, { tokens: false }, tenant);
+  const { id } = await node.submit({ task: 'work' }, tenant);
+  const job = await worker.claimOne();
+  expect(job).not.toHaveProperty('token');
+  const report = { tenant, body: { fence: job.fence, progress: 0.5 } };
+  expect((await node.ask('POST', `/v1/jobs/${id}/progress`, report)).status).toBe(204);
+  await worker.succeed(job);
+  expect(await node.job(id, tenant)).toMatchObject({ state: 'succeeded', progress: { progress: 0.5 } });
+});
+
 it("an attempt's token reports about its own job and opens nothing else", async () => {
   const tenant = 'token';
   const worker = await workerOf(tenant);
   const { id } = await node.submit({ task: 'work', priority: 9 }, tenant);
   const other = await node.submit({ task: 'work' }, tenant);
-  const { token } = await worker.claimOne();
+  const token = (await worker.claimOne()).token!;
   const ask = (method: string, path: string, body?: unknown) =>
     node.ask(method, path, { key: token, ...(body !== undefined && { body }) });
 
@@ -172,14 +184,14 @@ it('the token of an attempt that was followed by another counts no more', async 
   const second = await worker.claimOne();
   for (const fence of [1, 2]) {
     expect(
-      await node.ask('POST', `/v1/jobs/${id}/complete`, { key: first.token, body: { fence } }),
+      await node.ask('POST', `/v1/jobs/${id}/complete`, { key: first.token!, body: { fence } }),
     ).toMatchObject({ status: 409, body: { code: 'STALE_FENCE' } });
   }
   expect(await node.job(id, tenant)).toMatchObject({ state: 'running', fence: 2 });
   expect(
     (
       await node.ask('POST', `/v1/jobs/${id}/fail`, {
-        key: second.token,
+        key: second.token!,
         body: { fence: 2, error: { message: 'by token', code: 'X' }, retryable: false },
       })
     ).status,
@@ -195,7 +207,7 @@ it('a token that was tampered with is no credential', async () => {
   const worker = await workerOf(tenant);
   const { id } = await node.submit({ task: 'work' }, tenant);
   const { token } = await worker.claimOne();
-  const [header, body, signature] = token.split('.') as [string, string, string];
+  const [header, body, signature] = token!.split('.') as [string, string, string];
   const claims = JSON.parse(Buffer.from(body, 'base64url').toString());
   const forged = Buffer.from(JSON.stringify({ ...claims, fence: 2 })).toString('base64url');
   for (const key of [`${header}.${forged}.${signature}`, `${header}.${body}.`, `${header}.${body}`]) {

@@ -19,6 +19,11 @@ export const WorkerRegistration = strict(
     labels: Labels,
     rate: Type.Optional(Rate),
     shared: Type.Optional(Type.Boolean()),
+    tokens: Type.Optional(
+      Type.Boolean({
+        description: 'False when assignments need no tokens: the worker reports under its own key.',
+      }),
+    ),
     replaces: Type.Optional(Id),
   },
   {
@@ -86,7 +91,11 @@ const Assignment = Type.Object(
     fence: Type.Integer(),
     epoch: Type.Integer(),
     timeoutMs: Type.Integer(),
-    token: Type.String({ description: 'Allows to report about this job, and nothing else.' }),
+    token: Type.Optional(
+      Type.String({
+        description: 'Allows to report about this job, and nothing else; left out if the worker wants none.',
+      }),
+    ),
     traceparent: Type.Optional(Type.String()),
   },
   { title: 'Assignment' },
