@@ -15,8 +15,10 @@ await endingWell(async () => {
 
 // Whoever ends npm alone leaves this process behind without a word; then it stops as if it had been told to.
 const parent = process.ppid;
-setInterval(() => {
-  if (process.ppid !== parent) process.kill(process.pid, 'SIGTERM');
+const watch = setInterval(() => {
+  if (process.ppid === parent) return;
+  clearInterval(watch);
+  process.kill(process.pid, 'SIGTERM');
 }, 1_000).unref();
 
 const program = new URL('../bin/punctual', import.meta.url);
