@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Credentials } from '../client/credentials.js';
+import { humanDuration } from '../core/duration.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import { compareVersions, VERSION } from '../core/version.js';
 import type { ClusterView, Page, WorkerView } from '../core/wire.js';
@@ -10,7 +11,6 @@ import type { Cli } from './cli.js';
 import { firstDatabase } from './configuration.js';
 import { credentialsPath } from './credentials-file.js';
 import { HINTS } from './hints.js';
-import { humanDuration } from './moment.js';
 
 /** One thing that was looked at. */
 export interface Check {

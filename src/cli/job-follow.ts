@@ -1,10 +1,9 @@
 import type { ApiClient } from '../client/api-client.js';
-import { formatDuration } from '../core/duration.js';
+import { formatDuration, humanDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import { isEnded, type Job } from '../core/job.js';
 import type { Cli } from './cli.js';
 import { errorText, progressText, workOf } from './job-view.js';
-import { humanDuration } from './moment.js';
 import { printable } from './paint.js';
 import { Progress, progressBar } from './progress.js';
 

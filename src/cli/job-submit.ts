@@ -1,11 +1,11 @@
 import { type Command, Option } from 'commander';
+import { humanDuration } from '../core/duration.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import { callsServer, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
 import { requireSuccess, waitForEnd } from './job-follow.js';
 import { jobDetails } from './job-view.js';
-import { humanDuration } from './moment.js';
 import { durationMs, durationText, label, moment, wholeNumber } from './option-values.js';
 import { Progress, progressBar } from './progress.js';
 import {

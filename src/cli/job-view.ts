@@ -1,5 +1,6 @@
+import { humanDuration } from '../core/duration.js';
 import type { Job, JobState } from '../core/job.js';
-import { elapsed, humanDuration, relativeTime } from './moment.js';
+import { elapsed, relativeTime } from './moment.js';
 import type { Output } from './output.js';
 import type { Style } from './paint.js';
 import type { Cell, Column } from './table.js';

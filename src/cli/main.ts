@@ -1,3 +1,4 @@
+import { ONE_ORDER_MS } from '../core/one-order.js';
 import type { Cli } from './cli.js';
 import { EXIT_INTERRUPTED } from './failure.js';
 import { runCli } from './program.js';
@@ -7,8 +8,6 @@ import { findSupervisor } from './supervision.js';
 
 /** How long handles that nobody closed may delay the end of the process. */
 const LINGER_MS = 1_000;
-/** Signals this close together are one order: some supervisors signal a process and then its group. */
-const ONE_ORDER_MS = 200;
 
 const interrupted = new AbortController();
 const interruptedAgain = new AbortController();

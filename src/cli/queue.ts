@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { humanDuration } from '../core/duration.js';
 import type { Page, QueueView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
@@ -11,7 +12,6 @@ import {
   requireChange,
   weight,
 } from './limit-options.js';
-import { humanDuration } from './moment.js';
 import { NONE, orNone } from './option-values.js';
 import type { Output } from './output.js';
 import type { Cell, Column } from './table.js';

@@ -1,5 +1,6 @@
+import { humanDuration } from '../core/duration.js';
 import type { OccurrenceView, ScheduleView } from '../core/wire.js';
-import { humanDuration, relativeTime } from './moment.js';
+import { relativeTime } from './moment.js';
 import type { Output } from './output.js';
 import type { Style } from './paint.js';
 import type { Cell, Column } from './table.js';

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { humanDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import { parseLogLine, WARNING_LEVEL } from './log.js';
 import type { LogFile } from './log-file.js';
-import { humanDuration } from './moment.js';
 import { Repetition } from './repetition.js';
 import { readChildMessage, SUPERVISED_VARIABLE } from './supervision.js';
 

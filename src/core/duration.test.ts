@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatDuration, MAX_DURATION_MS, parseDuration } from './duration.js';
+import { formatDuration, humanDuration, MAX_DURATION_MS, parseDuration } from './duration.js';
 
 describe('durations', () => {
   it.each([
@@ -80,5 +80,25 @@ describe('durations', () => {
         expect(ms === null || (Number.isSafeInteger(ms) && ms >= 0 && ms <= MAX_DURATION_MS)).toBe(true);
       }),
     );
+  });
+});
+
+describe('humanDuration', () => {
+  it.each([
+    [0, '0ms'],
+    [999, '999ms'],
+    [1_000, '1s'],
+    [4_230, '4.2s'],
+    [9_949, '9.9s'],
+    [9_950, '10s'],
+    [59_400, '59s'],
+    [60_000, '1m'],
+    [200_000, '3m 20s'],
+    [3_600_000, '1h'],
+    [18_240_000, '5h 4m'],
+    [86_400_000, '1d'],
+    [183_600_000, '2d 3h'],
+  ])('writes %d ms as %s', (ms, text) => {
+    expect(humanDuration(ms)).toBe(text);
   });
 });

@@ -14,13 +14,6 @@ export function parseDuration(text: string): number | null {
   return ms <= MAX_DURATION_MS ? ms : null;
 }
 
-/** A length of time for people, to two figures or so: `850ms`, `4.2s`, `59.9m`, `3.5h`, `12d`. */
-export function roughly(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)}ms`;
-  const unit = (['d', 'h', 'm', 's'] as const).find((each) => ms >= UNITS[each]!)!;
-  return `${Number((ms / UNITS[unit]!).toFixed(1))}${unit}`;
-}
-
 /** The shortest exact way to write a number of milliseconds. */
 export function formatDuration(ms: number): string {
   for (const unit of ['d', 'h', 'm', 's'] as const) {
@@ -28,4 +21,22 @@ export function formatDuration(ms: number): string {
     if (ms >= size && ms % size === 0) return `${ms / size}${unit}`;
   }
   return `${Math.round(ms)}ms`;
+}
+
+/** A length of time with two figures that matter: `850ms`, `4.2s`, `3m 20s`, `5h 4m`, `2d 3h`. */
+export function humanDuration(ms: number): string {
+  const length = Math.max(0, Math.round(ms));
+  if (length < UNITS.s!) return `${length}ms`;
+  if (length < 9_950) return `${(length / UNITS.s!).toFixed(1).replace(/\.0$/, '')}s`;
+  const seconds = Math.round(length / UNITS.s!);
+  if (seconds < 60) return `${seconds}s`;
+  if (length < UNITS.h!) return pair(seconds, 60, 'm', 's');
+  const minutes = Math.round(length / UNITS.m!);
+  if (length < UNITS.d!) return pair(minutes, 60, 'h', 'm');
+  return pair(Math.round(length / UNITS.h!), 24, 'd', 'h');
+}
+
+function pair(count: number, base: number, large: string, small: string): string {
+  const rest = count % base;
+  return rest === 0 ? `${count / base}${large}` : `${Math.floor(count / base)}${large} ${rest}${small}`;
 }

@@ -1,4 +1,4 @@
-import { roughly } from '../core/duration.js';
+import { humanDuration } from '../core/duration.js';
 import type { Labels, Target } from '../core/job.js';
 import { type Bucket, rateView } from '../core/rate.js';
 import type { Gate, Why } from '../core/wire.js';
@@ -85,7 +85,7 @@ function explainRate(
   const { limit, per, burst } = rateView(bucket.rate);
   const opensInMs = Math.ceil(bucket.opensAt - now);
   const jobs = limit === 1 ? '1 job' : `${limit} jobs`;
-  const next = `the next may start in ${roughly(opensInMs)}`;
+  const next = `the next may start in ${humanDuration(opensInMs)}`;
   return answer('rate', `${whose} starts at most ${jobs} in ${per}; ${next}.`, {
     limit,
     per,
@@ -150,7 +150,7 @@ function explainWorkerRates(
   const opensAt = withRoom.map(({ bucket }) => (bucket && !bucket.isOpen(now) ? bucket.opensAt : now));
   const opensInMs = Math.ceil(Math.min(...opensAt) - now);
   if (opensInMs <= 0) return undefined;
-  const next = `the next may start in ${roughly(opensInMs)}`;
+  const next = `the next may start in ${humanDuration(opensInMs)}`;
   const detail = `The fitting workers start jobs at a limited rate of their own; ${next}.`;
   return answer('rate', detail, { ...figures, opensInMs });
 }

@@ -2,7 +2,7 @@ import { byIndex } from './by-index.js';
 import { Columns } from './columns.js';
 import { type Queryable, run, type Statement } from './database.js';
 import { JOB_COLUMNS, type JobRow } from './job-row.js';
-import { countByTenant } from './submit-jobs.js';
+import { COUNTED, countByTenant } from './submit-jobs.js';
 
 /**
  * What firing writes: schedules move on, their occurrences are recorded, jobs are made. All of it inside one
@@ -88,10 +88,7 @@ const SCHEDULED = SCHEDULED_COLUMNS.inSql(4);
 const INSERT_SCHEDULED_JOBS: Statement = {
   name: 'insert-scheduled-jobs',
   text: `
-    WITH counted AS (
-      INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-      SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
-    )
+    WITH ${COUNTED}
     INSERT INTO punctual.jobs (${SCHEDULED_COLUMNS.names}) SELECT ${SCHEDULED.all} FROM ${SCHEDULED.source}`,
 };
 

@@ -5,15 +5,18 @@ import { JOB_COLUMNS, type JobRow } from './job-row.js';
 
 /** Storing new jobs: one multi-row insert, whatever their number, with their count in the same transaction. */
 
+/** Counts what is stored; the parameters before those of the rows are the moment, and `countByTenant`. */
+export const COUNTED = `counted AS (
+      INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+      SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
+    )`;
+
 const LIVE = JOB_COLUMNS.inSql(4);
 
 const INSERT_JOBS: Statement = {
   name: 'insert-jobs',
   text: `
-    WITH counted AS (
-      INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-      SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
-    )
+    WITH ${COUNTED}
     INSERT INTO punctual.jobs (${JOB_COLUMNS.names}) SELECT ${LIVE.all} FROM ${LIVE.source}`,
 };
 
@@ -34,10 +37,7 @@ const LATER = LATER_COLUMNS.inSql(4);
 const INSERT_LATER: Statement = {
   name: 'insert-later',
   text: `
-    WITH counted AS (
-      INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-      SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
-    )
+    WITH ${COUNTED}
     INSERT INTO punctual.later (${LATER_COLUMNS.names}) SELECT ${LATER.all} FROM ${LATER.source}`,
 };
 

@@ -1,5 +1,6 @@
 import { PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
+import { ONE_ORDER_MS } from '../core/one-order.js';
 import type { Attempt } from './attempt.js';
 import { AttemptLedger } from './attempt-ledger.js';
 import { ClaimLoop } from './claim-loop.js';
@@ -19,9 +20,6 @@ import type { Runner } from './runners/runner.js';
 import { ServerClock } from './server-clock.js';
 import { Session } from './session.js';
 import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from './worker-options.js';
-
-/** Signals this close together are one order. */
-const ONE_ORDER_MS = 200;
 
 /** How a worker came to its end: with everything done and reported, or at once. */
 export type WorkerEnd = 'drained' | 'stopped';
@@ -218,7 +216,6 @@ export class WorkerRuntime {
   async run(): Promise<WorkerEnd> {
     let drainedAt = Number.NEGATIVE_INFINITY;
     const onSignal = () => {
-      // Some supervisors signal a process and then its group: that is one order, not impatience.
       if (this.#phase !== 'draining') drainedAt = monotonic.now();
       else if (monotonic.now() - drainedAt < ONE_ORDER_MS) return;
       void (this.#phase === 'draining' ? this.stop() : this.drain());
