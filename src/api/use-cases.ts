@@ -146,6 +146,8 @@ export interface PeerUseCases {
   hint(body: unknown): Promise<void>;
   /** Looks at the lease at once, because another node has given it up. */
   lookAtLease(): void;
+  /** Looks at the list of nodes at once, because one has joined. */
+  lookAtNodes(): void;
 }
 
 /** Whom a key (or another node's token) belongs to. */

@@ -37,6 +37,8 @@ export interface LeadershipOptions {
   readonly log: Log;
   /** Called with every new term; it lasts until `term.over`. */
   readonly onTerm: (term: Term) => void;
+  /** Called when another node is seen to lead. */
+  readonly onFollowing: () => void;
   /** Called when the term was given up on stop; tells others, so that they need not wait for their next look. */
   readonly onReleased: () => Promise<void>;
   /** Called with the database's time whenever an answer carries it, and how long that answer took. */
@@ -47,7 +49,7 @@ export interface LeadershipOptions {
 const TRUSTED_SHARE = 0.8;
 /** How long a takeover waits for fenced writes of the old term before it ends their sessions. */
 const PATIENCE_MS = 500;
-const LOOK_AT_MOST_EVERY_MS = 50;
+const SUSPECT_AT_MOST_EVERY_MS = 50;
 /** When another node was faster to take a term, it is soon known who it is. */
 const BEATEN_MS = 20;
 
@@ -71,7 +73,7 @@ export class Leadership {
   private stopping = false;
   /** An epoch that somebody has seen; the next term lies above it. */
   private aboveEpoch = 0;
-  private askedToLookAt = Number.NEGATIVE_INFINITY;
+  private suspectedAt = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly options: LeadershipOptions) {
     this.loop = new Loop({
@@ -139,10 +141,15 @@ export class Leadership {
    * Looks at the lease soon, because something suggests that the leader may be gone. It only looks: whether the
    * term is over is for the database to say. Many who suggest it at once cause one look.
    */
-  look(): void {
+  suspect(): void {
     const now = performance.now();
-    if (now - this.askedToLookAt < LOOK_AT_MOST_EVERY_MS) return;
-    this.askedToLookAt = now;
+    if (now - this.suspectedAt < SUSPECT_AT_MOST_EVERY_MS) return;
+    this.suspectedAt = now;
+    this.loop.wake();
+  }
+
+  /** Looks at the lease now, because another node says that it has changed. */
+  look(): void {
     this.loop.wake();
   }
 
@@ -219,6 +226,7 @@ export class Leadership {
     if (leads && this.followed?.epoch === epoch && this.followed.holder === holder) return;
     this.followed?.controller.abort();
     this.followed = leads ? { epoch, holder, url, controller: new AbortController() } : undefined;
+    if (leads) this.options.onFollowing();
   }
 
   private async take(connection: pg.Client, aboveEpoch: number, reason: string): Promise<number | null> {
@@ -226,7 +234,7 @@ export class Leadership {
     try {
       await connection.query('BEGIN');
       // Behind a pooler every transaction may run in another session.
-      const waiting = await sessionPid(connection);
+      const waiting = this.session ?? (await sessionPid(connection));
       patience = setTimeout(() => void this.endStragglers(waiting), PATIENCE_MS);
       const epoch = await takeTerm(connection, {
         shard: this.options.shard,

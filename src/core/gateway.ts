@@ -16,6 +16,8 @@ import type {
  * by workers embedded in a node, so both run the same worker code.
  */
 export interface WorkerGateway {
+  /** How many nodes there are to turn to: after a failure each is asked once before anybody waits. */
+  readonly nodeCount: number;
   register(registration: WorkerRegistration, signal?: AbortSignal): Promise<WorkerWelcome>;
   heartbeat(workerId: string, heartbeat: Heartbeat, signal?: AbortSignal): Promise<HeartbeatAnswer>;
   /** Answers as soon as there is work, or with none when the wait is over or the signal aborts. */

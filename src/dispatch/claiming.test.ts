@@ -126,6 +126,10 @@ class Leader {
         got.push(...answer.jobs.map((job) => job.jobId));
         this.payloads.push(...answer.jobs.map((job) => job.payload));
       },
+      fail: () => {
+        poll.settled = true;
+        session.polls.delete(poll);
+      },
     };
     session.polls.add(poll);
     return got;

@@ -35,6 +35,9 @@ export interface DispatcherOptions extends LeaderOptions {
   readonly submitTimeoutMs: number;
 }
 
+/** The first jobs of a term must not wait for connections that everything else has taken. */
+const AFTER_TAKEOVER_MS = 50;
+
 /**
  * The one dispatcher of a shard, alive for one term. It is built when the term begins and thrown away when it
  * ends; a new term builds a new one from the tables, so no state outlives the right to decide.
@@ -52,6 +55,7 @@ export class Dispatcher {
   private readonly admitting: Admitting;
   private readonly expiring: Expiring;
   private readonly upkeep: Upkeep;
+  private rest: NodeJS.Timeout | undefined;
 
   constructor(options: DispatcherOptions) {
     this.state = new LeaderState(options);
@@ -82,7 +86,10 @@ export class Dispatcher {
     return this.state.term.epoch;
   }
 
-  /** Claims first, in a statement after the takeover's commit; then what waits, page by page. */
+  /**
+   * Claims first, in a statement after the takeover's commit; then what waits, page by page. Workers that have waited
+   * for this term get their jobs before everything else is looked after.
+   */
   async start(): Promise<void> {
     const { state } = this;
     state.paused = (await readClusterState(state.hot)).paused;
@@ -91,11 +98,19 @@ export class Dispatcher {
     await this.workers.load();
     await this.reading.load();
     if (state.term.over) return;
-    for (const part of this.parts) part.start();
+    for (const part of [this.finishing, this.claiming, this.reading]) part.start();
+    this.rest = setTimeout(() => this.startRest(), AFTER_TAKEOVER_MS).unref();
+  }
+
+  private startRest(): void {
+    this.reading.startLooking();
+    for (const part of [this.admitting, this.expiring, this.workers, this.schedules, this.upkeep])
+      part.start();
   }
 
   /** Ends all background work of this term; nothing is written any more. */
   async stop(): Promise<void> {
+    clearTimeout(this.rest);
     this.state.dispose();
     await Promise.all(this.parts.map((part) => part.stop()));
   }

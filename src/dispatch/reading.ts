@@ -92,6 +92,10 @@ export class Reading {
 
   start(): void {
     this.pages.start();
+  }
+
+  /** Looks from now on for what it was not told of. */
+  startLooking(): void {
     this.watch.start();
     this.reload.start();
   }

@@ -240,7 +240,8 @@ export class LeaderState {
     for (const listeners of this.endListeners.values()) for (const listener of listeners) listener();
     this.endListeners.clear();
     for (const session of this.sessions.values()) {
-      for (const poll of session.polls) poll.settle({ epoch: this.term.epoch, jobs: [] });
+      // Told apart from "no work": whoever waits asks the next leader at once.
+      for (const poll of session.polls) poll.fail(noLeader());
     }
   }
 }

@@ -121,11 +121,20 @@ export class Workers {
     signal?: AbortSignal,
   ): Promise<ClaimAnswer> {
     const { state } = this;
+    // Nobody would end its wait any more.
+    if (state.isOver) throw noLeader();
     const session = this.session(tenant, workerId);
     session.seen(state.clock);
     const jobs = this.handOverAgain(session, max);
     if (jobs.length > 0 || signal?.aborted) return Promise.resolve({ epoch: state.term.epoch, jobs });
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        if (poll.settled) return false;
+        poll.settled = true;
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', onAbort);
+        return session.polls.delete(poll);
+      };
       const timer = setTimeout(() => poll.settle({ epoch: state.term.epoch, jobs: [] }), waitMs);
       const onAbort = () => poll.settle({ epoch: state.term.epoch, jobs: [] });
       const poll: Poll = {
@@ -135,12 +144,10 @@ export class Workers {
         settled: false,
         reserved: false,
         settle: (answer) => {
-          if (poll.settled) return;
-          poll.settled = true;
-          clearTimeout(timer);
-          signal?.removeEventListener('abort', onAbort);
-          session.polls.delete(poll);
-          resolve(answer);
+          if (end()) resolve(answer);
+        },
+        fail: (error) => {
+          if (end()) reject(error);
         },
       };
       signal?.addEventListener('abort', onAbort, { once: true });

@@ -4,13 +4,23 @@ import type { Leadership } from '../cluster/leadership.js';
 import type { Term } from '../cluster/term.js';
 import { messageOf } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import type { News } from '../core/news.js';
 import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
 import { noLeader } from '../dispatch/state.js';
 
 /** How long a request waits for a leader before it is told that there is none. */
 const PATIENCE_MS = 5_000;
-const LOOK_EVERY_MS = 20;
 const MAX_LOAD_PAUSE_MS = 1_000;
+
+export interface LeadingParts {
+  readonly log: Log;
+  readonly leadership: () => Leadership;
+  readonly optionsFor: (term: Term) => DispatcherOptions;
+  /** Told whenever another leader may be there than before. */
+  readonly leaderNews: News;
+  /** Called when everything is loaded, and so requests can be served. */
+  readonly onReady: () => void;
+}
 
 /** Builds a dispatcher for every term and throws it away when the term ends. */
 export class Leading {
@@ -18,11 +28,7 @@ export class Leading {
   private ending: Promise<unknown> = Promise.resolve();
   private closed = false;
 
-  constructor(
-    private readonly log: Log,
-    private readonly leadership: () => Leadership,
-    private readonly optionsFor: (term: Term) => DispatcherOptions,
-  ) {}
+  constructor(private readonly parts: LeadingParts) {}
 
   /** The dispatcher while this node leads. */
   get current(): Dispatcher | undefined {
@@ -32,7 +38,7 @@ export class Leading {
   /** Leads during the term: from when everything is loaded until the term is over. */
   begin(term: Term): void {
     term.onOver((reason) => {
-      this.log.info({ epoch: term.epoch, reason }, 'the term is over');
+      this.parts.log.info({ epoch: term.epoch, reason }, 'the term is over');
       this.dispatcher = undefined;
     });
     const led = this.lead(term).catch((error: unknown) => {
@@ -47,14 +53,18 @@ export class Leading {
    */
   private async lead(term: Term): Promise<void> {
     for (let failures = 1; !term.over; failures++) {
-      const dispatcher = new Dispatcher(this.optionsFor(term));
+      const dispatcher = new Dispatcher(this.parts.optionsFor(term));
       const over = new Promise<void>((resolve) => term.onOver(() => resolve()));
       try {
         await dispatcher.start();
-        if (!term.over) this.dispatcher = dispatcher;
+        if (!term.over) {
+          this.dispatcher = dispatcher;
+          this.parts.leaderNews.tell();
+          this.parts.onReady();
+        }
         await over;
       } catch (error) {
-        this.log.warn({ epoch: term.epoch, error: messageOf(error) }, 'the term could not begin yet');
+        this.parts.log.warn({ epoch: term.epoch, error: messageOf(error) }, 'the term could not begin yet');
         await Promise.race([
           over,
           pause(Math.min(MAX_LOAD_PAUSE_MS, 50 * 2 ** failures), undefined, { ref: false }),
@@ -70,16 +80,18 @@ export class Leading {
     const deadline = performance.now() + PATIENCE_MS;
     for (;;) {
       if (this.dispatcher) return this.dispatcher;
-      const url = this.leadership().leaderUrl;
+      const url = this.parts.leadership().leaderUrl;
       if (url !== null) throw new LeaderElsewhere(url);
-      if (this.closed || performance.now() > deadline) throw noLeader();
-      await pause(LOOK_EVERY_MS);
+      const patience = deadline - performance.now();
+      if (this.closed || patience <= 0) throw noLeader();
+      await this.parts.leaderNews.next(patience);
     }
   }
 
   /** Nobody waits for a leader any more; resolves when no dispatcher of an ended term does anything. */
   async close(): Promise<void> {
     this.closed = true;
+    this.parts.leaderNews.tell();
     await this.ending;
   }
 }

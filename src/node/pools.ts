@@ -24,6 +24,7 @@ export function openPools(config: Config, databaseUrl: string, nodeId: string, l
   // A leader that hangs in a statement must not outlive its term, so all deadlines lie below the TTL.
   const deadline = Math.min(LONGEST_MS, Math.floor(config.leaseTtl * 0.8));
   const third = Math.floor(config.databaseConnections / 3);
+  const leading = config.databaseConnections - 2 * third;
   const common: Omit<PoolOptions, 'hot' | 'max'> = {
     applicationName: `punctual ${nodeId}`,
     statementTimeoutMs: deadline,
@@ -32,7 +33,7 @@ export function openPools(config: Config, databaseUrl: string, nodeId: string, l
     onIdleError: (error) => log.debug({ error: error.message }, 'an idle database connection was lost'),
   };
   return {
-    leader: openPool(databaseUrl, { ...common, max: config.databaseConnections - 2 * third, hot: true }),
+    leader: openPool(databaseUrl, { ...common, max: leading, min: leading, hot: true }),
     hot: openPool(databaseUrl, { ...common, max: third, hot: true }),
     pool: openPool(databaseUrl, { ...common, max: third, hot: false, statementTimeoutMs: READ_TIMEOUT_MS }),
   };

@@ -7,21 +7,17 @@ import type { UseCases } from '../api/use-cases.js';
 import { DatabaseClock } from '../cluster/database-clock.js';
 import { HintSender } from '../cluster/hint-sender.js';
 import { Leadership } from '../cluster/leadership.js';
+import { Membership } from '../cluster/membership.js';
 import { PeerCaller } from '../cluster/peer-caller.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
-import { messageOf, PunctualError } from '../core/errors.js';
+import { PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { Loop } from '../core/loop.js';
+import { News } from '../core/news.js';
 import { signNodeToken } from '../core/node-token.js';
 import { VERSION } from '../core/version.js';
-import {
-  databaseTime,
-  forgetNode,
-  type OtherNode,
-  readClusterState,
-  seeNode,
-} from '../store/cluster-state.js';
+import { databaseTime, readClusterState } from '../store/cluster-state.js';
+import { openAll } from '../store/database.js';
 import { migrate } from '../store/migrate.js';
 import { Names } from '../store/names.js';
 import { VISIBLE_WITHIN_MS } from '../store/submit-jobs.js';
@@ -32,7 +28,6 @@ import { buildUseCases } from './use-cases.js';
 
 /** The one shard of this version. */
 const SHARD = 0;
-const SEEN_EVERY_MS = 5_000;
 /** A dispatcher lets go by itself of all who wait for it when its term ends. */
 const NEVER = new AbortController().signal;
 
@@ -86,35 +81,40 @@ async function assemble(
   const { secret } = await readClusterState(hot);
   const databaseClock = new DatabaseClock(await databaseTime(hot));
   const clock = options.clock ?? databaseClock;
-  const node = { url: '', others: [] as readonly OtherNode[] };
+  const self = { id, url: '', version: VERSION };
+  const leaderNews = new News();
 
   const peers = new PeerCaller(log, () => signNodeToken(secret, id, id, clock.now()));
-  const tellOthers = () => tellOfLease(peers, node.others);
+  const membership = new Membership({
+    ...{ db: leader, self, clock, peers, log },
+    // A node that comes to lead has no time to open connections.
+    onSeen: async () => {
+      if (!leading.current && leader.totalCount < leader.options.max) await openAll(leader);
+    },
+  });
   const leadership: Leadership = new Leadership({
     databaseUrl,
     shard: SHARD,
     nodeId: id,
-    url: () => node.url,
+    url: () => self.url,
     ttlMs: config.leaseTtl,
     log,
-    onTerm: (term) => {
-      leading.begin(term);
-      // Whoever waits at another node for a leader need not wait for that node's next look.
-      void tellOthers();
-    },
-    onReleased: () => tellOthers(),
+    onTerm: (term) => leading.begin(term),
+    onFollowing: () => leaderNews.tell(),
+    onReleased: () => membership.tellOfLease(),
     onTime: (now, roundTripMs) => databaseClock.sample(now, roundTripMs),
   });
-  const leading = new Leading(
-    log,
-    () => leadership,
-    (term) => ({
+  const leading = new Leading({
+    ...{ log, leadership: () => leadership, leaderNews },
+    optionsFor: (term) => ({
       ...{ term, hot: leader, pool, clock, config, log, secret },
       submitTimeoutMs: VISIBLE_WITHIN_MS,
       renounce: (reason, aboveEpoch) => leadership.renounce(term, reason, aboveEpoch),
     }),
-  );
-  const leaderUrl = () => (leading.current ? node.url : leadership.leaderUrl);
+    // Whoever waits at another node for a leader need not wait for that node's next look.
+    onReady: () => void membership.tellOfLease(),
+  });
+  const leaderUrl = () => (leading.current ? self.url : leadership.leaderUrl);
   const hints = new HintSender(peers, leaderUrl);
   const submitter = new Submitter({
     ...{ hot, clock, config, log },
@@ -132,13 +132,17 @@ async function assemble(
     lease: () => leadership.lease,
   };
   const localKey = `pk_local_${randomBytes(32).toString('base64url')}`;
-  const useCases = buildUseCases(context, localKey, () => leadership.look());
+  const useCases = buildUseCases(context, localKey, {
+    lookAtLease: () => leadership.look(),
+    lookAtNodes: () => membership.look(),
+  });
   const server = createHttpServer({
     ...{ useCases, limits: config, log, version: VERSION, defaultTenant: 'default' },
     forwarding: {
       // A request that was about to be forwarded when this node came to lead is carried out here.
-      leader: () => (leading.current ? { url: node.url, over: NEVER } : leadership.leader),
-      onLeaderLost: () => leadership.look(),
+      leader: () => (leading.current ? { url: self.url, over: NEVER } : leadership.leader),
+      leaderNews,
+      onLeaderLost: () => leadership.suspect(),
       credentialFor: (request) =>
         request.headers.authorization === `Bearer ${localKey}`
           ? signNodeToken(secret, id, 'embedded', clock.now())
@@ -147,20 +151,11 @@ async function assemble(
   });
   await server.ready();
   const port = await listen(server, config);
-  node.url = addressOf(config, port);
+  self.url = addressOf(config, port);
 
-  const membership = new Loop({
-    name: 'membership',
-    everyMs: SEEN_EVERY_MS,
-    // On the leader's connections, so that a node that comes to lead has one that stands.
-    pass: async () => {
-      node.others = await seeNode(leader, { id, url: node.url, version: VERSION }, clock.now());
-    },
-    onError: (loop, error) =>
-      log.warn({ loop, error: messageOf(error) }, 'this node could not be registered'),
-  }).start();
+  membership.start();
   leadership.start();
-  log.info({ node: id, url: node.url }, 'the node listens');
+  log.info({ node: id, url: self.url }, 'the node listens');
 
   let stopping: Promise<void> | undefined;
   const stop = async () => {
@@ -171,23 +166,18 @@ async function assemble(
     await leading.close();
     await closed;
     await peers.close();
-    await forgetNode(pool, id).catch(() => undefined);
+    await membership.leave();
     await closePools(pools);
     log.info({ node: id }, 'the node has stopped');
   };
   return {
-    ...{ id, url: node.url, port, useCases, server, localKey },
+    ...{ id, url: self.url, port, useCases, server, localKey },
     leads: () => leading.current !== undefined,
     stop: () => {
       stopping ??= stop();
       return stopping;
     },
   };
-}
-
-/** Tells other nodes that the lease has changed; those that cannot be reached find out by themselves. */
-async function tellOfLease(peers: PeerCaller, others: readonly OtherNode[]): Promise<void> {
-  await Promise.all(others.map((node) => peers.post(node.url, '/internal/lease-changed', {})));
 }
 
 function requireDatabaseUrl(config: Config): string {

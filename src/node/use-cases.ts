@@ -7,14 +7,18 @@ import { Queues } from '../api/use-cases/queues.js';
 import { Schedules } from '../api/use-cases/schedules.js';
 import { Tenants } from '../api/use-cases/tenants.js';
 import { WorkerSessions } from '../api/use-cases/workers.js';
-import type { HealthView, UseCases } from '../api/use-cases.js';
+import type { HealthView, PeerUseCases, UseCases } from '../api/use-cases.js';
 import type { Hint } from '../cluster/hint-sender.js';
 import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
 import { messageOf } from '../core/errors.js';
 import { databaseTime } from '../store/cluster-state.js';
 
 /** Everything a node can be asked for. */
-export function buildUseCases(context: NodeContext, localKey: string, lookAtLease: () => void): UseCases {
+export function buildUseCases(
+  context: NodeContext,
+  localKey: string,
+  looking: Pick<PeerUseCases, 'lookAtLease' | 'lookAtNodes'>,
+): UseCases {
   const authentication = new Authentication(context, localKey);
   return {
     jobs: new Jobs(context),
@@ -35,7 +39,7 @@ export function buildUseCases(context: NodeContext, localKey: string, lookAtLeas
         const places = complete.map((job) => ({ ...job, row: null }));
         await context.currentLeader()?.hint(places, startBefore);
       },
-      lookAtLease,
+      ...looking,
     },
     ready: () => checkReady(context),
   };

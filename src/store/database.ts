@@ -51,6 +51,8 @@ const HOT_PLANS = {
 
 export interface PoolOptions {
   readonly max: number;
+  /** Connections that stay open however long nobody needs them; default none. */
+  readonly min?: number;
   readonly applicationName: string;
   /** Plans for the hot statements only; reads for people want the planner's full freedom. */
   readonly hot: boolean;
@@ -109,6 +111,7 @@ export function openPool(databaseUrl: string, options: PoolOptions): Pool {
   const pool = new TellingPool({
     connectionString: databaseUrl,
     max: options.max,
+    min: options.min ?? 0,
     types,
     application_name: options.applicationName,
     options: settings(options),
@@ -123,6 +126,12 @@ export function openPool(databaseUrl: string, options: PoolOptions): Pool {
   // more. An error event without a listener would end the process.
   pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
+}
+
+/** Opens all connections that a pool may have, so that nobody waits for one later. */
+export async function openAll(pool: Pool): Promise<void> {
+  const opened = await Promise.allSettled(Array.from({ length: pool.options.max }, () => pool.connect()));
+  for (const each of opened) if (each.status === 'fulfilled') each.value.release();
 }
 
 /** One connection outside any pool, for what must never wait for a free one. */

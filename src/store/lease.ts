@@ -47,27 +47,27 @@ const TO_BE_HAD = stands('takeover')
   ? `l.holder = $2 OR l.expires_at < clock_timestamp() OR (${SESSION_GONE})`
   : 'true';
 
+const NOW_MS = 'floor(extract(epoch FROM clock_timestamp()) * 1000)';
+
+/** Takes the term, and puts it on record, in one way to the server and back: nobody leads meanwhile. */
 const TAKE: Statement = {
   name: 'take-term',
   text: `
-    UPDATE punctual.leases l SET
-      epoch = greatest(l.epoch, $4::bigint) + 1, holder = $2, holder_url = $3, session_pid = $5::int,
-      session_start = (SELECT a.backend_start FROM pg_stat_activity a WHERE a.pid = $5::int),
-      expires_at = clock_timestamp() + $6::bigint * interval '1 millisecond'
-    WHERE l.shard = $1 AND (${TO_BE_HAD})
-    RETURNING l.epoch`,
-};
-
-const RECORD: Statement = {
-  name: 'record-term',
-  text: `
-    WITH counted AS (
-      INSERT INTO punctual.tallies (at, tenant, leader_elections)
-      SELECT floor(extract(epoch FROM clock_timestamp()) * 1000), '', 1
+    WITH taken AS (
+      UPDATE punctual.leases l SET
+        epoch = greatest(l.epoch, $4::bigint) + 1, holder = $2, holder_url = $3, session_pid = $5::int,
+        session_start = (SELECT a.backend_start FROM pg_stat_activity a WHERE a.pid = $5::int),
+        expires_at = clock_timestamp() + $6::bigint * interval '1 millisecond'
+      WHERE l.shard = $1 AND (${TO_BE_HAD})
+      RETURNING l.epoch
+    ), counted AS (
+      INSERT INTO punctual.tallies (at, tenant, leader_elections) SELECT ${NOW_MS}, '', 1 FROM taken
+    ), recorded AS (
+      INSERT INTO punctual.terms (shard, epoch, holder, reason, taken_at)
+      SELECT $1, epoch, $2, $7, ${NOW_MS} FROM taken
+      ON CONFLICT DO NOTHING
     )
-    INSERT INTO punctual.terms (shard, epoch, holder, reason, taken_at)
-    VALUES ($1, $2, $3, $4, floor(extract(epoch FROM clock_timestamp()) * 1000))
-    ON CONFLICT DO NOTHING`,
+    SELECT epoch FROM taken`,
 };
 
 /** Touches no key column, so it never waits for fenced writes nor they for it. */
@@ -152,11 +152,9 @@ export async function takeTerm(db: Queryable, candidate: Candidate): Promise<num
     candidate.aboveEpoch,
     candidate.sessionPid,
     candidate.ttlMs,
+    candidate.reason,
   ]);
-  const epoch = rows[0]?.epoch;
-  if (epoch === undefined) return null;
-  await run(db, RECORD, [candidate.shard, epoch, candidate.holder, candidate.reason]);
-  return epoch;
+  return rows[0]?.epoch ?? null;
 }
 
 /** Prolongs the term; null when it is over. Answers with the database's time. */

@@ -12,6 +12,7 @@ class Desk {
 
   constructor() {
     this.loop = new ClaimLoop({
+      triesAtOnce: 2,
       freeSlots: () => this.free,
       claim: (max, _, signal) => {
         this.events.push(`asks for ${max}`);

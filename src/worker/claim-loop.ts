@@ -24,6 +24,8 @@ export interface Claimed {
 const NOTHING: Claimed = { news: 0, start: () => Promise.resolve() };
 
 export interface ClaimLoopParts {
+  /** How many claims may fail in a row before the loop waits: there may be other nodes to turn to. */
+  readonly triesAtOnce: number;
   readonly freeSlots: () => number;
   /** Asks for up to `max` jobs and takes them in. */
   readonly claim: (max: number, wait: string, signal: AbortSignal) => Promise<Claimed>;
@@ -40,13 +42,14 @@ export class ClaimLoop {
   /** Aborts the claim that is open. */
   readonly #stopped = new AbortController();
   readonly #slotFreed = new Bell();
-  readonly #growing = new GrowingPause(50, 1_000);
+  readonly #growing: GrowingPause;
   /** Aborts the claim that is open, so that another one takes its place. */
   #renewal = new AbortController();
   #ended: Promise<void> | null = null;
 
   constructor(parts: ClaimLoopParts) {
     this.#parts = parts;
+    this.#growing = new GrowingPause(50, 1_000, parts.triesAtOnce);
   }
 
   start(): void {

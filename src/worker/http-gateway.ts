@@ -36,6 +36,10 @@ export class HttpWorkerGateway implements WorkerGateway {
     return this.#transport instanceof HttpTransport ? this.#transport : null;
   }
 
+  get nodeCount(): number {
+    return this.network?.nodeCount ?? 1;
+  }
+
   register(registration: WorkerRegistration, signal?: AbortSignal): Promise<WorkerWelcome> {
     const body = { ...registration, tokens: needsTokens(registration) };
     return this.#post('/v1/workers', body, withSignal(signal));

@@ -12,7 +12,12 @@ export class GrowingPause {
   readonly #backoff: Backoff;
   #failures = 0;
 
-  constructor(baseMs: number, maxMs: number) {
+  /** The first `atOnce` failures in a row are followed by no pause: there may be others to turn to. */
+  constructor(
+    baseMs: number,
+    maxMs: number,
+    readonly atOnce = 0,
+  ) {
     this.#backoff = { baseMs, factor: 2, maxMs, jitter: 0.5 };
   }
 
@@ -24,7 +29,8 @@ export class GrowingPause {
   /** Notes a failure and gives the pause that should follow it. */
   nextMs(): number {
     this.#failures += 1;
-    return backoffMs(this.#backoff, this.#failures, Math.random());
+    const repeated = this.#failures - this.atOnce;
+    return repeated > 0 ? backoffMs(this.#backoff, repeated, Math.random()) : 0;
   }
 }
 

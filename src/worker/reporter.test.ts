@@ -16,6 +16,7 @@ async function reportAll(
   await new Promise<void>((resolve) => {
     let answered = 0;
     const reporter = new Reporter({
+      triesAtOnce: 1,
       send: async (results) => {
         reports.push([...results]);
         return answer(results);

@@ -17,6 +17,8 @@ interface Pending<T> extends SizedResult {
 }
 
 export interface ReporterParts<T> {
+  /** How many reports may fail in a row before it waits: there may be other nodes to turn to. */
+  readonly triesAtOnce: number;
   /** Sends one report; null when its answer came from a replaced leader and does not count. */
   readonly send: (results: readonly AttemptResult[]) => Promise<ReportAnswer | null>;
   /** Called once per attempt, when its report was answered. */
@@ -33,7 +35,7 @@ export interface ReporterParts<T> {
  */
 export class Reporter<T extends AttemptIdentity> {
   readonly #parts: ReporterParts<T>;
-  readonly #growing = new GrowingPause(50, 1_000);
+  readonly #growing: GrowingPause;
   #pending: Pending<T>[] = [];
   /** The results of the report that is on its way. */
   #sending: readonly Pending<T>[] = [];
@@ -43,6 +45,7 @@ export class Reporter<T extends AttemptIdentity> {
 
   constructor(parts: ReporterParts<T>) {
     this.#parts = parts;
+    this.#growing = new GrowingPause(50, 1_000, parts.triesAtOnce);
   }
 
   /** Takes a result to be reported with all others that end in this turn of the event loop. */

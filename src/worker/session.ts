@@ -78,7 +78,7 @@ export class Session {
    * key, a bad name) is thrown, unless the worker has been in and only has to come back.
    */
   async register(signal: AbortSignal): Promise<void> {
-    const growing = new GrowingPause(100, 2_000);
+    const growing = new GrowingPause(100, 2_000, this.#parts.gateway.nodeCount);
     const comesBack = this.#welcome !== null;
     while (!signal.aborted) {
       try {

@@ -103,6 +103,7 @@ export class WorkerRuntime {
       onWarning: this.#warn,
     });
     this.#reporter = new Reporter({
+      triesAtOnce: gateway.nodeCount,
       send: (results) => this.#dialogue.report(results),
       onAnswered: (attempt, outcome) => this.#answered(attempt, outcome),
       onFailure: (error) => {
@@ -112,6 +113,7 @@ export class WorkerRuntime {
       signal: this.#over.signal,
     });
     this.#claims = new ClaimLoop({
+      triesAtOnce: gateway.nodeCount,
       freeSlots: () => this.#freeSlots(),
       claim: (max, wait, signal) => this.#dialogue.claim(max, wait, signal),
     });

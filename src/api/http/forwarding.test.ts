@@ -3,7 +3,9 @@ import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { request } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { Happening } from '../../../test/happening.js';
 import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
+import { News } from '../../core/news.js';
 import type { KnownLeader } from './forwarding.js';
 import { createHttpServer } from './server.js';
 import { OPERATOR_KEY, OTHER_ID, recordingUseCases } from './use-cases.fixture.js';
@@ -21,26 +23,27 @@ async function listening(answer: RequestListener): Promise<{ url: string; port: 
 }
 
 /** A node that does not lead: what only a leader can do is thrown back at it. */
-function follower(leader: () => KnownLeader | null) {
+function follower(leader: () => KnownLeader | null, leaderNews?: News) {
   const elsewhere = () => Promise.reject(new LeaderElsewhere('somewhere'));
-  return nodeWith(leader, elsewhere);
+  return nodeWith(leader, elsewhere, leaderNews);
 }
 
 /** A node on loopback until the test ends. */
 async function nodeWith(
   leader: () => KnownLeader | null,
   answer: (caller: unknown, id: unknown, body: unknown, signal: AbortSignal) => Promise<never>,
+  leaderNews = new News(),
 ) {
   const useCases = recordingUseCases();
   const withoutSignal = () => answer(null, null, null, new AbortController().signal);
   const server = createHttpServer({
     useCases: {
       ...useCases,
-      queues: { ...useCases.queues, list: withoutSignal, get: withoutSignal },
+      queues: { ...useCases.queues, list: withoutSignal, get: withoutSignal, pause: withoutSignal },
       workers: { ...useCases.workers, claim: answer },
     },
     limits: { maxBulkBytes: 100_000, maxPayload: 10_000, maxDepth: 16 },
-    forwarding: { leader, credentialFor: () => null, onLeaderLost: () => undefined },
+    forwarding: { leader, leaderNews, credentialFor: () => null, onLeaderLost: () => undefined },
     log: { error: () => undefined },
     version: '0.0.0',
     defaultTenant: 'default',
@@ -67,6 +70,9 @@ async function askFor(port: number, target: string): Promise<string> {
   await once(socket, 'close');
   return said;
 }
+
+const pauseAt = (url: string) =>
+  request(`${url}/v1/queues/mail/pause`, { method: 'POST', headers: { authorization: AUTHORIZATION } });
 
 const claimAt = (url: string) =>
   request(`${url}/v1/workers/${OTHER_ID}/claim`, {
@@ -109,16 +115,29 @@ describe('a request that only the leader can carry out', () => {
     expect(visits).toEqual([]);
   });
 
-  it('is answered with NO_LEADER when the term ends at which it waits, so that it is made again', async () => {
-    let asked = () => {};
-    const waiting = new Promise<void>((resolve) => {
-      asked = resolve;
+  it('is made again at the next leader when the term ends at which it waits for work', async () => {
+    const asked = new Happening<void>();
+    const hung = await listening(() => asked.happen());
+    const next = await listening((_, response) => {
+      response.setHeader('content-type', 'application/json').end('{"here":true}');
     });
-    const hung = await listening(() => asked());
+    const term = new AbortController();
+    let leader: KnownLeader = { url: hung.url, over: term.signal };
+    const node = await follower(() => leader);
+    const answer = claimAt(node.url);
+    await asked.times(1);
+    leader = lasting(next.url);
+    term.abort();
+    expect(await (await answer).body.json()).toEqual({ here: true });
+  });
+
+  it('is answered with NO_LEADER when the term ends before it is known what became of it', async () => {
+    const asked = new Happening<void>();
+    const hung = await listening(() => asked.happen());
     const term = new AbortController();
     const node = await follower(() => ({ url: hung.url, over: term.signal }));
-    const answer = claimAt(node.url);
-    await waiting;
+    const answer = pauseAt(node.url);
+    await asked.times(1);
     term.abort();
     const { statusCode, headers, body } = await answer;
     expect([statusCode, headers['retry-after']]).toEqual([503, '1']);
@@ -149,6 +168,68 @@ describe('a request that only the leader can carry out', () => {
     expect(await (await answer).body.json()).toEqual({ here: true });
   });
 
+  it('waits for a leader while there is none, and goes to it when there is news of one', async () => {
+    const leader = await listening((_, response) => {
+      response.setHeader('content-type', 'application/json').end('{"here":true}');
+    });
+    const news = new News();
+    const looks = new Happening<void>();
+    let known: KnownLeader | null = null;
+    const node = await follower(() => {
+      looks.happen();
+      return known;
+    }, news);
+    const answer = claimAt(node.url);
+    await looks.times(1);
+    known = lasting(leader.url);
+    news.tell();
+    expect(await (await answer).body.json()).toEqual({ here: true });
+    expect(looks.all).toHaveLength(2);
+  });
+
+  it('does not keep a node from closing while it waits for work at the leader', async () => {
+    let asked = () => {};
+    const waiting = new Promise<void>((resolve) => {
+      asked = resolve;
+    });
+    const busy = await listening(() => asked());
+    const node = await follower(() => lasting(busy.url));
+    const answer = claimAt(node.url);
+    await waiting;
+    await node.close();
+    const { statusCode, body } = await answer;
+    expect([statusCode, await body.json()]).toMatchObject([503, { code: 'SHUTTING_DOWN' }]);
+  });
+
+  it('is answered before the node closes when the leader has begun to carry it out', async () => {
+    let answerNow = () => {};
+    const leader = await listening((_, response) => {
+      answerNow = () => response.setHeader('content-type', 'application/json').end('{"here":true}');
+      asked.happen();
+    });
+    const asked = new Happening<void>();
+    const node = await follower(() => lasting(leader.url));
+    const said = askFor(node.port, '/v1/queues');
+    await asked.times(1);
+    const closed = node.close();
+    answerNow();
+    expect(await said).toContain('{"here":true}');
+    await closed;
+  });
+
+  it('does not keep a node from closing while it waits for a leader', async () => {
+    const looks = new Happening<void>();
+    const node = await follower(() => {
+      looks.happen();
+      return null;
+    });
+    const answer = claimAt(node.url);
+    await looks.times(1);
+    await node.close();
+    const { statusCode, body } = await answer;
+    expect([statusCode, await body.json()]).toMatchObject([503, { code: 'SHUTTING_DOWN' }]);
+  });
+
   it('is made again at the next leader when it only reads and the leader dies', async () => {
     const next = await listening((_, response) => {
       response.setHeader('content-type', 'application/json').end('{"here":true}');
@@ -169,7 +250,7 @@ describe('a request that only the leader can carry out', () => {
       response.write('half', () => response.destroy());
     });
     const node = await follower(() => lasting(leader.url));
-    const { statusCode, body } = await claimAt(node.url);
+    const { statusCode, body } = await pauseAt(node.url);
     expect([statusCode, await body.json()]).toMatchObject([503, { code: 'NO_LEADER' }]);
   });
 });

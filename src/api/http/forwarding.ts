@@ -1,7 +1,7 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Agent, type Dispatcher } from 'undici';
 import { PunctualError } from '../../core/errors.js';
+import type { News } from '../../core/news.js';
 import { shuttingDown } from './long-polls.js';
 
 /**
@@ -15,6 +15,10 @@ declare module 'fastify' {
     /** The body as it arrived. */
     rawBody: Buffer | null;
   }
+  interface FastifyContextConfig {
+    /** Whether a request that changes something may be made again at the next leader if its answer was lost. */
+    repeatable?: true;
+  }
 }
 
 /** A leader as this node knows it. */
@@ -27,6 +31,8 @@ export interface KnownLeader {
 export interface ForwardingOptions {
   /** The leader as this node knows it now; null while there is none. */
   readonly leader: () => KnownLeader | null;
+  /** Told whenever another leader may be there than before. */
+  readonly leaderNews: News;
   /** Called when a leader did not answer, so that it is found out whether it still leads. */
   readonly onLeaderLost: () => void;
   /** The credential to use instead of the caller's, for callers that only this process knows. */
@@ -36,6 +42,7 @@ export interface ForwardingOptions {
 const FORWARDED = 'punctual-forwarded';
 /** How long a request waits for a leader. */
 const PATIENCE_MS = 5_000;
+/** So long it is waited for another leader before the same one is asked again. */
 const RETRY_PAUSE_MS = 50;
 /** Longer than any wait that a request may ask for. */
 const ANSWER_TIMEOUT_MS = 90_000;
@@ -73,47 +80,45 @@ export class Forwarding {
     connect: { timeout: 2_000 },
     headersTimeout: ANSWER_TIMEOUT_MS,
   });
-  private readonly closing = new AbortController();
+  private closing = false;
 
   constructor(private readonly options: ForwardingOptions) {}
 
+  /** From now on nobody waits here for a leader. What a leader was asked already is answered. */
+  endWaiting(): void {
+    this.closing = true;
+    this.options.leaderNews.tell();
+  }
+
+  /** Ends all connections. */
   async close(): Promise<void> {
-    this.closing.abort();
     await this.agent.destroy();
   }
 
-  /** Makes the request at the leader and passes its answer on. */
-  async forward(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  /** Makes the request at the leader and passes its answer on; the signal aborts when nobody is there to hear it. */
+  async forward(request: FastifyRequest, reply: FastifyReply, gone: AbortSignal): Promise<void> {
     if (request.headers[FORWARDED] !== undefined) throw noLeader('This node does not lead.');
-    const gone = new AbortController();
-    const onClose = () => gone.abort();
-    reply.raw.once('close', onClose);
-    try {
-      const answer = await this.ask(request, AbortSignal.any([gone.signal, this.closing.signal]));
-      const headers = Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.has(name));
-      for (const [name, value] of headers) if (value !== undefined) reply.header(name, value);
-      reply.code(answer.status).serializer((body: unknown) => body as string);
-      reply.send(answer.body);
-    } finally {
-      reply.raw.off('close', onClose);
-    }
+    const answer = await this.ask(request, gone);
+    const headers = Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.has(name));
+    for (const [name, value] of headers) if (value !== undefined) reply.header(name, value);
+    reply.code(answer.status).serializer((body: unknown) => body as string);
+    reply.send(answer.body);
   }
 
   private async ask(request: FastifyRequest, signal: AbortSignal): Promise<Answer> {
     const deadline = performance.now() + PATIENCE_MS;
     for (;;) {
       const leader = this.options.leader();
+      const patience = deadline - performance.now();
+      // Looked out for from here on, because it may come while this one is being asked.
+      const next = this.options.leaderNews.next(leader === null ? patience : RETRY_PAUSE_MS);
       if (leader !== null) {
         try {
           const answer = await this.askOnce(leader.url, request, AbortSignal.any([signal, leader.over]));
           if (!isNoLeader(answer)) return answer;
         } catch (error) {
-          if (this.closing.signal.aborted) throw shuttingDown();
           if (!signal.aborted) this.options.onLeaderLost();
-          // What only reads can be asked again; of anything else it must be certain that it did not arrive.
-          const isRepeatable =
-            request.method === 'GET' || NOT_SENT.has((error as NodeJS.ErrnoException).code ?? '');
-          if (signal.aborted || !isRepeatable) {
+          if (signal.aborted || !isRepeatable(request, error)) {
             throw noLeader(
               'The leader was lost before it answered; whether it acted on the request is not known.',
             );
@@ -122,7 +127,8 @@ export class Forwarding {
       }
       if (performance.now() > deadline)
         throw noLeader('The shard has no leader at the moment; try again shortly.');
-      await pause(RETRY_PAUSE_MS);
+      if (!this.closing) await next;
+      if (this.closing) throw shuttingDown();
     }
   }
 
@@ -146,6 +152,12 @@ export class Forwarding {
     const body = Buffer.from(await answer.body.arrayBuffer());
     return { status: answer.statusCode, headers: answer.headers, body };
   }
+}
+
+/** What only reads can be asked again; of most other things it must be certain that they did not arrive. */
+function isRepeatable({ method, routeOptions }: FastifyRequest, error: unknown): boolean {
+  if (method === 'GET' || routeOptions.config.repeatable) return true;
+  return NOT_SENT.has((error as NodeJS.ErrnoException).code ?? '');
 }
 
 /** Whether the node that was asked does not lead either. */

@@ -22,4 +22,13 @@ export function internalRoutes(server: FastifyInstance, { useCases }: RouteParts
       return reply.code(204).send();
     },
   );
+
+  server.post(
+    '/internal/node-joined',
+    { config: { access: 'node' }, schema: { hide: true } },
+    async (_request, reply) => {
+      useCases.peers.lookAtNodes();
+      return reply.code(204).send();
+    },
+  );
 }

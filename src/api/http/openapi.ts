@@ -1,4 +1,5 @@
 import { SETTINGS } from '../../core/config.js';
+import { News } from '../../core/news.js';
 import type { UseCases } from '../use-cases.js';
 import { createHttpServer } from './server.js';
 
@@ -11,7 +12,12 @@ export async function openApiText(version: string): Promise<string> {
       maxPayload: SETTINGS.maxPayload.default,
       maxDepth: SETTINGS.maxDepth.default,
     },
-    forwarding: { leader: () => null, credentialFor: () => null, onLeaderLost: () => undefined },
+    forwarding: {
+      leader: () => null,
+      leaderNews: new News(),
+      credentialFor: () => null,
+      onLeaderLost: () => undefined,
+    },
     log: { error: () => undefined },
     version,
     defaultTenant: 'default',

@@ -43,13 +43,14 @@ const SAFE_HEADERS = {
 /** Builds the HTTP server of a node over its use-cases. It does not listen yet. */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const forwarding = new Forwarding(options.forwarding);
-  const server = bareServer(options, forwarding);
-  server.addHook('onClose', () => forwarding.close());
   const longPolls = new LongPolls();
+  const server = bareServer(options, forwarding, longPolls);
+  server.addHook('onClose', () => forwarding.close());
   const closing = { yes: false };
   server.addHook('preClose', (done) => {
     closing.yes = true;
     longPolls.end();
+    forwarding.endWaiting();
     done();
   });
 
@@ -88,7 +89,11 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   return server;
 }
 
-function bareServer({ log }: HttpServerOptions, forwarding: Forwarding): FastifyInstance {
+function bareServer(
+  { log }: HttpServerOptions,
+  forwarding: Forwarding,
+  longPolls: LongPolls,
+): FastifyInstance {
   const server = fastify({
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionTimeout: IDLE_SOCKET_TIMEOUT_MS,
@@ -110,7 +115,7 @@ function bareServer({ log }: HttpServerOptions, forwarding: Forwarding): Fastify
   server.setErrorHandler(async (error, request, reply) => {
     try {
       if (!(error instanceof LeaderElsewhere)) throw error;
-      await forwarding.forward(request, reply);
+      await longPolls.runOn(reply, (gone) => forwarding.forward(request, reply, gone));
     } catch (problem) {
       sendProblem(problem, request, reply, log);
     }

@@ -1,5 +1,6 @@
 import { PunctualError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
+import { News } from '../../core/news.js';
 import type { ClusterView, QueueView, ScheduleView, TenantView, WorkerView } from '../../core/wire.js';
 import { Completion, Failure, LogReport, ProgressReport } from '../schemas/attempt.js';
 import { BackfillRequest, PreviewRequest, ScheduleChange, ScheduleInput } from '../schemas/schedule.js';
@@ -42,7 +43,12 @@ export function testServer(limits: Partial<HttpLimits> = {}) {
   const server = createHttpServer({
     useCases,
     limits: { maxBulkBytes: 2_000_000, maxPayload: 10_000, maxDepth: 16, ...limits },
-    forwarding: { leader: () => null, credentialFor: () => null, onLeaderLost: () => undefined },
+    forwarding: {
+      leader: () => null,
+      leaderNews: new News(),
+      credentialFor: () => null,
+      onLeaderLost: () => undefined,
+    },
     log: { error: (fields) => logged.push(fields) },
     version: '0.0.0',
     defaultTenant: 'default',
@@ -231,7 +237,7 @@ export function recordingUseCases(): RecordingUseCases {
       if (bearer === ATTEMPT_TOKEN) return { tenant: 'acme', jobId: JOB_ID, fence: 1 };
       return null;
     },
-    peers: { hint: async () => undefined, lookAtLease: () => undefined },
+    peers: { hint: async () => undefined, lookAtLease: () => undefined, lookAtNodes: () => undefined },
     ready: async () => ({
       ok: recording.healthy,
       checks: { database: { ok: recording.healthy, detail: 'answers in 1 ms' } },

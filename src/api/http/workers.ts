@@ -89,6 +89,8 @@ function work(server: FastifyInstance, { useCases, limits, describe, longPolls }
   server.post(
     '/v1/workers/:id/claim',
     {
+      // What was claimed for an answer that got lost is offered again.
+      config: { repeatable: true },
       schema: describe({
         id: 'claimJobs',
         tag: 'workers',
@@ -111,6 +113,8 @@ function work(server: FastifyInstance, { useCases, limits, describe, longPolls }
   server.post(
     '/v1/workers/:id/report',
     {
+      // A result that is on record is accepted again.
+      config: { repeatable: true },
       bodyLimit: limits.maxBulkBytes + OVERHEAD_BYTES,
       schema: describe({
         id: 'reportResults',

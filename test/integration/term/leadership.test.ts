@@ -54,6 +54,7 @@ function startCandidate(
     onTerm: terms.happen,
     onTime: looks.happen,
     onReleased,
+    onFollowing: () => undefined,
   });
   leadership.start();
   onTestFinished(() => leadership.stop());
@@ -151,7 +152,7 @@ it('nodes that cannot reach each other do not take the term from one another, ho
   const looked = nodes.map(({ looks }) => looks.all.length);
   // A socket that closed makes a node look at the lease; that is all it does.
   while (nodes.some(({ looks }, index) => looks.all.length < looked[index]! + 10)) {
-    for (const { leadership } of nodes) leadership.look();
+    for (const { leadership } of nodes) leadership.suspect();
     await pause(10);
   }
   expect(nodes.flatMap(({ terms }) => terms.all.map(({ epoch }) => epoch))).toEqual([1]);

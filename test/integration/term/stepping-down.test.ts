@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { expect, it } from 'vitest';
+import { Happening } from '../../happening.js';
 import { nodeForTest, type TestNode } from '../../node-for-tests.js';
 import { ProtocolWorker } from '../../protocol-worker.js';
 
@@ -34,6 +35,32 @@ it('a leader that is told by the database that its term is over hands nothing ov
   await expect.poll(() => node.node.leads(), { timeout: 5_000 }).toBe(false);
   const claims = await onDatabase(node, (client) => client.query('SELECT 1 FROM punctual.claims'));
   expect(claims.rowCount).toBe(0);
+});
+
+it('a worker that waits for work is told when the term ends, instead of that there is none', async () => {
+  const node = await nodeForTest({ settings: { leaseTtl: '60s' } });
+  const worker = await ProtocolWorker.register(node);
+  const claimed = worker.claimSilently(1, '20s');
+  claimed.catch(() => undefined);
+  await giveTermAway(node);
+  await node.submit({ task: 'work' }).catch(() => undefined);
+  await expect(claimed).rejects.toThrow(/503.*NO_LEADER/);
+});
+
+it('a leader that stops sends those who wait for work elsewhere, and the next one serves them', async () => {
+  const leader = await nodeForTest();
+  const next = await nodeForTest({ database: leader.database });
+  const atLeader = await ProtocolWorker.register(leader);
+  const atNext = await ProtocolWorker.register(next);
+  const claims = new Happening<void>();
+  leader.node.server.server.on('request', ({ url }) => url?.endsWith('/claim') && claims.happen());
+  const sentAway = atLeader.claimSilently(1, '20s').catch(String);
+  const movedOn = atNext.claimSilently(1, '20s');
+  await claims.times(2);
+  await leader.node.stop();
+  expect(await sentAway).toMatch(/503.*(SHUTTING_DOWN|NO_LEADER)/);
+  const job = await next.submit({ task: 'work' });
+  expect((await movedOn).map(({ jobId }) => jobId)).toEqual([job.id]);
 });
 
 it('a leader whose term went to another takes no result any more', async () => {

@@ -1,0 +1,76 @@
+import type { Clock } from '../core/clock.js';
+import { messageOf } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+import { Loop } from '../core/loop.js';
+import { forgetNode, type OtherNode, seeNode } from '../store/cluster-state.js';
+import type { Queryable } from '../store/database.js';
+import type { PeerCaller } from './peer-caller.js';
+
+export interface MembershipParts {
+  readonly db: Queryable;
+  readonly self: { readonly id: string; readonly url: string; readonly version: string };
+  readonly clock: Clock;
+  readonly peers: PeerCaller;
+  readonly log: Log;
+  /** Called after each look, for whatever else a node keeps in order. */
+  readonly onSeen: () => Promise<void>;
+}
+
+const SEEN_EVERY_MS = 5_000;
+
+/**
+ * Who else is there. The table of nodes tells; what nodes say to each other only saves the wait for the next look.
+ */
+export class Membership {
+  private readonly loop: Loop;
+  private others: readonly OtherNode[] = [];
+  private hasJoined = false;
+
+  constructor(private readonly parts: MembershipParts) {
+    this.loop = new Loop({
+      name: 'membership',
+      everyMs: SEEN_EVERY_MS,
+      pass: () => this.runOnce(),
+      onError: (loop, error) =>
+        parts.log.warn({ loop, error: messageOf(error) }, 'this node could not be registered'),
+    });
+  }
+
+  start(): void {
+    this.loop.start();
+  }
+
+  stop(): Promise<void> {
+    return this.loop.stop();
+  }
+
+  /** Looks now, because a node says that it has joined. */
+  look(): void {
+    this.loop.wake();
+  }
+
+  /** Tells the others that the lease has changed; those that cannot be reached find out by themselves. */
+  tellOfLease(): Promise<void> {
+    return this.tell('/internal/lease-changed');
+  }
+
+  /** Takes this node off the list. */
+  async leave(): Promise<void> {
+    await forgetNode(this.parts.db, this.parts.self.id).catch(() => undefined);
+  }
+
+  private async runOnce(): Promise<void> {
+    const { db, self, clock, onSeen } = this.parts;
+    this.others = await seeNode(db, self, clock.now());
+    if (!this.hasJoined) {
+      this.hasJoined = true;
+      // Whoever stops soon must know whom to tell.
+      await this.tell('/internal/node-joined');
+    }
+    await onSeen();
+  }
+
+  private async tell(path: string): Promise<void> {
+    await Promise.all(this.others.map(({ url }) => this.parts.peers.post(url, path, {})));
+  }
+}
