@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { machineFacts } from './machine.js';
+import { machineFacts, watchStolenTime } from './machine.js';
 import { helpText, type Options, parseOptions, UsageError } from './options.js';
 import { findRedis } from './peers.js';
 import { Progress } from './progress.js';
@@ -27,7 +27,9 @@ async function main(options: Options): Promise<number> {
     const seconds = options.seconds ?? scenario.defaultSeconds;
     progress.say(`${scenario.name}: ${scenario.title} (${seconds} s)`);
     const context = { seconds, peers, redis, progress, profileFolder, signal: interrupted.signal };
-    const result = await scenario.run(context).catch((error: unknown) => failure(scenario, seconds, error));
+    const stolen = watchStolenTime();
+    const run = await scenario.run(context).catch((error: unknown) => failure(scenario, seconds, error));
+    const result = { ...run, environment: { ...run.environment, 'cpu stolen': stolen() } };
     results.push(result);
     process.stdout.write(`${describe(result)}\n`);
   }

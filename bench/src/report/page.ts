@@ -20,7 +20,7 @@ export async function writePage(results: readonly ScenarioResult[], writtenOn: s
 
 /** The page as Markdown. */
 export function pageText(results: readonly ScenarioResult[], notes: string, writtenOn: string): string {
-  const { 'load before': _load, ...machine } = results[0]?.environment ?? {};
+  const { 'load before': _load, 'cpu stolen': _stolen, ...machine } = results[0]?.environment ?? {};
   const parts = [
     '# Benchmarks',
     `Written by a full run of \`npm run bench\` on ${writtenOn}; what stands here is what was measured. One machine: ${pairs(machine)}.`,
@@ -53,7 +53,7 @@ function section(result: ScenarioResult): string {
     ...(ratioToBestPeer === null ? [] : [`${ratioToBestPeer.toFixed(2)} × the best peer.`]),
     ...(problems.length === 0 ? [] : [`**Went wrong:** ${problems.join('; ')}.`]),
     [
-      `${seconds} s; load of the machine before: ${environment['load before'] ?? 'unknown'}. Settings:`,
+      `${seconds} s; load of the machine before: ${environment['load before'] ?? 'unknown'}; processor time that other machines of its host took meanwhile: ${environment['cpu stolen'] ?? 'unknown'}. Settings:`,
       ...systems.map(({ name, version, settings }) => `- ${name} ${version}: ${pairs(settings)}`),
     ].join('\n'),
   ].join('\n\n');
