@@ -98,14 +98,13 @@ export class Dispatcher {
     await this.workers.load();
     await this.reading.load();
     if (state.term.over) return;
-    for (const part of [this.finishing, this.claiming, this.reading]) part.start();
+    for (const part of [this.finishing, this.claiming, this.reading, this.workers]) part.start();
     this.rest = setTimeout(() => this.startRest(), AFTER_TAKEOVER_MS).unref();
   }
 
   private startRest(): void {
     this.reading.startLooking();
-    for (const part of [this.admitting, this.expiring, this.workers, this.schedules, this.upkeep])
-      part.start();
+    for (const part of [this.admitting, this.expiring, this.schedules, this.upkeep]) part.start();
   }
 
   /** Ends all background work of this term; nothing is written any more. */

@@ -11,16 +11,28 @@ function emptyTable() {
   const lookedFrom: number[] = [];
   const table = { fails: false };
   const hot = {
-    query: async ({ values }: { values: unknown[] }) => {
+    query: async ({ name, values }: { name: string; values: unknown[] }) => {
       if (table.fails) throw new Error('the table cannot be read');
-      lookedFrom.push(uuidTime(values[0] as string));
+      if (name === 'look-back') lookedFrom.push(uuidTime(values[0] as string));
       return { rows: [] };
     },
   };
-  const state = { clock, hot, directory: { knows: () => true } } as unknown as LeaderState;
+  const backlog = { rewindAll: () => undefined };
+  const state = { clock, hot, backlog, directory: { knows: () => true } } as unknown as LeaderState;
   const parts = { onAdmit: () => undefined, onStartBefore: () => undefined };
   return { clock, lookedFrom, table, reading: new Reading(state, SUBMIT_TIMEOUT_MS, parts) };
 }
+
+it('the first look-back reaches from the beginning of the term on, however late it comes', async () => {
+  const { clock, lookedFrom, reading } = emptyTable();
+  const loaded = clock.time;
+  await reading.load();
+  clock.time += 60_000;
+  await reading.lookBack();
+  expect(lookedFrom).toHaveLength(1);
+  expect(lookedFrom[0]).toBeLessThanOrEqual(loaded - SUBMIT_TIMEOUT_MS);
+  expect(lookedFrom[0]).toBeGreaterThan(loaded - 60_000);
+});
 
 it('a look-back reaches from the last look on, however long ago that was', async () => {
   const { clock, lookedFrom, reading } = emptyTable();

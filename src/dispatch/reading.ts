@@ -41,7 +41,7 @@ export class Reading {
   private readonly watch: Loop;
   private readonly reload: Loop;
   /** When the last look that came to its end began; looks may be far apart when they take long or fail. */
-  private lookedAt = Number.POSITIVE_INFINITY;
+  private lookedAt = 0;
   /** Hints of queues that this leader has not heard of wait until it has looked. */
   private look: Promise<void> = Promise.resolve();
   private nextLook: Promise<void> | undefined;
@@ -68,6 +68,8 @@ export class Reading {
   /** At the start of a term everything that waits is in the table; the first shelves are enough to begin with. */
   async load(): Promise<void> {
     this.unfound = BEFORE_ALL_SHELVES;
+    // What is stored from here on may not be among what is found.
+    this.lookedAt = this.state.clock.now();
     await this.findSome();
   }
 
