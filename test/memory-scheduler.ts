@@ -24,7 +24,7 @@ type Fault = { readonly error: PunctualError; readonly when: 'before' | 'after' 
 
 /** The other end of the worker protocol, in memory: hands out what a test gives it and remembers what it is told. */
 export class MemoryScheduler implements WorkerGateway {
-  readonly nodeCount = 1;
+  readonly triesAtOnce = 1;
   epoch = 1;
   heartbeatInterval = '20ms';
   workerTimeout = '2s';

@@ -78,7 +78,14 @@ export interface AttemptUseCases {
 export interface WorkerUseCases {
   register(caller: Caller, body: unknown): Promise<WorkerWelcome>;
   heartbeat(caller: Caller, workerId: string, body: unknown): Promise<HeartbeatAnswer>;
-  claim(caller: Caller, workerId: string, body: unknown, signal: AbortSignal): Promise<ClaimAnswer>;
+  /** `waitedMs` counts towards the wait that the body asks for. Rejects when the signal aborts. */
+  claim(
+    caller: Caller,
+    workerId: string,
+    body: unknown,
+    signal: AbortSignal,
+    waitedMs?: number,
+  ): Promise<ClaimAnswer>;
   report(caller: Caller, workerId: string, body: unknown): Promise<ReportAnswer>;
   /** The same for a worker in this process, whose report has the right form by its making. */
   reportChecked(caller: Caller, workerId: string, report: ReportRequest): Promise<ReportAnswer>;

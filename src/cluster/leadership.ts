@@ -49,7 +49,8 @@ export interface LeadershipOptions {
 const TRUSTED_SHARE = 0.8;
 /** How long a takeover waits for fenced writes of the old term before it ends their sessions. */
 const PATIENCE_MS = 500;
-const SUSPECT_AT_MOST_EVERY_MS = 50;
+/** Shorter than the pause after which whoever suspects asks again, so that every suspicion counts. */
+const SUSPECT_AT_MOST_EVERY_MS = 25;
 /** When another node was faster to take a term, it is soon known who it is. */
 const BEATEN_MS = 20;
 

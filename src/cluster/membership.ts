@@ -65,7 +65,7 @@ export class Membership {
     if (!this.hasJoined) {
       this.hasJoined = true;
       // Whoever stops soon must know whom to tell.
-      await this.tell('/internal/node-joined');
+      void this.tell('/internal/node-joined');
     }
     await onSeen();
   }

@@ -16,11 +16,11 @@ import type {
  * by workers embedded in a node, so both run the same worker code.
  */
 export interface WorkerGateway {
-  /** How many nodes there are to turn to: after a failure each is asked once before anybody waits. */
-  readonly nodeCount: number;
+  /** How often a request may be repeated at once when a node cannot serve it: the next one may. */
+  readonly triesAtOnce: number;
   register(registration: WorkerRegistration, signal?: AbortSignal): Promise<WorkerWelcome>;
   heartbeat(workerId: string, heartbeat: Heartbeat, signal?: AbortSignal): Promise<HeartbeatAnswer>;
-  /** Answers as soon as there is work, or with none when the wait is over or the signal aborts. */
+  /** Answers as soon as there is work, or with none when the wait is over. */
   claim(workerId: string, request: ClaimRequest, signal?: AbortSignal): Promise<ClaimAnswer>;
   report(workerId: string, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer>;
   progress(jobId: string, token: string | undefined, report: ProgressReport): Promise<void>;

@@ -1,5 +1,4 @@
 import type { Clock } from '../core/clock.js';
-import type { PunctualError } from '../core/errors.js';
 import { Bucket, rateOf } from '../core/rate.js';
 import { ALL_QUEUES, type ClaimAnswer, type WorkerRegistration } from '../core/wire.js';
 import type { NeedsInfo, QueueInfo } from './directory.js';
@@ -13,7 +12,7 @@ export interface Poll {
   readonly given: Running[];
   settle(answer: ClaimAnswer): void;
   /** Ends the wait without an answer. */
-  fail(error: PunctualError): void;
+  fail(error: unknown): void;
   settled: boolean;
   /** Whether a job is being claimed for it in a way of its own; nobody else may give it one meanwhile. */
   reserved: boolean;

@@ -126,7 +126,9 @@ export class Workers {
     const session = this.session(tenant, workerId);
     session.seen(state.clock);
     const jobs = this.handOverAgain(session, max);
-    if (jobs.length > 0 || signal?.aborted) return Promise.resolve({ epoch: state.term.epoch, jobs });
+    if (jobs.length > 0) return Promise.resolve({ epoch: state.term.epoch, jobs });
+    // Told apart from "no work": whoever asked may still be there and should ask elsewhere.
+    signal?.throwIfAborted();
     return new Promise((resolve, reject) => {
       const end = () => {
         if (poll.settled) return false;
@@ -136,7 +138,7 @@ export class Workers {
         return session.polls.delete(poll);
       };
       const timer = setTimeout(() => poll.settle({ epoch: state.term.epoch, jobs: [] }), waitMs);
-      const onAbort = () => poll.settle({ epoch: state.term.epoch, jobs: [] });
+      const onAbort = () => poll.fail(signal?.reason);
       const poll: Poll = {
         session,
         max,

@@ -24,7 +24,8 @@ const NEVER = new AbortController().signal;
  * leads. When another node does, calls go through the node's own API, which moves them on to the leader.
  */
 export class EmbeddedWorkerGateway implements WorkerGateway {
-  readonly nodeCount = 1;
+  /** The node itself waits for the next leader. */
+  readonly triesAtOnce = 1;
   private readonly remote: WorkerGateway;
 
   constructor(

@@ -88,10 +88,15 @@ export class Leading {
     }
   }
 
-  /** Nobody waits for a leader any more; resolves when no dispatcher of an ended term does anything. */
-  async close(): Promise<void> {
+  /** From now on nobody waits here for a leader. */
+  endWaiting(): void {
     this.closed = true;
     this.parts.leaderNews.tell();
+  }
+
+  /** Resolves when no dispatcher of an ended term does anything. */
+  async close(): Promise<void> {
+    this.endWaiting();
     await this.ending;
   }
 }

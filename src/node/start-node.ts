@@ -11,7 +11,7 @@ import { Membership } from '../cluster/membership.js';
 import { PeerCaller } from '../cluster/peer-caller.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
-import { PunctualError } from '../core/errors.js';
+import { messageOf, PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { News } from '../core/news.js';
 import { signNodeToken } from '../core/node-token.js';
@@ -89,7 +89,10 @@ async function assemble(
     ...{ db: leader, self, clock, peers, log },
     // A node that comes to lead has no time to open connections.
     onSeen: async () => {
-      if (!leading.current && leader.totalCount < leader.options.max) await openAll(leader);
+      if (leadership.current || leader.totalCount >= leader.options.max) return;
+      await openAll(leader).catch((error: unknown) =>
+        log.debug({ error: messageOf(error) }, 'connections could not be opened ahead of time'),
+      );
     },
   });
   const leadership: Leadership = new Leadership({
@@ -161,8 +164,9 @@ async function assemble(
   const stop = async () => {
     // Those who wait here go elsewhere at once: when the next leader is there, they are too.
     const closed = server.close();
-    await membership.stop();
+    leading.endWaiting();
     await leadership.stop();
+    await membership.stop();
     await leading.close();
     await closed;
     await peers.close();

@@ -49,6 +49,9 @@ const HOT_PLANS = {
   random_page_cost: '1',
 };
 
+/** Connections that stand idle for long must neither be forgotten by what lies between nor die unnoticed. */
+const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 };
+
 export interface PoolOptions {
   readonly max: number;
   /** Connections that stay open however long nobody needs them; default none. */
@@ -118,7 +121,7 @@ export function openPool(databaseUrl: string, options: PoolOptions): Pool {
     connectionTimeoutMillis: 5_000,
     // The server's deadline comes first; this one covers a server that no longer answers at all.
     query_timeout: options.statementTimeoutMs + 2_000,
-    keepAlive: true,
+    ...KEEP_ALIVE,
     idleTimeoutMillis: 30_000,
   });
   pool.on('error', (error) => options.onIdleError?.(error));
@@ -128,10 +131,15 @@ export function openPool(databaseUrl: string, options: PoolOptions): Pool {
   return pool;
 }
 
-/** Opens all connections that a pool may have, so that nobody waits for one later. */
+/**
+ * Opens all connections that a pool may have, so that nobody waits for one later. All are asked for at once, and so each
+ * can be given back when it stands.
+ */
 export async function openAll(pool: Pool): Promise<void> {
-  const opened = await Promise.allSettled(Array.from({ length: pool.options.max }, () => pool.connect()));
-  for (const each of opened) if (each.status === 'fulfilled') each.value.release();
+  const open = async () => (await pool.connect()).release();
+  const opened = await Promise.allSettled(Array.from({ length: pool.options.max }, open));
+  const failed = opened.find((each) => each.status === 'rejected');
+  if (failed) throw failed.reason;
 }
 
 /** One connection outside any pool, for what must never wait for a free one. */
@@ -146,7 +154,7 @@ export async function openConnection(
     options: settings({ ...options, max: 1 }),
     connectionTimeoutMillis: 5_000,
     query_timeout: options.statementTimeoutMs + 2_000,
-    keepAlive: true,
+    ...KEEP_ALIVE,
   });
   client.on('error', (error) => options.onIdleError?.(error));
   await client.connect();

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { PunctualError } from '../core/errors.js';
 import { type Claimed, ClaimLoop } from './claim-loop.js';
 
 /** A scheduler that answers claims when told to, and a worker's slots. */
@@ -7,6 +8,7 @@ class Desk {
   readonly events: string[] = [];
   readonly loop: ClaimLoop;
   #answer: (claimed: Claimed) => void = () => undefined;
+  #refuse: (error: Error) => void = () => undefined;
   #asked: () => void = () => undefined;
   #next = this.#nextClaim();
 
@@ -18,6 +20,7 @@ class Desk {
         this.events.push(`asks for ${max}`);
         const answered = new Promise<Claimed>((resolve, reject) => {
           this.#answer = resolve;
+          this.#refuse = reject;
           signal.addEventListener('abort', () => reject(signal.reason));
         });
         this.#asked();
@@ -41,6 +44,10 @@ class Desk {
         return start();
       },
     });
+  }
+
+  refuse(error: Error): void {
+    this.#refuse(error);
   }
 
   #nextClaim(): Promise<void> {
@@ -80,6 +87,28 @@ describe('a worker that asks for jobs', () => {
     desk.answer(1, () => Promise.reject(new Error('no')));
     await desk.asked();
     expect(desk.events).toEqual(['asks for 1000', 'starts 1', 'asks for 999']);
+    await desk.loop.stop();
+  });
+
+  it('turns to the next node at once when one cannot serve, and pauses when none can', async () => {
+    const desk = new Desk();
+    desk.loop.start();
+    await desk.asked();
+    // Timers come in the order of their moments, however busy the machine is; the shortest pause is 25 ms.
+    for (const [atOnce, refusals] of [
+      [true, 2],
+      [false, 1],
+    ] as const) {
+      for (let i = 0; i < refusals; i++) {
+        let isLate = false;
+        setTimeout(() => {
+          isLate = true;
+        }, 20);
+        desk.refuse(new PunctualError('NO_LEADER', 'nobody leads'));
+        await desk.asked();
+        expect(isLate).toBe(!atOnce);
+      }
+    }
     await desk.loop.stop();
   });
 

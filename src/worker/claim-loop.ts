@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { formatDuration } from '../core/duration.js';
+import { asPunctualError } from './failure.js';
 import { monotonic } from './monotonic.js';
 import { Bell, GrowingPause, pause } from './pause.js';
 
@@ -24,7 +25,7 @@ export interface Claimed {
 const NOTHING: Claimed = { news: 0, start: () => Promise.resolve() };
 
 export interface ClaimLoopParts {
-  /** How many claims may fail in a row before the loop waits: there may be other nodes to turn to. */
+  /** How many claims in a row may be refused by nodes that cannot serve before the loop pauses. */
   readonly triesAtOnce: number;
   readonly freeSlots: () => number;
   /** Asks for up to `max` jobs and takes them in. */
@@ -120,8 +121,9 @@ export class ClaimLoop {
       if (tooEarly) await pause(this.#growing.nextMs(), this.#closing.signal);
       else this.#growing.reset();
       return claimed;
-    } catch {
-      if (!renewal.signal.aborted) await pause(this.#growing.nextMs(), this.#closing.signal);
+    } catch (error) {
+      if (!renewal.signal.aborted)
+        await pause(this.#growing.nextMs(asPunctualError(error)), this.#closing.signal);
       return NOTHING;
     } finally {
       this.#stopped.signal.removeEventListener('abort', onStop);

@@ -36,8 +36,9 @@ export class HttpWorkerGateway implements WorkerGateway {
     return this.#transport instanceof HttpTransport ? this.#transport : null;
   }
 
-  get nodeCount(): number {
-    return this.network?.nodeCount ?? 1;
+  get triesAtOnce(): number {
+    // One address may stand for several nodes.
+    return Math.max(1, (this.network?.nodeCount ?? 1) - 1);
   }
 
   register(registration: WorkerRegistration, signal?: AbortSignal): Promise<WorkerWelcome> {

@@ -8,7 +8,7 @@ import type { ResultStore } from './result-store.js';
 const UNKNOWN_SESSION = '00000000-0000-0000-0000-000000000000';
 
 export interface LeftResultsParts {
-  readonly gateway: Pick<WorkerGateway, 'report' | 'nodeCount'>;
+  readonly gateway: Pick<WorkerGateway, 'report' | 'triesAtOnce'>;
   readonly store: ResultStore;
   readonly onWarning: (warning: PunctualError) => void;
   readonly signal: AbortSignal;
@@ -38,7 +38,7 @@ export class LeftResults {
     if (this.areDelivered) return Promise.resolve();
     return new Promise((resolve) => {
       const reporter = new Reporter<AttemptResult>({
-        triesAtOnce: gateway.nodeCount,
+        triesAtOnce: gateway.triesAtOnce,
         send: (results) => gateway.report(store.previousSession || UNKNOWN_SESSION, { results }, signal),
         onAnswered: (result) => {
           store.release(result);

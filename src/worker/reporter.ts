@@ -17,7 +17,7 @@ interface Pending<T> extends SizedResult {
 }
 
 export interface ReporterParts<T> {
-  /** How many reports may fail in a row before it waits: there may be other nodes to turn to. */
+  /** How many reports in a row may be refused by nodes that cannot serve before it pauses. */
   readonly triesAtOnce: number;
   /** Sends one report; null when its answer came from a replaced leader and does not count. */
   readonly send: (results: readonly AttemptResult[]) => Promise<ReportAnswer | null>;
@@ -138,7 +138,7 @@ export class Reporter<T extends AttemptIdentity> {
     else this.#pending = batch.concat(this.#pending);
     if (refused || error.status === 500) this.#maxResults = Math.max(1, Math.floor(batch.length / 2));
     this.#parts.onFailure(error);
-    if (!refused) await pause(this.#growing.nextMs(), this.#parts.signal);
+    if (!refused) await pause(this.#growing.nextMs(error), this.#parts.signal);
   }
 
   #replaceRefused(pending: Pending<T>, why: string): void {

@@ -13,7 +13,7 @@ const GATHER_MS = 50;
 
 export interface ResultKeepingParts {
   readonly folder: string;
-  readonly gateway: Pick<WorkerGateway, 'report' | 'nodeCount'>;
+  readonly gateway: Pick<WorkerGateway, 'report' | 'triesAtOnce'>;
   /** Everything that ended and that no leader has answered yet. */
   readonly undelivered: () => Iterable<AttemptResult>;
   readonly onWarning: (warning: PunctualError) => void;

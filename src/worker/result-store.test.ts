@@ -39,6 +39,15 @@ describe('results on disk', () => {
     second.close('at-once');
   });
 
+  it('count once they are safe there', async () => {
+    const store = ResultStore.open(newFolder());
+    const kept = store.keep([result('a')]);
+    expect(store.size).toBe(0);
+    await kept;
+    expect(store.size).toBe(1);
+    store.close('at-once');
+  });
+
   it('leave nothing behind when all was answered and the worker left in order', async () => {
     const folder = newFolder();
     const store = ResultStore.open(folder);

@@ -87,9 +87,11 @@ export class ResultStore {
     }
   }
 
-  /** How many results are kept. */
+  /** How many results are safe on the disk. */
   get size(): number {
-    return this.#kept.size;
+    let safe = 0;
+    for (const kept of this.#kept.values()) if (kept.safe) safe += 1;
+    return safe;
   }
 
   /** Notes the session that further results are made in; the file hears of it with the next `tidy`. */

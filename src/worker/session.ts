@@ -78,18 +78,19 @@ export class Session {
    * key, a bad name) is thrown, unless the worker has been in and only has to come back.
    */
   async register(signal: AbortSignal): Promise<void> {
-    const growing = new GrowingPause(100, 2_000, this.#parts.gateway.nodeCount);
+    const growing = new GrowingPause(100, 2_000, this.#parts.gateway.triesAtOnce);
     const comesBack = this.#welcome !== null;
     while (!signal.aborted) {
+      let error: PunctualError | undefined;
       try {
         if (await this.#registerOnce(signal)) return;
       } catch (thrown) {
         if (signal.aborted) return;
-        const error = asPunctualError(thrown);
+        error = asPunctualError(thrown);
         if (!comesBack && error.status < 500) throw error;
         this.#parts.onWarning?.(error);
       }
-      await pause(growing.nextMs(), signal);
+      await pause(growing.nextMs(error), signal);
     }
   }
 

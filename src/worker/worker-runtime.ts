@@ -103,7 +103,7 @@ export class WorkerRuntime {
       onWarning: this.#warn,
     });
     this.#reporter = new Reporter({
-      triesAtOnce: gateway.nodeCount,
+      triesAtOnce: gateway.triesAtOnce,
       send: (results) => this.#dialogue.report(results),
       onAnswered: (attempt, outcome) => this.#answered(attempt, outcome),
       onFailure: (error) => {
@@ -113,7 +113,7 @@ export class WorkerRuntime {
       signal: this.#over.signal,
     });
     this.#claims = new ClaimLoop({
-      triesAtOnce: gateway.nodeCount,
+      triesAtOnce: gateway.triesAtOnce,
       freeSlots: () => this.#freeSlots(),
       claim: (max, wait, signal) => this.#dialogue.claim(max, wait, signal),
     });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { request } from 'undici';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Happening } from '../../../test/happening.js';
 import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
 import { News } from '../../core/news.js';
@@ -40,7 +40,7 @@ async function nodeWith(
     useCases: {
       ...useCases,
       queues: { ...useCases.queues, list: withoutSignal, get: withoutSignal, pause: withoutSignal },
-      workers: { ...useCases.workers, claim: answer },
+      workers: { ...useCases.workers, claim: answer, report: withoutSignal },
     },
     limits: { maxBulkBytes: 100_000, maxPayload: 10_000, maxDepth: 16 },
     forwarding: { leader, leaderNews, credentialFor: () => null, onLeaderLost: () => undefined },
@@ -74,12 +74,14 @@ async function askFor(port: number, target: string): Promise<string> {
 const pauseAt = (url: string) =>
   request(`${url}/v1/queues/mail/pause`, { method: 'POST', headers: { authorization: AUTHORIZATION } });
 
-const claimAt = (url: string) =>
-  request(`${url}/v1/workers/${OTHER_ID}/claim`, {
+const askAsWorker = (url: string, verb: string, body: object) =>
+  request(`${url}/v1/workers/${OTHER_ID}/${verb}`, {
     method: 'POST',
     headers: { authorization: AUTHORIZATION, 'content-type': 'application/json' },
-    body: JSON.stringify({ max: 1, wait: '60s' }),
+    body: JSON.stringify(body),
   });
+const claimAt = (url: string) => askAsWorker(url, 'claim', { max: 1, wait: '60s' });
+const reportAt = (url: string) => askAsWorker(url, 'report', { results: [] });
 
 describe('a request that only the leader can carry out', () => {
   it('reaches the leader as it was made: path, query, key and body', async () => {
@@ -115,7 +117,10 @@ describe('a request that only the leader can carry out', () => {
     expect(visits).toEqual([]);
   });
 
-  it('is made again at the next leader when the term ends at which it waits for work', async () => {
+  it.each([
+    ['a claim', claimAt],
+    ['a report', reportAt],
+  ])('is made again at the next leader when the term ends at which it waits: %s', async (_, ask) => {
     const asked = new Happening<void>();
     const hung = await listening(() => asked.happen());
     const next = await listening((_, response) => {
@@ -124,11 +129,42 @@ describe('a request that only the leader can carry out', () => {
     const term = new AbortController();
     let leader: KnownLeader = { url: hung.url, over: term.signal };
     const node = await follower(() => leader);
-    const answer = claimAt(node.url);
+    const answer = ask(node.url);
     await asked.times(1);
     leader = lasting(next.url);
     term.abort();
     expect(await (await answer).body.json()).toEqual({ here: true });
+  });
+
+  it('waits for the next leader however long it has waited at the last, which counts towards its wait', async () => {
+    const asked = new Happening<void>();
+    const hung = await listening(() => asked.happen());
+    const waited: unknown[] = [];
+    const next = await listening(({ headers }, response) => {
+      waited.push(headers['punctual-waited']);
+      response.setHeader('content-type', 'application/json').end('{"here":true}');
+    });
+    const term = new AbortController();
+    const news = new News();
+    const looks = new Happening<void>();
+    let leader: KnownLeader | null = { url: hung.url, over: term.signal };
+    const node = await follower(() => {
+      looks.happen();
+      return leader;
+    }, news);
+    const answer = claimAt(node.url);
+    await asked.times(1);
+    const now = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 12_000);
+    onTestFinished(() => clock.mockRestore());
+    leader = null;
+    term.abort();
+    await looks.times(2);
+    leader = lasting(next.url);
+    news.tell();
+    expect(await (await answer).body.json()).toEqual({ here: true });
+    expect(waited).toHaveLength(1);
+    expect(Number(waited[0])).toBeGreaterThanOrEqual(12_000);
   });
 
   it('is answered with NO_LEADER when the term ends before it is known what became of it', async () => {

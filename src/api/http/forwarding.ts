@@ -40,8 +40,13 @@ export interface ForwardingOptions {
 }
 
 const FORWARDED = 'punctual-forwarded';
-/** How long a request waits for a leader. */
+/** How long the request has waited at earlier leaders, in milliseconds. */
+const WAITED = 'punctual-waited';
+/** How long a request waits for a leader, from when it came or its leader was lost. */
 const PATIENCE_MS = 5_000;
+const CONNECT_TIMEOUT_MS = 2_000;
+/** How long a node that stops waits for answers to what a leader was asked. */
+const CLOSING_PATIENCE_MS = 2_000;
 /** So long it is waited for another leader before the same one is asked again. */
 const RETRY_PAUSE_MS = 50;
 /** Longer than any wait that a request may ask for. */
@@ -77,21 +82,25 @@ interface Answer {
 export class Forwarding {
   private readonly agent = new Agent({
     connections: 256,
-    connect: { timeout: 2_000 },
+    connect: { timeout: CONNECT_TIMEOUT_MS },
     headersTimeout: ANSWER_TIMEOUT_MS,
   });
   private closing = false;
+  private readonly givenUp = new AbortController();
+  private giveUp: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: ForwardingOptions) {}
 
-  /** From now on nobody waits here for a leader. What a leader was asked already is answered. */
+  /** From now on nobody waits here for a leader. What a leader was asked already is answered, if that is soon. */
   endWaiting(): void {
     this.closing = true;
     this.options.leaderNews.tell();
+    this.giveUp = setTimeout(() => this.givenUp.abort(), CLOSING_PATIENCE_MS);
   }
 
   /** Ends all connections. */
   async close(): Promise<void> {
+    clearTimeout(this.giveUp);
     await this.agent.destroy();
   }
 
@@ -106,16 +115,20 @@ export class Forwarding {
   }
 
   private async ask(request: FastifyRequest, signal: AbortSignal): Promise<Answer> {
-    const deadline = performance.now() + PATIENCE_MS;
+    const cameAt = performance.now();
+    let deadline = cameAt + PATIENCE_MS;
     for (;;) {
       const leader = this.options.leader();
-      const patience = deadline - performance.now();
+      const askedAt = performance.now();
+      const patience = deadline - askedAt;
       // Looked out for from here on, because it may come while this one is being asked.
       const next = this.options.leaderNews.next(leader === null ? patience : RETRY_PAUSE_MS);
       if (leader !== null) {
         try {
-          const answer = await this.askOnce(leader.url, request, AbortSignal.any([signal, leader.over]));
+          const gone = AbortSignal.any([signal, leader.over, this.givenUp.signal]);
+          const answer = await this.askOnce(leader.url, request, Math.round(askedAt - cameAt), gone);
           if (!isNoLeader(answer)) return answer;
+          this.options.onLeaderLost();
         } catch (error) {
           if (!signal.aborted) this.options.onLeaderLost();
           if (signal.aborted || !isRepeatable(request, error)) {
@@ -125,18 +138,27 @@ export class Forwarding {
           }
         }
       }
-      if (performance.now() > deadline)
-        throw noLeader('The shard has no leader at the moment; try again shortly.');
+      const lostAt = performance.now();
+      // Whoever has waited at a leader for that long had one.
+      if (lostAt - askedAt > CONNECT_TIMEOUT_MS) deadline = lostAt + PATIENCE_MS;
+      if (lostAt > deadline) throw noLeader('The shard has no leader at the moment; try again shortly.');
       if (!this.closing) await next;
       if (this.closing) throw shuttingDown();
     }
   }
 
-  private async askOnce(url: string, request: FastifyRequest, signal: AbortSignal): Promise<Answer> {
-    const headers: Record<string, string> = { [FORWARDED]: '1' };
+  private async askOnce(
+    url: string,
+    request: FastifyRequest,
+    waitedMs: number,
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    const headers: Record<string, string> = {};
     for (const [name, value] of Object.entries(request.headers)) {
       if (typeof value === 'string' && !HOP_BY_HOP.has(name)) headers[name] = value;
     }
+    headers[FORWARDED] = '1';
+    headers[WAITED] = String(waitedMs);
     const credential = this.options.credentialFor(request);
     if (credential !== null) headers.authorization = `Bearer ${credential}`;
     // Origin and path apart, the path as it came: nothing in a request can name another host, and nothing is
@@ -152,6 +174,12 @@ export class Forwarding {
     const body = Buffer.from(await answer.body.arrayBuffer());
     return { status: answer.statusCode, headers: answer.headers, body };
   }
+}
+
+/** How long a request that may wait has done so at earlier leaders: its client counts from the beginning. */
+export function waitedMs({ headers }: FastifyRequest): number {
+  const waited = Number(headers[WAITED] ?? 0);
+  return waited > 0 ? waited : 0;
 }
 
 /** What only reads can be asked again; of most other things it must be certain that they did not arrive. */

@@ -12,6 +12,7 @@ import {
 } from '../schemas/submission.js';
 import type { Caller, JobUseCases } from '../use-cases.js';
 import { callerOf } from './access.js';
+import { waitedMs } from './forwarding.js';
 import { expectNothing, idOf, queryOf } from './input.js';
 import type { RouteParts } from './route-parts.js';
 
@@ -103,7 +104,8 @@ function reading(server: FastifyInstance, { useCases, describe, longPolls }: Rou
     async (request, reply) => {
       const id = idOf(request);
       const waitMs = parseDuration(queryOf(request, WaitQuery).wait ?? '0s') ?? 0;
-      return longPolls.run(reply, (signal) => useCases.jobs.get(callerOf(request), id, waitMs, signal));
+      const leftMs = Math.max(0, waitMs - waitedMs(request));
+      return longPolls.run(reply, (signal) => useCases.jobs.get(callerOf(request), id, leftMs, signal));
     },
   );
 }

@@ -15,6 +15,7 @@ import {
   WorkerWelcome,
 } from '../schemas/worker.js';
 import { callerOf } from './access.js';
+import { waitedMs } from './forwarding.js';
 import { expectNothing, idOf, queryOf } from './input.js';
 import type { RouteParts } from './route-parts.js';
 
@@ -104,7 +105,7 @@ function work(server: FastifyInstance, { useCases, limits, describe, longPolls }
       queryOf(request, NoQuery);
       const id = idOf(request);
       const answer = await longPolls.run(reply, (signal) =>
-        useCases.workers.claim(callerOf(request), id, request.body, signal),
+        useCases.workers.claim(callerOf(request), id, request.body, signal, waitedMs(request)),
       );
       return reply.type('application/json; charset=utf-8').serializer(asItIs).send(claimText(answer));
     },

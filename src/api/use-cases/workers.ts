@@ -33,10 +33,17 @@ export class WorkerSessions implements WorkerUseCases {
     return (await this.node.leader()).workers.heartbeat(caller.tenant, workerId, heartbeat);
   }
 
-  async claim(caller: Caller, workerId: string, body: unknown, signal: AbortSignal): Promise<ClaimAnswer> {
+  async claim(
+    caller: Caller,
+    workerId: string,
+    body: unknown,
+    signal: AbortSignal,
+    waitedMs = 0,
+  ): Promise<ClaimAnswer> {
     const { max, wait } = validate(ClaimRequest, body);
     const leader = await this.node.leader();
-    return leader.workers.claim(caller.tenant, workerId, max, parseDuration(wait)!, signal);
+    const leftMs = Math.max(0, parseDuration(wait)! - waitedMs);
+    return leader.workers.claim(caller.tenant, workerId, max, leftMs, signal);
   }
 
   async report(caller: Caller, workerId: string, body: unknown): Promise<ReportAnswer> {

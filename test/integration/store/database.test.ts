@@ -5,6 +5,7 @@ import {
   isCertainFailure,
   isDataError,
   NotConnectedError,
+  openAll,
   openPool,
   type Pool,
 } from '../../../src/store/database.js';
@@ -68,6 +69,29 @@ describe("a leader's connections", () => {
       ['statement_timeout', '300'],
       ['tcp_user_timeout', '300'],
     ]);
+  });
+
+  it('are opened ahead of time, whatever some of them do meanwhile', async () => {
+    const pool = openLeaderPool();
+    const busy = await pool.connect();
+    const opened = openAll(pool);
+    // Nobody who needs one in the meantime waits for all of them.
+    await pool.query('SELECT 1');
+    busy.release();
+    await opened;
+    expect([pool.totalCount, pool.idleCount]).toEqual([2, 2]);
+  });
+
+  it('that cannot be opened ahead of time say so, and are opened when they are needed', async () => {
+    const url = new URL(shard.url);
+    url.port = '1';
+    const pool = openPool(url.href, {
+      ...{ max: 2, applicationName: 'punctual test nowhere', hot: true },
+      ...{ statementTimeoutMs: 300, lockTimeoutMs: 150, idleInTransactionTimeoutMs: 200 },
+    });
+    onTestFinished(() => pool.end());
+    await expect(openAll(pool)).rejects.toThrow(/ECONNREFUSED/);
+    expect(pool.totalCount).toBe(0);
   });
 
   it('do not keep the fence when the process stops answering inside a transaction', async () => {

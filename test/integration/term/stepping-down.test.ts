@@ -63,6 +63,16 @@ it('a leader that stops sends those who wait for work elsewhere, and the next on
   expect((await movedOn).map(({ jobId }) => jobId)).toEqual([job.id]);
 });
 
+it('what a claim has waited at earlier leaders counts towards its wait', async () => {
+  const node = await nodeForTest();
+  const worker = await ProtocolWorker.register(node);
+  const answer = await node.ask('POST', `/v1/workers/${worker.id}/claim`, {
+    body: { max: 1, wait: '60s' },
+    headers: { 'punctual-waited': '60000' },
+  });
+  expect(answer).toMatchObject({ status: 200, body: { jobs: [] } });
+});
+
 it('a leader whose term went to another takes no result any more', async () => {
   const node = await nodeForTest({ settings: { leaseTtl: '60s' } });
   const worker = await ProtocolWorker.register(node);
