@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { Job } from '../core/job.js';
 import { VERSION } from '../core/version.js';
-import type { ClusterView, WorkerView } from '../core/wire.js';
-import { checkClock, checkCluster, checkNodeVersion, checkWorkers } from './doctor-checks.js';
+import type { ClusterView, Why, WorkerView } from '../core/wire.js';
+import { checkClock, checkCluster, checkNodeVersion, checkWaiting, checkWorkers } from './doctor-checks.js';
 
 const cluster: ClusterView = {
   shards: [{ id: 0, leader: 'node-a', epoch: 3, expiresAt: '', terms: 3 }],
@@ -33,6 +34,23 @@ describe('doctor', () => {
     const worker = { state: 'alive', slots: 10 } as WorkerView;
     expect(checkWorkers([worker, { ...worker, state: 'dead' }]).detail).toBe('1 alive with 10 slots');
     expect(checkWorkers([{ ...worker, state: 'dead' }]).status).toBe('warn');
+  });
+
+  it('finds jobs that no worker can run, and says of which kind they are', () => {
+    const job = { id: 'j1', task: 'mail', queue: 'red', target: { type: 'handler' } } as unknown as Job;
+    const because = (gate: Why['gate']) => ({ gate }) as Why;
+    expect(checkWaiting([]).status).toBe('ok');
+    expect(checkWaiting([{ job, why: because('due-time') }]).status).toBe('ok');
+    const found = checkWaiting([
+      { job, why: because('no-fitting-worker') },
+      { job: { ...job, id: 'j2', queue: 'blue' }, why: because('no-free-slot') },
+      { job: { ...job, id: 'j3', task: 'bill' }, why: because('no-fitting-worker') },
+    ]);
+    expect(found).toMatchObject({
+      status: 'warn',
+      detail: 'no worker can run task mail in queue red; task bill in queue red',
+      advice: expect.stringContaining('punctual job why j1'),
+    });
   });
 
   it('tells which clock is ahead', () => {

@@ -3,9 +3,11 @@ import { resolve } from 'node:path';
 import type { Credentials } from '../client/credentials.js';
 import { humanDuration } from '../core/duration.js';
 import { messageOf, PunctualError } from '../core/errors.js';
+import type { Job } from '../core/job.js';
 import { compareVersions, VERSION } from '../core/version.js';
-import type { ClusterView, Page, WorkerView } from '../core/wire.js';
+import type { ClusterView, Page, Why, WorkerView } from '../core/wire.js';
 import { migrationStatus } from '../store/migrate.js';
+import type { RequestOptions, Transport } from '../worker/transport.js';
 import { findCredentials, type GlobalOptions, openApi } from './call.js';
 import type { Cli } from './cli.js';
 import { firstDatabase } from './configuration.js';
@@ -23,6 +25,9 @@ export interface Check {
 
 const OLDEST_NODE = '20.19.0';
 const REQUEST_TIMEOUT_MS = 5_000;
+/** How many waiting jobs are looked at, and of how many kinds of them it is asked what they wait for. */
+const WAITING_JOBS = 200;
+const WAITING_KINDS = 20;
 /** The `Date` of an answer has whole seconds, so less than this is no finding. */
 const CLOCK_TOLERANCE_MS = 2_000;
 
@@ -65,6 +70,7 @@ export async function checkServer(cli: Cli, options: GlobalOptions): Promise<Che
     checks.push(...checkCluster(cluster));
     const workers = await api.request<Page<WorkerView>>('GET', '/v1/workers', request);
     checks.push(checkWorkers(workers.data));
+    checks.push(checkWaiting(await whyOfWaiting(api, request)));
   } catch (error) {
     const name = error instanceof PunctualError && error.exitCode === 4 ? 'key' : 'cluster';
     checks.push(failed(name, error));
@@ -149,6 +155,40 @@ export function checkWorkers(workers: readonly WorkerView[]): Check {
   }
   const advice = 'Start one with `punctual worker run --module FILE`.';
   return { name: 'workers', status: 'warn', detail: 'none is alive, so no job can run', advice };
+}
+
+/** A kind of job that waits, by an example, and what that one waits for. */
+interface Waiting {
+  readonly job: Job;
+  readonly why: Why;
+}
+
+/** Of the newest jobs that wait, one of every queue and task, and what it waits for. */
+async function whyOfWaiting(api: Transport, request: RequestOptions): Promise<Waiting[]> {
+  const path = `/v1/jobs?state=pending&limit=${WAITING_JOBS}`;
+  const { data } = await api.request<Page<Job>>('GET', path, request);
+  const kinds = new Map(data.map((job) => [JSON.stringify([job.queue, job.task, job.requires]), job]));
+  return Promise.all(
+    [...kinds.values()].slice(0, WAITING_KINDS).map(async (job) => ({
+      job,
+      why: await api.request<Why>('GET', `/v1/jobs/${job.id}/why`, request),
+    })),
+  );
+}
+
+/** Whether there are jobs that nobody can run. */
+export function checkWaiting(waiting: readonly Waiting[]): Check {
+  const name = 'waiting jobs';
+  const stuck = waiting.filter(({ why }) => why.gate === 'no-fitting-worker');
+  if (stuck.length === 0) return { name, status: 'ok', detail: 'none that no worker can run' };
+  const detail = `no worker can run ${stuck.map(({ job }) => describeKind(job)).join('; ')}`;
+  const example = stuck[0]!.job.id;
+  const advice = `Start a worker that has the task and serves the queue; \`punctual job why ${example}\` says more.`;
+  return { name, status: 'warn', detail, advice };
+}
+
+function describeKind({ task, target, queue }: Job): string {
+  return `${task === null ? `jobs with a target of type ${target.type}` : `task ${task}`} in queue ${queue}`;
 }
 
 /** Whether the database can be used and has the schema of this version. */

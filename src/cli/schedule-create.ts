@@ -14,6 +14,7 @@ import type { ScheduleView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
 import { durationText, label, moment, wholeNumber } from './option-values.js';
+import { schedulePath } from './schedule-path.js';
 import { scheduleDetails } from './schedule-view.js';
 import { readPayload } from './submission.js';
 
@@ -156,5 +157,5 @@ async function replace(
   signal: AbortSignal,
 ): Promise<ScheduleView> {
   await putSchedule(api, name, definition);
-  return api.request<ScheduleView>('GET', `/v1/schedules/${encodeURIComponent(name)}`, { signal });
+  return api.request<ScheduleView>('GET', schedulePath(name), { signal });
 }

@@ -1,9 +1,11 @@
 import type { Command } from 'commander';
-import type { PreviewAnswer } from '../core/wire.js';
+import { type ScheduleDefinition, TIMING_FIELDS } from '../core/schedule-definition.js';
+import type { PreviewAnswer, ScheduleView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
 import { moment, wholeNumber } from './option-values.js';
 import { addWhenOptions, type WhenOptions, whenOf } from './schedule-create.js';
+import { schedulePath } from './schedule-path.js';
 import type { Cell, Column } from './table.js';
 
 interface PreviewOptions extends WhenOptions {
@@ -13,21 +15,46 @@ interface PreviewOptions extends WhenOptions {
 
 const COLUMNS: readonly Column[] = [{ header: 'AT' }, { header: 'THERE' }, { header: 'NOTE', shrink: true }];
 
-/** `punctual schedule preview`: when an expression is due, without making a schedule. */
+/** What a schedule says about when it is due; its view has nulls where nothing was said. */
+function timingOf(view: ScheduleView): ScheduleDefinition {
+  const names = [...TIMING_FIELDS, 'timezone', 'dst', 'startAt', 'endAt'] as const;
+  return Object.fromEntries(names.map((name) => [name, view[name]]).filter(([, value]) => value != null));
+}
+
+/** The timing of a schedule with what the options say in its place; one expression replaces the other. */
+function changed(timing: ScheduleDefinition, options: ScheduleDefinition): ScheduleDefinition {
+  const replaces = TIMING_FIELDS.some((name) => options[name] !== undefined);
+  const kept = Object.entries(timing).filter(
+    ([name]) => !(replaces && (TIMING_FIELDS as readonly string[]).includes(name)),
+  );
+  const dst = { ...timing.dst, ...options.dst };
+  return { ...Object.fromEntries(kept), ...options, ...(Object.keys(dst).length > 0 && { dst }) };
+}
+
+/** `punctual schedule preview`: when a schedule or an expression is due, without making or changing any. */
 export function addPreviewCommand(schedule: Command, cli: Cli): void {
-  const command = schedule.command('preview').description('show the next moments of an expression');
+  const command = schedule
+    .command('preview')
+    .description('show the next moments of a schedule or of an expression')
+    .argument('[name]', 'a schedule; options show what would be if it were changed so');
   addWhenOptions(command)
     .option('--from <moment>', 'the first moment to look at; default now', moment)
     .option('--count <n>', 'how many to show', wholeNumber(1, 1_000));
-  callsServer<PreviewOptions>(cli, command, async ({ api, output, options }) => {
-    const { from, count, timezone = 'UTC' } = options;
-    const body = { ...whenOf(options), ...(from && { from }), ...(count && { count }) };
+  callsServer<PreviewOptions>(cli, command, async ({ api, output, options, args }) => {
+    const { from, count } = options;
+    const signal = cli.interrupted;
+    const timing =
+      args[0] === undefined
+        ? {}
+        : timingOf(await api.request<ScheduleView>('GET', schedulePath(args[0]), { signal }));
+    const when = changed(timing, whenOf(options));
+    const body = { ...when, ...(from && { from }), ...(count && { count }) };
     const answer = await api.request<PreviewAnswer>('POST', '/v1/schedules/preview', {
       body,
-      signal: cli.interrupted,
+      signal,
       retry: true,
     });
-    const there = clockOf(timezone);
+    const there = clockOf(when.timezone ?? 'UTC');
     const rows = answer.data.map((each): Cell[] => [each.at, there(each.at), each.note ?? '']);
     output.document(answer, () => output.table(COLUMNS, rows));
   });

@@ -5,13 +5,12 @@ import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
 import { moment, wholeNumber } from './option-values.js';
 import { addCreateCommand } from './schedule-create.js';
+import { schedulePath } from './schedule-path.js';
 import { addPreviewCommand } from './schedule-preview.js';
 import { occurrenceTable, scheduleDetails, scheduleTable } from './schedule-view.js';
 
 const LARGEST_PAGE = 1_000;
 const NAME = ['<name>', 'the name of the schedule'] as const;
-
-const pathOf = (name: string): string => `/v1/schedules/${encodeURIComponent(name)}`;
 
 /** `punctual schedule …`: make schedules, look at them and their ledger, steer them. */
 export function addScheduleCommands(program: Command, cli: Cli): void {
@@ -59,7 +58,7 @@ function addGetCommand(schedule: Command, cli: Cli): void {
     .option('--from <moment>', 'only occurrences from then on', moment)
     .option('--to <moment>', 'only occurrences until then', moment);
   callsServer<GetOptions>(cli, command, async ({ api, output, options, args }) => {
-    const path = pathOf(args[0]!);
+    const path = schedulePath(args[0]!);
     const query = new URLSearchParams({ limit: String(options.occurrences) });
     if (options.from !== undefined) query.set('from', options.from);
     if (options.to !== undefined) query.set('to', options.to);
@@ -79,7 +78,7 @@ function addSwitch(schedule: Command, cli: Cli, verb: 'pause' | 'resume', descri
     .description(description)
     .argument(...NAME);
   callsServer(cli, command, async ({ api, output, args }) => {
-    const view = await api.request<ScheduleView>('POST', `${pathOf(args[0]!)}/${verb}`, {
+    const view = await api.request<ScheduleView>('POST', `${schedulePath(args[0]!)}/${verb}`, {
       signal: cli.interrupted,
     });
     output.document(view, () => scheduleDetails(output, view));
@@ -92,7 +91,7 @@ function addRunCommand(schedule: Command, cli: Cli): void {
     .description('make a job of a schedule now, beside its timetable; prints its id')
     .argument(...NAME);
   callsServer(cli, command, async ({ api, output, args }) => {
-    const job = await api.request<Job>('POST', `${pathOf(args[0]!)}/run`, { signal: cli.interrupted });
+    const job = await api.request<Job>('POST', `${schedulePath(args[0]!)}/run`, { signal: cli.interrupted });
     output.document(job, () => `${job.id}\n`);
   });
 }
@@ -113,7 +112,7 @@ function addBackfillCommand(schedule: Command, cli: Cli): void {
     .option('--dry-run', 'only say which would run');
   callsServer<BackfillOptions>(cli, command, async ({ api, output, options, args }) => {
     const { from, to, dryRun = false } = options;
-    const answer = await api.request<BackfillAnswer>('POST', `${pathOf(args[0]!)}/backfill`, {
+    const answer = await api.request<BackfillAnswer>('POST', `${schedulePath(args[0]!)}/backfill`, {
       body: { from, to, dryRun },
       signal: cli.interrupted,
       // What has run is on record, so asking again starts nothing twice.
@@ -131,7 +130,7 @@ function addDeleteCommand(schedule: Command, cli: Cli): void {
     .argument(...NAME);
   callsServer(cli, command, async ({ api, output, args }) => {
     const name = args[0]!;
-    await api.request('DELETE', pathOf(name), { signal: cli.interrupted });
+    await api.request('DELETE', schedulePath(name), { signal: cli.interrupted });
     output.document({ name, deleted: true }, () => `deleted ${name}\n`);
   });
 }

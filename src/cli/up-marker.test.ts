@@ -32,9 +32,21 @@ it('refuses a taken port at once and names the option', async () => {
   });
 });
 
-it('refuses it at once when the other `punctual up` of the folder is alive', async () => {
+it('says where the other `punctual up` of the folder runs when it is alive', async () => {
   await markRunning(folder, [port]);
-  await expect(claimUpPorts(folder, '127.0.0.1', port, 1)).rejects.toMatchObject({ code: 'PORT_IN_USE' });
+  await expect(claimUpPorts(folder, '127.0.0.1', port, 1)).rejects.toMatchObject({
+    code: 'PORT_IN_USE',
+    message: expect.stringMatching(
+      new RegExp(`already, at http://127\\.0\\.0\\.1:${port} \\(process ${process.pid}\\)`),
+    ),
+  });
+});
+
+it('does not take another program for it', async () => {
+  await markRunning(folder, [port === 65_535 ? 1 : port + 1]);
+  await expect(claimUpPorts(folder, '127.0.0.1', port, 1)).rejects.toMatchObject({
+    message: expect.stringContaining('taken by another program'),
+  });
 });
 
 it('waits for the node of a killed `punctual up` to give the port free', async () => {

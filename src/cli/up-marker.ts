@@ -47,15 +47,31 @@ export async function claimUpPorts(
   count: number,
 ): Promise<number[]> {
   const marker = await readMarker(dataFolder);
-  const heldByKilled = marker?.ports.includes(port) && !isRunning(marker.pid);
-  const deadline = performance.now() + (heldByKilled ? RELEASE_WITHIN_MS : 0);
+  const held = marker?.ports.includes(port) ? marker : null;
+  const isAlive = held !== null && isRunning(held.pid);
+  const deadline = performance.now() + (held && !isAlive ? RELEASE_WITHIN_MS : 0);
   const claimed: number[] = [];
   while (claimed.length < count) {
     const next = port === 0 ? 0 : port + claimed.length;
-    const chosen = await claimBefore(deadline, host, next);
+    const chosen = await claimBefore(deadline, host, next).catch((error: unknown) => {
+      throw isAlive && isTaken(error) ? runsAlready(host, held, error) : error;
+    });
     if (!claimed.includes(chosen)) claimed.push(chosen);
   }
   return claimed;
+}
+
+function isTaken(error: unknown): boolean {
+  return error instanceof PunctualError && error.code === 'PORT_IN_USE';
+}
+
+function runsAlready(host: string, { pid, ports }: Marker, cause: unknown): PunctualError {
+  const urls = ports.map((port) => `http://${host}:${port}`).join(', ');
+  return new PunctualError(
+    'PORT_IN_USE',
+    `Punctual runs in this folder already, at ${urls} (process ${pid}). Use it, or stop it with \`kill ${pid}\`; for a second one choose --data and --port.`,
+    { cause },
+  );
 }
 
 async function claimBefore(deadline: number, host: string, port: number): Promise<number> {
@@ -63,8 +79,7 @@ async function claimBefore(deadline: number, host: string, port: number): Promis
     try {
       return await claimPort(host, port);
     } catch (error) {
-      const taken = error instanceof PunctualError && error.code === 'PORT_IN_USE';
-      if (!taken || performance.now() >= deadline) throw error;
+      if (!isTaken(error) || performance.now() >= deadline) throw error;
     }
     await sleep(LOOK_EVERY_MS);
   }

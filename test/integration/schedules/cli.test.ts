@@ -82,6 +82,20 @@ it('a preview shows both clocks and marks what a change of them has moved', asyn
   expect(preview.stdout).toMatch(/03:30:00.*02:30/);
 });
 
+it('a preview of a schedule shows when it is due, and when it would be if it were changed', async () => {
+  const schedule = shell('previewed');
+  await schedule('create', 'nightly', '--task', 'a', '--cron', '30 2 * * *', '--timezone', 'Europe/Berlin');
+  const from = ['--from', '2027-01-01T00:00:00Z', '--count', '1'];
+  const asItIs = await schedule('preview', 'nightly', ...from);
+  expect(asItIs.stdout).toContain('2027-01-01T01:30:00.000Z');
+  expect(asItIs.stdout).toContain('Fri 2027-01-01 02:30:00');
+  const elsewhere = await schedule('preview', 'nightly', '--timezone', 'Asia/Tokyo', ...from);
+  expect(elsewhere.stdout).toContain('2027-01-01T17:30:00.000Z');
+  const hourly = await schedule('preview', 'nightly', '--every', '1h', ...from, '--json');
+  expect(JSON.parse(hourly.stdout).data).toHaveLength(1);
+  expect((await schedule('preview', 'nobody')).code).toBe(5);
+});
+
 it.each([
   [['create', 'a', '--task', 'b'], 2, 'exactly one'],
   [['create', 'a', '--task', 'b', '--cron', '61 * * * *'], 2, '/cron'],
