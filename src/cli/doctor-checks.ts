@@ -70,7 +70,7 @@ export async function checkServer(cli: Cli, options: GlobalOptions): Promise<Che
     checks.push(...checkCluster(cluster));
     const workers = await api.request<Page<WorkerView>>('GET', '/v1/workers', request);
     checks.push(checkWorkers(workers.data));
-    checks.push(checkWaiting(await whyOfWaiting(api, request)));
+    checks.push(await checkWaitingJobs(api, request));
   } catch (error) {
     const name = error instanceof PunctualError && error.exitCode === 4 ? 'key' : 'cluster';
     checks.push(failed(name, error));
@@ -163,32 +163,58 @@ interface Waiting {
   readonly why: Why;
 }
 
-/** Of the newest jobs that wait, one of every queue and task, and what it waits for. */
+async function checkWaitingJobs(api: Transport, request: RequestOptions): Promise<Check> {
+  try {
+    return checkWaiting(await whyOfWaiting(api, request));
+  } catch (error) {
+    return { ...failed('waiting jobs', error), status: 'warn' };
+  }
+}
+
+/** Of the newest jobs that wait, one for everything that a worker must have, and what it waits for. */
 async function whyOfWaiting(api: Transport, request: RequestOptions): Promise<Waiting[]> {
   const path = `/v1/jobs?state=pending&limit=${WAITING_JOBS}`;
   const { data } = await api.request<Page<Job>>('GET', path, request);
-  const kinds = new Map(data.map((job) => [JSON.stringify([job.queue, job.task, job.requires]), job]));
   return Promise.all(
-    [...kinds.values()].slice(0, WAITING_KINDS).map(async (job) => ({
-      job,
-      why: await api.request<Why>('GET', `/v1/jobs/${job.id}/why`, request),
-    })),
+    examples(data)
+      .slice(0, WAITING_KINDS)
+      .map(async (job) => ({
+        job,
+        why: await api.request<Why>('GET', `/v1/jobs/${job.id}/why`, request),
+      })),
   );
+}
+
+/** One job of each kind: the one that is due first, because those that are not wait for that alone. */
+export function examples(jobs: readonly Job[]): Job[] {
+  const kinds = new Map<string, Job>();
+  for (const job of jobs) {
+    const kind = JSON.stringify([job.queue, job.task, job.target.type, job.requires]);
+    const known = kinds.get(kind);
+    const isBetter =
+      !known || (known.hold && !job.hold) || (known.hold === job.hold && job.runAt < known.runAt);
+    if (isBetter) kinds.set(kind, job);
+  }
+  return [...kinds.values()];
 }
 
 /** Whether there are jobs that nobody can run. */
 export function checkWaiting(waiting: readonly Waiting[]): Check {
   const name = 'waiting jobs';
   const stuck = waiting.filter(({ why }) => why.gate === 'no-fitting-worker');
-  if (stuck.length === 0) return { name, status: 'ok', detail: 'none that no worker can run' };
-  const detail = `no worker can run ${stuck.map(({ job }) => describeKind(job)).join('; ')}`;
+  if (stuck.length === 0)
+    return { name, status: 'ok', detail: `workers for all of the newest ${WAITING_JOBS} that are due` };
+  const kinds = new Set(stuck.map(({ job }) => describeKind(job)));
+  const detail = `no worker can run ${[...kinds].join('; ')}`;
   const example = stuck[0]!.job.id;
   const advice = `Start a worker that has the task and serves the queue; \`punctual job why ${example}\` says more.`;
   return { name, status: 'warn', detail, advice };
 }
 
-function describeKind({ task, target, queue }: Job): string {
-  return `${task === null ? `jobs with a target of type ${target.type}` : `task ${task}`} in queue ${queue}`;
+function describeKind({ task, target, queue, requires }: Job): string {
+  const what = task === null ? `jobs with a target of type ${target.type}` : `task ${task}`;
+  const labels = Object.entries(requires).map(([name, value]) => `${name}=${value}`);
+  return `${what} in queue ${queue}${labels.length === 0 ? '' : ` with ${labels.join(', ')}`}`;
 }
 
 /** Whether the database can be used and has the schema of this version. */

@@ -1,4 +1,6 @@
 import type { Command } from 'commander';
+import type { ApiClient } from '../client/api-client.js';
+import { parseDuration } from '../core/duration.js';
 import { type ScheduleDefinition, TIMING_FIELDS } from '../core/schedule-definition.js';
 import type { PreviewAnswer, ScheduleView } from '../core/wire.js';
 import { callsServer } from './call.js';
@@ -31,6 +33,20 @@ function changed(timing: ScheduleDefinition, options: ScheduleDefinition): Sched
   return { ...Object.fromEntries(kept), ...options, ...(Object.keys(dst).length > 0 && { dst }) };
 }
 
+/** When the schedule is due with these changes. Its intervals count from when it was made, unless it says otherwise. */
+async function whenOfSchedule(
+  api: ApiClient,
+  name: string,
+  options: ScheduleDefinition,
+  signal: AbortSignal,
+): Promise<ScheduleDefinition> {
+  const view = await api.request<ScheduleView>('GET', schedulePath(name), { signal });
+  const when = changed(timingOf(view), options);
+  const everyMs = when.every === undefined ? null : parseDuration(when.every);
+  if (everyMs === null || when.startAt !== undefined) return when;
+  return { ...when, startAt: new Date(Date.parse(view.createdAt) + everyMs).toISOString() };
+}
+
 /** `punctual schedule preview`: when a schedule or an expression is due, without making or changing any. */
 export function addPreviewCommand(schedule: Command, cli: Cli): void {
   const command = schedule
@@ -43,11 +59,8 @@ export function addPreviewCommand(schedule: Command, cli: Cli): void {
   callsServer<PreviewOptions>(cli, command, async ({ api, output, options, args }) => {
     const { from, count } = options;
     const signal = cli.interrupted;
-    const timing =
-      args[0] === undefined
-        ? {}
-        : timingOf(await api.request<ScheduleView>('GET', schedulePath(args[0]), { signal }));
-    const when = changed(timing, whenOf(options));
+    const given = whenOf(options);
+    const when = args[0] === undefined ? given : await whenOfSchedule(api, args[0], given, signal);
     const body = { ...when, ...(from && { from }), ...(count && { count }) };
     const answer = await api.request<PreviewAnswer>('POST', '/v1/schedules/preview', {
       body,

@@ -15,6 +15,7 @@ interface Marker {
 
 const RELEASE_WITHIN_MS = 10_000;
 const LOOK_EVERY_MS = 100;
+const ANSWERS_WITHIN_MS = 1_000;
 
 const pathIn = (dataFolder: string): string => join(dataFolder, 'up.json');
 
@@ -47,14 +48,17 @@ export async function claimUpPorts(
   count: number,
 ): Promise<number[]> {
   const marker = await readMarker(dataFolder);
-  const held = marker?.ports.includes(port) ? marker : null;
-  const isAlive = held !== null && isRunning(held.pid);
-  const deadline = performance.now() + (held && !isAlive ? RELEASE_WITHIN_MS : 0);
+  const isAlive = marker !== null && isRunning(marker.pid);
+  const heldByKilled = marker?.ports.includes(port) && !isAlive;
+  const deadline = performance.now() + (heldByKilled ? RELEASE_WITHIN_MS : 0);
   const claimed: number[] = [];
   while (claimed.length < count) {
     const next = port === 0 ? 0 : port + claimed.length;
-    const chosen = await claimBefore(deadline, host, next).catch((error: unknown) => {
-      throw isAlive && isTaken(error) ? runsAlready(host, held, error) : error;
+    const chosen = await claimBefore(deadline, host, next).catch(async (error: unknown) => {
+      const url = urlOf(host, next);
+      // The process may be another one by now that has got the number of the old.
+      const isOurs = isAlive && isTaken(error) && marker.ports.includes(next) && (await isNode(url));
+      throw isOurs ? runsAlready(url, marker.pid, error) : error;
     });
     if (!claimed.includes(chosen)) claimed.push(chosen);
   }
@@ -65,11 +69,21 @@ function isTaken(error: unknown): boolean {
   return error instanceof PunctualError && error.code === 'PORT_IN_USE';
 }
 
-function runsAlready(host: string, { pid, ports }: Marker, cause: unknown): PunctualError {
-  const urls = ports.map((port) => `http://${host}:${port}`).join(', ');
+function urlOf(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+async function isNode(url: string): Promise<boolean> {
+  return fetch(new URL('/livez', url), { signal: AbortSignal.timeout(ANSWERS_WITHIN_MS) }).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+}
+
+function runsAlready(url: string, pid: number, cause: unknown): PunctualError {
   return new PunctualError(
     'PORT_IN_USE',
-    `Punctual runs in this folder already, at ${urls} (process ${pid}). Use it, or stop it with \`kill ${pid}\`; for a second one choose --data and --port.`,
+    `Punctual runs in this folder already, at ${url} (process ${pid}). Use it, or stop it with \`kill ${pid}\`; for a second one choose --data and --port.`,
     { cause },
   );
 }

@@ -71,8 +71,9 @@ it('a node says only once that it has joined', async () => {
   const second = await Member.join('node-b');
   second.membership.look();
   await second.looks.times(2);
-  await first.told.times(1);
-  expect(first.told.all).toEqual(['/internal/node-joined']);
+  await second.membership.tellOfLease();
+  await first.told.times(2);
+  expect([...first.told.all].sort()).toEqual(['/internal/lease-changed', '/internal/node-joined']);
 });
 
 it('a node that leaves is on the list no more; one that is gone without a word holds nobody up', async () => {

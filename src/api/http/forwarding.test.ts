@@ -223,6 +223,36 @@ describe('a request that only the leader can carry out', () => {
     expect(looks.all).toHaveLength(2);
   });
 
+  it('is answered with NO_LEADER in the end when the one that counts as leader never leads', async () => {
+    let offset = 0;
+    const now = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + offset);
+    onTestFinished(() => clock.mockRestore());
+    let asks = 0;
+    const never = await listening((_, response) => {
+      asks += 1;
+      // Each time it takes its time to say so, as if it had been waited at.
+      offset += 3_000;
+      response.writeHead(503, { 'punctual-no-leader': '1' }).end();
+    });
+    const known = lasting(never.url);
+    const node = await follower(() => known);
+    const { statusCode, body } = await claimAt(node.url);
+    expect([statusCode, await body.json()]).toMatchObject([503, { code: 'NO_LEADER' }]);
+    expect(asks).toBe(3);
+  });
+
+  it('keeps a node that closes for two seconds at most when the leader does not answer', async () => {
+    const asked = new Happening<void>();
+    const hung = await listening(() => asked.happen());
+    const known = lasting(hung.url);
+    const node = await follower(() => known);
+    const answer = pauseAt(node.url);
+    await asked.times(1);
+    await node.close();
+    expect((await answer).statusCode).toBe(503);
+  });
+
   it('does not keep a node from closing while it waits for work at the leader', async () => {
     let asked = () => {};
     const waiting = new Promise<void>((resolve) => {

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Agent, type Dispatcher } from 'undici';
+import { withAnyOf } from '../../core/any-of.js';
 import { PunctualError } from '../../core/errors.js';
 import type { News } from '../../core/news.js';
 import { shuttingDown } from './long-polls.js';
@@ -107,16 +108,16 @@ export class Forwarding {
   /** Makes the request at the leader and passes its answer on; the signal aborts when nobody is there to hear it. */
   async forward(request: FastifyRequest, reply: FastifyReply, gone: AbortSignal): Promise<void> {
     if (request.headers[FORWARDED] !== undefined) throw noLeader('This node does not lead.');
-    const answer = await this.ask(request, gone);
+    const answer = await this.ask(request, performance.now() - reply.elapsedTime, gone);
     const headers = Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.has(name));
     for (const [name, value] of headers) if (value !== undefined) reply.header(name, value);
     reply.code(answer.status).serializer((body: unknown) => body as string);
     reply.send(answer.body);
   }
 
-  private async ask(request: FastifyRequest, signal: AbortSignal): Promise<Answer> {
-    const cameAt = performance.now();
-    let deadline = cameAt + PATIENCE_MS;
+  private async ask(request: FastifyRequest, cameAt: number, signal: AbortSignal): Promise<Answer> {
+    let deadline = performance.now() + PATIENCE_MS;
+    let lastTerm: AbortSignal | null = null;
     for (;;) {
       const leader = this.options.leader();
       const askedAt = performance.now();
@@ -125,8 +126,10 @@ export class Forwarding {
       const next = this.options.leaderNews.next(leader === null ? patience : RETRY_PAUSE_MS);
       if (leader !== null) {
         try {
-          const gone = AbortSignal.any([signal, leader.over, this.givenUp.signal]);
-          const answer = await this.askOnce(leader.url, request, Math.round(askedAt - cameAt), gone);
+          const waited = Math.round(askedAt - cameAt);
+          const answer = await withAnyOf([signal, leader.over, this.givenUp.signal], (gone) =>
+            this.askOnce(leader.url, request, waited, gone),
+          );
           if (!isNoLeader(answer)) return answer;
           this.options.onLeaderLost();
         } catch (error) {
@@ -139,8 +142,11 @@ export class Forwarding {
         }
       }
       const lostAt = performance.now();
-      // Whoever has waited at a leader for that long had one.
-      if (lostAt - askedAt > CONNECT_TIMEOUT_MS) deadline = lostAt + PATIENCE_MS;
+      // Whoever has waited at a leader for that long had one; but of each term that counts only once.
+      if (leader !== null && leader.over !== lastTerm && lostAt - askedAt > CONNECT_TIMEOUT_MS) {
+        lastTerm = leader.over;
+        deadline = lostAt + PATIENCE_MS;
+      }
       if (lostAt > deadline) throw noLeader('The shard has no leader at the moment; try again shortly.');
       if (!this.closing) await next;
       if (this.closing) throw shuttingDown();

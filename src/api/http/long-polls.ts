@@ -47,7 +47,7 @@ export class LongPolls {
     }
   }
 
-  /** Ends all waiting calls, and from now on every call answers without waiting. */
+  /** Ends all waiting calls, and from now on no call waits. */
   end(): void {
     this.ended = true;
     for (const controller of this.open) controller.abort();

@@ -41,8 +41,9 @@ export class WorkerSessions implements WorkerUseCases {
     waitedMs = 0,
   ): Promise<ClaimAnswer> {
     const { max, wait } = validate(ClaimRequest, body);
+    const until = performance.now() + parseDuration(wait)! - waitedMs;
     const leader = await this.node.leader();
-    const leftMs = Math.max(0, parseDuration(wait)! - waitedMs);
+    const leftMs = Math.max(0, until - performance.now());
     return leader.workers.claim(caller.tenant, workerId, max, leftMs, signal);
   }
 

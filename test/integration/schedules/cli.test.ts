@@ -91,8 +91,10 @@ it('a preview of a schedule shows when it is due, and when it would be if it wer
   expect(asItIs.stdout).toContain('Fri 2027-01-01 02:30:00');
   const elsewhere = await schedule('preview', 'nightly', '--timezone', 'Asia/Tokyo', ...from);
   expect(elsewhere.stdout).toContain('2027-01-01T17:30:00.000Z');
-  const hourly = await schedule('preview', 'nightly', '--every', '1h', ...from, '--json');
-  expect(JSON.parse(hourly.stdout).data).toHaveLength(1);
+  await schedule('create', 'often', '--task', 'a', '--every', '7m');
+  const { nextAt } = JSON.parse((await schedule('get', 'often', '--json')).stdout);
+  const next = JSON.parse((await schedule('preview', 'often', '--count', '1', '--json')).stdout);
+  expect(next.data).toEqual([{ at: nextAt }]);
   expect((await schedule('preview', 'nobody')).code).toBe(5);
 });
 
