@@ -207,7 +207,7 @@ export function checkWaiting(waiting: readonly Waiting[]): Check {
   const kinds = new Set(stuck.map(({ job }) => describeKind(job)));
   const detail = `no worker can run ${[...kinds].join('; ')}`;
   const example = stuck[0]!.job.id;
-  const advice = `Start a worker that has the task and serves the queue; \`punctual job why ${example}\` says more.`;
+  const advice = `Start a worker that has all of that; \`punctual job why ${example}\` says what is missing.`;
   return { name, status: 'warn', detail, advice };
 }
 

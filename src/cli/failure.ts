@@ -28,6 +28,7 @@ function usageFailure(error: CommanderError): Failure {
 export function failureOf(thrown: unknown): Failure | null {
   if (thrown instanceof CommanderError) {
     if (thrown.code === 'commander.helpDisplayed' || thrown.code === 'commander.version') return null;
+    if (thrown.code === 'commander.help' && thrown.exitCode === 0) return null;
     if (thrown.code === 'commander.help') {
       return { exitCode: EXIT_USAGE, code: 'USAGE', detail: 'a command is missing', hint: null, errors: [] };
     }

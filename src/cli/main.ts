@@ -45,6 +45,8 @@ const cli: Cli = {
 /** Ends the process when its output is out; the timer alone keeps nothing alive. */
 function leave(code: number): void {
   process.exitCode = code;
+  // The channel to a supervisor would be waited for.
+  process.channel?.unref();
   setTimeout(() => process.exit(code), LINGER_MS).unref();
 }
 

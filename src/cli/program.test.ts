@@ -279,6 +279,12 @@ describe('errors', () => {
     expect(run.stdout).toContain('--concurrency-key');
     expect(run.stdout).toContain('Global Options:');
   });
+
+  it('prints the help of a command that is named after `help`', async () => {
+    const run = await punctual(['help', 'doctor']);
+    expect(run).toMatchObject({ code: 0, stderr: '' });
+    expect(run.stdout).toContain('--database-url');
+  });
 });
 
 describe('--print-config', () => {

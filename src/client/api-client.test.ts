@@ -142,6 +142,14 @@ describe('a request', () => {
     expect(node.seen).toHaveLength(3);
   });
 
+  it('that a node refused because it stops is made at the next one, even if it must not be made twice', async () => {
+    const stopping = await serve((_, response) => json(response, 503, { code: 'SHUTTING_DOWN' }));
+    const next = await serve((_, response) => json(response, 201, { id: 'x' }));
+    const client = clientOf([stopping.url, next.url]);
+    expect(await client.request('POST', '/v1/jobs', { body: {} })).toEqual({ id: 'x' });
+    expect([stopping.seen.length, next.seen.length]).toEqual([1, 1]);
+  });
+
   it('that must not be made twice is made once, whatever becomes of its answer', async () => {
     const lost = await serve((request) => request.socket.destroy());
     await expect(clientOf([lost.url]).request('POST', '/v1/jobs', { body: {} })).rejects.toMatchObject({

@@ -49,5 +49,7 @@ export class ApiClient implements Transport {
 function mayRepeat(error: unknown, repeatable: boolean): boolean {
   if (!(error instanceof PunctualError)) return false;
   if (error instanceof UnreachableError && !error.sent) return true;
+  // A node that stops says so before it has done anything.
+  if (error.code === 'SHUTTING_DOWN') return true;
   return repeatable && error.status === 503;
 }

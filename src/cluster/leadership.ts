@@ -7,6 +7,7 @@ import {
   endLeaseBlockers,
   ensureLease,
   type LeaseView,
+  lockLeasesNow,
   lookAtLease,
   releaseTerm,
   renewTerm,
@@ -201,14 +202,8 @@ export class Leadership {
     this.latest = view;
     this.follow(view);
     this.options.onTime(view.now, performance.now() - askedAt);
-    // The epoch tells a term of this process from one of another that was started under the same id.
-    const ours = view.holder === this.options.nodeId && view.epoch === this.term?.epoch;
-    if (!ours && !view.expired && !view.sessionGone) return this.standbyMs;
-    const reason = ours
-      ? this.pendingReason
-      : view.expired
-        ? 'the lease had expired'
-        : "the leader's session was gone";
+    if (!this.isToBeHad(view)) return this.standbyMs;
+    const reason = this.isOurs(view) ? this.pendingReason : whyOver(view);
     const sentAt = performance.now();
     const epoch = await this.take(connection, Math.max(view.epoch, this.aboveEpoch), reason);
     if (epoch === null || this.stopping) return BEATEN_MS;
@@ -217,6 +212,15 @@ export class Leadership {
     this.options.log.info({ shard: this.options.shard, epoch, reason }, 'this node leads');
     this.options.onTerm(this.term);
     return this.options.ttlMs / 3;
+  }
+
+  /** The epoch tells a term of this process from one of another that was started under the same id. */
+  private isOurs({ holder, epoch }: LeaseView): boolean {
+    return holder === this.options.nodeId && epoch === this.term?.epoch;
+  }
+
+  private isToBeHad(view: LeaseView): boolean {
+    return view.expired || view.sessionGone || this.isOurs(view);
   }
 
   /** Whoever waits for an answer of a term that is over is let go. */
@@ -234,6 +238,12 @@ export class Leadership {
     let patience: NodeJS.Timeout | undefined;
     try {
       await connection.query('BEGIN');
+      if (!(await lockLeasesNow(connection))) {
+        await connection.query('ROLLBACK');
+        // Another node may have been faster. A lock that waits for its first writes would hold up all that follow.
+        if (!this.isToBeHad(await lookAtLease(connection, this.options.shard))) return null;
+        await connection.query('BEGIN');
+      }
       // Behind a pooler every transaction may run in another session.
       const waiting = this.session ?? (await sessionPid(connection));
       patience = setTimeout(() => void this.endStragglers(waiting), PATIENCE_MS);
@@ -260,7 +270,13 @@ export class Leadership {
   private async endStragglers(waitingPid: number): Promise<void> {
     try {
       const helper = await this.openLeaseConnection(() => undefined);
-      await endLeaseBlockers(helper, waitingPid).finally(() => helper.end());
+      try {
+        const view = await lookAtLease(helper, this.options.shard);
+        // Writers of a new term are no stragglers.
+        if (this.isToBeHad(view)) await endLeaseBlockers(helper, waitingPid);
+      } finally {
+        await helper.end();
+      }
     } catch (error) {
       this.options.log.warn({ error: messageOf(error) }, 'sessions of the old term could not be ended');
     }
@@ -307,6 +323,13 @@ export class Leadership {
     }
     this.loop.wake();
   }
+}
+
+/** Why a term that another node had is over. */
+function whyOver({ holder, expiresAt, expired }: LeaseView): string {
+  if (holder === '') return 'nobody had led before';
+  if (expiresAt === 0) return 'the leader before had given it up';
+  return expired ? 'the lease had expired' : "the leader's session was gone";
 }
 
 /**

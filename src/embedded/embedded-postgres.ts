@@ -7,7 +7,14 @@ import { DATABASE, ROLE } from './new-database.js';
 import { disownPostmasterFile } from './postmaster-file.js';
 import { openServerFolder, type ServerFolder } from './server-folder.js';
 import { keepSmall, openLog, type ServerLog, tailOf } from './server-log.js';
-import { becameReady, endServer, type Patience, type ServerProcess, spawnServer } from './server-process.js';
+import {
+  becameReady,
+  endServer,
+  orderEnd,
+  type Patience,
+  type ServerProcess,
+  spawnServer,
+} from './server-process.js';
 import { serverArguments } from './server-settings.js';
 import { writeState } from './state-file.js';
 
@@ -161,8 +168,12 @@ function handle(
   const stopping = new AbortController();
   void keepSmall(serverLog, stopping.signal);
   server.hold(false);
+  // A second Ctrl-C ends this program at once. A kill cannot be helped; then the next start finds the server.
+  const onExit = () => orderEnd(server);
+  process.on('exit', onExit);
   const watch = async () => {
     await server.exited;
+    process.off('exit', onExit);
     if (stopped !== null) return;
     const output = await tailOf(serverLog).catch(() => '');
     onUnexpectedExit(
@@ -171,6 +182,7 @@ function handle(
   };
   void watch();
   const stop = async () => {
+    process.off('exit', onExit);
     stopping.abort();
     await endServer(server, STOP_PATIENCE);
     await folder.release();

@@ -119,6 +119,15 @@ async function endsBy(server: ServerProcess, name: NodeJS.Signals, withinMs: num
   return ended;
 }
 
+/** Has the server end by itself, for the last moment of a process that cannot wait for it. */
+export function orderEnd(server: ServerProcess): void {
+  try {
+    signal(server.pid, 'SIGINT');
+  } catch {
+    // Nobody is left to be told.
+  }
+}
+
 /** Sends a signal; false when the process is gone already. */
 function signal(pid: number, name: NodeJS.Signals): boolean {
   try {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { NodeContext } from '../api/context.js';
 import { createHttpServer } from '../api/http/server.js';
@@ -28,6 +29,8 @@ import { buildUseCases } from './use-cases.js';
 
 /** The one shard of this version. */
 const SHARD = 0;
+/** How long a node that stops still answers, so that whoever asks is sent elsewhere instead of cut off. */
+const SEND_AWAY_MS = 100;
 /** A dispatcher lets go by itself of all who wait for it when its term ends. */
 const NEVER = new AbortController().signal;
 
@@ -163,12 +166,14 @@ async function assemble(
   let stopping: Promise<void> | undefined;
   const stop = async () => {
     // Those who wait here go elsewhere at once: when the next leader is there, they are too.
-    const closed = server.close();
+    server.endServing();
     leading.endWaiting();
+    const sentAway = pause(SEND_AWAY_MS);
     await leadership.stop();
     await membership.stop();
     await leading.close();
-    await closed;
+    await sentAway;
+    await server.close();
     await peers.close();
     await membership.leave();
     await closePools(pools);

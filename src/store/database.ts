@@ -249,9 +249,17 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return UNREACHABLE.has(code ?? '') || CONNECTION_LOST.test(error.message);
 }
 
+/** SQLSTATE of a lock that was not to be had, in time or at once. */
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/** Whether somebody else has a lock that was asked for. */
+export function isLockTaken(error: unknown): boolean {
+  return sqlState(error) === LOCK_NOT_AVAILABLE;
+}
+
 const STATEMENT_TIMEOUT = '57014';
-/** SQLSTATEs of a lock that was not to be had in time, and of a deadlock. */
-const BLOCKED = new Set(['55P03', '40P01']);
+/** SQLSTATEs of such a lock, and of a deadlock. */
+const BLOCKED = new Set([LOCK_NOT_AVAILABLE, '40P01']);
 
 /** Whether the server gave a statement up because it took longer than its deadline. */
 export function isStatementTimeout(error: unknown): boolean {

@@ -1,6 +1,5 @@
 import { stands } from '../core/test-switches.js';
-import type { Queryable } from './database.js';
-import { run, type Statement } from './database.js';
+import { isLockTaken, type Queryable, run, type Statement } from './database.js';
 import type { TermKey } from './leader-statement.js';
 
 /**
@@ -128,6 +127,19 @@ export async function ensureLease(db: Queryable, shard: number): Promise<void> {
 export async function lookAtLease(db: Queryable, shard: number): Promise<LeaseView> {
   const rows = await run<LeaseView>(db, LOOK, [shard]);
   return rows[0]!;
+}
+
+/**
+ * Takes the lock of a takeover if nobody is in its way; false when somebody is, and the transaction with it is over.
+ */
+export async function lockLeasesNow(db: Queryable): Promise<boolean> {
+  try {
+    await db.query(`${LOCK} NOWAIT`);
+    return true;
+  } catch (error) {
+    if (isLockTaken(error)) return false;
+    throw error;
+  }
 }
 
 export interface Candidate {

@@ -15,6 +15,7 @@ class Desk {
   constructor() {
     this.loop = new ClaimLoop({
       triesAtOnce: 2,
+      onFailure: ({ code }) => this.events.push(`warns of ${code}`),
       freeSlots: () => this.free,
       claim: (max, _, signal) => {
         this.events.push(`asks for ${max}`);
@@ -109,6 +110,8 @@ describe('a worker that asks for jobs', () => {
         expect(isLate).toBe(!atOnce);
       }
     }
+    // What the next node could make good is not worth a word.
+    expect(desk.events.filter((event) => event.startsWith('warns'))).toEqual(['warns of NO_LEADER']);
     await desk.loop.stop();
   });
 

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { formatDuration } from '../core/duration.js';
+import type { PunctualError } from '../core/errors.js';
 import { asPunctualError } from './failure.js';
 import { monotonic } from './monotonic.js';
 import { Bell, GrowingPause, pause } from './pause.js';
@@ -30,6 +31,8 @@ export interface ClaimLoopParts {
   readonly freeSlots: () => number;
   /** Asks for up to `max` jobs and takes them in. */
   readonly claim: (max: number, wait: string, signal: AbortSignal) => Promise<Claimed>;
+  /** Called when a claim has failed and no other node is asked at once. */
+  readonly onFailure: (error: PunctualError) => void;
 }
 
 /**
@@ -108,6 +111,12 @@ export class ClaimLoop {
     }
   }
 
+  async #failed(error: PunctualError): Promise<void> {
+    const pauseMs = this.#growing.nextMs(error);
+    if (pauseMs > 0) this.#parts.onFailure(error);
+    await pause(pauseMs, this.#closing.signal);
+  }
+
   async #claimOnce(max: number): Promise<Claimed> {
     const askedAt = monotonic.now();
     const renewal = new AbortController();
@@ -121,9 +130,8 @@ export class ClaimLoop {
       if (tooEarly) await pause(this.#growing.nextMs(), this.#closing.signal);
       else this.#growing.reset();
       return claimed;
-    } catch (error) {
-      if (!renewal.signal.aborted)
-        await pause(this.#growing.nextMs(asPunctualError(error)), this.#closing.signal);
+    } catch (thrown) {
+      if (!renewal.signal.aborted) await this.#failed(asPunctualError(thrown));
       return NOTHING;
     } finally {
       this.#stopped.signal.removeEventListener('abort', onStop);

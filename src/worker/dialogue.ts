@@ -37,6 +37,8 @@ export class Dialogue implements HeartbeatSource {
   /** Attempts that arrived when the leader may have taken the worker for dead; they wait for its word. */
   readonly #waiting = new Set<Attempt>();
   #rounds = 0;
+  /** Heartbeats without an answer since the last that had one. */
+  #missed = 0;
   #lastAnswerAt: number | null = null;
   /** When the last heartbeat that was answered was sent. */
   #heardAt = Number.NEGATIVE_INFINITY;
@@ -67,7 +69,7 @@ export class Dialogue implements HeartbeatSource {
         if (attempt) received.push(attempt);
       }
     } catch (error) {
-      if (!signal.aborted) await this.failed(workerId, asPunctualError(error));
+      if (!signal.aborted) await this.#registerIfUnknown(workerId, asPunctualError(error));
       throw error;
     } finally {
       ledger.closeClaim(claim);
@@ -101,6 +103,7 @@ export class Dialogue implements HeartbeatSource {
     const { clock, ledger, onNews, onDrain } = this.#parts;
     if (!this.#counts(workerId, answer.epoch)) return;
     this.#lastAnswerAt = answeredAt;
+    this.#missed = 0;
     this.#heardAt = Math.max(this.#heardAt, askedAt);
     clock.compare(answer.now, askedAt, answeredAt);
     // What arrived after the heartbeat was named because it was missing there; the next one shows that it is here.
@@ -112,15 +115,20 @@ export class Dialogue implements HeartbeatSource {
     if (answer.drain) onDrain();
   }
 
-  /** A leader that does not know the worker gets to know it; everything else passes by itself. */
+  /** One heartbeat that gets lost, as when a leader hands over, is made good by the next; more are worth a word. */
   async failed(workerId: string, error: PunctualError): Promise<void> {
-    const { session, over, onNews, onWarning } = this.#parts;
-    if (over.aborted) return;
-    if (error.code !== 'WORKER_NOT_FOUND') {
-      onWarning?.(error);
-      return;
-    }
-    if (await session.renew(workerId, over)) onNews();
+    const { over, onWarning } = this.#parts;
+    if (over.aborted || (await this.#registerIfUnknown(workerId, error))) return;
+    this.#missed += 1;
+    if (this.#missed > 1) onWarning?.(error);
+  }
+
+  /** A leader that does not know the worker gets to know it. */
+  async #registerIfUnknown(workerId: string, error: PunctualError): Promise<boolean> {
+    const { session, over, onNews } = this.#parts;
+    if (error.code !== 'WORKER_NOT_FOUND') return false;
+    if (!over.aborted && (await session.renew(workerId, over))) onNews();
+    return true;
   }
 
   /**

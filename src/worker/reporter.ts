@@ -23,8 +23,8 @@ export interface ReporterParts<T> {
   readonly send: (results: readonly AttemptResult[]) => Promise<ReportAnswer | null>;
   /** Called once per attempt, when its report was answered. */
   readonly onAnswered: (attempt: T, outcome: ReportOutcome) => void;
-  /** Called whenever a report failed and has to be repeated. */
-  readonly onFailure: (error: PunctualError) => void;
+  /** Called whenever a report failed and has to be repeated; `atOnce` when another node is asked without a pause. */
+  readonly onFailure: (error: PunctualError, atOnce: boolean) => void;
   readonly signal: AbortSignal;
 }
 
@@ -137,8 +137,9 @@ export class Reporter<T extends AttemptIdentity> {
     else if (error.status === 500 && batch.length === 1) this.#pending.push(batch[0]!);
     else this.#pending = batch.concat(this.#pending);
     if (refused || error.status === 500) this.#maxResults = Math.max(1, Math.floor(batch.length / 2));
-    this.#parts.onFailure(error);
-    if (!refused) await pause(this.#growing.nextMs(error), this.#parts.signal);
+    const pauseMs = refused ? 0 : this.#growing.nextMs(error);
+    this.#parts.onFailure(error, !refused && pauseMs === 0);
+    if (!refused) await pause(pauseMs, this.#parts.signal);
   }
 
   #replaceRefused(pending: Pending<T>, why: string): void {

@@ -106,8 +106,8 @@ export class WorkerRuntime {
       triesAtOnce: gateway.triesAtOnce,
       send: (results) => this.#dialogue.report(results),
       onAnswered: (attempt, outcome) => this.#answered(attempt, outcome),
-      onFailure: (error) => {
-        this.#warn(error);
+      onFailure: (error, atOnce) => {
+        if (!atOnce) this.#warn(error);
         this.#keeping?.failed();
       },
       signal: this.#over.signal,
@@ -116,6 +116,10 @@ export class WorkerRuntime {
       triesAtOnce: gateway.triesAtOnce,
       freeSlots: () => this.#freeSlots(),
       claim: (max, wait, signal) => this.#dialogue.claim(max, wait, signal),
+      onFailure: (error) => {
+        // It registers anew, which is told elsewhere.
+        if (error.code !== 'WORKER_NOT_FOUND') this.#warn(error);
+      },
     });
     this.#heartbeats = this.#openHeartbeats();
   }

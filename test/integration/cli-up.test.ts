@@ -5,6 +5,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ONE_ORDER_MS } from '../../src/core/one-order.js';
 import { removeEmbeddedPostgres } from '../../src/embedded/remove.js';
 import { createTestDatabase, type TestDatabase } from '../database.js';
 import { BUILT_SDK, PunctualProcess, punctual } from '../punctual-process.js';
@@ -132,6 +133,26 @@ describe('punctual up', () => {
     expect(after.apiKey).toBe(before.apiKey);
     const again = await ask(folder, 'job', 'get', job.id, '--json');
     expect(JSON.parse(again.stdout)).toMatchObject({ id: job.id, state: 'succeeded' });
+  });
+
+  it('stops everything at once when it is interrupted twice, its database too', async () => {
+    const folder = await newFolder();
+    const each = await up(folder, '0');
+    await ask(folder, 'job', 'submit', '--task', 'slow', '--payload', '{"ms":60000}');
+    await until(async () =>
+      (await ask(folder, 'job', 'list', '--state', 'running', '--json')).stdout.includes('slow'),
+    );
+    const postmaster = Number.parseInt(
+      await readFile(join(folder, 'postgres', 'postmaster.pid'), 'utf8'),
+      10,
+    );
+    const pids = [...(await pidsOf(folder)), postmaster];
+    each.child.kill('SIGINT');
+    await each.prints('stderr', /stopping/);
+    // Two signals in a row are one order.
+    await sleep(ONE_ORDER_MS + 50);
+    expect(await each.kill('SIGINT')).toMatchObject({ code: 130 });
+    await until(() => !pids.some(isAlive));
   });
 
   it('starts a worker again that was killed', async () => {

@@ -151,6 +151,16 @@ describe('a call that waits', () => {
 });
 
 describe('closing', () => {
+  it('sends those elsewhere first who still ask on the connections that they keep', async () => {
+    const { server, url, agent } = await listen();
+    await (await request(`${url}/livez`, { dispatcher: agent })).body.dump();
+    server.endServing();
+    const { statusCode, headers, body } = await request(`${url}/livez`, { dispatcher: agent });
+    expect([statusCode, headers.connection]).toEqual([503, 'close']);
+    expect(await body.json()).toMatchObject({ code: 'SHUTTING_DOWN' });
+    await server.close();
+  });
+
   it('does not wait for idle connections that clients keep', async () => {
     const { server, url, agent } = await listen();
     await (await request(`${url}/livez`, { dispatcher: agent })).body.dump();

@@ -14,6 +14,16 @@ import { refuseConnection, sendProblem } from './problem.js';
 import { referenceRoutes } from './reference.js';
 import { registerRoutes } from './routes.js';
 
+declare module 'fastify' {
+  interface FastifyInstance {
+    /**
+     * Sends everybody elsewhere from now on: who waits, and who asks. A server that closes its connections at once resets
+     * those on which a request is on its way, and then nobody knows what became of it.
+     */
+    endServing(): void;
+  }
+}
+
 /** A whole request must have arrived within this time, however slowly it is sent. */
 const REQUEST_TIMEOUT_MS = 60_000;
 const HEADERS_TIMEOUT_MS = 15_000;
@@ -47,10 +57,15 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const server = bareServer(options, forwarding, longPolls);
   server.addHook('onClose', () => forwarding.close());
   const closing = { yes: false };
-  server.addHook('preClose', (done) => {
+  const endServing = () => {
+    if (closing.yes) return;
     closing.yes = true;
     longPolls.end();
     forwarding.endWaiting();
+  };
+  server.decorate('endServing', endServing);
+  server.addHook('preClose', (done) => {
+    endServing();
     done();
   });
 

@@ -179,6 +179,7 @@ it('a term is renewed for as long as its node lives', async () => {
 
 it('a node that stops hands over at once, long before the lease runs out', async () => {
   const [leader, standby] = await startTwo();
+  await until(() => standby.leadership.leaderUrl !== null);
   const term = leader.leadership.current!;
   const startedAt = performance.now();
   await leader.leadership.stop();
@@ -187,6 +188,11 @@ it('a node that stops hands over at once, long before the lease runs out', async
   await standby.terms.times(1);
   expect(performance.now() - startedAt).toBeLessThan(SOON_MS);
   expect(standby.leadership.current?.epoch).toBe(term.epoch + 1);
+  const { rows } = await shard.pool.query('SELECT reason FROM punctual.terms ORDER BY epoch');
+  expect(rows.map(({ reason }) => reason)).toEqual([
+    'nobody had led before',
+    'the leader before had given it up',
+  ]);
 });
 
 it('a node that follows lets go of those who wait for a term once it sees that the term is over', async () => {

@@ -6,6 +6,7 @@ import { leaderTransaction, type TermKey, TermOverError } from '../../../src/sto
 import {
   type Candidate,
   endLeaseBlockers,
+  lockLeasesNow,
   lookAtLease,
   releaseTerm,
   renewTerm,
@@ -122,6 +123,22 @@ describe('a takeover', () => {
     write.commit();
     await taking.epoch;
     expect((await readClaims(taking.client)).map((row) => row.id)).toEqual([id]);
+  });
+
+  it('that finds a write in its way can step back without holding up another', async () => {
+    const term = await shard.lead();
+    const write = openWrite(term);
+    await write.held;
+    const client = await shard.connect();
+    await client.query('BEGIN');
+    expect(await lockLeasesNow(client)).toBe(false);
+    await shortWrite(term);
+    await client.query('ROLLBACK');
+    write.commit();
+    await write.committed;
+    await client.query('BEGIN');
+    expect(await lockLeasesNow(client)).toBe(true);
+    await client.query('ROLLBACK');
   });
 
   it('is not starved by writes that overlap without a gap', async () => {
