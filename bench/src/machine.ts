@@ -35,19 +35,24 @@ export function parseProcessorTime(stat: string): ProcessorTime | null {
   return { all: times.reduce((sum, time) => sum + time, 0), stolen: times[STOLEN] ?? 0 };
 }
 
-/** Looks now; the function it gives looks again and says how much was stolen meanwhile. */
-export function watchStolenTime(): () => string {
-  const look = () => {
-    try {
-      return parseProcessorTime(readFileSync('/proc/stat', 'utf8'));
-    } catch {
-      return null;
-    }
-  };
-  const before = look();
+function lookAtProcessors(): ProcessorTime | null {
+  try {
+    return parseProcessorTime(readFileSync('/proc/stat', 'utf8'));
+  } catch {
+    return null;
+  }
+}
+
+/** Looks now; the function it gives looks again and gives the share of the time that was stolen meanwhile. */
+export function watchStolenTime(): () => number | null {
+  const before = lookAtProcessors();
   return () => {
-    const after = look();
-    if (!before || !after || after.all === before.all) return 'unknown';
-    return `${((100 * (after.stolen - before.stolen)) / (after.all - before.all)).toFixed(1)} %`;
+    const after = lookAtProcessors();
+    if (!before || !after || after.all === before.all) return null;
+    return (after.stolen - before.stolen) / (after.all - before.all);
   };
+}
+
+export function percentText(share: number | null): string {
+  return share === null ? 'unknown' : `${(100 * share).toFixed(1)} %`;
 }

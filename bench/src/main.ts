@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { machineFacts, watchStolenTime } from './machine.js';
+import { machineFacts, percentText, watchStolenTime } from './machine.js';
 import { helpText, type Options, parseOptions, UsageError } from './options.js';
 import { findRedis } from './peers.js';
 import { Progress } from './progress.js';
@@ -29,7 +29,7 @@ async function main(options: Options): Promise<number> {
     const context = { seconds, peers, redis, progress, profileFolder, signal: interrupted.signal };
     const stolen = watchStolenTime();
     const run = await scenario.run(context).catch((error: unknown) => failure(scenario, seconds, error));
-    const result = { ...run, environment: { ...run.environment, 'cpu stolen': stolen() } };
+    const result = { ...run, environment: { ...run.environment, 'cpu stolen': percentText(stolen()) } };
     results.push(result);
     process.stdout.write(`${describe(result)}\n`);
   }
