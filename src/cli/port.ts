@@ -22,3 +22,10 @@ export function claimPort(host: string, port: number): Promise<number> {
     });
   });
 }
+
+/** An address that listens on everything is reached on this machine through the loopback. */
+export function reachableHost(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  if (host === '::') return '[::1]';
+  return host.includes(':') ? `[${host}]` : host;
+}

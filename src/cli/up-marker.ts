@@ -2,7 +2,7 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PunctualError } from '../core/errors.js';
-import { claimPort } from './port.js';
+import { claimPort, reachableHost } from './port.js';
 
 /**
  * A note in the data folder while `punctual up` runs. One that is found although its process is gone tells
@@ -55,7 +55,7 @@ export async function claimUpPorts(
   while (claimed.length < count) {
     const next = port === 0 ? 0 : port + claimed.length;
     const chosen = await claimBefore(deadline, host, next).catch(async (error: unknown) => {
-      const url = urlOf(host, next);
+      const url = `http://${reachableHost(host)}:${next}`;
       // The process may be another one by now that has got the number of the old.
       const isOurs = isAlive && isTaken(error) && marker.ports.includes(next) && (await isNode(url));
       throw isOurs ? runsAlready(url, marker.pid, error) : error;
@@ -67,10 +67,6 @@ export async function claimUpPorts(
 
 function isTaken(error: unknown): boolean {
   return error instanceof PunctualError && error.code === 'PORT_IN_USE';
-}
-
-function urlOf(host: string, port: number): string {
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 async function isNode(url: string): Promise<boolean> {

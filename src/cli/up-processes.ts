@@ -8,6 +8,7 @@ import type { Cli } from './cli.js';
 import { firstDatabase } from './configuration.js';
 import { credentialsPath, readApiKey, writeCredentials } from './credentials-file.js';
 import { LogFile } from './log-file.js';
+import { reachableHost } from './port.js';
 import { SupervisedProcess } from './supervised-process.js';
 import { embeddedDatabase, ownDatabase, type UpDatabase } from './up-database.js';
 import { claimUpPorts, markRunning, unmarkRunning } from './up-marker.js';
@@ -131,13 +132,6 @@ async function keepKey(dataFolder: string, databaseUrl: string): Promise<string>
   const kept = await readApiKey(dataFolder);
   if (kept !== null && (await verifyOperatorKey(databaseUrl, kept))) return kept;
   return (await createOperatorKey(databaseUrl, 'punctual up')).key;
-}
-
-/** An address that listens on everything is reached on this machine through the loopback. */
-function reachableHost(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1';
-  if (host === '::') return '[::1]';
-  return host.includes(':') ? `[${host}]` : host;
 }
 
 function workerArguments(plan: UpPlan, name: string, url: string): string[] {
