@@ -185,7 +185,7 @@ export class BacklogModel {
         this.backlog.claimed(entry);
         this.started.push(`${id}#${fence}`);
       } else {
-        this.backlog.putBack(entry, false);
+        this.backlog.putBack(entry);
         this.refused.push(id);
       }
     }
@@ -197,7 +197,8 @@ export class BacklogModel {
     for (const { id } of intents) this.turns.delete(id);
     for (const entry of intents) {
       this.exempt += 1;
-      this.backlog.putBack(entry, true);
+      this.backlog.putBack(entry);
+      this.backlog.add(entry, true);
       this.checkSize();
     }
   }

@@ -24,6 +24,7 @@ function submitter(change: { hints?: boolean } = {}): Submitter {
       resolve: async (named: unknown[]) => named.map(() => ({ queue: 3, needs: 4 })),
     } as unknown as Names,
     clock,
+    databaseNow: () => clock.now(),
     config: { ...config, ...change },
     log: SILENT_LOG,
     express: async () => false,

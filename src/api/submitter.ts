@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
-import { messageOf } from '../core/errors.js';
+import { messageOf, PunctualError } from '../core/errors.js';
 import { PORTION } from '../core/in-portions.js';
 import type { Log } from '../core/log.js';
 import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
@@ -10,7 +10,7 @@ import { admissionTime } from '../dispatch/admission-time.js';
 import { bisect } from '../dispatch/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
 import { type JobRow, toStored } from '../store/job-row.js';
-import type { Names } from '../store/names.js';
+import { type Names, type Resolved, StaleNamesError } from '../store/names.js';
 import { toWaiting } from '../store/new-waiting.js';
 import type { Waiting } from '../store/read-backlog.js';
 import { type NewJob, submitJobs } from '../store/submit-jobs.js';
@@ -34,10 +34,12 @@ export interface SubmitterOptions {
   readonly hot: Pool;
   readonly names: Names;
   readonly clock: Clock;
+  /** The database's clock, also where `clock` is another. */
+  readonly databaseNow: () => number;
   readonly config: Config;
   readonly log: Log;
   /** Stores and starts a job in one transaction, where the leader is here and can; else false, with nothing done. */
-  readonly express: (row: JobRow) => Promise<boolean>;
+  readonly express: (row: JobRow, names: Resolved) => Promise<boolean>;
   /** Tells the leader about jobs after their commit; failing to is no harm. */
   readonly hint: (jobs: readonly Waiting[], startBefore: number | null) => Promise<void>;
 }
@@ -73,22 +75,36 @@ export class Submitter {
     }
   }
 
+  /** Names that the database has lost are made anew once. */
   private async store(owned: readonly Owned[]): Promise<Stored[]> {
-    const { clock, config, hot, names } = this.options;
     const kinds = kindsOf(owned);
-    const ids = await names.resolve(
-      kinds.map(({ tenant, definition }) => ({
-        tenant,
-        queue: definition.queue,
-        needs: definition.needs,
-      })),
+    const resolved = await this.resolve(kinds);
+    try {
+      return await this.storeKinds(kinds, resolved);
+    } catch (error) {
+      if (!(error instanceof StaleNamesError)) throw error;
+      this.options.names.forget(resolved);
+      return this.storeKinds(kinds, await this.resolve(kinds));
+    }
+  }
+
+  private resolve(kinds: readonly Kind[]): Promise<Resolved[]> {
+    const { names, clock } = this.options;
+    return names.resolve(
+      kinds.map(({ tenant, definition: { queue, needs, runAt } }) => ({ tenant, queue, needs, runAt })),
       clock.now(),
     );
+  }
+
+  private async storeKinds(kinds: readonly Kind[], resolved: readonly Resolved[]): Promise<Stored[]> {
+    const { clock, config, hot, databaseNow } = this.options;
     const now = clock.now();
+    const made = { names: resolved, at: databaseNow() };
     const jobs: NewJob[] = [];
     for (const [i, { tenant, createdBy, definition, payloads }] of kinds.entries()) {
       const { hold, runAt } = definition;
-      const stored = toStored(definition, { ...ids[i]!, tenant, createdAt: now, createdBy });
+      const { queue, needs } = resolved[i]!;
+      const stored = toStored(definition, { queue, needs, tenant, createdAt: now, createdBy });
       const admitAt = hold ? runAt : admissionTime(runAt, now, config.laterThreshold);
       for (const payload of payloads) {
         jobs.push({ row: { id: uuidv7(now), payload, definition: stored }, admitAt, held: hold });
@@ -96,9 +112,11 @@ export class Submitter {
       }
     }
     const [first] = jobs;
-    if (jobs.length === 1 && first && first.admitAt === null && (await this.options.express(first.row)))
-      return [{ id: first.row.id, created: true, row: first.row }];
-    const stored = await submitJobs(hot, jobs, now);
+    if (jobs.length === 1 && first && first.admitAt === null) {
+      if (await this.options.express(first.row, resolved[0]!))
+        return [{ id: first.row.id, created: true, row: first.row }];
+    }
+    const stored = await submitJobs(hot, jobs, made, now);
     this.tell(jobs.filter((job, i) => stored[i] === job.row.id));
     return jobs.map(({ row }, i) => {
       const created = stored[i] === row.id;
@@ -140,7 +158,10 @@ export class Submitter {
             return stored;
           },
           (each, error) => each.reject(explainDatabaseError(error)),
-          (error) => isDataError(error) || (isStatementTimeout(error) && performance.now() < deadline),
+          (error) =>
+            isDataError(error) ||
+            isQuotaExceeded(error) ||
+            (isStatementTimeout(error) && performance.now() < deadline),
         );
       } catch (error) {
         for (const each of batch) each.reject(explainDatabaseError(error));
@@ -174,6 +195,11 @@ export class Submitter {
       );
     });
   }
+}
+
+/** One tenant's quota must not refuse what others have submitted in the same moment. */
+function isQuotaExceeded(error: unknown): boolean {
+  return error instanceof PunctualError && error.code === 'QUOTA_EXCEEDED';
 }
 
 /** Submissions in a row that differ in their payloads only. */

@@ -36,6 +36,7 @@ export const HINTS: Readonly<Record<ErrorCode, string | null>> = {
     'Choose another name, or change the schedule that has it with `punctual schedule create --replace`.',
   AT_MOST_ONCE: 'Submit a new job if the work may be done again.',
   DUPLICATE_KEY: 'Use another --key, or look at the job that has it: `punctual job get --key KEY`.',
+  QUOTA_EXCEEDED: 'Use less of it, or ask the operator for more.',
   NO_LEADER: 'Try again in a few seconds; `punctual cluster status` shows whether a node leads.',
   SHUTTING_DOWN: 'Try again in a few seconds, or ask another node with --url.',
   DATABASE_UNAVAILABLE: 'Check that Postgres runs and that the address, user and password are right.',

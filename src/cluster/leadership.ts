@@ -73,7 +73,10 @@ export class Leadership {
   private followed: FollowedTerm | undefined;
   private pendingReason = 'first term of this node';
   private stopping = false;
-  /** An epoch that somebody has seen; the next term lies above it. */
+  /**
+   * The highest epoch that this node has held, or that anybody has seen; the next term lies above it. A database that was
+   * restored may be behind it, and no fence could tell two terms of one epoch and one holder apart.
+   */
   private aboveEpoch = 0;
   private suspectedAt = Number.NEGATIVE_INFINITY;
 
@@ -176,9 +179,14 @@ export class Leadership {
   private async renew(connection: pg.Client, term: Term): Promise<number> {
     const sentAt = performance.now();
     try {
-      const now = await renewTerm(connection, term, this.options.ttlMs);
-      if (now !== null) {
-        this.options.onTime(now, performance.now() - sentAt);
+      const renewal = await renewTerm(connection, term, this.options.ttlMs);
+      if (renewal) {
+        this.options.onTime(renewal.now, performance.now() - sentAt);
+        if (renewal.serverStartedAt !== this.latest?.serverStartedAt) {
+          // Behind a pooler the connection outlives the server. Another one may lack commits that memory relies on.
+          this.renounce(term, 'the database server is another one than when the term began');
+          return 0;
+        }
         term.trustUntil(sentAt + this.options.ttlMs * TRUSTED_SHARE);
         return this.options.ttlMs / 3;
       }
@@ -200,13 +208,15 @@ export class Leadership {
       throw error;
     }
     this.latest = view;
+    this.aboveEpoch = Math.max(this.aboveEpoch, view.epoch);
     this.follow(view);
     this.options.onTime(view.now, performance.now() - askedAt);
     if (!this.isToBeHad(view)) return this.standbyMs;
     const reason = this.isOurs(view) ? this.pendingReason : whyOver(view);
     const sentAt = performance.now();
-    const epoch = await this.take(connection, Math.max(view.epoch, this.aboveEpoch), reason);
+    const epoch = await this.take(connection, this.aboveEpoch, reason);
     if (epoch === null || this.stopping) return BEATEN_MS;
+    this.aboveEpoch = epoch;
     const trustedUntil = sentAt + this.options.ttlMs * TRUSTED_SHARE;
     this.term = new Term(this.options.shard, epoch, this.options.nodeId, trustedUntil);
     this.options.log.info({ shard: this.options.shard, epoch, reason }, 'this node leads');

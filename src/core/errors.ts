@@ -32,6 +32,7 @@ export const ERROR_CODES = {
   SCHEDULE_EXISTS: { status: 409, exit: 6, title: 'There is a schedule of that name already' },
   AT_MOST_ONCE: { status: 409, exit: 6, title: 'An at-most-once job is never started again' },
   DUPLICATE_KEY: { status: 409, exit: 6, title: 'The key belongs to another job' },
+  QUOTA_EXCEEDED: { status: 429, exit: 6, title: 'A quota is used up' },
   NO_LEADER: { status: 503, exit: 7, title: 'The shard has no leader at the moment' },
   SHUTTING_DOWN: { status: 503, exit: 7, title: 'The node is stopping' },
   DATABASE_UNAVAILABLE: { status: 503, exit: 7, title: 'The database cannot be reached' },

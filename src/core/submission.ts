@@ -69,6 +69,8 @@ const FIELDS = [
 ];
 
 const HTTP_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'] as const;
+/** The leader keeps the label sets of waiting jobs in memory. */
+const MAX_LABELS_BYTES = 4_096;
 const NO_LABELS: Labels = Object.freeze({});
 
 /** Checks one submission; throws INVALID_REQUEST with a pointer to every wrong field. */
@@ -143,6 +145,8 @@ function readSubmission(
     fields.wrong('task', 'give either "task" or "target"');
   }
   const labels = fields.texts('requires', 32, 256) ?? NO_LABELS;
+  if (labels !== NO_LABELS && Buffer.byteLength(JSON.stringify(labels)) > MAX_LABELS_BYTES)
+    fields.wrong('requires', `must be at most ${MAX_LABELS_BYTES} bytes in all`);
   const delivery = fields.oneOf<Delivery>('delivery', ['at-least-once', 'at-most-once']) ?? 'at-least-once';
   const retry = readRetry(fields, delivery);
   const payload = readJsonField(fields, 'payload', context) ?? 'null';

@@ -112,6 +112,7 @@ export class Admitting {
         tenant: job.tenant,
         queue: submission.definition.queue,
         needs: submission.definition.needs,
+        runAt: submission.definition.runAt,
       })),
       now,
     );

@@ -112,11 +112,10 @@ export class Backlog {
     this.forget(entry);
   }
 
-  /** A job that was taken does not start after all; it waits again when `again` says so. */
-  putBack(entry: Entry, again: boolean): void {
+  /** A job that was taken does not start after all; whoever took it sees to it that it waits again. */
+  putBack(entry: Entry): void {
     this.forget(entry);
     this.options.shares.release(entry, true);
-    if (again) this.add(entry, true);
   }
 
   /** Makes shelves known whose jobs are all still in the table. */

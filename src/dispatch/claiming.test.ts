@@ -82,7 +82,8 @@ class Leader {
   }
 
   async learn(): Promise<this> {
-    await this.state.directory.learn();
+    const names = [1, 2, 3].flatMap((queue) => [1, 2].map((needs) => ({ queue, needs })));
+    await this.state.directory.learn(names);
     return this;
   }
 
@@ -141,6 +142,8 @@ class Leader {
         return { rows: QUEUES };
       case 'read-needs':
         return { rows: NEEDS };
+      case 'read-tenants':
+        return { rows: [] };
       case 'claim-jobs':
         return { rows: this.claim((values[6] as string).slice(1, -1).split(',')) };
       case 'claim-known-jobs':

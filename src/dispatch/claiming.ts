@@ -142,7 +142,7 @@ export class Claiming {
       const entry = backlog.take(walk, canRun, now);
       if (!entry) return undefined;
       if (entry.fence === 1 && entry.startBefore !== null && entry.startBefore <= now) {
-        backlog.putBack(entry, false);
+        backlog.putBack(entry);
         this.parts.onExpired();
         continue;
       }
@@ -151,7 +151,7 @@ export class Claiming {
         poll.session.bucket?.draw(now);
         return entry;
       }
-      backlog.putBack(entry, false);
+      backlog.putBack(entry);
       this.state.doubt(`job ${entry.id} was chosen in the middle of another's turn`);
       return undefined;
     }
@@ -175,7 +175,7 @@ export class Claiming {
           (intent, error) => {
             const { entry } = intent;
             intent.isSettled = true;
-            state.backlog.putBack(entry, false);
+            state.backlog.putBack(entry);
             state.turns.wake(entry.id);
             // Nobody can start it during this term; the next one will find it in the table.
             state.log.error({ job: entry.id, error: messageOf(error) }, 'a job cannot be claimed');
@@ -185,7 +185,8 @@ export class Claiming {
     } catch (error) {
       // The server refused the statement: nothing of it was claimed, so all of it waits again.
       const left = intents.filter((intent) => !intent.isSettled);
-      for (const { entry } of left) state.backlog.putBack(entry, true);
+      for (const { entry } of left) state.backlog.putBack(entry);
+      await state.admit(left.map(({ entry }) => entry));
       for (const { id } of left) state.turns.wake(id);
       throw error;
     } finally {
@@ -246,7 +247,7 @@ export class Claiming {
         state.backlog.claimed(entry);
         claimed.push({ running, poll });
       } else {
-        state.backlog.putBack(entry, false);
+        state.backlog.putBack(entry);
         refused.push(intent);
       }
     }

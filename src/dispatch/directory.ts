@@ -3,9 +3,13 @@ import { DEFAULT_TENANT_LIMITS, type QueueLimits, type TenantLimits } from '../c
 import type { Queryable } from '../store/database.js';
 import { type QueueRow, textLabels } from '../store/names.js';
 import { rateOfRow, readNeeds, readQueues } from '../store/queues.js';
-import { readTenants, type TenantRow } from '../store/tenants.js';
+import { readTenantsOf, type TenantRow } from '../store/tenants.js';
 
-/** What the small integers in the hot table stand for, and what queues and tenants may use, as the leader knows it. */
+/**
+ * What the small integers in the hot table stand for, and what queues and tenants may use, as the leader knows it. They
+ * are read by their ids when a job that uses them is met: how many there are in the tables makes no difference. Those
+ * that nothing in memory uses are forgotten when they become many.
+ */
 
 export interface QueueInfo extends QueueLimits {
   readonly id: number;
@@ -28,20 +32,36 @@ export interface NeedsInfo {
   readonly labels: Labels;
 }
 
+/** The integers that stand for the names of a job. */
+export interface NameIds {
+  readonly queue: number;
+  readonly needs: number;
+}
+
+export interface DirectoryUse {
+  isQueueInUse(queue: number): boolean;
+  isNeedsInUse(needs: number): boolean;
+  onNeedsForgotten(needs: number): void;
+}
+
 const UNKNOWN_TENANT: TenantInfo = { ...DEFAULT_TENANT_LIMITS, fullAt: 0 };
 
-/** Ids can commit out of order, so looking for new ones begins a little before the newest. */
-const LOOK_BACK = 1_000;
+/** Names of each kind from which on those that nothing uses are forgotten. */
+const CROWDED_AT = 20_000;
+/** Names read by one statement. */
+const MAX_READ = 2_000;
 
 export class Directory {
   private readonly queues = new Map<number, QueueInfo>();
-  private readonly queueIds = new Map<string, number>();
   private readonly needs = new Map<number, NeedsInfo>();
   private readonly tenants = new Map<string, TenantInfo>();
-  private newestQueue = 0;
-  private newestNeeds = 0;
+  private forgetting = false;
+  private readonly crowdedAt = { queues: CROWDED_AT, needs: CROWDED_AT };
 
-  constructor(private readonly db: Queryable) {}
+  constructor(
+    private readonly db: Queryable,
+    private readonly use: DirectoryUse,
+  ) {}
 
   queue(id: number): QueueInfo | undefined {
     return this.queues.get(id);
@@ -55,50 +75,87 @@ export class Directory {
     return this.tenants.get(id) ?? UNKNOWN_TENANT;
   }
 
-  findQueue(tenant: string, name: string): QueueInfo | undefined {
-    const id = this.queueIds.get(`${tenant}\n${name}`);
-    return id === undefined ? undefined : this.queues.get(id);
+  knows({ queue, needs }: NameIds): boolean {
+    return this.queues.has(queue) && this.needs.has(needs);
   }
 
-  knows(waiting: { queue: number; needs: number }): boolean {
-    return this.queues.has(waiting.queue) && this.needs.has(waiting.needs);
-  }
-
-  /** What a leader just wrote about a queue. */
-  setQueue(row: QueueRow): QueueInfo {
+  /** What a leader just wrote about a queue, or has read of it. */
+  setQueue(row: QueueRow): void {
     const info = toQueueInfo(row);
     const known = this.queues.get(row.id);
     // Whoever holds the queue sees its limits change.
-    if (known) return Object.assign(known, info);
-    this.queues.set(row.id, info);
-    this.queueIds.set(`${row.tenant}\n${row.name}`, row.id);
-    return info;
+    if (known) Object.assign(known, info);
+    else this.queues.set(row.id, info);
   }
 
   setTenant(row: TenantRow): void {
     this.tenants.set(row.id, { weight: row.weight, rate: rateOfRow(row), fullAt: row.full_at });
   }
 
-  /** At the beginning of a term: what only leaders write, and what there is of everything else. */
-  async load(): Promise<void> {
-    for (const row of await readTenants(this.db)) this.setTenant(row);
-    await this.learn();
+  /**
+   * Reads the names that are not known. Afterwards all are, but for those that the tables do not have; whoever relies on
+   * that uses them in the same turn of the event loop.
+   */
+  async learn(jobs: readonly NameIds[]): Promise<void> {
+    const queues = new Set<number>();
+    const needs = new Set<number>();
+    for (const job of jobs) {
+      if (!this.queues.has(job.queue)) queues.add(job.queue);
+      if (!this.needs.has(job.needs)) needs.add(job.needs);
+    }
+    await Promise.all([
+      ...portions(queues).map((ids) => this.learnQueues(ids)),
+      ...portions(needs).map((ids) => this.learnNeeds(ids)),
+    ]);
+    this.forgetSoon();
   }
 
-  /** Reads what has been added since the last time. */
-  async learn(): Promise<void> {
-    for (const row of await readQueues(this.db, this.newestQueue - LOOK_BACK)) {
-      if (!this.queues.has(row.id)) this.setQueue(row);
-      this.newestQueue = Math.max(this.newestQueue, row.id);
-    }
-    for (const row of await readNeeds(this.db, this.newestNeeds - LOOK_BACK)) {
+  /** What was written while it was read is newer, so nothing that is known is replaced. */
+  private async learnQueues(ids: readonly number[]): Promise<void> {
+    const [queues, tenants] = await Promise.all([readQueues(this.db, ids), readTenantsOf(this.db, ids)]);
+    for (const row of tenants) if (!this.tenants.has(row.id)) this.setTenant(row);
+    for (const row of queues) if (!this.queues.has(row.id)) this.setQueue(row);
+  }
+
+  private async learnNeeds(ids: readonly number[]): Promise<void> {
+    for (const row of await readNeeds(this.db, ids)) {
       if (!this.needs.has(row.id)) this.needs.set(row.id, { ...row, labels: textLabels(row.labels) });
-      this.newestNeeds = Math.max(this.newestNeeds, row.id);
     }
+  }
+
+  /** In a later turn of the event loop: nobody may lose what he has just waited for. */
+  private forgetSoon(): void {
+    const isCrowded = this.queues.size > this.crowdedAt.queues || this.needs.size > this.crowdedAt.needs;
+    if (!isCrowded || this.forgetting) return;
+    this.forgetting = true;
+    setImmediate(() => {
+      this.forgetting = false;
+      this.forgetUnused();
+    });
+  }
+
+  private forgetUnused(): void {
+    const { queues, needs, use, crowdedAt } = this;
+    for (const id of queues.keys()) if (!use.isQueueInUse(id)) queues.delete(id);
+    for (const id of needs.keys()) {
+      if (use.isNeedsInUse(id)) continue;
+      needs.delete(id);
+      use.onNeedsForgotten(id);
+    }
+    // What is in use stays, so looking again makes sense only when there are many more.
+    crowdedAt.queues = Math.max(CROWDED_AT, 2 * queues.size);
+    crowdedAt.needs = Math.max(CROWDED_AT, 2 * needs.size);
   }
 }
 
-function toQueueInfo(row: QueueRow): QueueInfo {
+function portions(ids: ReadonlySet<number>): number[][] {
+  const all = [...ids];
+  const parts: number[][] = [];
+  for (let from = 0; from < all.length; from += MAX_READ) parts.push(all.slice(from, from + MAX_READ));
+  return parts;
+}
+
+export function toQueueInfo(row: QueueRow): QueueInfo {
   return {
     id: row.id,
     tenant: row.tenant,

@@ -7,6 +7,7 @@ import { readClaims } from '../store/claims.js';
 import { readClusterState } from '../store/cluster-state.js';
 import type { PlacedRow, StoredAttempt } from '../store/job-places.js';
 import type { JobRow } from '../store/job-row.js';
+import type { Resolved } from '../store/names.js';
 import type { Waiting } from '../store/read-backlog.js';
 import { readJob } from '../store/read-job.js';
 import { Admitting } from './admitting.js';
@@ -93,8 +94,9 @@ export class Dispatcher {
   async start(): Promise<void> {
     const { state } = this;
     state.paused = (await readClusterState(state.hot)).paused;
-    await state.directory.load();
-    for (const claim of await readClaims(state.hot)) state.resume(resumeRunning(claim, state.clock));
+    const claims = await readClaims(state.hot);
+    await state.directory.learn(claims);
+    for (const claim of claims) state.resume(resumeRunning(claim, state.clock));
     await this.workers.load();
     await this.reading.load();
     if (state.term.over) return;
@@ -135,8 +137,8 @@ export class Dispatcher {
   }
 
   /** Stores and starts a job at once; answers false, with nothing done, when it has to take the ordinary way. */
-  submit(row: JobRow): Promise<boolean> {
-    return this.express.submit(row);
+  submit(row: JobRow, names: Resolved): Promise<boolean> {
+    return this.express.submit(row, names);
   }
 
   /** Jobs that were just stored, and the earliest `startBefore` among those in `later`. */
@@ -196,7 +198,7 @@ export class Dispatcher {
     return this.state.onJobEnd(jobId, listener);
   }
 
-  why(job: PlacedRow): Why {
+  why(job: PlacedRow): Promise<Why> {
     return explainWaiting(this.state, job);
   }
 

@@ -1,6 +1,7 @@
 import { PunctualError } from '../core/errors.js';
 import { bucketOf, emptyHistogram } from '../core/histogram.js';
 import type { JobRow } from '../store/job-row.js';
+import type { Resolved } from '../store/names.js';
 import { toWaiting } from '../store/new-waiting.js';
 import { submitAndClaim } from '../store/submit-and-claim.js';
 import { handOver } from './handing-over.js';
@@ -20,7 +21,7 @@ export class Express {
   ) {}
 
   /** Stores the job and starts it; answers false, with nothing done, when it has to take the ordinary way. */
-  async submit(row: JobRow): Promise<boolean> {
+  async submit(row: JobRow, names: Resolved): Promise<boolean> {
     const { state } = this;
     const now = state.clock.now();
     const line = this.freeLine(row, now);
@@ -34,9 +35,16 @@ export class Express {
     lateness[bucketOf(Math.max(0, now - run_at))]! += 1;
     let orphans: Running[] = [];
     try {
-      await state.write(() => submitAndClaim(state.hot, state.term, row, poll.session.id, now, lateness));
+      const worker = poll.session.id;
+      const isStored = await state.write(() =>
+        submitAndClaim(state.hot, state.term, row, names, worker, now, lateness),
+      );
+      if (!isStored) {
+        state.shares.release(use);
+        return false;
+      }
       const claim = {
-        worker: poll.session.id,
+        worker,
         epoch: state.term.epoch,
         claimedAt: now,
         since: state.clock.steady(),

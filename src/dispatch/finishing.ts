@@ -195,7 +195,7 @@ export class Finishing {
     this.giveTurn(running);
     if (accepted && decision.kind === 'again') {
       const runAt = retryAt(running, decision, now);
-      state.backlog.add(running.waitingAgain(runAt), true);
+      void state.admit([running.waitingAgain(runAt)]);
     }
     if (decision.kind === 'end') state.jobEnded(running.id);
     pending.listener.ended(pending.place, accepted);

@@ -1,41 +1,97 @@
-import type { Directory } from './directory.js';
+import type { Ability } from './ability.js';
+import type { Directory, NeedsInfo } from './directory.js';
+import { NeedsIndex } from './needs-index.js';
 import type { WorkerSession } from './session.js';
 
+/** Workers of one kind, and the needs that they meet. */
+interface Kind {
+  readonly ability: Ability;
+  sessions: number;
+  readonly meets: Set<number>;
+}
+
+/** Needs that somebody has asked about, and the kinds of workers that meet them. */
+interface Asked {
+  readonly info: NeedsInfo;
+  readonly metBy: Set<string>;
+}
+
 /**
- * How many workers can run jobs of which needs. Jobs that nobody can run do not take turns: however many kinds
- * of them there are, choosing does not look at them.
+ * Which workers can run which jobs. Jobs that nobody can run do not take turns: however many kinds of them there are,
+ * choosing does not look at them, and neither does a worker that comes or goes.
  */
 export class Fitness {
-  private readonly served = new Map<number, number>();
+  private readonly asked = new Map<number, Asked>();
+  private readonly index = new NeedsIndex();
+  private readonly kinds = new Map<string, Kind>();
 
-  constructor(
-    private readonly directory: Directory,
-    private readonly sessions: ReadonlyMap<string, WorkerSession>,
-  ) {}
+  constructor(private readonly directory: Directory) {}
 
+  /** Whether any worker can run jobs with such needs. */
   isServed(needs: number): boolean {
-    let count = this.served.get(needs);
-    if (count === undefined) {
-      count = 0;
-      for (const session of this.sessions.values()) if (this.fits(session, needs)) count += 1;
-      this.served.set(needs, count);
-    }
-    return count > 0;
+    return (this.ask(needs)?.metBy.size ?? 0) > 0;
   }
 
   fits(session: WorkerSession, needs: number): boolean {
-    const info = this.directory.needsOf(needs);
-    return info !== undefined && session.fits(info);
+    return this.ask(needs)?.metBy.has(session.ability.key) ?? false;
   }
 
-  /** Counts a worker in (1) or out (-1); answers with the needs that are served now and were not, or the other way round. */
-  count(session: WorkerSession, change: 1 | -1): Set<number> {
+  /** A worker came; answers with the needs that are served now and were not. */
+  join({ ability }: WorkerSession): Set<number> {
     const turned = new Set<number>();
-    for (const [needs, count] of this.served) {
-      if (!this.fits(session, needs)) continue;
-      this.served.set(needs, count + change);
-      if (count === 0 || count + change === 0) turned.add(needs);
+    const known = this.kinds.get(ability.key);
+    if (known) known.sessions += 1;
+    if (known) return turned;
+    const kind: Kind = { ability, sessions: 1, meets: new Set() };
+    this.kinds.set(ability.key, kind);
+    for (const info of this.index.candidates(ability)) {
+      if (this.compare(this.asked.get(info.id)!, kind) === 1) turned.add(info.id);
     }
     return turned;
+  }
+
+  /** A worker left; answers with the needs that are not served any more. */
+  leave({ ability }: WorkerSession): Set<number> {
+    const turned = new Set<number>();
+    const kind = this.kinds.get(ability.key);
+    if (!kind) return turned;
+    kind.sessions -= 1;
+    if (kind.sessions > 0) return turned;
+    this.kinds.delete(ability.key);
+    for (const id of kind.meets) {
+      const { metBy } = this.asked.get(id)!;
+      metBy.delete(ability.key);
+      if (metBy.size === 0) turned.add(id);
+    }
+    return turned;
+  }
+
+  /** Nothing in memory has such needs any more. */
+  forget(needs: number): void {
+    const asked = this.asked.get(needs);
+    if (!asked) return;
+    this.asked.delete(needs);
+    this.index.remove(asked.info);
+    for (const key of asked.metBy) this.kinds.get(key)?.meets.delete(needs);
+  }
+
+  private ask(needs: number): Asked | undefined {
+    const known = this.asked.get(needs);
+    if (known) return known;
+    const info = this.directory.needsOf(needs);
+    if (!info) return undefined;
+    const asked: Asked = { info, metBy: new Set() };
+    this.asked.set(needs, asked);
+    this.index.add(info);
+    for (const kind of this.kinds.values()) this.compare(asked, kind);
+    return asked;
+  }
+
+  /** Notes whether workers of the kind meet the needs; answers how many kinds do. */
+  private compare({ info, metBy }: Asked, { ability, meets }: Kind): number {
+    if (!ability.hasAllOf(info)) return 0;
+    metBy.add(ability.key);
+    meets.add(info.id);
+    return metBy.size;
   }
 }

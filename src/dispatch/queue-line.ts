@@ -29,6 +29,14 @@ export interface Use {
   readonly key: string | null;
 }
 
+export interface QueueLineOptions {
+  /** Whether any worker can run jobs with such needs. */
+  readonly isServed: (needs: number) => boolean;
+  /** Called when the queue gets its first job with such needs, and when it has none any more. */
+  readonly onGroup: (line: QueueLine, needs: number, isThere: boolean) => void;
+  readonly now: number;
+}
+
 /**
  * One queue as choosing sees it: what could start, and what its limits leave. A job whose concurrency key is
  * saturated is parked with its lane, so it stands in nobody's way.
@@ -48,11 +56,9 @@ export class QueueLine {
   constructor(
     readonly info: QueueInfo,
     readonly tenant: TenantLine,
-    /** Whether any worker can run jobs with such needs. */
-    private readonly isServed: (needs: number) => boolean,
-    now: number,
+    private readonly options: QueueLineOptions,
   ) {
-    this.bucket = info.rate && Bucket.resumed(info.rate, info.fullAt, now);
+    this.bucket = info.rate && Bucket.resumed(info.rate, info.fullAt, options.now);
   }
 
   get isSaturated(): boolean {
@@ -79,6 +85,7 @@ export class QueueLine {
     if (!group) {
       group = new ShelfGroup(needs);
       this.groups.set(needs, group);
+      this.options.onGroup(this, needs, true);
     }
     return group;
   }
@@ -98,14 +105,17 @@ export class QueueLine {
     else group.ready.remove(shelf);
     if (shelf.isForgettable) {
       group.lanes.delete(shelf.lane);
-      if (group.lanes.size === 0) this.groups.delete(group.needs);
+      if (group.lanes.size === 0) {
+        this.groups.delete(group.needs);
+        this.options.onGroup(this, group.needs, false);
+      }
     }
     this.list(group);
   }
 
   /** A worker came that can run such jobs, or the last one left. */
   list(group: ShelfGroup): void {
-    if (group.ready.size > 0 && this.isServed(group.needs)) this.ready.add(group);
+    if (group.ready.size > 0 && this.options.isServed(group.needs)) this.ready.add(group);
     else this.ready.delete(group);
   }
 

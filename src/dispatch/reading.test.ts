@@ -18,7 +18,12 @@ function emptyTable() {
     },
   };
   const backlog = { rewindAll: () => undefined };
-  const state = { clock, hot, backlog, directory: { knows: () => true } } as unknown as LeaderState;
+  const state = {
+    clock,
+    hot,
+    backlog,
+    directory: { knows: () => true, learn: async () => undefined },
+  } as unknown as LeaderState;
   const parts = { onAdmit: () => undefined, onStartBefore: () => undefined };
   return { clock, lookedFrom, table, reading: new Reading(state, SUBMIT_TIMEOUT_MS, parts) };
 }

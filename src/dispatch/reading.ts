@@ -1,5 +1,4 @@
 import { messageOf } from '../core/errors.js';
-import { inPortions } from '../core/in-portions.js';
 import { Loop } from '../core/loop.js';
 import { firstUuidAt } from '../core/uuid.js';
 import {
@@ -42,9 +41,6 @@ export class Reading {
   private readonly reload: Loop;
   /** When the last look that came to its end began; looks may be far apart when they take long or fail. */
   private lookedAt = 0;
-  /** Hints of queues that this leader has not heard of wait until it has looked. */
-  private look: Promise<void> = Promise.resolve();
-  private nextLook: Promise<void> | undefined;
   /** From where on shelves have not been found yet; null when all have. */
   private unfound: ShelfRank | null = null;
 
@@ -82,7 +78,7 @@ export class Reading {
   private async findSome(): Promise<void> {
     const { directory, backlog, hot } = this.state;
     const shelves = await findShelves(hot, this.unfound ?? BEFORE_ALL_SHELVES, MAX_SHELVES);
-    if (!shelves.every((shelf) => directory.knows(shelf))) await this.learn();
+    await directory.learn(shelves);
     backlog.rewindAll(
       shelves.filter((shelf) => directory.knows(shelf)),
       SHELF_START,
@@ -112,14 +108,8 @@ export class Reading {
 
   /** New jobs, as somebody who stored them tells. */
   async hint(jobs: readonly Waiting[]): Promise<void> {
-    const { state } = this;
-    if (!jobs.every((job) => state.directory.knows(job))) await this.learn();
-    await inPortions(jobs, (portion) => {
-      for (const job of portion) {
-        this.parts.onStartBefore(job.startBefore);
-        if (state.directory.knows(job)) state.backlog.add(job);
-      }
-    });
+    for (const job of jobs) this.parts.onStartBefore(job.startBefore);
+    await this.state.takeIn(jobs, false);
   }
 
   /** Reads pages until no shelf wants one. */
@@ -132,7 +122,7 @@ export class Reading {
       let rows: Waiting[];
       try {
         rows = await readPages(state.hot, cursors, limit);
-        if (!rows.every((row) => state.directory.knows(row))) await this.learn();
+        await state.directory.learn(rows);
       } catch (error) {
         for (const cursor of cursors) state.backlog.abandonRead(cursor);
         throw error;
@@ -149,7 +139,7 @@ export class Reading {
         const last = page.at(-1);
         // The cursor moves first: what the page brings must not be taken for still unread.
         state.backlog.endRead(cursor, page.length === limit && last ? last : null);
-        for (const row of page) state.backlog.add(row);
+        for (const row of page) if (state.hasPlace(row)) state.backlog.add(row);
       }
     }
   }
@@ -173,17 +163,5 @@ export class Reading {
     this.lookedAt = now;
     const pause = (performance.now() - startedAt) / LOOK_BACK_SHARE;
     return Math.min(Math.max(LOOK_BACK_EVERY_MS, pause), LOOK_BACK_AT_LEAST_EVERY_MS);
-  }
-
-  /** What is learned began after it was asked for: joining an older look could miss what it is asked about. */
-  private learn(): Promise<void> {
-    this.nextLook ??= this.look
-      .catch(() => undefined)
-      .then(() => {
-        this.nextLook = undefined;
-        this.look = this.state.directory.learn();
-        return this.look;
-      });
-    return this.nextLook;
   }
 }

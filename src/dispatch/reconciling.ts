@@ -88,8 +88,8 @@ export class Reconciling {
         state.turns.give(running.id);
       }
     }
-    for (const running of mine) {
-      if (freed.has(running.id)) state.backlog.add(running.waitingAgain(running.runAt), true);
-    }
+    await state.admit(
+      mine.filter(({ id }) => freed.has(id)).map((running) => running.waitingAgain(running.runAt)),
+    );
   }
 }

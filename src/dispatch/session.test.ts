@@ -49,15 +49,14 @@ describe('a worker session', () => {
   ])('fits %s or not', (_what, change, fits) => {
     const worker = session();
     const wanted = needs(change);
-    expect(worker.fits(wanted)).toBe(fits);
-    expect(worker.fits(wanted)).toBe(fits);
+    expect(worker.ability.hasAllOf(wanted)).toBe(fits);
   });
 
   it('needs no handler for targets other than handlers', () => {
     const worker = session({ targets: ['http', 'exec'], tasks: [] });
-    expect(worker.fits(needs({ target: 'http', handler: '' }))).toBe(true);
-    expect(worker.fits(needs({ target: 'exec', handler: '' }))).toBe(true);
-    expect(worker.fits(needs())).toBe(false);
+    expect(worker.ability.hasAllOf(needs({ target: 'http', handler: '' }))).toBe(true);
+    expect(worker.ability.hasAllOf(needs({ target: 'exec', handler: '' }))).toBe(true);
+    expect(worker.ability.hasAllOf(needs())).toBe(false);
   });
 
   it('has free slots, and never fewer than none', () => {

@@ -1,7 +1,8 @@
 import type { Clock } from '../core/clock.js';
 import { Bucket, rateOf } from '../core/rate.js';
 import { ALL_QUEUES, type ClaimAnswer, type WorkerRegistration } from '../core/wire.js';
-import type { NeedsInfo, QueueInfo } from './directory.js';
+import { Ability } from './ability.js';
+import type { QueueInfo } from './directory.js';
 import type { Running } from './running.js';
 import { RunningList } from './running-list.js';
 
@@ -35,9 +36,7 @@ export class WorkerSession {
   readonly wantsTokens: boolean;
   /** Its own rate limit. It begins anew with every leader, which lets through one job more at most. */
   readonly bucket: Bucket | null;
-  private readonly tasks: ReadonlySet<string>;
-  private readonly targets: ReadonlySet<string>;
-  private readonly fitting = new Map<number, boolean>();
+  readonly ability: Ability;
 
   constructor(
     readonly id: string,
@@ -52,8 +51,7 @@ export class WorkerSession {
     this.queues = registration.queues.includes(ALL_QUEUES) ? null : new Set(registration.queues);
     this.bucket = registration.rate ? Bucket.drained(rateOf(registration.rate), clock.now()) : null;
     this.wantsTokens = registration.tokens !== false;
-    this.tasks = new Set(registration.tasks);
-    this.targets = new Set(registration.targets);
+    this.ability = new Ability(this.tenant, registration);
   }
 
   seen(clock: Clock): void {
@@ -66,27 +64,10 @@ export class WorkerSession {
   }
 
   servesTenant(tenant: string): boolean {
-    return this.tenant === null || this.tenant === tenant;
-  }
-
-  /** Whether this worker has all that such jobs need; asked for every job, so it remembers. */
-  fits(needs: NeedsInfo): boolean {
-    let fits = this.fitting.get(needs.id);
-    if (fits === undefined) {
-      fits = this.hasAllOf(needs);
-      this.fitting.set(needs.id, fits);
-    }
-    return fits;
+    return this.ability.servesTenant(tenant);
   }
 
   get freeSlots(): number {
     return Math.max(0, this.registration.slots - this.running.size);
-  }
-
-  /** The same without remembering the answer. */
-  hasAllOf(needs: Omit<NeedsInfo, 'id'>): boolean {
-    if (!this.servesTenant(needs.tenant) || !this.targets.has(needs.target)) return false;
-    if (needs.target === 'handler' && !this.tasks.has(needs.handler)) return false;
-    return Object.entries(needs.labels).every(([name, value]) => this.registration.labels[name] === value);
   }
 }

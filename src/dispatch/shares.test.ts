@@ -310,7 +310,7 @@ describe('a rate', () => {
     desk.submit(1, 2);
     const entry = desk.take()!;
     expect(desk.take()).toBeUndefined();
-    desk.backlog.putBack(entry, false);
+    desk.backlog.putBack(entry);
     expect(desk.take()?.queue).toBe(1);
     expect(desk.take()).toBeUndefined();
   });

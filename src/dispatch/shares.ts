@@ -41,6 +41,8 @@ export interface SharesOptions {
  */
 export class Shares {
   private readonly lines = new Map<number, QueueLine>();
+  /** The queues that have jobs with such needs in memory. */
+  private readonly linesByNeeds = new Map<number, Set<QueueLine>>();
   private readonly tenants = new Map<string, TenantLine>();
   private readonly audiences = new Map<string, Audience>();
   private readonly audiencesByName = new Map<string, Set<Audience>>();
@@ -67,7 +69,11 @@ export class Shares {
     if (!line) {
       const { clock, queueInfo, isServed } = this.options;
       const info = queueInfo(queue);
-      line = new QueueLine(info, this.tenant(info.tenant), isServed, clock.now());
+      line = new QueueLine(info, this.tenant(info.tenant), {
+        isServed,
+        onGroup: (line, needs, isThere) => this.noteGroup(line, needs, isThere),
+        now: clock.now(),
+      });
       line.tenant.queues.add(line);
       this.lines.set(queue, line);
     }
@@ -174,16 +180,18 @@ export class Shares {
     this.updateTenant(tenant);
   }
 
+  /** Whether any job in memory has such needs. */
+  hasNeeds(needs: number): boolean {
+    return this.linesByNeeds.has(needs);
+  }
+
   /** Workers came or left: some needs may be served that were not, or the other way round. */
   servingChanged(needs: ReadonlySet<number>): void {
-    for (const line of this.lines.values()) {
-      let changed = false;
-      for (const group of line.groups.values()) {
-        if (!needs.has(group.needs)) continue;
-        line.list(group);
-        changed = true;
+    for (const each of needs) {
+      for (const line of [...(this.linesByNeeds.get(each) ?? [])]) {
+        line.list(line.group(each));
+        this.update(line);
       }
-      if (changed) this.update(line);
     }
   }
 
@@ -191,6 +199,17 @@ export class Shares {
     this.stopped = true;
     for (const line of this.lines.values()) line.timer?.cancel();
     for (const tenant of this.tenants.values()) tenant.timer?.cancel();
+  }
+
+  private noteGroup(line: QueueLine, needs: number, isThere: boolean): void {
+    const lines = this.linesByNeeds.get(needs);
+    if (isThere) {
+      if (lines) lines.add(line);
+      else this.linesByNeeds.set(needs, new Set([line]));
+      return;
+    }
+    lines?.delete(line);
+    if (lines?.size === 0) this.linesByNeeds.delete(needs);
   }
 
   private isEligible(line: QueueLine): boolean {

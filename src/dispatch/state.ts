@@ -1,7 +1,9 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Term } from '../cluster/term.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { invalid, messageOf, PunctualError } from '../core/errors.js';
+import { PORTION } from '../core/in-portions.js';
 import type { Log } from '../core/log.js';
 import type { Pool } from '../store/database.js';
 import { InDoubtError, TermOverError } from '../store/leader-statement.js';
@@ -34,6 +36,9 @@ const SHELF_LIMIT = 20_000;
 /** Jobs in memory from which on every shelf keeps fewer. */
 const CROWDED_AT = 500_000;
 
+/** Names that are missing in the database are told of in the log, each once, and not without end. */
+const MAX_COMPLAINTS = 1_000;
+
 /** A promoted replica can lack some terms of its predecessor, but not many. */
 const MAX_EPOCH_JUMP = 1_000;
 /** How long a term lasts at least before a worker's word ends it. */
@@ -62,6 +67,7 @@ export class LeaderState {
   wakeClaiming: () => void = () => undefined;
   private readonly renounce: LeaderOptions['renounce'];
   private readonly startedAt: number;
+  private readonly complained = new Set<string>();
   private readonly endListeners = new Map<string, Set<() => void>>();
 
   constructor(options: LeaderOptions) {
@@ -74,8 +80,12 @@ export class LeaderState {
     this.secret = options.secret;
     this.renounce = options.renounce;
     this.startedAt = options.clock.steady();
-    this.directory = new Directory(options.hot);
-    this.fitness = new Fitness(this.directory, this.sessions);
+    this.directory = new Directory(options.hot, {
+      isQueueInUse: (queue) => this.shares.find(queue) !== undefined,
+      isNeedsInUse: (needs) => this.shares.hasNeeds(needs),
+      onNeedsForgotten: (needs) => this.fitness.forget(needs),
+    });
+    this.fitness = new Fitness(this.directory);
     this.shares = new Shares({
       clock: options.clock,
       queueInfo: (queue) => this.directory.queue(queue)!,
@@ -137,20 +147,20 @@ export class LeaderState {
   openSession(session: WorkerSession): void {
     this.sessions.set(session.id, session);
     this.shares.join(session);
-    this.shares.servingChanged(this.fitness.count(session, 1));
+    this.shares.servingChanged(this.fitness.join(session));
   }
 
   /** From here on the worker is given nothing. */
   closeSession(session: WorkerSession): void {
     if (!this.sessions.delete(session.id)) return;
     this.shares.leave(session);
-    this.shares.servingChanged(this.fitness.count(session, -1));
+    this.shares.servingChanged(this.fitness.leave(session));
   }
 
   /** A claim of an earlier leader goes on, and counts against the limits of its queue. */
   resume(running: Running): void {
     this.running.set(running.id, running);
-    this.shares.reserve(running);
+    if (this.directory.queue(running.queue)) this.shares.reserve(running);
   }
 
   /** A job that ran does not run any more: it ended, or waits again. */
@@ -175,11 +185,44 @@ export class LeaderState {
     while (!this.tryTurn(jobId)) await this.turns.free(jobId);
   }
 
+  /**
+   * Takes waiting jobs into the backlog, once the names that they use are known: at once, but for those that are met for
+   * the first time. `always` is for jobs that no cursor covers.
+   */
+  async takeIn(jobs: readonly Waiting[], always: boolean): Promise<void> {
+    for (let from = 0; from < jobs.length; from += PORTION) {
+      if (from > 0) await nextTurn();
+      const portion = jobs.length <= PORTION ? jobs : jobs.slice(from, from + PORTION);
+      if (!portion.every((job) => this.directory.knows(job))) await this.directory.learn(portion);
+      for (const job of portion) if (this.hasPlace(job)) this.backlog.add(job, always);
+    }
+  }
+
+  /**
+   * Whether a job belongs to a queue that there is, and that is its own tenant's. A database that was exchanged for an
+   * older copy of itself may have given the numbers of names that it lost to others: then nothing in memory is certain.
+   */
+  hasPlace(job: Pick<Waiting, 'id' | 'tenant' | 'queue' | 'needs'>): boolean {
+    const queue = this.directory.queue(job.queue);
+    const needs = this.directory.needsOf(job.needs);
+    if (queue?.tenant === job.tenant && needs?.tenant === job.tenant) return true;
+    if (queue && needs) this.doubt(`job ${job.id} is in a queue of another tenant`);
+    else this.complain(job.queue, job.needs);
+    return false;
+  }
+
+  /** Jobs of such a queue can never start; once is enough to say so. */
+  private complain(queue: number, needs: number): void {
+    const names = `${queue}/${needs}`;
+    if (this.complained.has(names) || this.complained.size >= MAX_COMPLAINTS) return;
+    this.complained.add(names);
+    this.log.error({ queue, needs }, 'there are jobs whose queue or needs the database does not have');
+  }
+
   /** Puts jobs that were written into the backlog; none may be forgotten because a read failed after the write. */
   async admit(jobs: readonly Waiting[]): Promise<void> {
     try {
-      if (!jobs.every((job) => this.directory.knows(job))) await this.directory.learn();
-      for (const job of jobs) this.backlog.add(job, true);
+      await this.takeIn(jobs, true);
     } catch (error) {
       this.doubt(`jobs could not be taken in after they were written: ${messageOf(error)}`);
     }

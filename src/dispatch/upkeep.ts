@@ -4,6 +4,7 @@ import { forgetSilentNodes } from '../store/cluster-state.js';
 import { makePartitionsAhead, removeOldDays } from '../store/retention.js';
 import { addStale, foldTallies, forgetMinutes } from '../store/tallies.js';
 import { forgetWorkers } from '../store/workers.js';
+import { forgetNames } from './forgetting-names.js';
 import { saveNewestProgress } from './progress.js';
 import type { LeaderState } from './state.js';
 
@@ -14,6 +15,7 @@ const DAY_MS = 86_400_000;
 const AFTER_TAKEOVER_MS = 2_000;
 /** How long dead workers can be looked at. */
 const KEEP_DEAD_MS = DAY_MS;
+const FORGET_NAMES_EVERY_MS = 6 * 60 * MINUTE_MS;
 /** Silence after which a node is forgotten; one that lives says so every few seconds. */
 const FORGET_NODE_MS = MINUTE_MS;
 
@@ -34,12 +36,12 @@ export class Upkeep {
   constructor(private readonly state: LeaderState) {
     const onError = (loop: string, error: unknown) =>
       state.log.warn({ loop, error: messageOf(error) }, 'upkeep failed');
-    const every = (everyMs: number, name: string, pass: () => Promise<void>) => {
+    const every = (everyMs: number, name: string, pass: () => Promise<void>, firstMs = AFTER_TAKEOVER_MS) => {
       let begun = false;
       const passLater = async () => {
         if (begun) return pass();
         begun = true;
-        return AFTER_TAKEOVER_MS;
+        return firstMs;
       };
       return new Loop({ name, everyMs, pass: passLater, onError });
     };
@@ -52,6 +54,7 @@ export class Upkeep {
       every(MINUTE_MS, 'forget nodes', () =>
         forgetSilentNodes(state.hot, state.clock.now() - FORGET_NODE_MS),
       ),
+      every(FORGET_NAMES_EVERY_MS, 'forget names', () => this.forgetNames(), MINUTE_MS),
       every(SECOND_MS, 'save progress', () => saveNewestProgress(state, state.running.values())),
       every(SECOND_MS, 'save stale counts', () => this.saveStale()),
     ];
@@ -95,6 +98,11 @@ export class Upkeep {
   private async forgetWorkers(): Promise<void> {
     const { state } = this;
     await state.write(() => forgetWorkers(state.hot, state.term, state.clock.now() - KEEP_DEAD_MS, []));
+  }
+
+  private async forgetNames(): Promise<void> {
+    const removed = await forgetNames(this.state);
+    if (removed > 0) this.state.log.info({ removed }, 'names that no job uses any more were removed');
   }
 
   /** What lies before this moment is no longer kept. */

@@ -3,7 +3,8 @@ import type { Labels, Target } from '../core/job.js';
 import { type Bucket, rateView } from '../core/rate.js';
 import type { Gate, Why } from '../core/wire.js';
 import type { PlacedRow } from '../store/job-places.js';
-import type { NeedsInfo, QueueInfo } from './directory.js';
+import { findQueue } from '../store/queues.js';
+import { type NeedsInfo, type QueueInfo, toQueueInfo } from './directory.js';
 import type { QueueLine } from './queue-line.js';
 import type { WorkerSession } from './session.js';
 import type { LeaderState } from './state.js';
@@ -12,7 +13,7 @@ type Figures = Why['figures'];
 type Needs = Omit<NeedsInfo, 'id'>;
 
 /** Why a job is not running, by the first gate it cannot pass. */
-export function explainWaiting(state: LeaderState, job: PlacedRow): Why {
+export async function explainWaiting(state: LeaderState, job: PlacedRow): Promise<Why> {
   const answer = (gate: Gate, detail: string, figures: Figures = {}): Why => ({
     jobId: job.id,
     state: job.state,
@@ -34,11 +35,23 @@ export function explainWaiting(state: LeaderState, job: PlacedRow): Why {
   if (job.place === 'later')
     return answer('not-admitted', 'The job is about to be admitted to the live jobs.');
   if (state.paused) return answer('cluster-paused', 'Dispatch is paused for the whole cluster.');
-  const queue = state.directory.findQueue(job.tenant, job.queue);
+  // From the table: memory knows only queues that it has met jobs of, and must not guess about others.
+  const row = await findQueue(state.hot, job.tenant, job.queue);
+  const queue = row ? toQueueInfo(row) : undefined;
   if (queue?.paused) return answer('queue-paused', `Queue ${job.queue} is paused.`);
   if (state.turns.has(job.id))
     return answer('being-claimed', 'The job is being handed to a worker right now.');
-  return (queue && explainLimits(state, job, queue, answer)) ?? explainWorkers(state, job, queue, answer);
+  // Whoever asks must not hear a guess: a job that memory does not know is looked up first.
+  if (queue && !isTakenUp(state, job, queue)) await state.follow([job.id]);
+  if (!queue || !isTakenUp(state, job, queue))
+    return answer('not-admitted', 'The leader has not read the job yet; it looks for new jobs every second.');
+  return explainLimits(state, job, queue, answer) ?? explainWorkers(state, job, queue, answer);
+}
+
+/** Whether the leader knows the job, or knows that it will read it when its turn comes. */
+function isTakenUp(state: LeaderState, job: PlacedRow, queue: QueueInfo): boolean {
+  if (!state.isLoaded || state.backlog.find(job.id)) return true;
+  return state.backlog.shelvesOf(queue.id).some((shelf) => shelf.hasUnread);
 }
 
 type Answer = (gate: Gate, detail: string, figures?: Figures) => Why;
@@ -100,18 +113,13 @@ function readyIn(state: LeaderState, queue: number): number {
   return state.backlog.shelvesOf(queue).reduce((sum, shelf) => sum + shelf.readyCount, 0);
 }
 
-function explainWorkers(
-  state: LeaderState,
-  job: PlacedRow,
-  queue: QueueInfo | undefined,
-  answer: Answer,
-): Why {
+function explainWorkers(state: LeaderState, job: PlacedRow, queue: QueueInfo, answer: Answer): Why {
   const needs = needsOf(job);
   const sessions = [...state.sessions.values()].filter(
     (session) => session.servesTenant(job.tenant) && !session.draining,
   );
-  const serving = queue ? sessions.filter((session) => session.serves(queue)) : [];
-  const fitting = serving.filter((session) => session.hasAllOf(needs));
+  const serving = sessions.filter((session) => session.serves(queue));
+  const fitting = serving.filter((session) => session.ability.hasAllOf(needs));
   const figures = {
     workers: sessions.length,
     workersOfQueue: serving.length,
@@ -126,8 +134,8 @@ function explainWorkers(
   }
   const slots = fitting.reduce((sum, session) => sum + session.registration.slots, 0);
   const freeSlots = fitting.reduce((sum, session) => sum + session.freeSlots, 0);
-  const line = queue && state.shares.find(queue.id);
-  const readyInQueue = queue ? readyIn(state, queue.id) : 0;
+  const line = state.shares.find(queue.id);
+  const readyInQueue = readyIn(state, queue.id);
   const all = { ...figures, slots, freeSlots, readyInQueue };
   if (freeSlots === 0)
     return answer('no-free-slot', `All ${slots} slots of the fitting workers are in use.`, all);

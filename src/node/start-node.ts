@@ -124,8 +124,9 @@ async function assemble(
   const hints = new HintSender(peers, leaderUrl);
   const submitter = new Submitter({
     ...{ hot, clock, config, log },
-    names: new Names(hot),
-    express: async (row) => (await leading.current?.submit(row)) ?? false,
+    names: new Names(hot, config),
+    databaseNow: () => databaseClock.now(),
+    express: async (row, names) => (await leading.current?.submit(row, names)) ?? false,
     hint: async (jobs, startBefore) => {
       if (leading.current) await leading.current.hint(jobs, startBefore);
       else hints.send({ jobs, startBefore });

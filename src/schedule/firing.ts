@@ -107,12 +107,16 @@ export class Firing {
   ): Promise<ScheduledJob[]> {
     const now = this.leader.clock.now();
     const ids = await this.names.resolve(
-      made.map(({ schedule, job }) => ({ tenant: schedule.tenant, ...job.submission.definition })),
+      made.map(({ schedule: { tenant }, job: { submission, runAt } }) => {
+        const { queue, needs } = submission.definition;
+        return { tenant, queue, needs, runAt };
+      }),
       now,
     );
     return made.map(({ schedule, job, byHandOf }, i) => {
       const { tenant, name, changed_by } = schedule;
-      const origin = { ...ids[i]!, tenant, createdAt: now, createdBy: byHandOf ?? changed_by };
+      const { queue, needs } = ids[i]!;
+      const origin = { queue, needs, tenant, createdAt: now, createdBy: byHandOf ?? changed_by };
       const { definition, payload } = job.submission;
       return {
         row: toRow(job.id, { definition: { ...definition, runAt: job.runAt }, payload }, origin),

@@ -24,6 +24,9 @@ const SESSION_GONE = `
     SELECT 1 FROM pg_stat_activity a
     WHERE a.pid = l.session_pid AND (a.backend_start = l.session_start OR a.backend_start IS NULL))`;
 
+/** Tells one run of a server from the next, and from that of a replica which took its place. */
+const SERVER_STARTED_AT = '(extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint';
+
 const LOOK: Statement = {
   name: 'look-at-lease',
   text: `
@@ -31,7 +34,8 @@ const LOOK: Statement = {
       (extract(epoch FROM l.expires_at) * 1000)::bigint AS "expiresAt",
       l.expires_at < clock_timestamp() AS expired,
       (${SESSION_GONE}) AS "sessionGone",
-      (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
+      (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now,
+      ${SERVER_STARTED_AT} AS "serverStartedAt"
     FROM punctual.leases l WHERE l.shard = $1`,
 };
 
@@ -75,7 +79,7 @@ const RENEW: Statement = {
   text: `
     UPDATE punctual.leases SET expires_at = clock_timestamp() + $4::bigint * interval '1 millisecond'
     WHERE shard = $1 AND epoch = $2 AND holder = $3 AND expires_at > clock_timestamp()
-    RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now`,
+    RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, ${SERVER_STARTED_AT} AS "serverStartedAt"`,
 };
 
 const RELEASE: Statement = {
@@ -116,6 +120,7 @@ export interface LeaseView extends Record<string, unknown> {
   readonly expired: boolean;
   readonly sessionGone: boolean;
   readonly now: number;
+  readonly serverStartedAt: number;
 }
 
 /** Makes the shard's row when the database is new. */
@@ -169,10 +174,16 @@ export async function takeTerm(db: Queryable, candidate: Candidate): Promise<num
   return rows[0]?.epoch ?? null;
 }
 
-/** Prolongs the term; null when it is over. Answers with the database's time. */
-export async function renewTerm(db: Queryable, term: TermKey, ttlMs: number): Promise<number | null> {
-  const rows = await run<{ now: number }>(db, RENEW, [term.shard, term.epoch, term.holder, ttlMs]);
-  return rows[0]?.now ?? null;
+/** A renewal: the database's time, and since when its server runs. */
+export interface Renewal extends Record<string, unknown> {
+  readonly now: number;
+  readonly serverStartedAt: number;
+}
+
+/** Prolongs the term; null when it is over. */
+export async function renewTerm(db: Queryable, term: TermKey, ttlMs: number): Promise<Renewal | null> {
+  const rows = await run<Renewal>(db, RENEW, [term.shard, term.epoch, term.holder, ttlMs]);
+  return rows[0] ?? null;
 }
 
 /** Gives the term up, so that another node takes over at once. */

@@ -1,8 +1,19 @@
 import { createHash } from 'node:crypto';
+import { PunctualError } from '../core/errors.js';
 import type { Needs } from '../core/submission.js';
+import { byIndex } from './by-index.js';
 import { type Queryable, run, type Statement } from './database.js';
 
-/** Names of queues and needs of jobs, and the small integers that stand for them in the hot table. */
+/**
+ * Names of queues and needs of jobs, and the small integers that stand for them in the hot table.
+ *
+ * What a node remembers of them can be wrong: a database that was restored, or a promoted replica, may have lost a name
+ * and given its integer to another. So whoever stores jobs says what it takes the integers for, and the insert stores
+ * nothing when that does not hold (`NAMES_HOLD`).
+ *
+ * Names that no job uses any more are removed. A name is safe from that for days after its last use, and using one
+ * writes that down first, so no job is ever stored under a name that is about to go.
+ */
 
 export interface QueueRow {
   readonly id: number;
@@ -31,8 +42,8 @@ export interface NeedsRow {
 const ADD_QUEUES: Statement = {
   name: 'add-queues',
   text: `
-    INSERT INTO punctual.queues (tenant, name, created_at)
-    SELECT DISTINCT u.tenant, u.name, $3::bigint FROM unnest($1::text[], $2::text[]) u(tenant, name)
+    INSERT INTO punctual.queues (tenant, name, created_at, used_at)
+    SELECT u.tenant, u.name, $4::bigint, u.used_at FROM unnest($1::text[], $2::text[], $3::bigint[]) u(tenant, name, used_at)
     WHERE NOT EXISTS (SELECT 1 FROM punctual.queues q WHERE q.tenant = u.tenant AND q.name = u.name)
     ORDER BY 1, 2
     ON CONFLICT (tenant, name) DO NOTHING`,
@@ -41,17 +52,18 @@ const ADD_QUEUES: Statement = {
 const FIND_QUEUES: Statement = {
   name: 'find-queues',
   text: `
-    SELECT q.id, q.tenant, q.name
-    FROM unnest($1::text[], $2::text[]) u(tenant, name)
+    SELECT u.place, q.id, q.used_at AS "usedAt"
+    FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, name, place)
     JOIN punctual.queues q ON q.tenant = u.tenant AND q.name = u.name`,
 };
 
 const ADD_NEEDS: Statement = {
   name: 'add-needs',
   text: `
-    INSERT INTO punctual.needs (signature, tenant, target, handler, labels)
-    SELECT u.signature, u.tenant, u.target, u.handler, u.labels
-    FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[]) u(signature, tenant, target, handler, labels)
+    INSERT INTO punctual.needs (signature, tenant, target, handler, labels, used_at)
+    SELECT u.signature, u.tenant, u.target, u.handler, u.labels, u.used_at
+    FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[])
+      u(signature, tenant, target, handler, labels, used_at)
     WHERE NOT EXISTS (SELECT 1 FROM punctual.needs n WHERE n.signature = u.signature)
     ORDER BY 1
     ON CONFLICT (signature) DO NOTHING`,
@@ -60,8 +72,32 @@ const ADD_NEEDS: Statement = {
 const FIND_NEEDS: Statement = {
   name: 'find-needs',
   text: `
-    SELECT u.place, n.id FROM unnest($1::bytea[]) WITH ORDINALITY u(signature, place)
+    SELECT u.place, n.id, n.used_at AS "usedAt" FROM unnest($1::bytea[]) WITH ORDINALITY u(signature, place)
     JOIN punctual.needs n ON n.signature = u.signature`,
+};
+
+/** Puts down a later use; a name that was removed meanwhile is not among those that it answers with. */
+function useNames(table: 'queues' | 'needs'): Statement {
+  return {
+    name: `use-${table}`,
+    text: `
+      UPDATE punctual.${table} n SET used_at = greatest(n.used_at, u.used_at)
+      FROM (SELECT * FROM unnest($1::int[], $2::bigint[]) u(id, used_at) ORDER BY u.id) u
+      WHERE ${byIndex('n.id', 'u.id')}
+      RETURNING n.id, n.used_at AS "usedAt"`,
+  };
+}
+const USE_QUEUES = useNames('queues');
+const USE_NEEDS = useNames('needs');
+
+/** How many label sets each tenant has, but no more than the number that matters. */
+const COUNT_LABEL_SETS: Statement = {
+  name: 'count-label-sets',
+  text: `
+    SELECT u.tenant, (
+      SELECT count(*) FROM (
+        SELECT 1 FROM punctual.needs n WHERE n.tenant = u.tenant AND n.labels <> '' LIMIT $2) sets) AS sets
+    FROM unnest($1::text[]) u(tenant)`,
 };
 
 /** Labels in one canonical text, so that the order in which a user wrote them makes no difference. */
@@ -81,16 +117,35 @@ export interface Named {
   readonly tenant: string;
   readonly queue: string;
   readonly needs: Needs;
+  /** When the job is due. */
+  readonly runAt: number;
+}
+
+/** A name of a queue, and the integer that stands for it. */
+interface KnownQueue {
+  readonly id: number;
+  readonly tenant: string;
+  readonly name: string;
+  usedAt: number;
+}
+
+interface KnownNeeds {
+  readonly id: number;
+  readonly signature: Buffer;
+  usedAt: number;
+}
+
+/** The integers for the names of a job, and what they are taken for. */
+export interface Resolved {
+  readonly queue: number;
+  readonly needs: number;
+  readonly queueName: KnownQueue;
+  readonly needsName: KnownNeeds;
 }
 
 /** Whether two use the same names, as far as can be told at once: jobs of a bulk mostly share their needs. */
 function isSame(a: Named, b: Named): boolean {
-  return a.needs === b.needs && a.queue === b.queue && a.tenant === b.tenant;
-}
-
-/** Needs in one line of text; neither a tenant nor a target nor a handler can hold its separator. */
-function needsText({ tenant, needs }: Named): string {
-  return `${tenant}\n${needs.target}\n${needs.handler}\n${labelsText(needs.labels)}`;
+  return a.needs === b.needs && a.queue === b.queue && a.tenant === b.tenant && a.runAt === b.runAt;
 }
 
 /** The digest under which needs are stored: labels may be longer than an index can hold. */
@@ -99,15 +154,40 @@ function signatureOf({ tenant, needs }: Named): Buffer {
   return createHash('sha256').update(whole).digest();
 }
 
-/** Both maps are never emptied: names are few, and an id once given is never given to another name. */
+function queueKey({ tenant, queue }: Named): string {
+  return `${tenant}\n${queue}`;
+}
+
+/** Short however long the labels are; no tenant, target or handler holds the separator. */
+function needsKey(named: Named): string {
+  const { tenant, needs } = named;
+  for (const _ in needs.labels) return signatureOf(named).toString('base64');
+  return `${tenant}\n${needs.target}\n${needs.handler}`;
+}
+
+/** How much later a use must be than the one on record to be put down. */
+const USE_STEP_MS = 12 * 3_600_000;
+/** Names that a node remembers of each kind. */
+const MAX_KNOWN = 50_000;
+/** How often a name that goes while it is being looked up is looked up again. */
+const TRIES = 5;
+
+export interface NamesOptions {
+  /** Label sets that a tenant may have; without it there is no limit. */
+  readonly maxLabelSets?: number;
+}
+
 export class Names {
-  private readonly queues = new Map<string, number>();
-  private readonly needs = new Map<string, number>();
+  private readonly queues = new Map<string, KnownQueue>();
+  private readonly needs = new Map<string, KnownNeeds>();
 
-  constructor(private readonly db: Queryable) {}
+  constructor(
+    private readonly db: Queryable,
+    private readonly options: NamesOptions = {},
+  ) {}
 
-  /** The ids for each of the given, made where they do not exist yet. */
-  async resolve(named: readonly Named[], now: number): Promise<{ queue: number; needs: number }[]> {
+  /** The integers for each of the given, made where they do not exist yet. */
+  async resolve(named: readonly Named[], now: number): Promise<Resolved[]> {
     const first = named[0];
     if (first && named.every((each) => isSame(each, first))) {
       const known = await this.resolveEach([first], now);
@@ -116,49 +196,190 @@ export class Names {
     return this.resolveEach(named, now);
   }
 
-  private async resolveEach(
-    named: readonly Named[],
-    now: number,
-  ): Promise<{ queue: number; needs: number }[]> {
-    const queueKeys = named.map((each) => `${each.tenant}\n${each.queue}`);
-    const needsKeys = named.map(needsText);
-    if (!queueKeys.every((key) => this.queues.has(key))) await this.learnQueues(queueKeys, now);
-    if (!needsKeys.every((key) => this.needs.has(key))) await this.learnNeeds(named, needsKeys);
-    return named.map((_, i) => ({
-      queue: this.queues.get(queueKeys[i]!)!,
-      needs: this.needs.get(needsKeys[i]!)!,
-    }));
+  /** What was remembered of these names is wrong; the next look-up asks the database. */
+  forget(resolved: readonly Resolved[]): void {
+    const queues = new Set(resolved.map(({ queueName }) => queueName));
+    const needs = new Set(resolved.map(({ needsName }) => needsName));
+    for (const [key, known] of this.queues) if (queues.has(known)) this.queues.delete(key);
+    for (const [key, known] of this.needs) if (needs.has(known)) this.needs.delete(key);
   }
 
-  private async learnQueues(keys: readonly string[], now: number): Promise<void> {
-    const unknown = [...new Set(keys)].filter((key) => !this.queues.has(key)).map((key) => key.split('\n'));
-    const columns = [unknown.map((parts) => parts[0]), unknown.map((parts) => parts[1])];
-    await run(this.db, ADD_QUEUES, [...columns, now]);
-    for (const row of await run<Pick<QueueRow, 'id' | 'tenant' | 'name'> & Record<string, unknown>>(
-      this.db,
-      FIND_QUEUES,
-      columns,
-    )) {
-      this.queues.set(`${row.tenant}\n${row.name}`, row.id);
+  private async resolveEach(named: readonly Named[], now: number): Promise<Resolved[]> {
+    for (let tries = 1; ; tries += 1) {
+      const queues = await this.known(this.queues, named, queueKey, now, (unknown) =>
+        this.learnQueues(unknown, now),
+      );
+      const needs = await this.known(this.needs, named, needsKey, now, (unknown) =>
+        this.learnNeeds(unknown, now),
+      );
+      if (queues && needs) {
+        return named.map((_, i) => ({
+          queue: queues[i]!.id,
+          needs: needs[i]!.id,
+          queueName: queues[i]!,
+          needsName: needs[i]!,
+        }));
+      }
+      if (tries === TRIES) throw new Error('names are removed as fast as they are made');
     }
   }
 
-  private async learnNeeds(named: readonly Named[], keys: readonly string[]): Promise<void> {
+  /** What is known of each, after learning what is not; null when something went away meanwhile. */
+  private async known<K extends { readonly usedAt: number }>(
+    names: Map<string, K>,
+    named: readonly Named[],
+    keyOf: (named: Named) => string,
+    now: number,
+    learn: (unknown: readonly Named[]) => Promise<readonly (K | undefined)[]>,
+  ): Promise<K[] | null> {
+    const keys = named.map(keyOf);
+    const found = keys.map((key) => names.get(key));
     const unknown = new Map<string, Named>();
     named.forEach((each, i) => {
-      if (!this.needs.has(keys[i]!)) unknown.set(keys[i]!, each);
+      const known = found[i];
+      if (known && known.usedAt + USE_STEP_MS >= lastUse(each, now)) return;
+      const other = unknown.get(keys[i]!);
+      if (!other || other.runAt < each.runAt) unknown.set(keys[i]!, each);
     });
-    const all = [...unknown.values()];
-    const signatures = all.map(signatureOf);
+    if (unknown.size === 0) return found as K[];
+    const learned = await learn([...unknown.values()]);
+    if (names.size > MAX_KNOWN) names.clear();
+    const fresh = new Map<string, K>();
+    for (const [i, key] of [...unknown.keys()].entries()) {
+      const name = learned[i];
+      if (!name) return null;
+      names.set(key, name);
+      fresh.set(key, name);
+    }
+    // Not from the map: others may have emptied it meanwhile.
+    return keys.map((key, i) => fresh.get(key) ?? found[i]!);
+  }
+
+  private async learnQueues(
+    unknown: readonly Named[],
+    now: number,
+  ): Promise<readonly (KnownQueue | undefined)[]> {
+    const names = [unknown.map((each) => each.tenant), unknown.map((each) => each.queue)];
+    const uses = unknown.map((each) => lastUse(each, now));
+    await run(this.db, ADD_QUEUES, [...names, uses, now]);
+    const found = await run<Found>(this.db, FIND_QUEUES, names);
+    return (await this.use(USE_QUEUES, found, uses)).map(
+      (name, i) => name && { ...name, tenant: unknown[i]!.tenant, name: unknown[i]!.queue },
+    );
+  }
+
+  private async learnNeeds(
+    unknown: readonly Named[],
+    now: number,
+  ): Promise<readonly (KnownNeeds | undefined)[]> {
+    const signatures = unknown.map(signatureOf);
+    const uses = unknown.map((each) => lastUse(each, now));
+    await this.checkLabelSets(unknown, signatures);
     await run(this.db, ADD_NEEDS, [
       signatures,
-      all.map((each) => each.tenant),
-      all.map((each) => each.needs.target),
-      all.map((each) => each.needs.handler),
-      all.map((each) => labelsText(each.needs.labels)),
+      unknown.map((each) => each.tenant),
+      unknown.map((each) => each.needs.target),
+      unknown.map((each) => each.needs.handler),
+      unknown.map((each) => labelsText(each.needs.labels)),
+      uses,
     ]);
-    const found = await run<{ place: number; id: number }>(this.db, FIND_NEEDS, [signatures]);
-    const unknownKeys = [...unknown.keys()];
-    for (const { place, id } of found) this.needs.set(unknownKeys[place - 1]!, id);
+    const found = await run<Found>(this.db, FIND_NEEDS, [signatures]);
+    return (await this.use(USE_NEEDS, found, uses)).map(
+      (name, i) => name && { ...name, signature: signatures[i]! },
+    );
+  }
+
+  /** Puts down the uses of what was found, by place; what is missing has gone. */
+  private async use(
+    statement: Statement,
+    found: readonly Found[],
+    uses: readonly number[],
+  ): Promise<({ readonly id: number; usedAt: number } | undefined)[]> {
+    const names: ({ readonly id: number; usedAt: number } | undefined)[] = uses.map(() => undefined);
+    for (const { place, id, usedAt } of found) names[place - 1] = { id, usedAt };
+    const stale = names.flatMap((name, i) =>
+      name && name.usedAt + USE_STEP_MS < uses[i]! ? [{ id: name.id, usedAt: uses[i]!, place: i }] : [],
+    );
+    if (stale.length === 0) return names;
+    const used = await run<{ id: number; usedAt: number }>(this.db, statement, [
+      stale.map(({ id }) => id),
+      stale.map(({ usedAt }) => usedAt),
+    ]);
+    const usedAt = new Map(used.map((row) => [row.id, row.usedAt]));
+    for (const { id, place } of stale) {
+      names[place] = usedAt.has(id) ? { id, usedAt: usedAt.get(id)! } : undefined;
+    }
+    return names;
+  }
+
+  /** Refuses label sets beyond what a tenant may have. Two nodes that add at once may together go a little beyond. */
+  private async checkLabelSets(unknown: readonly Named[], signatures: readonly Buffer[]): Promise<void> {
+    const { maxLabelSets } = this.options;
+    const labelled = unknown.map((each, i) => ({ ...each, signature: signatures[i]! }));
+    const sets = labelled.filter(({ needs }) => Object.keys(needs.labels).length > 0);
+    if (maxLabelSets === undefined || sets.length === 0) return;
+    const present = await run<Found>(this.db, FIND_NEEDS, [sets.map(({ signature }) => signature)]);
+    const isPresent = new Set(present.map(({ place }) => place - 1));
+    const added = new Map<string, number>();
+    for (const [i, { tenant }] of sets.entries()) {
+      if (!isPresent.has(i)) added.set(tenant, (added.get(tenant) ?? 0) + 1);
+    }
+    if (added.size === 0) return;
+    const counts = await run<{ tenant: string; sets: number }>(this.db, COUNT_LABEL_SETS, [
+      [...added.keys()],
+      maxLabelSets,
+    ]);
+    for (const { tenant, sets } of counts) {
+      if (sets + added.get(tenant)! <= maxLabelSets) continue;
+      throw new PunctualError(
+        'QUOTA_EXCEEDED',
+        `Tenant ${tenant} may use ${maxLabelSets} different sets of labels in \`requires\`; those that no job has used for a while make room.`,
+      );
+    }
+  }
+}
+
+interface Found extends Record<string, unknown> {
+  /** The place among those that were asked for, from one on. */
+  readonly place: number;
+  readonly id: number;
+  readonly usedAt: number;
+}
+
+/** Until when the job is known to use its names. */
+function lastUse({ runAt }: Named, now: number): number {
+  return Math.max(runAt, now);
+}
+
+/**
+ * A condition that is true while the integers stand for the names they are taken for: five parameters from the given
+ * one on, as `namesTaken` makes them. It costs a look-up per name, not per job.
+ */
+export function namesHold(from: number): string {
+  const [queues, tenants, names, needs, signatures] = [0, 1, 2, 3, 4].map((i) => `$${from + i}`);
+  return `(SELECT count(*) FROM unnest(${queues}::int[], ${tenants}::text[], ${names}::text[]) n(id, tenant, name)
+        JOIN punctual.queues q ON ${byIndex('q.id', 'n.id')} AND q.tenant = n.tenant AND q.name = n.name) = cardinality(${queues}::int[])
+      AND (SELECT count(*) FROM unnest(${needs}::int[], ${signatures}::bytea[]) n(id, signature)
+        JOIN punctual.needs w ON ${byIndex('w.id', 'n.id')} AND w.signature = n.signature) = cardinality(${needs}::int[])`;
+}
+
+/** The parameters of `namesHold`. */
+export function namesTaken(resolved: readonly Resolved[]): unknown[] {
+  const queues = [...new Set(resolved.map(({ queueName }) => queueName))];
+  const needs = [...new Set(resolved.map(({ needsName }) => needsName))];
+  return [
+    queues.map(({ id }) => id),
+    queues.map(({ tenant }) => tenant),
+    queues.map(({ name }) => name),
+    needs.map(({ id }) => id),
+    needs.map(({ signature }) => signature),
+  ];
+}
+
+/** What was taken for the names of jobs does not hold, so nothing was stored: the database has lost some of them. */
+export class StaleNamesError extends Error {
+  constructor() {
+    super('the database does not have these names any more');
+    this.name = 'StaleNamesError';
   }
 }

@@ -17,16 +17,26 @@ const CHANGED_COLUMNS = `id, tenant, queue, needs, coalesce(new_rank, rank), coa
   created_by, key, concurrency_key, target, backoff, requires, coalesce(new_payload, payload), earlier_attempts,
   lane, schedule, occurrence`;
 
+/** Names are kept for jobs that are now due later than they were (see unused-names.ts). */
+const NAMES_USED = `queues_used AS (
+    UPDATE punctual.queues q SET used_at = a.run_at FROM answer a
+    WHERE ${byIndex('q.id', 'a.queue')} AND q.used_at < a.run_at
+  ), needs_used AS (
+    UPDATE punctual.needs n SET used_at = a.run_at FROM answer a
+    WHERE ${byIndex('n.id', 'a.needs')} AND n.used_at < a.run_at
+  )`;
+
 const POSTPONE_JOB = leaderStatement(
   'postpone-job',
   `gone AS (
     DELETE FROM punctual.jobs j
     WHERE j.id = $4::uuid AND ${NOT_CLAIMED} AND ${WHILE_TERM_LASTS}
     RETURNING j.*, $5::bigint AS new_run_at, $6::smallint AS new_rank, $7::json AS new_payload
-  ), kept AS (
+  ), answer AS (
     INSERT INTO punctual.later (${SHARED_COLUMNS}, admit_at, held)
     SELECT ${CHANGED_COLUMNS}, $8::bigint, $9::boolean FROM gone
-  ), answer AS (SELECT id FROM gone)`,
+    RETURNING id, queue, needs, run_at
+  ), ${NAMES_USED}`,
 );
 
 const CHANGE_LATER = leaderStatement(
@@ -39,8 +49,8 @@ const CHANGE_LATER = leaderStatement(
       admit_at = $8::bigint,
       held = $9::boolean
     WHERE l.id = $4::uuid AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
-    RETURNING l.id
-  )`,
+    RETURNING l.id, l.queue, l.needs, l.run_at
+  ), ${NAMES_USED}`,
 );
 
 const CHANGE_LIVE = leaderStatement(

@@ -11,12 +11,12 @@ const COLUMNS = `id, tenant, name, paused, created_at, weight, concurrency, key_
 
 const READ_QUEUES: Statement = {
   name: 'read-queues',
-  text: `SELECT ${COLUMNS} FROM punctual.queues WHERE id > $1`,
+  text: `SELECT ${COLUMNS} FROM punctual.queues WHERE id = ANY($1::int[])`,
 };
 
 const READ_NEEDS: Statement = {
   name: 'read-needs',
-  text: 'SELECT id, tenant, target, handler, labels FROM punctual.needs WHERE id > $1',
+  text: 'SELECT id, tenant, target, handler, labels FROM punctual.needs WHERE id = ANY($1::int[])',
 };
 
 const LIST_QUEUES: Statement = {
@@ -40,13 +40,17 @@ const PAUSE_QUEUE = leaderStatement(
 
 type Queue = QueueRow & Record<string, unknown>;
 
-/** Queues with ids above the given one: a leader learns new queues without reading all again. */
-export function readQueues(db: Queryable, aboveId: number): Promise<Queue[]> {
-  return run(db, READ_QUEUES, [aboveId]);
+/** The queues with these ids. */
+export function readQueues(db: Queryable, ids: readonly number[]): Promise<Queue[]> {
+  return run(db, READ_QUEUES, [ids]);
 }
 
-export function readNeeds(db: Queryable, aboveId: number): Promise<(NeedsRow & Record<string, unknown>)[]> {
-  return run(db, READ_NEEDS, [aboveId]);
+/** The needs with these ids. */
+export function readNeeds(
+  db: Queryable,
+  ids: readonly number[],
+): Promise<(NeedsRow & Record<string, unknown>)[]> {
+  return run(db, READ_NEEDS, [ids]);
 }
 
 export function listQueues(db: Queryable, tenant: string): Promise<Queue[]> {

@@ -1,19 +1,20 @@
 import type { Queryable } from './database.js';
 import { JOB_COLUMNS, type JobRow } from './job-row.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import { namesHold, namesTaken, type Resolved } from './names.js';
 
 /**
  * A new job and its first claim in one transaction: one commit instead of two between a submission and its start.
  * Like every claim it is the leader's, and nothing is stored when the term is over.
  */
 
-const ROW = JOB_COLUMNS.inSql(7);
+const ROW = JOB_COLUMNS.inSql(12);
 
 const SUBMIT_AND_CLAIM = leaderStatement(
   'submit-and-claim',
   `stored AS (
     INSERT INTO punctual.jobs (${JOB_COLUMNS.names}) SELECT ${ROW.all} FROM ${ROW.source}
-    WHERE ${WHILE_TERM_LASTS}
+    WHERE ${WHILE_TERM_LASTS} AND ${namesHold(7)}
     RETURNING id, tenant
   ), claimed AS (
     INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
@@ -24,14 +25,20 @@ const SUBMIT_AND_CLAIM = leaderStatement(
   ), answer AS (SELECT id FROM stored)`,
 );
 
-/** Stores a job that is due and claims it for the worker; throws TermOverError when this leader may not. */
+/**
+ * Stores a job that is due and claims it for the worker; answers false, with nothing done, when its names are not what
+ * they are taken for. Throws TermOverError when this leader may not.
+ */
 export async function submitAndClaim(
   db: Queryable,
   term: TermKey,
   row: JobRow,
+  names: Resolved,
   worker: string,
   now: number,
   lateness: readonly number[],
-): Promise<void> {
-  await runAsLeader(db, term, SUBMIT_AND_CLAIM, [worker, now, lateness, ...JOB_COLUMNS.parameters([row])]);
+): Promise<boolean> {
+  const before = [worker, now, lateness, ...namesTaken([names])];
+  const stored = await runAsLeader(db, term, SUBMIT_AND_CLAIM, [...before, ...JOB_COLUMNS.parameters([row])]);
+  return stored.length > 0;
 }

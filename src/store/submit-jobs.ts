@@ -2,6 +2,7 @@ import { PunctualError } from '../core/errors.js';
 import { Columns } from './columns.js';
 import { inTransaction, type Pool, type Queryable, run, type Statement } from './database.js';
 import { JOB_COLUMNS, type JobRow } from './job-row.js';
+import { namesHold, namesTaken, type Resolved, StaleNamesError } from './names.js';
 
 /** Storing new jobs: one multi-row insert, whatever their number, with their count in the same transaction. */
 
@@ -11,13 +12,38 @@ export const COUNTED = `counted AS (
       SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
     )`;
 
-const LIVE = JOB_COLUMNS.inSql(4);
+/**
+ * How long after its ids were made a submission can become visible. The look-back reaches at least this far, so
+ * a submission that would take longer is given up before its commit: half of this for everything up to the
+ * COMMIT, half for the COMMIT itself (or for a single statement), which the pools' deadlines keep.
+ */
+export const VISIBLE_WITHIN_MS = 10_000;
+
+/**
+ * Stores rows only while their names are what they are taken for, and while their ids are young enough for the look-back
+ * to find them: a process can be stopped for any time before its statement leaves, and only the database can tell.
+ * The parameters are those of `COUNTED`, of `namesHold`, the moment at which the ids were made, and then the rows.
+ */
+function insertInto(table: 'jobs' | 'later', names: string, rows: { source: string; all: string }): string {
+  return `
+    WITH valid AS MATERIALIZED (
+      SELECT ${namesHold(4)} AS named,
+        floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + ${VISIBLE_WITHIN_MS / 2} AS young
+    ), stored AS (
+      INSERT INTO punctual.${table} (${names})
+      SELECT ${rows.all} FROM ${rows.source} WHERE (SELECT named AND young FROM valid)
+    ), counted AS (
+      INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+      SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
+      WHERE (SELECT named AND young FROM valid)
+    )
+    SELECT named, young FROM valid`;
+}
+const FIRST_OF_ROWS = 10;
 
 const INSERT_JOBS: Statement = {
   name: 'insert-jobs',
-  text: `
-    WITH ${COUNTED}
-    INSERT INTO punctual.jobs (${JOB_COLUMNS.names}) SELECT ${LIVE.all} FROM ${LIVE.source}`,
+  text: insertInto('jobs', JOB_COLUMNS.names, JOB_COLUMNS.inSql(FIRST_OF_ROWS)),
 };
 
 /** A job on its way into the store; `admitAt` sends it to `later`. */
@@ -32,13 +58,10 @@ const LATER_COLUMNS = new Columns<NewJob>([
   { name: 'admit_at', type: 'bigint', of: (job) => job.admitAt },
   { name: 'held', type: 'boolean', of: (job) => job.held },
 ]);
-const LATER = LATER_COLUMNS.inSql(4);
 
 const INSERT_LATER: Statement = {
   name: 'insert-later',
-  text: `
-    WITH ${COUNTED}
-    INSERT INTO punctual.later (${LATER_COLUMNS.names}) SELECT ${LATER.all} FROM ${LATER.source}`,
+  text: insertInto('later', LATER_COLUMNS.names, LATER_COLUMNS.inSql(FIRST_OF_ROWS)),
 };
 
 const INSERT_KEYS: Statement = {
@@ -58,63 +81,72 @@ const FIND_KEYS: Statement = {
     JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key`,
 };
 
-/**
- * How long after its ids were made a submission can become visible. The look-back reaches at least this far, so
- * a submission that would take longer is given up before its commit: half of this for everything up to the
- * COMMIT, half for the COMMIT itself (or for a single statement), which the pools' deadlines keep.
- */
-export const VISIBLE_WITHIN_MS = 10_000;
-
-function mustStillBeFound(madeAt: number): void {
-  if (performance.now() - madeAt <= VISIBLE_WITHIN_MS / 2) return;
-  throw new PunctualError(
-    'DATABASE_UNAVAILABLE',
-    'The database took too long to store the jobs; nothing was stored.',
-    {
-      retryAfter: 1,
-    },
-  );
+/** The names that the jobs of a submission use, and when their ids were made, on the database's clock. */
+export interface Made {
+  readonly names: readonly Resolved[];
+  readonly at: number;
 }
 
 /** For each job, in order, the id under which it is stored: its own, or that of an earlier job with its key. */
-export async function submitJobs(pool: Pool, jobs: readonly NewJob[], now: number): Promise<string[]> {
-  const madeAt = performance.now();
+export async function submitJobs(
+  pool: Pool,
+  jobs: readonly NewJob[],
+  made: Made,
+  now: number,
+): Promise<string[]> {
+  const begunAt = performance.now();
+  const store = (db: Queryable, jobs: readonly NewJob[]) => insertJobs(db, jobs, made, now);
   if (jobs.some((job) => job.row.definition.key !== null)) {
     return inTransaction(pool, async (db) => {
       const winners = await registerKeys(
         db,
         jobs.map((job) => job.row),
       );
-      await insertJobs(
+      await store(
         db,
         jobs.filter((job, i) => winners[i] === job.row.id),
-        now,
       );
-      mustStillBeFound(madeAt);
+      mustStillBeFound(begunAt);
       return winners;
     });
   }
-  const live = jobs.every((job) => job.admitAt === null);
-  if (live) await insertLive(pool, jobs, now);
+  if (jobs.every((job) => job.admitAt === null)) await store(pool, jobs);
   else {
     await inTransaction(pool, async (db) => {
-      await insertJobs(db, jobs, now);
-      mustStillBeFound(madeAt);
+      await store(db, jobs);
+      mustStillBeFound(begunAt);
     });
   }
   return jobs.map((job) => job.row.id);
 }
 
-async function insertJobs(db: Queryable, jobs: readonly NewJob[], now: number): Promise<void> {
-  await insertLive(
-    db,
-    jobs.filter((job) => job.admitAt === null),
-    now,
+function mustStillBeFound(begunAt: number): void {
+  if (performance.now() - begunAt > VISIBLE_WITHIN_MS / 2) throw tookTooLong();
+}
+
+function tookTooLong(): PunctualError {
+  return new PunctualError(
+    'DATABASE_UNAVAILABLE',
+    'It took too long to store the jobs; nothing was stored. Try again.',
+    { retryAfter: 1 },
   );
-  await insertLater(
-    db,
-    jobs.filter((job) => job.admitAt !== null),
-    now,
+}
+
+async function insertJobs(db: Queryable, jobs: readonly NewJob[], made: Made, now: number): Promise<void> {
+  const live = jobs.filter((job) => job.admitAt === null).map((job) => job.row);
+  const later = jobs.filter((job) => job.admitAt !== null);
+  const insert = async (statement: Statement, rows: readonly JobRow[], parameters: unknown[]) => {
+    if (rows.length === 0) return;
+    const before = [now, ...countByTenant(rows), ...namesTaken(made.names), made.at];
+    const [valid] = await run<{ named: boolean; young: boolean }>(db, statement, [...before, ...parameters]);
+    if (!valid!.named) throw new StaleNamesError();
+    if (!valid!.young) throw tookTooLong();
+  };
+  await insert(INSERT_JOBS, live, JOB_COLUMNS.parameters(live));
+  await insert(
+    INSERT_LATER,
+    later.map((job) => job.row),
+    LATER_COLUMNS.parameters(later),
   );
 }
 
@@ -140,16 +172,4 @@ export function countByTenant(rows: readonly JobRow[]): [string[], number[]] {
   const counts = new Map<string, number>();
   for (const { definition } of rows) counts.set(definition.tenant, (counts.get(definition.tenant) ?? 0) + 1);
   return [[...counts.keys()], [...counts.values()]];
-}
-
-async function insertLive(db: Queryable, jobs: readonly NewJob[], now: number): Promise<void> {
-  if (jobs.length === 0) return;
-  const rows = jobs.map((job) => job.row);
-  await run(db, INSERT_JOBS, [now, ...countByTenant(rows), ...JOB_COLUMNS.parameters(rows)]);
-}
-
-async function insertLater(db: Queryable, jobs: readonly NewJob[], now: number): Promise<void> {
-  if (jobs.length === 0) return;
-  const counts = countByTenant(jobs.map((job) => job.row));
-  await run(db, INSERT_LATER, [now, ...counts, ...LATER_COLUMNS.parameters(jobs)]);
 }

@@ -21,7 +21,9 @@ const COLUMNS = 'id, name, weight, rate_limit, rate_per, rate_burst, full_at, cr
 
 const READ_TENANTS: Statement = {
   name: 'read-tenants',
-  text: `SELECT ${COLUMNS} FROM punctual.tenants`,
+  text: `
+    SELECT ${COLUMNS} FROM punctual.tenants
+    WHERE id = ANY(ARRAY(SELECT DISTINCT q.tenant FROM punctual.queues q WHERE q.id = ANY($1::int[])))`,
 };
 
 const LIST_TENANTS: Statement = {
@@ -54,9 +56,9 @@ const CHANGE_TENANT = leaderStatement(
   )`,
 );
 
-/** All tenants with a row, for a new leader. */
-export function readTenants(db: Queryable): Promise<TenantRow[]> {
-  return run(db, READ_TENANTS, []);
+/** The tenants of these queues, as far as they have a row. */
+export function readTenantsOf(db: Queryable, queues: readonly number[]): Promise<TenantRow[]> {
+  return run(db, READ_TENANTS, [queues]);
 }
 
 export function listTenants(db: Queryable, after: string, limit: number): Promise<TenantRow[]> {

@@ -16,7 +16,6 @@ import {
   unchanged,
 } from '../../../src/store/place-jobs.js';
 import { findKey, readJob } from '../../../src/store/read-job.js';
-import { submitJobs } from '../../../src/store/submit-jobs.js';
 import { TENANT, TestShard } from './test-shard.js';
 
 /** JSON that `jsonb` or `text` would refuse or change; a tenant must not be able to spoil a batch with it. */
@@ -47,7 +46,7 @@ const read = async (id: string) => (await readJob(shard.hot, TENANT, id))!;
 /** A job whose payload is exactly this text, which may be JSON that no JavaScript value stands for. */
 async function submitText(payload: string, held = false): Promise<string> {
   const job = await shard.newJob({}, { held });
-  await submitJobs(shard.hot, [{ ...job, row: { ...job.row, payload } }], Date.now());
+  await shard.store([{ ...job, row: { ...job.row, payload } }]);
   return job.row.id;
 }
 
@@ -148,7 +147,7 @@ describe('a batch with a row that the database refuses', () => {
     const refused: string[] = [];
     await bisect(
       jobs.map((job, i) => (i === 4 ? bad : job)),
-      (part) => submitJobs(shard.hot, part, Date.now()),
+      (part) => shard.store(part),
       (job) => refused.push(job.row.id),
     );
     expect(refused).toEqual([bad.row.id]);

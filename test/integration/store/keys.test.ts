@@ -4,7 +4,7 @@ import { finishJobs } from '../../../src/store/finish-jobs.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
 import { admitJobs, readToAdmit, unchanged } from '../../../src/store/place-jobs.js';
 import { findKey, readJob } from '../../../src/store/read-job.js';
-import { registerKeys, submitJobs } from '../../../src/store/submit-jobs.js';
+import { registerKeys } from '../../../src/store/submit-jobs.js';
 import { foldTallies } from '../../../src/store/tallies.js';
 import { SUCCEEDED, TENANT, TestShard } from './test-shard.js';
 
@@ -56,7 +56,7 @@ it('the same key twice in one bulk is one job, and both places get its id', asyn
     ['a', 'b', 'a', 'c', 'b'].map((key) => shard.newJob({ key: `bulk-${key}` })),
   );
   const plain = await shard.newJob();
-  const ids = await submitJobs(shard.hot, [...jobs, plain], Date.now());
+  const ids = await shard.store([...jobs, plain]);
   expect(ids[2]).toBe(ids[0]);
   expect(ids[4]).toBe(ids[1]);
   expect(new Set(ids).size).toBe(4);
@@ -77,7 +77,7 @@ it('bulks with the same keys in opposite order neither deadlock nor double', asy
     const keys = Array.from({ length: 60 }, (_, i) => `crossed-${round}-${i}`);
     const bulk = (order: string[]) => Promise.all(order.map((key) => shard.newJob({ key })));
     const bulks = await Promise.all([bulk(keys), bulk([...keys].reverse()), bulk(keys)]);
-    const [a, b, c] = await Promise.all(bulks.map((jobs) => submitJobs(shard.hot, jobs, Date.now())));
+    const [a, b, c] = await Promise.all(bulks.map((jobs) => shard.store(jobs)));
     expect([...b!].reverse()).toEqual(a);
     expect(c).toEqual(a);
   }
@@ -87,7 +87,7 @@ it('a key that the database stores as another text still finds its job', async (
   const job = await shard.newJob();
   const definition = { ...job.row.definition, key: 'half a pair \ud800' };
   const odd = { ...job, row: { ...job.row, definition } };
-  expect(await submitJobs(shard.hot, [odd], Date.now())).toEqual([job.row.id]);
+  expect(await shard.store([odd])).toEqual([job.row.id]);
   expect(await readJob(shard.hot, TENANT, job.row.id)).not.toBeNull();
 });
 

@@ -1,6 +1,7 @@
 import { uuidv7 } from '../../../src/core/uuid.js';
 import { ENDING_COLUMNS } from '../../../src/store/finish-jobs.js';
 import { JOB_COLUMNS } from '../../../src/store/job-row.js';
+import { namesTaken } from '../../../src/store/names.js';
 import { PARSED_COLUMNS } from '../../../src/store/place-jobs.js';
 import type { Population } from './populated-shard.js';
 import { SUCCEEDED, TENANT, type TestShard, WORKER } from './test-shard.js';
@@ -18,7 +19,13 @@ export async function leaderArguments(
   const parsed = { row: { ...row, id: jobs.unread }, admitAt: now, held: true };
   const attempt = JSON.stringify({ fence: 1 });
   return {
-    'submit-and-claim': [WORKER, now, [1], ...JOB_COLUMNS.parameters([row])],
+    'submit-and-claim': [
+      WORKER,
+      now,
+      [1],
+      ...namesTaken(shard.made().names),
+      ...JOB_COLUMNS.parameters([row]),
+    ],
     'claim-jobs': [now, [], [], [jobs.waiting], 1, null, WORKER, null],
     'claim-known-jobs': [now, [], [], [jobs.waiting], 1, null, WORKER, null],
     'finish-jobs': [now, ...ENDING_COLUMNS.parameters([{ ...SUCCEEDED, id: jobs.running }])],
@@ -34,6 +41,9 @@ export async function leaderArguments(
     'admit-jobs': [[jobs.held], [null], [null], [null]],
     'parse-later': PARSED_COLUMNS.parameters([parsed]),
     'redrive-jobs': [TENANT, [jobs.failed], now],
+    'keep-names': [[jobs.queue], [jobs.needs], now + 1, now + 1],
+    'remove-queues': [0, now + 1, 100],
+    'remove-needs': [0, now + 1, 100],
     'pause-cluster': [true],
     'pause-queue': [TENANT, 'default', true],
     'limit-queue': [TENANT, 'default', now, 2, 5, 3, 10, 1_000, 4],

@@ -23,15 +23,22 @@ function largestLabels(): Record<string, string> {
 }
 
 function named(labels: Record<string, string>, tenant = TENANT): Named {
-  return { tenant, queue: 'q'.repeat(128), needs: { target: 'handler', handler: 'h'.repeat(128), labels } };
+  const needs = { target: 'handler', handler: 'h'.repeat(128), labels } as const;
+  return { tenant, queue: 'q'.repeat(128), needs, runAt: 0 };
 }
+
+const EVERYTHING_IS_USED = {
+  isQueueInUse: () => true,
+  isNeedsInUse: () => true,
+  onNeedsForgotten: () => undefined,
+};
 
 describe('needs', () => {
   it('may have the most and longest labels that are allowed, and are read back as they were', async () => {
     const labels = largestLabels();
     const [ids] = await new Names(shard.hot).resolve([named(labels)], 0);
-    const directory = new Directory(shard.hot);
-    await directory.learn();
+    const directory = new Directory(shard.hot, EVERYTHING_IS_USED);
+    await directory.learn([ids!]);
     expect(directory.needsOf(ids!.needs)?.labels).toEqual(labels);
   });
 

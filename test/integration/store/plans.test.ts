@@ -129,12 +129,13 @@ const NAMED = {
   tenant: TENANT,
   queue: 'q1',
   needs: { target: 'handler', handler: 'greet', labels: {} },
+  runAt: 0,
 } as const;
 
 /** Every statement that runs once per batch of jobs, per request about one job, or per second. */
 const HOT: Readonly<Record<string, Run>> = {
   'add-queues, find-queues, add-needs, find-needs': (db) => new Names(db).resolve([NAMED], 0),
-  'insert-jobs': async (db) => submitJobs(db, [await shard.newJob()], 0),
+  'insert-jobs': async (db) => submitJobs(db, [await shard.newJob()], shard.made(), 0),
   'insert-keys, find-keys': async (db) => registerKeys(db, [(await shard.newJob({ key: 'key-4' })).row]),
   'claim-jobs': (db) => claimJobs(db, TERM, [{ id: ID, fence: 1, worker: ID }], 0, new Map()),
   'claim-known-jobs': (db) => claimKnownJobs(db, TERM, [{ id: ID, fence: 1, worker: ID }], 0, new Map()),

@@ -17,8 +17,9 @@ export interface Population {
   readonly held: string;
   readonly unread: string;
   readonly failed: string;
-  /** The queue of all of them. */
+  /** The queue and the needs of all of them. */
   readonly queue: number;
+  readonly needs: number;
   readonly now: number;
 }
 
@@ -40,8 +41,9 @@ export async function populate(shard: TestShard, term: TermKey): Promise<Populat
   await addStale(shard.hot, term, [{ tenant: TENANT, completions: 1, failures: 0 }], now);
   await addTenant(shard.hot, term, { id: 'limited', name: 'Limited' }, { weight: 1, rate: null }, now);
   await populateSchedules(shard, term, now);
-  const { queue } = (await readWaiting(shard.hot, [waiting!]))[0]!;
-  return { waiting: waiting!, running: running!, held, unread: rows[0].id, failed: failed!, queue, now };
+  const { queue, needs } = (await readWaiting(shard.hot, [waiting!]))[0]!;
+  const names = { queue, needs };
+  return { waiting: waiting!, running: running!, held, unread: rows[0].id, failed: failed!, ...names, now };
 }
 
 /** A schedule with an occurrence that is to be judged, and one that was deleted. */

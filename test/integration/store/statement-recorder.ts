@@ -10,7 +10,7 @@ export interface RecordedStatement {
 /**
  * Runs functions of the store against nothing and keeps the statements that they would have run, so that a test
  * can explain exactly those. Every answer is one row that begins with a null, which a leader takes for "nothing
- * found"; `place` is what the search for keys expects.
+ * found"; `place` is what the search for keys expects, `named` and `young` what the insert of jobs does.
  */
 export async function recordStatements(
   run: (db: Queryable & Pool) => Promise<unknown>,
@@ -18,7 +18,10 @@ export async function recordStatements(
   const recorded: RecordedStatement[] = [];
   const query = async (statement: string | { name?: string; text: string }) => {
     if (typeof statement !== 'string') recorded.push({ name: statement.name ?? '', text: statement.text });
-    return { rows: [{ nothing: null, place: 1 }], rowCount: 1 } as unknown as pg.QueryResult;
+    return {
+      rows: [{ nothing: null, place: 1, named: true, young: true }],
+      rowCount: 1,
+    } as unknown as pg.QueryResult;
   };
   await run({ query } as unknown as Queryable & Pool);
   return recorded;

@@ -11,8 +11,8 @@ import { type Ending, finishJobs, type Retrying, retryJobs } from '../../../src/
 import { toRow } from '../../../src/store/job-row.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
 import { type Candidate, ensureLease, takeTerm } from '../../../src/store/lease.js';
-import { Names } from '../../../src/store/names.js';
-import { type NewJob, submitJobs } from '../../../src/store/submit-jobs.js';
+import { Names, type Resolved } from '../../../src/store/names.js';
+import { type Made, type NewJob, submitJobs } from '../../../src/store/submit-jobs.js';
 import { createTestDatabase } from '../../database.js';
 
 export const TENANT = 'acme';
@@ -37,6 +37,7 @@ interface Place {
 /** A database of its own with the pools of a node, and the moves of a job without the code that decides them. */
 export class TestShard {
   private readonly names: Names;
+  private readonly resolved = new Set<Resolved>();
 
   private constructor(
     readonly url: string,
@@ -99,10 +100,9 @@ export class TestShard {
     const task = body.target === undefined ? { task: 'greet' } : {};
     const limits = { maxPayload: 262_144, maxDepth: 64, jobTimeout: 60_000, maxJobTimeout: 60_000 };
     const submission = parseSubmission({ ...task, ...body }, { now, ...limits });
-    const [ids] = await this.names.resolve(
-      [{ tenant, queue: submission.definition.queue, needs: submission.definition.needs }],
-      now,
-    );
+    const { queue, needs, runAt } = submission.definition;
+    const [ids] = await this.names.resolve([{ tenant, queue, needs, runAt }], now);
+    this.resolved.add(ids!);
     return {
       row: toRow(uuidv7(now), submission, { ...ids!, tenant, createdAt: now, createdBy: 'test' }),
       admitAt: place.admitAt ?? (place.held ? now : null),
@@ -112,7 +112,7 @@ export class TestShard {
 
   /** Stores one job; answers with its id. */
   async submit(body: Partial<JobSubmission> = {}, place: Place = {}): Promise<string> {
-    const [id] = await submitJobs(this.hot, [await this.newJob(body, place)], Date.now());
+    const [id] = await this.store([await this.newJob(body, place)]);
     return id!;
   }
 
@@ -120,7 +120,17 @@ export class TestShard {
   async submitMany(count: number, body: Partial<JobSubmission> = {}): Promise<string[]> {
     const jobs: NewJob[] = [];
     for (let i = 0; i < count; i++) jobs.push(await this.newJob(body));
-    return submitJobs(this.hot, jobs, Date.now());
+    return this.store(jobs);
+  }
+
+  /** Stores jobs that `newJob` made; answers with their ids, or those of earlier ones with their keys. */
+  store(jobs: readonly NewJob[]): Promise<string[]> {
+    return submitJobs(this.hot, jobs, this.made(), Date.now());
+  }
+
+  /** What a submission made just now takes the names of its jobs for. */
+  made(): Made {
+    return { names: [...this.resolved], at: Date.now() };
   }
 
   claim(term: TermKey, ids: readonly string[], fence = 1): Promise<ClaimedRow[]> {

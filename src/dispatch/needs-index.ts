@@ -1,0 +1,60 @@
+import type { Ability } from './ability.js';
+import type { NeedsInfo } from './directory.js';
+
+/**
+ * Finds the needs that a worker may be able to meet without going through all of them.
+ *
+ * Needs stand under their target, their handler, and one of their labels: the one under which the fewest stand already.
+ * A worker is then compared only with needs of which it has that label, so a tenant that makes up thousands of label
+ * sets which nobody has costs nobody anything.
+ */
+export class NeedsIndex {
+  private readonly groups = new Map<string, Set<NeedsInfo>>();
+  private readonly keys = new Map<number, string>();
+
+  add(needs: NeedsInfo): void {
+    if (this.keys.has(needs.id)) return;
+    let best: string | undefined;
+    for (const key of keysOf(needs.target, needs.handler, Object.entries(needs.labels))) {
+      if (best === undefined || this.sizeOf(key) < this.sizeOf(best)) best = key;
+    }
+    const key = best ?? keyOf(needs.target, needs.handler);
+    const group = this.groups.get(key);
+    if (group) group.add(needs);
+    else this.groups.set(key, new Set([needs]));
+    this.keys.set(needs.id, key);
+  }
+
+  remove(needs: NeedsInfo): void {
+    const key = this.keys.get(needs.id);
+    if (key === undefined) return;
+    this.keys.delete(needs.id);
+    const group = this.groups.get(key)!;
+    group.delete(needs);
+    if (group.size === 0) this.groups.delete(key);
+  }
+
+  /** Everything that workers of this kind can run is among these. */
+  *candidates({ targets, tasks, labels }: Ability): Generator<NeedsInfo> {
+    const pairs = Object.entries(labels);
+    for (const target of targets) {
+      for (const handler of target === 'handler' ? tasks : ['']) {
+        yield* this.groups.get(keyOf(target, handler)) ?? [];
+        for (const key of keysOf(target, handler, pairs)) yield* this.groups.get(key) ?? [];
+      }
+    }
+  }
+
+  private sizeOf(key: string): number {
+    return this.groups.get(key)?.size ?? 0;
+  }
+}
+
+/** No target, handler, or name of a label holds the separator. */
+function keyOf(target: string, handler: string): string {
+  return `${target}\n${handler}`;
+}
+
+function keysOf(target: string, handler: string, labels: readonly [string, string][]): string[] {
+  return labels.map(([name, value]) => `${keyOf(target, handler)}\n${name}\n${value}`);
+}

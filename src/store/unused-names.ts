@@ -1,0 +1,119 @@
+import { type Queryable, run, type Statement } from './database.js';
+import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+
+/**
+ * Removing names of queues and needs that no job uses any more.
+ *
+ * When a name was last used stands in its row: submissions put it down (see names.ts), and so does the leader for jobs
+ * that wait for long. The history of a job is kept for a known time after its end, so a name whose last use lies further
+ * back than that, with days to spare, is in no place.
+ */
+
+/** Names that jobs in one place use, in order. */
+export interface NamePair extends Record<string, unknown> {
+  readonly queue: number;
+  readonly needs: number;
+}
+
+/** Before all there are. */
+export const BEFORE_ALL_NAMES: NamePair = { queue: -1, needs: -1 };
+
+/** Hops from pair to pair through an index: cost grows with the pairs, not with the jobs. */
+function findNames(name: string, table: 'jobs' | 'later', only: string): Statement {
+  return {
+    name,
+    text: `
+      WITH RECURSIVE pair AS (
+        SELECT $1::int AS queue, $2::int AS needs
+        UNION ALL
+        SELECT n.queue, n.needs FROM pair p CROSS JOIN LATERAL (
+          SELECT j.queue, j.needs FROM punctual.${table} j
+          WHERE (j.queue, j.needs) > (p.queue, p.needs) AND ${only}
+          ORDER BY j.queue, j.needs LIMIT 1) n
+      )
+      SELECT queue, needs FROM pair OFFSET 1 LIMIT $3`,
+  };
+}
+
+const FIND_LIVE_NAMES = findNames('find-live-names', 'jobs', 'true');
+const FIND_HELD_NAMES = findNames('find-held-names', 'later', 'held');
+
+const KEEP_NAMES = leaderStatement(
+  'keep-names',
+  `kept_queues AS (
+    UPDATE punctual.queues SET used_at = $6::bigint
+    WHERE id = ANY($4::int[]) AND used_at < $7::bigint AND ${WHILE_TERM_LASTS}
+  ), answer AS (
+    UPDATE punctual.needs SET used_at = $6::bigint
+    WHERE id = ANY($5::int[]) AND used_at < $7::bigint AND ${WHILE_TERM_LASTS}
+    RETURNING id
+  )`,
+);
+
+/** A queue that somebody has paused or given limits is kept: it would come back without them. */
+const REMOVE_QUEUES = removal(
+  'queues',
+  'NOT n.paused AND n.weight = 1 AND n.concurrency IS NULL AND n.key_concurrency = 1 AND n.rate_limit IS NULL',
+);
+const REMOVE_NEEDS = removal('needs', 'true');
+
+function removal(table: 'queues' | 'needs', removable: string) {
+  return leaderStatement(
+    `remove-${table}`,
+    `page AS (
+      SELECT id FROM punctual.${table} WHERE id > $4::int ORDER BY id LIMIT $6::int
+    ), gone AS (
+      DELETE FROM punctual.${table} n
+      WHERE n.id = ANY(ARRAY(SELECT id FROM page)) AND n.used_at < $5::bigint AND ${removable} AND ${WHILE_TERM_LASTS}
+      RETURNING n.id
+    ), answer AS (
+      SELECT count(*) AS read, max(page.id) AS last, (SELECT count(*) FROM gone) AS removed FROM page
+    )`,
+  );
+}
+
+/** Names that live jobs, or held ones, use; up to `limit` after the given ones. */
+export function findNamesInUse(
+  db: Queryable,
+  place: 'live' | 'held',
+  after: NamePair,
+  limit: number,
+): Promise<NamePair[]> {
+  const statement = place === 'live' ? FIND_LIVE_NAMES : FIND_HELD_NAMES;
+  return run(db, statement, [after.queue, after.needs, limit]);
+}
+
+/** Puts down that these names are in use now, unless that was put down after `since`. */
+export async function keepNames(
+  db: Queryable,
+  term: TermKey,
+  names: readonly NamePair[],
+  now: number,
+  since: number,
+): Promise<void> {
+  const queues = [...new Set(names.map(({ queue }) => queue))];
+  const needs = [...new Set(names.map(({ needs }) => needs))];
+  await runAsLeader(db, term, KEEP_NAMES, [queues, needs, now, since]);
+}
+
+/** What became of a page of names. */
+export interface RemovedNames extends Record<string, unknown> {
+  readonly read: number;
+  /** The last of the page; null when there is none. */
+  readonly last: number | null;
+  readonly removed: number;
+}
+
+/** Removes those of the next `limit` names after the given one that were last used before the moment. */
+export async function removeNames(
+  db: Queryable,
+  term: TermKey,
+  kind: 'queues' | 'needs',
+  after: number,
+  before: number,
+  limit: number,
+): Promise<RemovedNames> {
+  const statement = kind === 'queues' ? REMOVE_QUEUES : REMOVE_NEEDS;
+  const [answer] = await runAsLeader<RemovedNames>(db, term, statement, [after, before, limit]);
+  return answer!;
+}

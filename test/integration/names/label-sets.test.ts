@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest';
+import { nodeForTest } from '../../node-for-tests.js';
+
+it('a tenant may require so many different sets of labels, and what it was refused costs no other tenant anything', async () => {
+  const node = await nodeForTest({ settings: { maxLabelSets: 3 } });
+  const greedy = node.newTenant();
+  const modest = node.newTenant();
+  for (const n of [1, 2, 3]) await greedy.submit({ task: 'work', requires: { n: `${n}` } });
+  // What it has already, it may use again; tasks without labels are none.
+  await greedy.submit({ task: 'work', requires: { n: '2' } });
+  await greedy.submit({ task: 'other' });
+  const together = await Promise.all([
+    greedy.ask('POST', '/v1/jobs', { body: { task: 'work', requires: { n: '4' } } }),
+    modest.ask('POST', '/v1/jobs', { body: { task: 'work', requires: { n: '4' } } }),
+  ]);
+  expect(together.map(({ status }) => status)).toEqual([429, 201]);
+  expect(together[0]!.body).toMatchObject({
+    code: 'QUOTA_EXCEEDED',
+    detail: expect.stringContaining('3 different sets'),
+  });
+  const bulk = await greedy.ask('POST', '/v1/jobs/bulk', {
+    body: { jobs: [{ task: 'work' }, { task: 'work', requires: { n: '5' } }] },
+  });
+  expect(bulk.status).toBe(429);
+  const { data } = await greedy.get<{ data: unknown[] }>('GET', '/v1/jobs');
+  expect(data).toHaveLength(5);
+});
+
+it('a set of labels that is too large is refused with a pointer', async () => {
+  const node = await nodeForTest();
+  const requires = Object.fromEntries(Array.from({ length: 32 }, (_, n) => [`label-${n}`, 'x'.repeat(200)]));
+  const { status, body } = await node.ask('POST', '/v1/jobs', { body: { task: 'work', requires } });
+  expect([status, body.errors]).toEqual([
+    422,
+    [{ pointer: '/requires', detail: 'must be at most 4096 bytes in all' }],
+  ]);
+});

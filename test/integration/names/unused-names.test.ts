@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Config } from '../../../src/core/config.js';
+import { forgetNames } from '../../../src/dispatch/forgetting-names.js';
+import type { LeaderState } from '../../../src/dispatch/state.js';
+import type { TermKey } from '../../../src/store/leader-statement.js';
+import { Names } from '../../../src/store/names.js';
+import { TENANT, TestShard } from '../store/test-shard.js';
+
+const DAY_MS = 86_400_000;
+const RETENTION_MS = 30 * DAY_MS;
+
+let shard: TestShard;
+let close: () => Promise<void>;
+let term: TermKey;
+
+beforeAll(async () => {
+  ({ shard, close } = await TestShard.open());
+  term = await shard.lead();
+});
+afterAll(() => close());
+
+/** Forgets names as a leader would at that moment. */
+function forgetAt(now: number): Promise<number> {
+  return forgetNames({
+    clock: { now: () => now },
+    config: { historyRetention: RETENTION_MS } as Config,
+    hot: shard.hot,
+    pool: shard.pool,
+    term,
+    write: <T>(work: () => Promise<T>) => work(),
+  } as unknown as LeaderState);
+}
+
+const needs = (handler: string) => ({ target: 'handler', handler, labels: {} }) as const;
+
+async function queueNames(): Promise<string[]> {
+  const { rows } = await shard.pool.query('SELECT name FROM punctual.queues ORDER BY name');
+  return rows.map((row) => row.name);
+}
+
+it('names go when no job can use them any more, and come back under other ids', async () => {
+  const now = Date.now();
+  const names = new Names(shard.hot);
+  const named = (queue: string, runAt: number) => ({ tenant: TENANT, queue, needs: needs(queue), runAt });
+  const [idle] = await names.resolve([named('idle', now), named('due-in-a-year', now + 365 * DAY_MS)], now);
+  await shard.submit({ queue: 'waits', task: 'a' });
+  await shard.submit({ queue: 'held', task: 'b' }, { held: true });
+  await shard.pool.query(
+    `INSERT INTO punctual.queues (tenant, name, created_at, used_at, weight) VALUES ($1, 'limited', 0, 0, 5), ($1, 'plain', 0, 0, 1)`,
+    [TENANT],
+  );
+  expect(await forgetAt(now + RETENTION_MS)).toBe(1);
+  expect(await queueNames()).toEqual(['due-in-a-year', 'held', 'idle', 'limited', 'waits']);
+  expect(await forgetAt(now + RETENTION_MS + 8 * DAY_MS)).toBe(2);
+  expect(await queueNames()).toEqual(['due-in-a-year', 'held', 'limited', 'waits']);
+  const [again] = await new Names(shard.hot).resolve([named('idle', now)], now);
+  expect(again!.queue).not.toBe(idle!.queue);
+  expect(again!.needs).not.toBe(idle!.needs);
+});
+
+it('a node that has not used a name for days puts down that it does before it relies on it', async () => {
+  const now = Date.now();
+  const names = new Names(shard.hot);
+  const named = { tenant: TENANT, queue: 'rare', needs: needs('rare'), runAt: now };
+  const [first] = await names.resolve([named], now);
+  const later = now + RETENTION_MS + 8 * DAY_MS;
+  expect(await names.resolve([{ ...named, runAt: later }], later)).toEqual([
+    {
+      ...first,
+      queueName: { ...first!.queueName, usedAt: later },
+      needsName: { ...first!.needsName, usedAt: later },
+    },
+  ]);
+  await forgetAt(later);
+  expect(await queueNames()).toContain('rare');
+  // Another node finds out that it has gone, however long it has known it.
+  const muchLater = later + RETENTION_MS + 8 * DAY_MS;
+  await forgetAt(muchLater);
+  expect(await queueNames()).not.toContain('rare');
+  const [anew] = await names.resolve([{ ...named, runAt: muchLater }], muchLater);
+  expect(anew!.queue).not.toBe(first!.queue);
+});
+
+it('a job that is put off keeps its names until then', async () => {
+  const { postponeJob, changeLater, unchanged } = await import('../../../src/store/place-jobs.js');
+  const now = Date.now();
+  const far = now + 400 * DAY_MS;
+  const live = await shard.submit({ queue: 'put-off' });
+  await postponeJob(shard.hot, term, { ...unchanged(live), runAt: far, admitAt: far, held: false });
+  const later = await shard.submit({ queue: 'put-off-again' }, { admitAt: now + DAY_MS });
+  await changeLater(shard.hot, term, { ...unchanged(later), runAt: far, admitAt: far, held: false });
+  await forgetAt(now + 399 * DAY_MS);
+  expect(await queueNames()).toEqual(expect.arrayContaining(['put-off', 'put-off-again']));
+});
