@@ -2,7 +2,7 @@ import { laneOf } from '../src/core/lane.js';
 import { Backlog } from '../src/dispatch/backlog.js';
 import type { Shares } from '../src/dispatch/shares.js';
 import type { Entry } from '../src/dispatch/shelf.js';
-import { type Cursor, SHELF_START, type Waiting } from '../src/store/read-backlog.js';
+import type { Cursor, Waiting } from '../src/store/read-backlog.js';
 import { SharesForTests } from './shares-for-tests.js';
 import { TestClock } from './test-clock.js';
 
@@ -53,6 +53,10 @@ export class BacklogModel {
   /** Jobs of which the backlog has not been told; once must be enough. */
   private readonly fresh = new Set<string>();
   private lookedBack: Waiting[] | undefined;
+  /** The first waiting job of every shelf, as the statement saw them. */
+  private found: Waiting[] | undefined;
+  /** Whether this leader has found everything that waited when it began. */
+  private isLoaded = true;
   private read: PageRead | undefined;
   private intents: Entry[] = [];
   private refused: string[] = [];
@@ -104,14 +108,35 @@ export class BacklogModel {
     this.lookedBack = undefined;
   }
 
-  /** A new leader knows nothing but which shelves there are. */
+  /**
+   * The last claim commits, and a new leader begins. It knows what runs, and reads on after that before it has found
+   * everything else; what was on its way to the old one is lost.
+   */
   restart(): void {
+    this.endClaim();
     this.backlog.stop();
     this.backlog = this.newBacklog();
-    this.backlog.rewindAll(
-      [...this.table.values()].map(({ queue, needs, lane, rank }) => ({ queue, needs, lane, rank })),
-      SHELF_START,
-    );
+    this.isLoaded = false;
+    for (const each of ['read', 'lookedBack', 'found'] as const) this[each] = undefined;
+    this.refused = [];
+    this.fresh.clear();
+    this.backlog.rewindAll([
+      ...firstOfShelves(
+        [...this.running].map((id) => this.table.get(id)!),
+        -1,
+      ),
+    ]);
+  }
+
+  beginFind(): void {
+    this.found ??= firstOfShelves(this.waiting(), 1).map((row) => ({ ...row }));
+  }
+
+  endFind(): void {
+    if (!this.found) return;
+    this.backlog.rewindAll(this.found);
+    this.found = undefined;
+    this.isLoaded = true;
   }
 
   beginRead(): boolean {
@@ -261,6 +286,11 @@ export class BacklogModel {
     this.endClaim();
     this.lookAgain();
     this.endRead();
+    this.endFind();
+    if (!this.isLoaded) {
+      this.beginFind();
+      this.endFind();
+    }
     while (this.lateHints.length > 0) this.deliverHint();
     this.endLookBack();
     this.beginLookBack();
@@ -331,4 +361,15 @@ export class BacklogModel {
     const rows = [...this.table.values()].filter(suits);
     return rows[pick % Math.max(1, rows.length)];
   }
+}
+
+/** The first job of each shelf in the order of the table, or the last when `direction` is -1. */
+function firstOfShelves<T extends Waiting>(rows: readonly T[], direction: 1 | -1): T[] {
+  const inOrder = [...rows].sort((a, b) => direction * (a.runAt - b.runAt || (a.id < b.id ? -1 : 1)));
+  const first = new Map<string, T>();
+  for (const row of inOrder) {
+    const shelf = [row.queue, row.needs, row.lane, row.rank].join();
+    if (!first.has(shelf)) first.set(shelf, row);
+  }
+  return [...first.values()];
 }

@@ -138,8 +138,7 @@ describe('a backlog', () => {
 
   it('asks for no more pages at a time than it may, and for each once', () => {
     const { backlog, waiting } = setUp();
-    const shelves = [1, 2, 3].map((queue) => ({ queue, needs: 1, lane: 0, rank: 5 }));
-    backlog.rewindAll(shelves, { runAt: -1, id: '0' });
+    backlog.rewindAll([1, 2, 3].map((queue) => ({ queue, needs: 1, lane: 0, rank: 5, runAt: -1, id: '0' })));
     const first = backlog.wantedPages(2);
     expect(first.map((cursor) => cursor.queue)).toEqual([1, 2]);
     expect(backlog.wantedPages(2).map((cursor) => cursor.queue)).toEqual([3]);
@@ -161,7 +160,7 @@ describe('a backlog', () => {
 
   it('leaves jobs at or after a cursor to the table', () => {
     const { backlog, clock, waiting } = setUp();
-    backlog.rewindAll([{ queue: 1, needs: 1, lane: 0, rank: 5 }], { runAt: clock.now(), id: 'm' });
+    backlog.rewindAll([{ queue: 1, needs: 1, lane: 0, rank: 5, runAt: clock.now(), id: 'm' }]);
     backlog.add(waiting('n'));
     backlog.add(waiting('a'));
     backlog.add(waiting('x', { rank: 4 }));

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../core/clock.js';
 import { Heap } from '../core/heap.js';
 import type { JobRow } from '../store/job-row.js';
-import type { Cursor, ShelfRank, Waiting } from '../store/read-backlog.js';
+import type { Cursor, Waiting } from '../store/read-backlog.js';
 import type { QueueLine } from './queue-line.js';
 import type { Shares } from './shares.js';
 import { type Entry, Shelf } from './shelf.js';
@@ -118,11 +118,11 @@ export class Backlog {
     this.options.shares.release(entry, true);
   }
 
-  /** Makes shelves known whose jobs are all still in the table. */
-  rewindAll(shelves: readonly ShelfRank[], position: { runAt: number; id: string }): void {
-    for (const each of shelves) {
-      const shelf = this.shelf(each);
-      shelf.rewind(each.rank, position);
+  /** Makes shelves known whose jobs from the cursor on are still in the table. */
+  rewindAll(cursors: readonly Cursor[]): void {
+    for (const cursor of cursors) {
+      const shelf = this.shelf(cursor);
+      shelf.rewind(cursor.rank, cursor);
       this.unreadShelves.add(shelf);
     }
   }

@@ -68,6 +68,7 @@ class Leader {
       term: new Term(0, 1, 'node-a', Number.POSITIVE_INFINITY),
       hot,
       pool: hot,
+      patient: hot,
       clock: this.clock,
       config: resolveConfig({}, {}, () => '').config,
       log: SILENT_LOG,

@@ -94,7 +94,7 @@ export class Dispatcher {
   async start(): Promise<void> {
     const { state } = this;
     state.paused = (await readClusterState(state.hot)).paused;
-    const claims = await readClaims(state.hot);
+    const claims = await readClaims(state.reads);
     await state.directory.learn(claims);
     for (const claim of claims) state.resume(resumeRunning(claim, state.clock));
     await this.workers.load();

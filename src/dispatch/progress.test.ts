@@ -15,7 +15,7 @@ function leader() {
   const pool = { query } as unknown as Pool;
   const state = new LeaderState({
     term: new Term(0, 1, 'node-a', Number.POSITIVE_INFINITY),
-    ...{ hot: pool, pool, clock: new TestClock(), log: SILENT_LOG, secret: Buffer.alloc(32) },
+    ...{ hot: pool, pool, patient: pool, clock: new TestClock(), log: SILENT_LOG, secret: Buffer.alloc(32) },
     config: resolveConfig({}, {}, () => '').config,
     renounce: () => undefined,
   });

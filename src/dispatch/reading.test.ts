@@ -1,31 +1,36 @@
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
+import { Door } from '../../test/happening.js';
 import { uuidTime } from '../core/uuid.js';
+import type { Cursor } from '../store/read-backlog.js';
 import { Reading } from './reading.js';
 import type { LeaderState } from './state.js';
 
 const SUBMIT_TIMEOUT_MS = 5_000;
 
 /** A reading over a table that holds nothing, with the moments from which it looked. */
-function emptyTable() {
+function emptyTable(running: readonly Cursor[] = []) {
   const clock = { time: 1_000_000_000, now: () => clock.time };
   const lookedFrom: number[] = [];
-  const table = { fails: false };
+  const readFrom: Cursor[] = [];
+  const table: { fails: boolean; door?: Door } = { fails: false };
   const hot = {
     query: async ({ name, values }: { name: string; values: unknown[] }) => {
       if (table.fails) throw new Error('the table cannot be read');
       if (name === 'look-back') lookedFrom.push(uuidTime(values[0] as string));
+      if (name === 'find-shelves') await table.door?.opened;
       return { rows: [] };
     },
   };
-  const backlog = { rewindAll: () => undefined };
   const state = {
-    clock,
-    hot,
-    backlog,
+    ...{ clock, hot, reads: hot, term: { over: false }, isLoaded: false },
+    backlog: { rewindAll: (cursors: readonly Cursor[]) => readFrom.push(...cursors) },
+    running: new Map(running.map((place) => [place.id, { place }])),
     directory: { knows: () => true, learn: async () => undefined },
-  } as unknown as LeaderState;
+  };
   const parts = { onAdmit: () => undefined, onStartBefore: () => undefined };
-  return { clock, lookedFrom, table, reading: new Reading(state, SUBMIT_TIMEOUT_MS, parts) };
+  const reading = new Reading(state as unknown as LeaderState, SUBMIT_TIMEOUT_MS, parts);
+  onTestFinished(() => reading.stop());
+  return { clock, lookedFrom, readFrom, table, state, reading };
 }
 
 it('the first look-back reaches from the beginning of the term on, however late it comes', async () => {
@@ -59,4 +64,35 @@ it('a look-back that failed does not count as a look', async () => {
   clock.time += 30_000;
   await reading.lookBack();
   expect(lookedFrom[1]).toBeLessThanOrEqual(first - SUBMIT_TIMEOUT_MS);
+});
+
+it('a term that cannot see soon what waits goes on after the last running job of each shelf', async () => {
+  const at = (rank: number, runAt: number, id: string) => ({ queue: 1, needs: 1, lane: 0, rank, runAt, id });
+  const { readFrom, table, state, reading } = emptyTable([
+    at(5, 10, 'a'),
+    at(5, 20, 'b'),
+    at(5, 20, 'a2'),
+    at(9, 1, 'c'),
+  ]);
+  table.door = new Door();
+  await reading.load();
+  expect(readFrom).toEqual([at(5, 20, 'b'), at(9, 1, 'c')]);
+  expect(state.isLoaded).toBe(false);
+  table.door.open();
+  await reading.stop();
+  expect(state.isLoaded).toBe(true);
+});
+
+it('a term that sees at once what waits reads that, in order', async () => {
+  const { readFrom, state, reading } = emptyTable([
+    { queue: 1, needs: 1, lane: 0, rank: 5, runAt: 10, id: 'a' },
+  ]);
+  await reading.load();
+  expect([readFrom, state.isLoaded]).toEqual([[], true]);
+});
+
+it('a term begins anew when what waits cannot be read at all', async () => {
+  const { table, reading } = emptyTable();
+  table.fails = true;
+  await expect(reading.load()).rejects.toThrow('cannot be read');
 });

@@ -1,8 +1,10 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { messageOf } from '../core/errors.js';
 import { Loop } from '../core/loop.js';
 import { firstUuidAt } from '../core/uuid.js';
 import {
   BEFORE_ALL_SHELVES,
+  type Cursor,
   findShelves,
   lookBack,
   readPages,
@@ -11,6 +13,7 @@ import {
   type ShelfRank,
   type Waiting,
 } from '../store/read-backlog.js';
+import { isBefore } from './shelf.js';
 import type { LeaderState } from './state.js';
 
 /** Jobs read from a shelf at once; with many shelves to read, each gets less. */
@@ -25,6 +28,8 @@ const LOOK_BACK_EVERY_MS = 1_000;
 const LOOK_BACK_AT_LEAST_EVERY_MS = 3_000;
 /** A look-back may use at most this share of the time, so that it never becomes the load it looks for. */
 const LOOK_BACK_SHARE = 0.05;
+/** A term waits so long for what is in the table; when it takes longer, what is new need not wait for what is old. */
+const FIND_WITHIN_MS = 250;
 /** How often every shelf is read anew from its start: whatever memory should have missed is found by then. */
 const RELOAD_EVERY_MS = 600_000;
 /** How wrong the clock of a submitting node may be. */
@@ -42,15 +47,21 @@ export class Reading {
   /** When the last look that came to its end began; looks may be far apart when they take long or fail. */
   private lookedAt = 0;
   /** From where on shelves have not been found yet; null when all have. */
-  private unfound: ShelfRank | null = null;
+  private unfound: ShelfRank | null = BEFORE_ALL_SHELVES;
+  /** How many shelves one statement looks for; fewer after it took too long, so that something is found each time. */
+  private findAtOnce = MAX_SHELVES;
+  /** The first shelves of the term are being found. */
+  private firstFind: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly state: LeaderState,
     private readonly submitTimeoutMs: number,
     private readonly parts: { onAdmit(): void; onStartBefore(at: number | null): void },
   ) {
-    const onError = (loop: string, error: unknown) =>
-      state.log.warn({ loop, error: messageOf(error) }, 'the backlog could not be read');
+    const onError = (loop: string, error: unknown) => {
+      if (!state.term.over)
+        state.log.warn({ loop, error: messageOf(error) }, 'the backlog could not be read');
+    };
     this.pages = new Loop({ name: 'pages', everyMs: 1_000, pass: () => this.readWanted(), onError });
     this.reload = new Loop({ name: 'reload', everyMs: RELOAD_EVERY_MS, pass: () => this.findAll(), onError });
     this.watch = new Loop({
@@ -61,29 +72,49 @@ export class Reading {
     });
   }
 
-  /** At the start of a term everything that waits is in the table; the first shelves are enough to begin with. */
+  /**
+   * At the start of a term everything that waits is in the table; the first shelves are enough to begin with. When they
+   * lie behind so many dead rows that finding them takes long, the term begins all the same: with what is new, and with
+   * what comes after the jobs that run, which is where the last leader was.
+   */
   async load(): Promise<void> {
-    this.unfound = BEFORE_ALL_SHELVES;
     // What is stored from here on may not be among what is found.
     this.lookedAt = this.state.clock.now();
-    await this.findSome();
+    this.firstFind = this.findSome();
+    const found = this.firstFind.then(() => true);
+    if (!(await Promise.race([found, pause(FIND_WITHIN_MS, false, { ref: false })]))) this.goOnAfterRunning();
   }
 
-  /** Goes on where finding shelves stopped; the next pass begins anew. */
-  private async findAll(): Promise<void> {
+  private goOnAfterRunning(): void {
+    const { running, directory, backlog } = this.state;
+    const last = new Map<string, Cursor>();
+    for (const { place } of running.values()) {
+      const before = last.get(shelfKey(place));
+      if (directory.knows(place) && (!before || isBefore(before, place))) last.set(shelfKey(place), place);
+    }
+    backlog.rewindAll([...last.values()]);
+  }
+
+  /** Goes on where finding shelves stopped; the next pass begins anew, later if this one took long. */
+  private async findAll(): Promise<number> {
+    await this.firstFind.catch(() => undefined);
+    const startedAt = performance.now();
     while (this.unfound && !this.state.term.over) await this.findSome();
     this.unfound = BEFORE_ALL_SHELVES;
+    return Math.max(RELOAD_EVERY_MS, (performance.now() - startedAt) / LOOK_BACK_SHARE);
   }
 
   private async findSome(): Promise<void> {
-    const { directory, backlog, hot } = this.state;
-    const shelves = await findShelves(hot, this.unfound ?? BEFORE_ALL_SHELVES, MAX_SHELVES);
+    const { directory, backlog, reads } = this.state;
+    const limit = this.findAtOnce;
+    const shelves = await findShelves(reads, this.unfound ?? BEFORE_ALL_SHELVES, limit).catch((error) => {
+      this.findAtOnce = Math.max(1, Math.floor(limit / 10));
+      throw error;
+    });
+    this.findAtOnce = Math.min(MAX_SHELVES, limit * 2);
     await directory.learn(shelves);
-    backlog.rewindAll(
-      shelves.filter((shelf) => directory.knows(shelf)),
-      SHELF_START,
-    );
-    this.unfound = shelves.length < MAX_SHELVES ? null : shelves.at(-1)!;
+    backlog.rewindAll(shelves.filter((shelf) => directory.knows(shelf)));
+    this.unfound = shelves.length < limit ? null : shelves.at(-1)!;
     if (this.unfound === null) this.state.isLoaded = true;
     this.pages.wake();
   }
@@ -99,7 +130,12 @@ export class Reading {
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.pages.stop(), this.watch.stop(), this.reload.stop()]);
+    await Promise.all([
+      this.pages.stop(),
+      this.watch.stop(),
+      this.reload.stop(),
+      this.firstFind.catch(() => undefined),
+    ]);
   }
 
   wake(): void {
@@ -121,7 +157,7 @@ export class Reading {
       const limit = Math.max(SMALL_PAGE_JOBS, Math.floor(PAGE_JOBS / cursors.length));
       let rows: Waiting[];
       try {
-        rows = await readPages(state.hot, cursors, limit);
+        rows = await readPages(state.reads, cursors, limit);
         await state.directory.learn(rows);
       } catch (error) {
         for (const cursor of cursors) state.backlog.abandonRead(cursor);
@@ -129,13 +165,13 @@ export class Reading {
       }
       const pages = new Map<string, Waiting[]>();
       for (const row of rows) {
-        const key = `${row.queue}/${row.needs}/${row.lane}/${row.rank}`;
+        const key = shelfKey(row);
         const page = pages.get(key);
         if (page) page.push(row);
         else pages.set(key, [row]);
       }
       for (const cursor of cursors) {
-        const page = pages.get(`${cursor.queue}/${cursor.needs}/${cursor.lane}/${cursor.rank}`) ?? [];
+        const page = pages.get(shelfKey(cursor)) ?? [];
         const last = page.at(-1);
         // The cursor moves first: what the page brings must not be taken for still unread.
         state.backlog.endRead(cursor, page.length === limit && last ? last : null);
@@ -164,4 +200,8 @@ export class Reading {
     const pause = (performance.now() - startedAt) / LOOK_BACK_SHARE;
     return Math.min(Math.max(LOOK_BACK_EVERY_MS, pause), LOOK_BACK_AT_LEAST_EVERY_MS);
   }
+}
+
+function shelfKey({ queue, needs, lane, rank }: ShelfRank): string {
+  return `${queue}/${needs}/${lane}/${rank}`;
 }

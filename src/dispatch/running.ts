@@ -5,7 +5,7 @@ import type { RunningJob } from '../core/transition.js';
 import type { ClaimedJob } from '../store/claim-jobs.js';
 import type { StoredClaim } from '../store/claims.js';
 import type { StoredDefinition } from '../store/job-row.js';
-import type { Waiting } from '../store/read-backlog.js';
+import type { Cursor, Waiting } from '../store/read-backlog.js';
 import type { RunningList } from './running-list.js';
 
 /** What decides about the attempts of a job. Jobs of a bulk share it while they are new. */
@@ -90,6 +90,12 @@ export class Running implements RunningJob {
 
   get needs(): number {
     return this.job.needs;
+  }
+
+  /** Where its row lies among those that wait. */
+  get place(): Cursor {
+    const { queue, needs, lane, rank, id } = this.job;
+    return { queue, needs, lane, rank, runAt: this.runAt, id };
   }
 
   get key(): string | null {

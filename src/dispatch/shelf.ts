@@ -14,7 +14,8 @@ export function startsBefore(a: Waiting, b: Waiting): boolean {
   return a.rank !== b.rank ? a.rank < b.rank : isBefore(a, b);
 }
 
-function isBefore(a: Position, b: Position): boolean {
+/** The order of jobs of one shelf and rank. */
+export function isBefore(a: Position, b: Position): boolean {
   return a.runAt !== b.runAt ? a.runAt < b.runAt : a.id < b.id;
 }
 

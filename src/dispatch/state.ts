@@ -7,6 +7,7 @@ import { PORTION } from '../core/in-portions.js';
 import type { Log } from '../core/log.js';
 import type { Pool } from '../store/database.js';
 import { InDoubtError, TermOverError } from '../store/leader-statement.js';
+import { PatientReads } from '../store/patient-reads.js';
 import { readWaiting, type Waiting } from '../store/read-backlog.js';
 import { Backlog } from './backlog.js';
 import { Directory } from './directory.js';
@@ -22,6 +23,8 @@ export interface LeaderOptions {
   readonly hot: Pool;
   /** Connections for everything else. */
   readonly pool: Pool;
+  /** Connections for reads beyond the deadline of `hot`. */
+  readonly patient: Pool;
   readonly clock: Clock;
   readonly config: Config;
   readonly log: Log;
@@ -49,6 +52,8 @@ export class LeaderState {
   readonly term: Term;
   readonly hot: Pool;
   readonly pool: Pool;
+  /** For what a new leader reads, which may be behind millions of dead rows. */
+  readonly reads: PatientReads;
   readonly clock: Clock;
   readonly config: Config;
   readonly log: Log;
@@ -74,6 +79,7 @@ export class LeaderState {
     this.term = options.term;
     this.hot = options.hot;
     this.pool = options.pool;
+    this.reads = new PatientReads(options.hot, options.patient);
     this.clock = options.clock;
     this.config = options.config;
     this.log = options.log;
@@ -280,6 +286,7 @@ export class LeaderState {
   /** Lets everybody go who waits for something of this term. */
   dispose(): void {
     this.backlog.stop();
+    this.reads.stop();
     for (const listeners of this.endListeners.values()) for (const listener of listeners) listener();
     this.endListeners.clear();
     for (const session of this.sessions.values()) {

@@ -6,6 +6,10 @@ import { openPool, type Pool, type PoolOptions } from '../store/database.js';
 const LONGEST_MS = 5_000;
 /** Lists for people may take longer than anything a leader does. */
 const READ_TIMEOUT_MS = 30_000;
+/** A leader that has to step over millions of dead rows may take longer still: it writes nothing meanwhile. */
+const PATIENT_TIMEOUT_MS = 300_000;
+/** What a leader reads at once beyond the deadline: all that waits, and the page of a shelf. */
+const PATIENT_CONNECTIONS = 2;
 
 export interface Pools {
   /**
@@ -17,6 +21,8 @@ export interface Pools {
   readonly hot: Pool;
   /** For everything else. */
   readonly pool: Pool;
+  /** For what a leader could not read within the deadline of its statements; opened when it comes to that. */
+  readonly patient: Pool;
 }
 
 /** The connections of a node, a third for each purpose. The lease has one of its own. */
@@ -36,10 +42,16 @@ export function openPools(config: Config, databaseUrl: string, nodeId: string, l
     leader: openPool(databaseUrl, { ...common, max: leading, min: leading, hot: true }),
     hot: openPool(databaseUrl, { ...common, max: third, hot: true }),
     pool: openPool(databaseUrl, { ...common, max: third, hot: false, statementTimeoutMs: READ_TIMEOUT_MS }),
+    patient: openPool(databaseUrl, {
+      ...common,
+      max: PATIENT_CONNECTIONS,
+      hot: true,
+      statementTimeoutMs: PATIENT_TIMEOUT_MS,
+    }),
   };
 }
 
 /** Ends all connections once nothing is under way on them. */
-export async function closePools({ leader, hot, pool }: Pools): Promise<void> {
-  await Promise.all([leader.end(), hot.end(), pool.end()]);
+export async function closePools({ leader, hot, pool, patient }: Pools): Promise<void> {
+  await Promise.all([leader.end(), hot.end(), pool.end(), patient.end()]);
 }

@@ -80,7 +80,7 @@ async function assemble(
   pools: Pools,
 ): Promise<RunningNode> {
   const { config, log } = options;
-  const { leader, hot, pool } = pools;
+  const { leader, hot, pool, patient } = pools;
   const { secret } = await readClusterState(hot);
   const databaseClock = new DatabaseClock(await databaseTime(hot));
   const clock = options.clock ?? databaseClock;
@@ -113,7 +113,7 @@ async function assemble(
   const leading = new Leading({
     ...{ log, leadership: () => leadership, leaderNews },
     optionsFor: (term) => ({
-      ...{ term, hot: leader, pool, clock, config, log, secret },
+      ...{ term, hot: leader, pool, patient, clock, config, log, secret },
       submitTimeoutMs: VISIBLE_WITHIN_MS,
       renounce: (reason, aboveEpoch) => leadership.renounce(term, reason, aboveEpoch),
     }),

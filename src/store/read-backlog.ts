@@ -39,19 +39,24 @@ export const SHELF_START = { runAt: -1, id: '00000000-0000-0000-0000-00000000000
 const WAITING = `j.id, j.tenant, j.queue, j.needs, j.lane, j.concurrency_key AS "key", j.rank, j.run_at AS "runAt",
   j.attempts + 1 AS fence, j.start_before AS "startBefore"`;
 
-/** Hops from shelf to shelf through the index instead of reading every row: cost grows with shelves, not jobs. */
+/**
+ * Hops from shelf to shelf through the index instead of reading every row: cost grows with shelves, and with the dead rows
+ * in front of what waits on each, but not with jobs. It tells where on the shelf that is, so that nobody steps over the
+ * dead rows a second time.
+ */
 const FIND_SHELVES: Statement = {
   name: 'find-shelves',
   text: `
     WITH RECURSIVE shelf AS (
-      SELECT $1::int AS queue, $2::int AS needs, $3::int AS lane, $4::smallint AS rank
+      SELECT $1::int AS queue, $2::int AS needs, $3::int AS lane, $4::smallint AS rank,
+        -1::bigint AS "runAt", NULL::uuid AS id
       UNION ALL
-      SELECT n.queue, n.needs, n.lane, n.rank FROM shelf s CROSS JOIN LATERAL (
-        SELECT j.queue, j.needs, j.lane, j.rank FROM punctual.jobs j
-        WHERE (j.queue, j.needs, j.lane, j.rank) > (s.queue, s.needs, s.lane, s.rank)
-        ORDER BY j.queue, j.needs, j.lane, j.rank LIMIT 1) n
+      SELECT n.* FROM shelf s CROSS JOIN LATERAL (
+        SELECT j.queue, j.needs, j.lane, j.rank, j.run_at, j.id FROM punctual.jobs j
+        WHERE (j.queue, j.needs, j.lane, j.rank) > (s.queue, s.needs, s.lane, s.rank) AND ${NOT_CLAIMED}
+        ORDER BY j.queue, j.needs, j.lane, j.rank, j.run_at, j.id LIMIT 1) n
     )
-    SELECT queue, needs, lane, rank FROM shelf OFFSET 1 LIMIT $5`,
+    SELECT queue, needs, lane, rank, "runAt", id FROM shelf OFFSET 1 LIMIT $5`,
 };
 
 const READ_PAGES: Statement = {
@@ -92,12 +97,12 @@ export interface ShelfRank {
 /** Before every shelf there is. */
 export const BEFORE_ALL_SHELVES: ShelfRank = { queue: -1, needs: -1, lane: 0, rank: 0 };
 
-/** Up to `limit` shelves after the given one that hold at least one live job. */
+/** Up to `limit` shelves after the given one on which jobs wait, each with the first of them. */
 export function findShelves(
   db: Queryable,
   after: ShelfRank,
   limit: number,
-): Promise<(ShelfRank & Record<string, unknown>)[]> {
+): Promise<(Cursor & Record<string, unknown>)[]> {
   return run(db, FIND_SHELVES, [after.queue, after.needs, after.lane, after.rank, limit]);
 }
 

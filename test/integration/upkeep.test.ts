@@ -20,7 +20,7 @@ async function upkeepOf(shard: TestShard, clock = new TimerClock(() => Date.now(
   const failed = new Happening<string>();
   const state = new LeaderState({
     term: new Term(number, epoch, holder, Number.POSITIVE_INFINITY),
-    ...{ hot: shard.hot, pool: shard.pool, clock },
+    ...{ hot: shard.hot, pool: shard.pool, patient: shard.pool, clock },
     config: resolveConfig({}, {}, () => '').config,
     log: { ...SILENT_LOG, warn: (fields) => failed.happen(String(fields.loop)) },
     secret: Buffer.alloc(32),
