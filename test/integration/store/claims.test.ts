@@ -378,9 +378,9 @@ describe('the backlog', () => {
     const shelves = (await findShelves(shard.hot, BEFORE_ALL_SHELVES, 1_000)).filter(
       (shelf) => shelf.queue === queue,
     );
-    expect(shelves).toEqual([
-      { queue, needs, lane: 0, rank: 1 },
-      { queue, needs, lane: 0, rank: 5 },
+    expect(shelves).toMatchObject([
+      { queue, needs, lane: 0, rank: 1, id: urgent },
+      { queue, needs, lane: 0, rank: 5, id: first },
     ]);
     const cursors = shelves.map((shelf) => ({ ...shelf, ...SHELF_START }));
     const page = await readPages(shard.hot, cursors, 10);
