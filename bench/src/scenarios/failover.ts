@@ -88,7 +88,7 @@ async function endLeaders(cluster: Cluster, context: Context): Promise<Outcome> 
 }
 
 /** Ends the leader and puts another node in its place; gives the time until a job started under the next one. */
-async function endLeader(
+export async function endLeader(
   cluster: Cluster,
   traffic: Traffic,
   ending: Ending,
@@ -110,7 +110,7 @@ async function endLeader(
 }
 
 /** A steady trickle of jobs, and what has become of them. */
-class Traffic {
+export class Traffic {
   submitted = 0;
   readonly #accepted = new Set<number>();
   readonly #started = new Map<number, number>();
