@@ -34,12 +34,12 @@ async function leaveDeadRows(url: string, count: number): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    // Ids in the order of time, from before the traffic began.
+    // Ids in the order of time, from so long before the traffic that no look at what is new finds them while they live.
     await client.query(
       `CREATE TEMP TABLE ended AS
        SELECT s.*, ms AS at, (lpad(to_hex(ms), 12, '0') || '7000' || substr(md5(n::text), 1, 16))::uuid AS id
        FROM (SELECT tenant, queue, needs, rank, min(run_at) AS began FROM punctual.job_history GROUP BY 1, 2, 3, 4) s
-       CROSS JOIN generate_series(1, $1::int) n CROSS JOIN LATERAL (SELECT s.began - $1::int + n) t(ms)`,
+       CROSS JOIN generate_series(1, $1::int) n CROSS JOIN LATERAL (SELECT s.began - 3600000 - $1::int + n) t(ms)`,
       [count],
     );
     await client.query(
