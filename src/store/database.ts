@@ -67,16 +67,28 @@ export interface PoolOptions {
   readonly onIdleError?: (error: Error) => void;
 }
 
+/**
+ * What every connection of ours begins with, whatever the database is set to. The statements count on READ COMMITTED:
+ * each sees what was committed before it began, also after it has waited for a lock, and none fails because others
+ * wrote at the same time.
+ */
+export const OUR_SETTINGS = settingsText({ default_transaction_isolation: 'read committed' });
+
 function settings(options: PoolOptions): string {
-  const values: Record<string, string | number> = {
+  const values = {
     statement_timeout: options.statementTimeoutMs,
     lock_timeout: options.lockTimeoutMs,
     idle_in_transaction_session_timeout: options.idleInTransactionTimeoutMs,
     tcp_user_timeout: options.statementTimeoutMs,
     ...(options.hot ? HOT_PLANS : { jit: 'off' }),
   };
+  return `${OUR_SETTINGS} ${settingsText(values)}`;
+}
+
+/** Settings as the server takes them when a connection begins. */
+function settingsText(values: Readonly<Record<string, string | number>>): string {
   return Object.entries(values)
-    .map(([name, value]) => `-c ${name}=${value}`)
+    .map(([name, value]) => `-c ${name}=${String(value).replaceAll(' ', '\\ ')}`)
     .join(' ');
 }
 

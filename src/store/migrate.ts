@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { messageOf, PunctualError } from '../core/errors.js';
 import { compareVersions, VERSION } from '../core/version.js';
+import { OUR_SETTINGS } from './database.js';
 import { loadMigrations } from './migrations.js';
 import { keepPartitions } from './partitions.js';
 
@@ -95,6 +96,7 @@ async function connect(databaseUrl: string): Promise<pg.Client> {
       connectionString: databaseUrl,
       connectionTimeoutMillis: 10_000,
       application_name: 'punctual migrate',
+      options: OUR_SETTINGS,
     });
   } catch (error) {
     throw new PunctualError('CONFIGURATION', `The database URL is not valid: ${messageOf(error)}`, {

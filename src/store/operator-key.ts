@@ -2,7 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import pg from 'pg';
 import { uuidv7 } from '../core/uuid.js';
 import { readClusterState } from './cluster-state.js';
-import { type Queryable, run, type Statement } from './database.js';
+import { OUR_SETTINGS, type Queryable, run, type Statement } from './database.js';
 
 /**
  * Operator keys: 256 random bits behind a readable prefix, kept as a keyed hash, shown once. A seal at the end, made
@@ -59,7 +59,11 @@ export async function findKeyByText(db: Queryable, secret: Buffer, key: string):
 }
 
 async function withClient<T>(databaseUrl: string, work: (db: Queryable) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 10_000 });
+  const client = new pg.Client({
+    connectionString: databaseUrl,
+    connectionTimeoutMillis: 10_000,
+    options: OUR_SETTINGS,
+  });
   client.on('error', () => undefined);
   await client.connect();
   try {
