@@ -2,12 +2,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { intervals, type SourceFile, strayStatements, wrongImports } from './source-rules.js';
+import { intervals, notifications, type SourceFile, strayStatements, wrongImports } from './source-rules.js';
 
 const root = fileURLToPath(new URL('../src', import.meta.url));
 
 const sources: SourceFile[] = readdirSync(root, { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+  .filter((entry) => entry.isFile() && /\.(ts|sql)$/.test(entry.name))
   .map((entry) => join(entry.parentPath, entry.name))
   .map((path) => ({
     path: relative(root, path).split(sep).join('/'),
@@ -16,7 +16,9 @@ const sources: SourceFile[] = readdirSync(root, { recursive: true, withFileTypes
 
 describe('the sources', () => {
   it('are found', () => {
-    expect(sources.map((source) => source.path)).toContain('core/job.ts');
+    const paths = sources.map((source) => source.path);
+    expect(paths).toContain('core/job.ts');
+    expect(paths).toContain('store/migrations/001-places.sql');
   });
 
   it('import in one direction only', () => {
@@ -29,6 +31,10 @@ describe('the sources', () => {
 
   it('have no intervals', () => {
     expect(intervals(sources)).toEqual([]);
+  });
+
+  it('neither send nor await notifications of the database', () => {
+    expect(notifications(sources)).toEqual([]);
   });
 });
 
@@ -65,5 +71,14 @@ describe('the rules', () => {
     expect(strayStatements([{ path: 'api/jobs.ts', text }])).toHaveLength(1);
     expect(strayStatements([{ path: 'store/jobs.ts', text }])).toEqual([]);
     expect(intervals([{ path: 'store/jobs.ts', text }])).toEqual([expect.stringContaining('jobs.ts:2')]);
+  });
+
+  it.each([
+    ['store/hint.ts', 'await db.query(`NOTIFY jobs`);'],
+    ['store/hint.ts', "await db.query('LISTEN jobs');"],
+    ['store/hint.ts', "await db.query('SELECT pg_notify($1, $2)', [channel, id]);"],
+    ['store/migrations/900-hint.sql', '  PERFORM pg_notify(channel, id);'],
+  ])('refuse %s with %s', (path, text) => {
+    expect(notifications([{ path, text }])).toHaveLength(1);
   });
 });

@@ -62,7 +62,9 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const { config, log } = options;
   const id = options.id ?? `node-${randomBytes(6).toString('hex')}`;
   const databaseUrl = requireDatabaseUrl(config);
-  const report = await migrate(databaseUrl);
+  const report = await migrate(databaseUrl, {
+    onWait: (reason) => log.warn({ reason }, 'the database is being migrated and waits'),
+  });
   if (report.applied.length > 0) log.info({ applied: report.applied }, 'the database was migrated');
   const pools = openPools(config, databaseUrl, id, log);
   try {

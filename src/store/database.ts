@@ -273,6 +273,11 @@ const STATEMENT_TIMEOUT = '57014';
 /** SQLSTATEs of such a lock, and of a deadlock. */
 const BLOCKED = new Set([LOCK_NOT_AVAILABLE, '40P01']);
 
+/** Whether somebody else was in the way of a statement, so that it may work once they have gone. */
+export function isBlocked(error: unknown): boolean {
+  return BLOCKED.has(sqlState(error) ?? '');
+}
+
 /** Whether the server gave a statement up because it took longer than its deadline. */
 export function isStatementTimeout(error: unknown): boolean {
   return sqlState(error) === STATEMENT_TIMEOUT;
@@ -280,7 +285,7 @@ export function isStatementTimeout(error: unknown): boolean {
 
 /** Whether the database took the statement and gave it up for lack of time or because of others: it may work later. */
 export function isDatabaseBusy(error: unknown): boolean {
-  return isStatementTimeout(error) || BLOCKED.has(sqlState(error) ?? '');
+  return isStatementTimeout(error) || isBlocked(error);
 }
 
 /** Turns failures that will pass into the error that users see; others pass through. */

@@ -1,7 +1,8 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { messageOf, PunctualError } from '../core/errors.js';
 import { compareVersions, VERSION } from '../core/version.js';
-import { OUR_SETTINGS } from './database.js';
+import { isBlocked, OUR_SETTINGS } from './database.js';
 import { loadMigrations } from './migrations.js';
 import { keepPartitions } from './partitions.js';
 
@@ -32,14 +33,64 @@ const BOOTSTRAP = `
     applied_at      timestamptz NOT NULL DEFAULT clock_timestamp()
   )`;
 
+/**
+ * Everybody who needs a table waits behind a change of it that waits for a reader. So a change waits for a lock no longer
+ * than this, is undone, and is tried again after a pause in which the others go on.
+ */
+const LOCK_TIMEOUT = `SET LOCAL lock_timeout = '200ms'`;
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 5_000;
+const GIVE_UP_AFTER_MS = 120_000;
+
+export interface MigrateOptions {
+  /** Told, with the reason, each time that changes have to wait for others. */
+  readonly onWait?: (reason: string) => void;
+  /** How long it is tried to get past those who use the tables; default two minutes. */
+  readonly giveUpAfterMs?: number;
+}
+
 /** Applies what is missing. Refuses servers that are too old, read-only, or ahead of this program. */
-export async function migrate(databaseUrl: string): Promise<MigrationReport> {
+export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<MigrationReport> {
+  const { onWait, giveUpAfterMs = GIVE_UP_AFTER_MS } = options;
   const client = await connect(databaseUrl);
   try {
     const serverVersion = await checkServer(client);
     await checkWritable(client);
+    const startedAt = performance.now();
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+      const tried = await tryApply(client);
+      if (!(tried instanceof BlockedError)) return { serverVersion, ...tried, pending: [] };
+      const reason = `${tried.message}: ${await whoUsesTables(client)}`;
+      if (performance.now() - startedAt >= giveUpAfterMs) {
+        throw new PunctualError(
+          'DATABASE_UNAVAILABLE',
+          `The database cannot be migrated: ${reason}. Nothing was changed; end what holds it and start again.`,
+          { cause: tried },
+        );
+      }
+      onWait?.(reason);
+      await pause(pauseMs);
+    }
+  } catch (error) {
+    throw explain(error);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/** Somebody used a table that was to be changed; nothing was changed. */
+class BlockedError extends Error {}
+
+/** Applies all that is missing or nothing of it. */
+async function tryApply(
+  client: pg.Client,
+): Promise<Pick<MigrationReport, 'applied' | 'at'> | BlockedError> {
+  let step = 'the partitions of the days ahead';
+  try {
     await client.query('BEGIN');
+    // Waiting for another node that migrates holds nobody up.
     await client.query(`SELECT pg_advisory_xact_lock(${LOCK})`);
+    await client.query(LOCK_TIMEOUT);
     // A role without the right to create schemas can still run a database that is set up.
     if (!(await isSetUp(client))) await client.query(BOOTSTRAP);
     const present = await readApplied(client);
@@ -48,6 +99,7 @@ export async function migrate(databaseUrl: string): Promise<MigrationReport> {
       (migration) => !present.some((row) => row.number === migration.number),
     );
     for (const migration of missing) {
+      step = `migration "${migration.name}"`;
       await client.query(migration.sql);
       await client.query(
         'INSERT INTO punctual.migrations (number, name, oldest_program, applied_by) VALUES ($1, $2, $3, $4)',
@@ -57,16 +109,33 @@ export async function migrate(databaseUrl: string): Promise<MigrationReport> {
     await keepPartitions(client, Date.now());
     await client.query('COMMIT');
     return {
-      serverVersion,
       applied: missing.map((migration) => migration.name),
       at: Math.max(0, ...present.map((row) => row.number), ...missing.map((migration) => migration.number)),
-      pending: [],
     };
   } catch (error) {
-    throw explain(error);
-  } finally {
-    await client.end().catch(() => undefined);
+    if (!isBlocked(error)) throw error;
+    await client.query('ROLLBACK');
+    return new BlockedError(`${step} waits for a table that others use`, { cause: error });
   }
+}
+
+const OLDEST_USER = `
+  SELECT a.pid, a.application_name AS name, a.state,
+    floor(extract(epoch FROM clock_timestamp() - a.xact_start))::int AS seconds
+  FROM pg_stat_activity a
+  WHERE a.pid <> pg_backend_pid() AND a.datname = current_database() AND EXISTS (
+    SELECT 1 FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+    WHERE l.pid = a.pid AND l.granted AND c.relnamespace = to_regnamespace('punctual'))
+  ORDER BY a.xact_start LIMIT 1`;
+
+/** The session that has had locks on our tables for the longest time. */
+async function whoUsesTables(client: pg.Client): Promise<string> {
+  const { rows } = await client.query(OLDEST_USER);
+  const [oldest] = rows;
+  if (!oldest) return 'whoever used it has gone by now';
+  const { pid, name, state, seconds } = oldest;
+  const since = seconds === null ? '' : ` for ${seconds} s`;
+  return `session ${pid} (${name || 'without a name'}, ${state ?? 'state unknown'}) has been in a transaction${since}`;
 }
 
 /** What is applied and what is missing, without changing anything. */

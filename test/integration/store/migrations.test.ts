@@ -5,6 +5,7 @@ import { PunctualError } from '../../../src/core/errors.js';
 import { freePort } from '../../../src/embedded/free-port.js';
 import { migrate, migrationStatus, refuseOldServer } from '../../../src/store/migrate.js';
 import { loadMigrations } from '../../../src/store/migrations.js';
+import { Happening } from '../../happening.js';
 
 const MIGRATIONS = loadMigrations().map((migration) => migration.name);
 
@@ -106,6 +107,49 @@ it('a newer database that can live with this program is used', async () => {
      VALUES (900, 'harmless', '0.0.1', '98.0.0')`,
   );
   expect(await migrate(url)).toMatchObject({ applied: [], at: 900 });
+});
+
+/** A migrated database that lacks a change of the table of live jobs, and a session that reads that table. */
+async function changeBehindReader(): Promise<{ url: string; reader: pg.Client; other: pg.Client }> {
+  const { url } = await emptyDatabase();
+  await migrate(url);
+  await onServer(
+    url,
+    'ALTER TABLE punctual.jobs DROP COLUMN edited',
+    'DROP FUNCTION punctual.limit_statistics',
+    'DELETE FROM punctual.migrations WHERE number = 4',
+  );
+  const [reader, other] = [new pg.Client(url), new pg.Client(url)];
+  await Promise.all([reader.connect(), other.connect()]);
+  onTestFinished(async () => {
+    await Promise.all([reader.end(), other.end()]);
+  });
+  await reader.query('BEGIN');
+  await reader.query('SELECT count(*) FROM punctual.jobs');
+  return { url, reader, other };
+}
+
+it('a change that has to wait for a reader keeps nobody else waiting, and is made once the reader has gone', async () => {
+  const { url, reader, other } = await changeBehindReader();
+  const waits = new Happening<string>();
+  const migrating = migrate(url, { onWait: (reason) => waits.happen(reason) });
+  await other.query(`SET statement_timeout = '2s'`);
+  const readUntil = async (isOver: () => boolean) => {
+    while (!isOver()) await other.query('SELECT count(*) FROM punctual.jobs');
+  };
+  await Promise.all([waits.times(2), readUntil(() => waits.all.length >= 2)]);
+  expect(waits.all[0]).toMatch(/session \d+/);
+  await reader.query('COMMIT');
+  expect(await migrating).toMatchObject({ applied: ['lighter-jobs'] });
+});
+
+it('a change that is kept waiting for too long is given up with the session that stands in its way', async () => {
+  const { url, reader } = await changeBehindReader();
+  const { rows } = await reader.query('SELECT pg_backend_pid() AS pid');
+  const error = await refusal(migrate(url, { giveUpAfterMs: 0 }));
+  expect(error.code).toBe('DATABASE_UNAVAILABLE');
+  expect(error.message).toMatch(new RegExp(`lighter-jobs.*session ${rows[0].pid}`));
+  expect((await migrationStatus(url)).pending).toEqual(['lighter-jobs']);
 });
 
 it('a read-only database is refused with the way out', async () => {
