@@ -4,10 +4,11 @@ import { type PassedOverRow, putBackPassedOver, readRuns, takePassedOver } from 
 import { insertScheduledJobs, recordOccurrences } from '../store/fire-occurrences.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { toWaiting } from '../store/new-waiting.js';
+import { ledgerKnownSince } from '../store/occurrences.js';
 import type { ScheduleRow } from '../store/schedules.js';
 import type { Firing } from './firing.js';
 import type { Leader } from './leader.js';
-import { planJob, rangeBetween, ranRow } from './plan-firing.js';
+import { FIRE_AHEAD_MS, planJob, rangeBetween, ranRow } from './plan-firing.js';
 
 /** Occurrences that one request may run. */
 export const MAX_BACKFILL = 10_000;
@@ -41,6 +42,7 @@ export async function backfill(
     throw invalid([{ pointer: '/to', detail }]);
   }
   const runs = await readRuns(leader.hot, schedule.id, from, to);
+  await mustBeKnown(leader, schedule, from);
   const missing: number[] = [];
   for (let at = table.next(from - 1); at !== null && at <= to; at = table.next(at)) {
     if (!runs.has(at)) missing.push(at);
@@ -51,6 +53,20 @@ export async function backfill(
     await fill(leader, firing, schedule, parsed, missing.slice(i, i + perPart));
   }
   return { occurrences: missing };
+}
+
+/**
+ * Refuses a time of which the ledger has forgotten what ran: it would run again. To be asked after the runs were read, so
+ * that none of them can have been forgotten unseen. Nothing is forgotten of a schedule that is younger than what is.
+ */
+async function mustBeKnown(leader: Leader, schedule: ScheduleRow, from: number): Promise<void> {
+  const { clock, config, hot } = leader;
+  const since = Math.max(await ledgerKnownSince(hot), clock.now() - config.ledgerRetention);
+  // Occurrences are recorded some time ahead.
+  if (schedule.created_at >= since || from >= since + FIRE_AHEAD_MS) return;
+  const known = new Date(since + FIRE_AHEAD_MS).toISOString();
+  const detail = `the ledger is known from ${known} on; what ran before it is forgotten, and would run again`;
+  throw invalid([{ pointer: '/from', detail }]);
 }
 
 async function fill(

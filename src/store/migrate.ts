@@ -82,9 +82,7 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
 class BlockedError extends Error {}
 
 /** Applies all that is missing or nothing of it. */
-async function tryApply(
-  client: pg.Client,
-): Promise<Pick<MigrationReport, 'applied' | 'at'> | BlockedError> {
+async function tryApply(client: pg.Client): Promise<Pick<MigrationReport, 'applied' | 'at'> | BlockedError> {
   let step = 'the partitions of the days ahead';
   try {
     await client.query('BEGIN');

@@ -80,8 +80,17 @@ const FORGET_OCCURRENCES = leaderStatement(
       WHERE f.recorded_at < $4::bigint AND f.state <> 'waiting' AND ${WHILE_TERM_LASTS}
       ORDER BY f.recorded_at LIMIT $5::int))
     RETURNING 1
-  ), answer AS (SELECT count(*) AS forgotten FROM forgotten)`,
+  ), answer AS (SELECT count(*) AS forgotten FROM forgotten),
+  marked AS (
+    UPDATE punctual.cluster SET ledger_known_since = $4::bigint
+    WHERE ledger_known_since < $4::bigint AND EXISTS (SELECT 1 FROM forgotten)
+  )`,
 );
+
+const LEDGER_KNOWN_SINCE: Statement = {
+  name: 'ledger-known-since',
+  text: 'SELECT ledger_known_since AS at FROM punctual.cluster',
+};
 
 const FORGET_SCHEDULES = leaderStatement(
   'forget-schedules',
@@ -164,6 +173,11 @@ export async function forgetOccurrences(db: Queryable, term: TermKey, before: nu
   const values = [before, ROWS_PER_STEP];
   const rows = await runAsLeader<{ forgotten: number }>(db, term, FORGET_OCCURRENCES, values);
   return rows[0]!.forgotten === ROWS_PER_STEP;
+}
+
+/** The moment from which on nothing that was recorded has been forgotten. */
+export async function ledgerKnownSince(db: Queryable): Promise<number> {
+  return (await run<{ at: number }>(db, LEDGER_KNOWN_SINCE, []))[0]!.at;
 }
 
 /** Forgets schedules deleted before the moment, whose ledger has gone by then; answers whether there may be more. */

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import type { BackfillAnswer } from '../../../src/core/wire.js';
+import { until } from '../store/test-shard.js';
 import { MINUTE, ScheduleTester, SECOND } from './schedule-tester.js';
 
 /** A schedule every minute that was down for ten of them and makes up for none. */
@@ -76,6 +77,32 @@ it('a backfill may reach back before the schedule was made, and into a pause', a
   await tester.steer('resume');
   const states = (await tester.ledger()).map((row) => `${row.state} ${row.reason}`);
   expect(states).toEqual(Array.from({ length: 5 }, () => 'pending backfill'));
+});
+
+it('a backfill of a time that the ledger has forgotten is refused, also when the ledger is kept for longer by then', async () => {
+  const tester = await ScheduleTester.start();
+  const { createdAt } = await tester.create({ every: '1m', catchUp: 'all' });
+  const since = Date.parse(createdAt);
+  await tester.stopFor(3 * MINUTE + 40 * SECOND);
+  await until(async () => (await tester.ledger()).length === 3);
+  await tester.stopFor(61 * MINUTE, { ledgerRetention: '1h' });
+  await until(async () => Date.parse((await tester.ledger())[0]?.at ?? '') > since + 3 * MINUTE);
+  const moment = (ms: number) => new Date(since + ms).toISOString();
+  const backfill = (from: number, name = 'tick') =>
+    tester.node.ask('POST', `/v1/schedules/${name}/backfill`, {
+      body: { from: moment(from), to: moment(10 * MINUTE), dryRun: true },
+    });
+  const refused = {
+    status: 422,
+    body: { errors: [{ pointer: '/from', detail: expect.stringContaining('forgotten') }] },
+  };
+  expect(await backfill(0)).toMatchObject(refused);
+  await tester.stopFor(MINUTE, { ledgerRetention: '30d' });
+  expect(await backfill(0)).toMatchObject(refused);
+  expect(await backfill(6 * MINUTE)).toMatchObject({ status: 200, body: { matched: 0 } });
+  // A schedule that is younger than all that is forgotten has not lost anything.
+  await tester.create({ name: 'young', cron: '* * * * *' });
+  expect(await backfill(0, 'young')).toMatchObject({ status: 200, body: { matched: 10 } });
 });
 
 it.each([

@@ -1,4 +1,5 @@
 import { onTestFinished } from 'vitest';
+import type { ConfigInput } from '../../../src/core/config.js';
 import type { Job } from '../../../src/core/job.js';
 import type { OccurrenceView, Page, ScheduleView, StatsView } from '../../../src/core/wire.js';
 import { createTestDatabase, type TestDatabase } from '../../database.js';
@@ -25,17 +26,17 @@ export class ScheduleTester {
   }
 
   /** Starts a node that leads when nobody else does. */
-  async startNode(): Promise<TestNode> {
-    this.node = await nodeForTest({ database: this.database, clock: this.clock });
+  async startNode(settings: ConfigInput = {}): Promise<TestNode> {
+    this.node = await nodeForTest({ database: this.database, clock: this.clock, settings });
     await until(() => this.node.node.leads());
     return this.node;
   }
 
   /** Ends the node, lets time pass without any, and starts another, which takes a new term. */
-  async stopFor(ms: number): Promise<void> {
+  async stopFor(ms: number, settings: ConfigInput = {}): Promise<void> {
     await this.node.node.stop();
     this.clock.advance(ms);
-    await this.startNode();
+    await this.startNode(settings);
   }
 
   create(schedule: Record<string, unknown>): Promise<ScheduleView> {
