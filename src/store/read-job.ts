@@ -7,6 +7,11 @@ import { HISTORY_ARM, LATER_ARM, LIVE_ARM, type PlacedRow } from './job-places.j
 /** A clock that was wrong when the id was made must not hide the job from its partition. */
 const CLOCK_ERROR_MS = 2 * 86_400_000;
 
+/** The earliest moment at which the job can have ended, by when its id was made. */
+export function earliestEnd(id: string): number {
+  return uuidTime(id) - CLOCK_ERROR_MS;
+}
+
 const READ_JOB: Statement = {
   name: 'read-job',
   text: `
@@ -20,18 +25,19 @@ const FIND_KEY: Statement = {
   text: `
     SELECT job AS id FROM punctual.keys WHERE tenant = $1 AND key = $2
     UNION ALL
-    SELECT id FROM punctual.later WHERE tenant = $1 AND key = $2 AND submission IS NOT NULL
-    LIMIT 1`,
+    (SELECT id FROM punctual.later WHERE tenant = $1 AND key = $2 AND submission IS NOT NULL LIMIT 1)`,
 };
 
 /** The job, or null when the tenant has none of that id. */
 export async function readJob(db: Queryable, tenant: string, id: string): Promise<PlacedRow | null> {
-  const rows = await run<PlacedRow>(db, READ_JOB, [tenant, id, uuidTime(id) - CLOCK_ERROR_MS]);
+  const rows = await run<PlacedRow>(db, READ_JOB, [tenant, id, earliestEnd(id)]);
   return rows[0] ?? null;
 }
 
 /** The id of the job with that key. */
 export async function findKey(db: Queryable, tenant: string, key: string): Promise<string | null> {
-  const rows = await run<{ id: string }>(db, FIND_KEY, [tenant, key]);
-  return rows[0]?.id ?? null;
+  const [first, unread] = await run<{ id: string }>(db, FIND_KEY, [tenant, key]);
+  // The key of a job whose history was removed goes to the submission that has not been read yet.
+  const isGone = first && unread && (await readJob(db, tenant, first.id)) === null;
+  return (isGone ? unread : first)?.id ?? null;
 }

@@ -4,8 +4,9 @@ import { type DayTable, detachedBefore, keepPartitions, partitionsBefore } from 
 
 /**
  * Old days leave as whole partitions, in three steps: detached, the keys of their jobs removed, dropped. Jobs never
- * outlive their keys that way, or the same key could be two jobs at once. What a crash leaves between two steps is
- * found by its name and finished by a later pass.
+ * outlive their keys that way, or the same key could be two jobs at once; and a key that outlives its job is free to
+ * whoever submits it (see `registerKeys`). What a crash leaves between two steps is found by its name and finished by a
+ * later pass.
  *
  * DETACH waits for readers, and everybody else would wait behind it, so it gives up after 50 ms and is tried again on
  * the next pass; so does DROP.

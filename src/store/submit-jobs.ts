@@ -3,6 +3,7 @@ import { Columns } from './columns.js';
 import { inTransaction, type Pool, type Queryable, run, type Statement } from './database.js';
 import { JOB_COLUMNS, type JobRow } from './job-row.js';
 import { namesHold, namesTaken, type Resolved, StaleNamesError } from './names.js';
+import { earliestEnd } from './read-job.js';
 
 /** Storing new jobs: one multi-row insert, whatever their number, with their count in the same transaction. */
 
@@ -81,6 +82,31 @@ const FIND_KEYS: Statement = {
     JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key`,
 };
 
+/**
+ * Those of the jobs that are in no place. They are asked for in one statement, or one on the move would seem to be gone.
+ * The days of history are removed before the keys of their jobs, so for a while there are keys of jobs that are gone.
+ */
+const FIND_GONE: Statement = {
+  name: 'find-gone',
+  text: `
+    SELECT u.job FROM unnest($1::text[], $2::uuid[], $3::bigint[]) u(tenant, job, since)
+    WHERE coalesce(
+      (SELECT true FROM punctual.jobs j WHERE j.id = u.job),
+      (SELECT true FROM punctual.later l WHERE l.id = u.job),
+      (SELECT true FROM punctual.job_history h
+       WHERE h.tenant = u.tenant AND h.id = u.job AND h.finished_at >= u.since LIMIT 1)) IS NULL`,
+};
+
+/** A key goes to whoever comes first; the removal of old keys, which compares the job too, then leaves it alone. */
+const TAKE_OVER_KEYS: Statement = {
+  name: 'take-over-keys',
+  text: `
+    UPDATE punctual.keys k SET job = u.job
+    FROM (SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[], $4::uuid[]) n(tenant, key, gone, job)
+          ORDER BY n.tenant, n.key) u
+    WHERE k.tenant = u.tenant AND k.key = u.key AND k.job = u.gone`,
+};
+
 /** The names that the jobs of a submission use, and when their ids were made, on the database's clock. */
 export interface Made {
   readonly names: readonly Resolved[];
@@ -150,12 +176,13 @@ async function insertJobs(db: Queryable, jobs: readonly NewJob[], made: Made, no
   );
 }
 
-/** Registers the keys of the rows that have one; answers with the winning id of each row. */
+/** Registers the keys of the rows that have one; answers with the winning id of each row, which is a job that exists. */
 export async function registerKeys(db: Queryable, rows: readonly JobRow[]): Promise<string[]> {
   const keyed = rows.filter((row) => row.definition.key !== null);
   if (keyed.length === 0) return rows.map((row) => row.id);
   const tenants = keyed.map((row) => row.definition.tenant);
   const keys = keyed.map((row) => row.definition.key);
+  const own = new Set(keyed.map((row) => row.id));
   for (;;) {
     await run(db, INSERT_KEYS, [tenants, keys, keyed.map((row) => row.id)]);
     const found = await run<{ place: number; job: string }>(db, FIND_KEYS, [tenants, keys]);
@@ -163,8 +190,32 @@ export async function registerKeys(db: Queryable, rows: readonly JobRow[]): Prom
     if (found.length < keyed.length) continue;
     // By place, not by text: half a surrogate pair comes back from the database as another character.
     const winners = new Map(found.map(({ place, job }) => [keyed[place - 1]!.id, job]));
-    return rows.map((row) => winners.get(row.id) ?? row.id);
+    const beaten = keyed.filter((row) => !own.has(winners.get(row.id)!));
+    // Somebody else may be quicker to take a key over; the next round finds out who has it.
+    if (beaten.length === 0 || !(await takeOverKeys(db, beaten, winners)))
+      return rows.map((row) => winners.get(row.id) ?? row.id);
   }
+}
+
+/** Takes keys over from jobs that are gone; answers whether there were any. */
+export async function takeOverKeys(
+  db: Queryable,
+  rows: readonly JobRow[],
+  winners: ReadonlyMap<string, string>,
+): Promise<boolean> {
+  const jobs = rows.map((row) => winners.get(row.id)!);
+  const tenants = rows.map((row) => row.definition.tenant);
+  const found = await run<{ job: string }>(db, FIND_GONE, [tenants, jobs, jobs.map(earliestEnd)]);
+  if (found.length === 0) return false;
+  const gone = new Set(found.map(({ job }) => job));
+  const free = rows.filter((row) => gone.has(winners.get(row.id)!));
+  await run(db, TAKE_OVER_KEYS, [
+    free.map((row) => row.definition.tenant),
+    free.map((row) => row.definition.key),
+    free.map((row) => winners.get(row.id)),
+    free.map((row) => row.id),
+  ]);
+  return true;
 }
 
 /** How many of the rows each tenant has, as two lists. */

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Job } from '../../src/core/job.js';
+import { uuidv7 } from '../../src/core/uuid.js';
 import type { Page, StatsView } from '../../src/core/wire.js';
 import { TestNode } from '../node-for-tests.js';
-import { countPlaces } from '../postgres-client.js';
+import { countPlaces, withClient } from '../postgres-client.js';
 import { ProtocolWorker } from '../protocol-worker.js';
 
 /** One node for all; each test has a tenant of its own. */
@@ -47,6 +48,28 @@ it('a key is found while its job waits, runs and has ended, and stays taken', as
   const again = await node.ask('POST', '/v1/jobs', { body: { task: 'work', key: 'k/1' }, tenant });
   expect(again).toMatchObject({ status: 200, body: { id, state: 'succeeded' } });
   expect(await node.connect(tenant).getByKey('k/1')).toMatchObject({ id });
+});
+
+it('a key whose job went with its day of history is free, before the keys of that day are removed', async () => {
+  const tenant = 'removed';
+  const gone = ['single', 'bulk'].map((key) => ({ key, id: uuidv7(Date.now()) }));
+  await withClient(node.database.url, async (client) => {
+    for (const { key, id } of gone) {
+      await client.query('INSERT INTO punctual.keys (tenant, key, job) VALUES ($1, $2, $3)', [
+        tenant,
+        key,
+        id,
+      ]);
+    }
+  });
+  const single = await node.ask('POST', '/v1/jobs', { body: { task: 'work', key: 'single' }, tenant });
+  expect(single).toMatchObject({ status: 201, body: { state: 'pending', key: 'single' } });
+  const {
+    status,
+    body: { ids },
+  } = await bulk([{ task: 'work', key: 'bulk' }], tenant);
+  expect(status).toBe(201);
+  expect(await node.job(ids[0]!, tenant)).toMatchObject({ key: 'bulk' });
 });
 
 it('many submissions of one key at the same moment make one job', async () => {
@@ -167,6 +190,6 @@ it('a bulk beyond its size is refused whole, and so is one payload beyond its ow
 
 it('keys are kept once per job', async () => {
   const { keys } = await countPlaces(node.database.url);
-  const names = new Set(['order-42', 'k/1', 'one', 'x', 'y']);
+  const names = new Set(['order-42', 'k/1', 'single', 'bulk', 'one', 'x', 'y']);
   expect(keys).toBe(names.size + 2);
 });

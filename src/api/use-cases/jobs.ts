@@ -27,11 +27,15 @@ export class Jobs implements JobUseCases {
   async submit(caller: Caller, body: unknown): Promise<{ created: boolean; job: Job }> {
     const submission = parseSubmission(body, this.submissionContext());
     const { tenant, actor } = caller;
-    const { id, row } = await this.node.submitter.submit({ tenant, createdBy: actor, submission });
     const { queue, hold } = submission.definition;
-    // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
-    const job = row ? toJob(newlyPlaced(row, queue, hold), null) : await this.read(caller, id);
-    return { created: row !== null, job };
+    for (;;) {
+      const { id, row } = await this.node.submitter.submit({ tenant, createdBy: actor, submission });
+      // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
+      if (row) return { created: true, job: toJob(newlyPlaced(row, queue, hold), null) };
+      const found = await readJob(this.node.hot, tenant, id);
+      // Nothing is found when its history was removed just now: then its key is free again.
+      if (found) return { created: false, job: this.view(found) };
+    }
   }
 
   async submitBulk(caller: Caller, body: unknown): Promise<{ ids: readonly string[] }> {

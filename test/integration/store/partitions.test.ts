@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { firstUuidAt } from '../../../src/core/uuid.js';
 import { inTransaction, isMissingPartition } from '../../../src/store/database.js';
 import { finishJobs } from '../../../src/store/finish-jobs.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
@@ -6,10 +8,12 @@ import type { TermKey } from '../../../src/store/leader-statement.js';
 import { keepPartitions, makePartition, partitionName } from '../../../src/store/partitions.js';
 import { findKey, readJob } from '../../../src/store/read-job.js';
 import { makePartitionsAhead, removeOldDays } from '../../../src/store/retention.js';
+import { submitJobs } from '../../../src/store/submit-jobs.js';
 import { SUCCEEDED, TENANT, TestShard } from './test-shard.js';
 
 const DAY_MS = 86_400_000;
 const TABLES = ['job_history', 'job_logs'] as const;
+const SUBMIT_IN_TRANSACTION = 'SELECT punctual.submit_job($1, $2) AS id';
 
 async function partitions(shard: TestShard, table: string): Promise<string[]> {
   const { rows } = await shard.pool.query(
@@ -28,7 +32,9 @@ async function finishAt(shard: TestShard, term: TermKey, id: string, moment: num
 async function endedDaysAgo(shard: TestShard, term: TermKey, days: number, key: string): Promise<string> {
   const moment = Date.now() - days * DAY_MS;
   for (const table of TABLES) await makePartition(shard.pool, table, moment);
-  const id = await shard.submit({ key });
+  const job = await shard.newJob({ key });
+  const id = firstUuidAt(moment).slice(0, 13) + randomUUID().slice(13);
+  await submitJobs(shard.hot, [{ ...job, row: { ...job.row, id } }], moment);
   await shard.claim(term, [id]);
   await addLogLines(shard.hot, { tenant: TENANT, job: id, fence: 1 }, ['"a line"'], 1_000, moment);
   await finishAt(shard, term, id, moment);
@@ -151,9 +157,7 @@ describe('old days', () => {
     expect(await findKey(shard.pool, TENANT, 'old')).toBeNull();
     expect(await shard.submit({ key: 'old' })).not.toBe(old);
     expect(await findKey(shard.pool, TENANT, 'young')).toBe(young);
-    // Ids carry the time they were made, so a job that ended before that is looked up in the table itself.
-    const { rows } = await shard.pool.query('SELECT id FROM punctual.job_history');
-    expect(rows).toEqual([{ id: young }]);
+    expect(await readJob(shard.hot, TENANT, young)).toMatchObject({ id: young, place: 'history' });
     const { rows: tables } = await shard.pool.query(`SELECT to_regclass('punctual.' || $1) AS old`, [
       partitionName('job_history', Date.now() - 40 * DAY_MS),
     ]);
@@ -190,6 +194,42 @@ describe('old days', () => {
       [[history, logs, ahead]],
     );
     expect(rows).toEqual([{ relname: ahead }]);
+  });
+
+  it('leave no key behind that answers with a job that is gone, at any moment of their removal', async () => {
+    const shard = await TestShard.forTest();
+    const term = await shard.lead();
+    const old = [
+      await endedDaysAgo(shard, term, 40, 'one'),
+      await endedDaysAgo(shard, term, 40, 'two'),
+      await endedDaysAgo(shard, term, 40, 'three'),
+    ];
+    const day = partitionName('job_history', Date.now() - 40 * DAY_MS);
+    await shard.pool.query(`ALTER TABLE punctual.job_history DETACH PARTITION punctual.${day}`);
+    const young = await shard.submit({ key: 'young' });
+    // Many want the keys at the same time, singly and together; one of them gets each.
+    const bulk = async () => {
+      const keys = ['three', 'young', 'one', 'one', 'new'];
+      const jobs = await Promise.all(keys.map((key) => shard.newJob({ key })));
+      return submitJobs(shard.hot, jobs, Date.now());
+    };
+    const single = () => shard.submit({ key: 'one' });
+    const [a, b, c, d] = await Promise.all([bulk(), single(), bulk(), single()]);
+    expect(b).toBe(a[2]);
+    expect(c).toEqual(a);
+    expect(d).toBe(b);
+    expect(a[3]).toBe(a[2]);
+    expect(a[1]).toBe(young);
+    for (const id of a) expect(await readJob(shard.hot, TENANT, id)).not.toBeNull();
+    expect(a.filter((id) => old.includes(id))).toEqual([]);
+    // A submission that nobody has read yet is found by a key of which the job is gone.
+    const { rows } = await shard.pool.query(SUBMIT_IN_TRANSACTION, [TENANT, '{"task":"greet","key":"two"}']);
+    expect(await findKey(shard.pool, TENANT, 'two')).toBe(rows[0].id);
+    // The keys that were taken over stay when the rest is removed.
+    await removeOldDays(shard.pool, term, Date.now() - 30 * DAY_MS);
+    expect(await shard.submit({ key: 'one' })).toBe(b);
+    const { rows: keys } = await shard.pool.query('SELECT key FROM punctual.keys ORDER BY key');
+    expect(keys.map(({ key }) => key)).toEqual(['new', 'one', 'three', 'young']);
   });
 
   it('with very many keys lose all of them', async () => {

@@ -12,6 +12,7 @@ import {
   recordOccurrences,
 } from '../../../src/store/fire-occurrences.js';
 import { addLogLines } from '../../../src/store/job-logs.js';
+import type { JobRow } from '../../../src/store/job-row.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
 import { Names } from '../../../src/store/names.js';
 import { judgeOccurrences, nextJudgement, readLedger } from '../../../src/store/occurrences.js';
@@ -42,8 +43,8 @@ import {
   readDueSchedules,
   readSchedule,
 } from '../../../src/store/schedules.js';
-import { registerKeys, submitJobs } from '../../../src/store/submit-jobs.js';
-import { recordStatements } from './statement-recorder.js';
+import { registerKeys, submitJobs, takeOverKeys } from '../../../src/store/submit-jobs.js';
+import { JOB_OF_KEYS, recordStatements } from './statement-recorder.js';
 import { nobody, SUCCEEDED, TENANT, TestShard } from './test-shard.js';
 
 const TERM: TermKey = { shard: 0, epoch: 1, holder: 'node-a' };
@@ -132,11 +133,19 @@ const NAMED = {
   runAt: 0,
 } as const;
 
+async function keyedRow(): Promise<JobRow> {
+  return { ...(await shard.newJob({ key: 'key-4' })).row, id: JOB_OF_KEYS };
+}
+
 /** Every statement that runs once per batch of jobs, per request about one job, or per second. */
 const HOT: Readonly<Record<string, Run>> = {
   'add-queues, find-queues, add-needs, find-needs': (db) => new Names(db).resolve([NAMED], 0),
   'insert-jobs': async (db) => submitJobs(db, [await shard.newJob()], shard.made(), 0),
-  'insert-keys, find-keys': async (db) => registerKeys(db, [(await shard.newJob({ key: 'key-4' })).row]),
+  'insert-keys, find-keys': async (db) => registerKeys(db, [await keyedRow()]),
+  'find-gone, take-over-keys': async (db) => {
+    const row = await keyedRow();
+    return takeOverKeys(db, [row], new Map([[row.id, JOB_OF_KEYS]]));
+  },
   'claim-jobs': (db) => claimJobs(db, TERM, [{ id: ID, fence: 1, worker: ID }], 0, new Map()),
   'claim-known-jobs': (db) => claimKnownJobs(db, TERM, [{ id: ID, fence: 1, worker: ID }], 0, new Map()),
   'finish-jobs': (db) => finishJobs(db, TERM, [{ ...SUCCEEDED, id: ID }], 0),

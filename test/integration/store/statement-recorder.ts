@@ -7,10 +7,13 @@ export interface RecordedStatement {
   readonly text: string;
 }
 
+/** The job of every key that is searched for. */
+export const JOB_OF_KEYS = '0198c0de-0000-7000-8000-00000000cafe';
+
 /**
  * Runs functions of the store against nothing and keeps the statements that they would have run, so that a test
  * can explain exactly those. Every answer is one row that begins with a null, which a leader takes for "nothing
- * found"; `place` is what the search for keys expects, `named` and `young` what the insert of jobs does.
+ * found"; `place` and `job` are what the search for keys expects, `named` and `young` what the insert of jobs does.
  */
 export async function recordStatements(
   run: (db: Queryable & Pool) => Promise<unknown>,
@@ -19,7 +22,7 @@ export async function recordStatements(
   const query = async (statement: string | { name?: string; text: string }) => {
     if (typeof statement !== 'string') recorded.push({ name: statement.name ?? '', text: statement.text });
     return {
-      rows: [{ nothing: null, place: 1, named: true, young: true }],
+      rows: [{ nothing: null, place: 1, job: JOB_OF_KEYS, named: true, young: true }],
       rowCount: 1,
     } as unknown as pg.QueryResult;
   };
