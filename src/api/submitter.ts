@@ -7,7 +7,7 @@ import type { Log } from '../core/log.js';
 import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
 import { uuidv7 } from '../core/uuid.js';
 import { admissionTime } from '../dispatch/admission-time.js';
-import { bisect } from '../dispatch/bisect.js';
+import { bisect } from '../store/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
 import { type JobRow, toStored } from '../store/job-row.js';
 import { type Names, type Resolved, StaleNamesError } from '../store/names.js';

@@ -1,10 +1,18 @@
 import type { Timer } from '../core/clock.js';
 import { messageOf } from '../core/errors.js';
 import { Loop } from '../core/loop.js';
-import { endWaitingJobs, findExpired, nextExpiry } from '../store/end-waiting-jobs.js';
+import { Batcher } from '../store/batcher.js';
+import { type Expired, endWaitingJobs, findExpired, nextExpiry } from '../store/end-waiting-jobs.js';
+import { SetAside } from './set-aside.js';
 import type { LeaderState } from './state.js';
 
-const MAX_BATCH = 500;
+/** What is ended at once. */
+const LIMITS = { items: 500, bytes: 4 * 1024 * 1024 };
+/** Jobs of each place that are looked for at once, and that one pass may pass over. */
+const MAX_CANDIDATES = 1_000;
+/** When to look again at what had expired and could not be ended. */
+const SOON_MS = 50;
+const AFTER_FAILURE_MS = 1_000;
 
 /** The end of a job that could not start in time. */
 export const EXPIRED = JSON.stringify({
@@ -17,8 +25,11 @@ export class Expiring {
   private readonly loop: Loop;
   private timer: Timer | undefined;
   private timerAt = Number.POSITIVE_INFINITY;
+  private readonly batcher = new Batcher<Expired>(LIMITS, (job) => job.bytes);
+  private readonly aside: SetAside;
 
   constructor(private readonly state: LeaderState) {
+    this.aside = new SetAside(state.clock);
     this.loop = new Loop({
       name: 'expiring',
       everyMs: 30_000,
@@ -54,34 +65,53 @@ export class Expiring {
 
   async runOnce(): Promise<void> {
     const { state } = this;
-    for (;;) {
+    const aside = this.aside.current();
+    const skipped = new Set(aside);
+    while (skipped.size < MAX_CANDIDATES) {
       const now = state.clock.now();
-      const expired = await findExpired(state.hot, now, MAX_BATCH);
+      const expired = await findExpired(state.hot, now, MAX_CANDIDATES, [...skipped]);
       for (const place of ['live', 'later'] as const) {
-        const ids = expired.filter((job) => job.later === (place === 'later')).map((job) => job.id);
-        await this.end(place, ids, now);
+        await this.batcher.run(
+          expired.filter((job) => job.later === (place === 'later')),
+          async (jobs) => {
+            const ended = await this.end(place, jobs, now);
+            for (const { id } of jobs) if (!ended.has(id)) skipped.add(id);
+          },
+          (job, error) => {
+            skipped.add(job.id);
+            this.aside.add(job.id);
+            state.log.error({ job: job.id, error: messageOf(error) }, 'an expired job cannot be ended');
+          },
+        );
       }
-      if (expired.length < MAX_BATCH) break;
+      if (expired.length < MAX_CANDIDATES) break;
     }
     const next = await nextExpiry(state.hot);
     // One whose claim is in flight can lie in the past: give the claim time to end.
-    if (next !== null) this.expect(Math.max(next, state.clock.now() + 50));
+    const pause = aside.length > 0 ? AFTER_FAILURE_MS : SOON_MS;
+    if (next !== null) this.expect(Math.max(next, state.clock.now() + pause));
   }
 
-  private async end(place: 'live' | 'later', ids: readonly string[], now: number): Promise<void> {
+  /** Answers with the ids of those that it ended. */
+  private async end(
+    place: 'live' | 'later',
+    jobs: readonly Expired[],
+    now: number,
+  ): Promise<ReadonlySet<string>> {
     const { state } = this;
     // A job whose claim is in flight may yet start; it is looked at again on the next pass.
-    const mine = ids.filter((id) => !state.running.has(id) && state.tryTurn(id));
-    if (mine.length === 0) return;
-    let ended: readonly string[] = [];
+    const mine = jobs.map((job) => job.id).filter((id) => !state.running.has(id) && state.tryTurn(id));
+    if (mine.length === 0) return new Set();
+    let ended: ReadonlySet<string> = new Set();
     try {
       const ends = mine.map((id) => ({ id, state: 'failed' as const, error: EXPIRED }));
-      ended = await state.write(() => endWaitingJobs(state.hot, state.term, place, ends, now));
+      ended = new Set(await state.write(() => endWaitingJobs(state.hot, state.term, place, ends, now)));
     } finally {
       for (const id of mine) state.turns.give(id);
+      // Also after a failure: whoever took its turn has taken the job out of the backlog.
+      await state.follow(mine.filter((id) => !ended.has(id)));
     }
     for (const id of ended) state.jobEnded(id);
-    const gone = new Set(ended);
-    await state.follow(mine.filter((id) => !gone.has(id)));
+    return ended;
   }
 }

@@ -3,11 +3,11 @@ import type { JobError } from '../core/job.js';
 import { Loop } from '../core/loop.js';
 import { stands } from '../core/test-switches.js';
 import { type AttemptEnd, type Decision, decide } from '../core/transition.js';
+import { bisect } from '../store/bisect.js';
 import { isMissingPartition } from '../store/database.js';
 import { type Ending, finishJobs, type Retrying, retryJobs } from '../store/finish-jobs.js';
 import type { StoredAttempt } from '../store/job-places.js';
 import { makePartition } from '../store/partitions.js';
-import { bisect } from './bisect.js';
 import type { Running } from './running.js';
 import { type LeaderState, noLeader } from './state.js';
 

@@ -1,15 +1,17 @@
-import { invalid, PunctualError } from '../core/errors.js';
+import { invalid, messageOf, PunctualError } from '../core/errors.js';
+import { Batcher } from '../store/batcher.js';
 import { cancelClaim } from '../store/claims.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { rankOf } from '../store/job-row.js';
-import { listJobs } from '../store/list-jobs.js';
 import {
   admitJobs,
   changeLater,
   changeLive,
+  findDead,
   postponeJob,
   redriveJobs,
+  type Sized,
   unchanged,
 } from '../store/place-jobs.js';
 import type { Waiting } from '../store/read-backlog.js';
@@ -28,9 +30,15 @@ export interface Change {
 }
 
 const MAX_REDRIVE = 1_000;
+/** What is sent round again at once. */
+const REDRIVE_LIMITS = { items: 500, bytes: 4 * 1024 * 1024 };
+/** After this time a redrive is answered; what is left can be asked for again. */
+const REDRIVE_MS = 5_000;
 
 /** What people do to single jobs. Each takes the job's turn, so nothing else about it is in flight meanwhile. */
 export class Steering {
+  private readonly redriving = new Batcher<Sized>(REDRIVE_LIMITS, (job) => job.bytes);
+
   constructor(
     private readonly state: LeaderState,
     private readonly admitting: Admitting,
@@ -115,20 +123,28 @@ export class Steering {
     filter: { task?: string | undefined; queue?: string | undefined },
     dryRun: boolean,
   ): Promise<{ matched: number; redriven: number; more: boolean }> {
-    const found = await listJobs(this.state.pool, tenant, {
-      ...filter,
-      state: 'failed',
-      limit: MAX_REDRIVE + 1,
-    });
-    const jobs = found.slice(0, MAX_REDRIVE).filter((job) => !job.at_most_once);
+    const { state } = this;
+    const found = await findDead(state.pool, tenant, filter, MAX_REDRIVE + 1);
+    const jobs = found.slice(0, MAX_REDRIVE);
     const more = found.length > MAX_REDRIVE;
     if (dryRun || jobs.length === 0) return { matched: jobs.length, redriven: 0, more };
-    const sent = await this.sendRound(
-      tenant,
-      jobs.map((job) => job.id),
+    let redriven = 0;
+    const answerAt = performance.now() + REDRIVE_MS;
+    const tried = await this.redriving.run(
+      jobs,
+      async (part) => {
+        const sent = await this.sendRound(
+          tenant,
+          part.map((job) => job.id),
+        );
+        await state.admit(sent);
+        redriven += sent.length;
+      },
+      ({ id }, error) =>
+        state.log.error({ job: id, error: messageOf(error) }, 'a job cannot be sent round again'),
+      () => performance.now() < answerAt,
     );
-    await this.state.admit(sent);
-    return { matched: jobs.length, redriven: sent.length, more };
+    return { matched: jobs.length, redriven, more: more || tried < jobs.length };
   }
 
   private async sendRound(tenant: string, ids: readonly string[]): Promise<Waiting[]> {
@@ -176,7 +192,10 @@ export class Steering {
     const { state } = this;
     // Another tenant's job is not even waited for. A submission that nobody has read yet is read first.
     const first = await this.mustRead(tenant, id);
-    if (first.raw) await this.admitting.runOnce();
+    if (first.raw) {
+      const { created_at: createdAt, created_by: createdBy } = first;
+      await this.admitting.admitNow({ id, tenant, createdAt, createdBy });
+    }
     await state.turn(id);
     try {
       if (!(await work(await this.mustRead(tenant, id)))) {

@@ -1,7 +1,7 @@
 import type { EndState } from '../core/job.js';
 import { byIndex, NOT_CLAIMED } from './by-index.js';
 import { type Queryable, run, type Statement } from './database.js';
-import { SHARED_COLUMNS } from './finish-jobs.js';
+import { rowBytes, SHARED_COLUMNS } from './finish-jobs.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
 /** Jobs that end without a (further) attempt: cancelled, expired, or refused on admission. */
@@ -38,13 +38,13 @@ const END_LATER = leaderStatement(
 const FIND_EXPIRED: Statement = {
   name: 'find-expired',
   text: `
-    (SELECT j.id, j.tenant, j.start_before AS "startBefore", false AS later FROM punctual.jobs j
-     WHERE j.start_before <= $1 AND j.attempts = 0
+    (SELECT j.id, false AS later, ${rowBytes('j')} AS bytes FROM punctual.jobs j
+     WHERE j.start_before <= $1 AND j.attempts = 0 AND j.id <> ALL ($3::uuid[])
        AND ${NOT_CLAIMED}
      ORDER BY j.start_before LIMIT $2)
     UNION ALL
-    (SELECT l.id, l.tenant, l.start_before, true FROM punctual.later l
-     WHERE l.start_before <= $1 AND l.attempts = 0 ORDER BY l.start_before LIMIT $2)`,
+    (SELECT l.id, true, ${rowBytes('l')} FROM punctual.later l
+     WHERE l.start_before <= $1 AND l.attempts = 0 AND l.id <> ALL ($3::uuid[]) ORDER BY l.start_before LIMIT $2)`,
 };
 
 const NEXT_EXPIRY: Statement = {
@@ -83,13 +83,23 @@ export async function endWaitingJobs(
   return rows.map((row) => row.id);
 }
 
-/** Waiting jobs whose last moment to start has passed. */
+/** A waiting job whose last moment to start has passed. */
+export interface Expired extends Record<string, unknown> {
+  readonly id: string;
+  /** Whether it is in `later`. */
+  readonly later: boolean;
+  /** About as many as have to be moved. */
+  readonly bytes: number;
+}
+
+/** Up to `limit` expired jobs of each place, but for those that are to be skipped. */
 export function findExpired(
   db: Queryable,
   now: number,
   limit: number,
-): Promise<{ id: string; tenant: string; startBefore: number; later: boolean }[]> {
-  return run(db, FIND_EXPIRED, [now, limit]);
+  skipped: readonly string[],
+): Promise<Expired[]> {
+  return run(db, FIND_EXPIRED, [now, limit, skipped]);
 }
 
 /** The earliest last moment to start of any job that has not started; null when no job has one. */

@@ -20,6 +20,14 @@ export const SHARED_COLUMNS = `id, tenant, queue, needs, rank, run_at, attempts,
   max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
   target, backoff, requires, payload, earlier_attempts, lane, schedule, occurrence`;
 
+/** Columns of a job that may be long. */
+const LONG_COLUMNS = ['payload', 'earlier_attempts', 'target', 'requires'];
+
+/** About as many bytes as are moved with a row; they are read off what points to its values, which stay untouched. */
+export function rowBytes(row: string): string {
+  return `(256 + ${LONG_COLUMNS.map((column) => `coalesce(pg_column_size(${row}.${column}), 0)`).join(' + ')})`;
+}
+
 /** The end of a job by its running attempt. JSON fields are texts. */
 export interface Ending {
   readonly id: string;

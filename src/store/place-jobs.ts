@@ -1,7 +1,7 @@
 import { byIndex, NOT_CLAIMED } from './by-index.js';
 import { Columns } from './columns.js';
 import { type Queryable, run, type Statement } from './database.js';
-import { SHARED_COLUMNS } from './finish-jobs.js';
+import { rowBytes, SHARED_COLUMNS } from './finish-jobs.js';
 import { JOB_COLUMNS, type JobRow } from './job-row.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import type { Waiting } from './read-backlog.js';
@@ -131,27 +131,98 @@ const REDRIVE_JOBS = leaderStatement(
   )`,
 );
 
+/** About as many bytes as the text of a submission has: what is compressed is several times as long as what is stored. */
+const SUBMISSION_BYTES = `coalesce(pg_column_size(l.submission), 0)
+      * CASE WHEN pg_column_compression(l.submission) IS NULL THEN 1 ELSE 8 END`;
+
+/** Sizes are read off what points to a value; the value itself, which may be large, is not touched. */
 const READ_TO_ADMIT: Statement = {
   name: 'read-to-admit',
   text: `
-    SELECT id, tenant, created_at AS "createdAt", created_by AS "createdBy", submission
-    FROM punctual.later WHERE NOT held AND admit_at <= $1 ORDER BY admit_at LIMIT $2`,
+    SELECT l.id, l.tenant, l.created_at AS "createdAt", l.created_by AS "createdBy",
+      ${rowBytes('l')} + ${SUBMISSION_BYTES} AS bytes
+    FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
+    ORDER BY l.admit_at LIMIT $2`,
+};
+
+/** Those of the given that are still to be admitted, with the exact size of what nobody has parsed. */
+const MEASURE_TO_ADMIT: Statement = {
+  name: 'measure-to-admit',
+  text: `
+    SELECT l.id, octet_length(l.submission::text) AS bytes
+    FROM unnest($2::uuid[]) u(id) JOIN punctual.later l ON ${byIndex('l.id', 'u.id')}
+    WHERE NOT l.held AND l.admit_at <= $1`,
+};
+
+const READ_SUBMISSIONS: Statement = {
+  name: 'read-submissions',
+  text: `
+    SELECT l.id, l.submission FROM unnest($1::uuid[]) u(id) JOIN punctual.later l ON ${byIndex('l.id', 'u.id')}
+    WHERE l.submission IS NOT NULL`,
+};
+
+/** Dead letters that may be sent round again, newest first. */
+const FIND_DEAD: Statement = {
+  name: 'find-dead',
+  text: `
+    SELECT h.id, ${rowBytes('h')} + coalesce(pg_column_size(h.result), 0) AS bytes FROM punctual.job_history h
+    WHERE h.tenant = $1 AND h.state = 'failed' AND NOT h.at_most_once AND ($2::text IS NULL OR h.task = $2)
+      AND ($3::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name = $3))
+    ORDER BY h.id DESC LIMIT $4`,
 };
 
 type WaitingRow = Waiting & Record<string, unknown>;
 
 /** A job of `later` whose time has come. */
-export interface ToAdmit extends Record<string, unknown> {
+export interface ToAdmit {
   readonly id: string;
   readonly tenant: string;
   readonly createdAt: number;
   readonly createdBy: string;
-  /** What a caller's transaction submitted, while nobody has parsed it; else null. */
-  readonly submission: string | null;
+  /** About as many as have to be moved. */
+  readonly bytes: number;
 }
 
-export function readToAdmit(db: Queryable, now: number, limit: number): Promise<ToAdmit[]> {
-  return run(db, READ_TO_ADMIT, [now, limit]);
+/** Jobs of `later` whose time has come, oldest first, but for those that are to be skipped. */
+export function readToAdmit(
+  db: Queryable,
+  now: number,
+  limit: number,
+  skipped: readonly string[],
+): Promise<(ToAdmit & Record<string, unknown>)[]> {
+  return run(db, READ_TO_ADMIT, [now, limit, skipped]);
+}
+
+/** For each of the jobs that is still to be admitted the bytes of what nobody has parsed; null when it was parsed. */
+export async function measureToAdmit(
+  db: Queryable,
+  now: number,
+  ids: readonly string[],
+): Promise<Map<string, number | null>> {
+  const rows = await run<{ id: string; bytes: number | null }>(db, MEASURE_TO_ADMIT, [now, ids]);
+  return new Map(rows.map(({ id, bytes }) => [id, bytes]));
+}
+
+/** What callers' transactions submitted, as JSON, while nobody has parsed it. */
+export async function readSubmissions(db: Queryable, ids: readonly string[]): Promise<Map<string, string>> {
+  const rows = await run<{ id: string; submission: string }>(db, READ_SUBMISSIONS, [ids]);
+  return new Map(rows.map(({ id, submission }) => [id, submission]));
+}
+
+/** A job, and about as many bytes as have to be moved when it moves. */
+export interface Sized extends Record<string, unknown> {
+  readonly id: string;
+  readonly bytes: number;
+}
+
+/** Dead letters of a tenant that may be sent round again, newest first. */
+export function findDead(
+  db: Queryable,
+  tenant: string,
+  filter: { readonly task?: string | undefined; readonly queue?: string | undefined },
+  limit: number,
+): Promise<Sized[]> {
+  return run(db, FIND_DEAD, [tenant, filter.task ?? null, filter.queue ?? null, limit]);
 }
 
 /** A job and what changes about it; null leaves a column as it is. */

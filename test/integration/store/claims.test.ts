@@ -355,9 +355,9 @@ describe('what could not start in time', () => {
     await shard.retry(term, again);
     await shard.retry(term, heldAgain);
     await postponeJob(shard.hot, term, { ...unchanged(heldAgain), admitAt: 0, held: true });
-    expect(await findExpired(shard.hot, Date.now(), 10)).toEqual([]);
+    expect(await findExpired(shard.hot, Date.now(), 10, [])).toEqual([]);
     expect(await nextExpiry(shard.hot)).toBe(Date.parse(soon.startBefore));
-    const found = await findExpired(shard.hot, Date.now() + 10_000, 10);
+    const found = await findExpired(shard.hot, Date.now() + 10_000, 10, []);
     expect(found.map((job) => [job.id, job.later]).sort()).toEqual(
       [
         [waiting, false],

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { bisect } from '../../../src/dispatch/bisect.js';
+import { bisect } from '../../../src/store/bisect.js';
 import { readClaims, saveProgress } from '../../../src/store/claims.js';
 import { endWaitingJobs } from '../../../src/store/end-waiting-jobs.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
@@ -11,7 +11,7 @@ import {
   changeLive,
   parseLater,
   postponeJob,
-  readToAdmit,
+  readSubmissions,
   redriveJobs,
   unchanged,
 } from '../../../src/store/place-jobs.js';
@@ -113,8 +113,7 @@ describe.each(cases)('%s', (_, json) => {
     expect(await findKey(shard.pool, TENANT, 'no such key')).toBeNull();
     const listed = await listJobs(shard.pool, TENANT, { queue: 'slow', task: 'greet', limit: 50 });
     expect(listed.map((row) => row.id)).toContain(id);
-    const due = await readToAdmit(shard.hot, Date.now() + 1_000, 1_000);
-    expect(due.find((each) => each.id === id)!.submission).toBe(submission);
+    expect((await readSubmissions(shard.hot, [id])).get(id)).toBe(submission);
     const { row } = await shard.newJob();
     await parseLater(shard.hot, term, [{ row: { ...row, id, payload: json }, admitAt: 0, held: false }]);
     await admitJobs(shard.hot, term, [unchanged(id)]);

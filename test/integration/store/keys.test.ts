@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { inTransaction } from '../../../src/store/database.js';
 import { finishJobs } from '../../../src/store/finish-jobs.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
-import { admitJobs, readToAdmit, unchanged } from '../../../src/store/place-jobs.js';
+import { admitJobs, readSubmissions, readToAdmit, unchanged } from '../../../src/store/place-jobs.js';
 import { findKey, readJob } from '../../../src/store/read-job.js';
 import { registerKeys } from '../../../src/store/submit-jobs.js';
 import { foldTallies } from '../../../src/store/tallies.js';
@@ -106,15 +106,16 @@ it("a caller's open transaction blocks neither submissions nor the leader", asyn
   await shard.finish(term, [{ id }, { id: held }]);
   await foldTallies(shard.hot, term, Date.now() + 60_000);
   const { rows: other } = await shard.pool.query(SUBMIT, [TENANT, submission]);
-  const due = await readToAdmit(shard.hot, Date.now() + 1_000, 100);
+  const due = await readToAdmit(shard.hot, Date.now() + 1_000, 100, []);
   expect(due.map((job) => job.id)).toContain(other[0].id);
   expect(due.map((job) => job.id)).not.toContain(uncommitted);
 
   await caller.query('COMMIT');
-  const [row] = (await readToAdmit(shard.hot, Date.now() + 1_000, 100)).filter(
+  const [row] = (await readToAdmit(shard.hot, Date.now() + 1_000, 100, [])).filter(
     (job) => job.id === uncommitted,
   );
-  expect(row).toMatchObject({ tenant: TENANT, submission });
+  expect(row).toMatchObject({ tenant: TENANT });
+  expect((await readSubmissions(shard.hot, [uncommitted])).get(uncommitted)).toBe(submission);
   // The leader registers the key when it reads the submission; the earlier job has it.
   const { row: parsed } = await shard.newJob({ key: 'tx-1' });
   expect(await registerKeys(shard.hot, [{ ...parsed, id: uncommitted }])).toEqual([id]);

@@ -1,4 +1,4 @@
-import { isDataError } from '../store/database.js';
+import { isDataError } from './database.js';
 
 /**
  * Runs a batch; when the data of some row spoils it, halves it until the bad row stands alone. One tenant's
@@ -7,7 +7,7 @@ import { isDataError } from '../store/database.js';
 export async function bisect<T, R>(
   items: readonly T[],
   run: (items: readonly T[]) => Promise<readonly R[]>,
-  onBad: (item: T, error: unknown) => void,
+  onBad: (item: T, error: unknown) => unknown,
   /** Whether smaller parts may go through after this failure. */
   mayHelp: (error: unknown) => boolean = isDataError,
 ): Promise<readonly R[]> {
@@ -17,7 +17,7 @@ export async function bisect<T, R>(
   } catch (error) {
     if (!mayHelp(error)) throw error;
     if (items.length === 1) {
-      onBad(items[0]!, error);
+      await onBad(items[0]!, error);
       return [];
     }
     const half = items.length >> 1;

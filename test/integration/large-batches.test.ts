@@ -1,0 +1,186 @@
+import type pg from 'pg';
+import { describe, expect, it } from 'vitest';
+import type { Job } from '../../src/core/job.js';
+import type { Page, RedriveAnswer } from '../../src/core/wire.js';
+import { nodeForTest, type TestNode } from '../node-for-tests.js';
+import { countPlaces, withClient } from '../postgres-client.js';
+import { TestClock } from '../test-clock.js';
+import { until } from './store/test-shard.js';
+
+/** Deadlines of a leader's statements lie below the lease: what is too much for them is too much soon. */
+const SETTINGS = { leaseTtl: '1s', workerTimeout: '2d' };
+
+/** JSON of 250 KiB that does not become shorter when it is compressed. */
+const LARGE = `(SELECT to_json(string_agg(md5(random()::text), '')) FROM generate_series(1, 8000))`;
+
+/** Has the table refuse rows with `poison` in their payload, as it refuses data that it cannot hold. */
+async function refusePoison(client: pg.Client, table: string, event: 'INSERT' | 'UPDATE'): Promise<void> {
+  await client.query(`
+    CREATE OR REPLACE FUNCTION refuse_poison() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      IF NEW.payload::text LIKE '%poison%' THEN
+        RAISE EXCEPTION 'poison' USING ERRCODE = '22000';
+      END IF;
+      RETURN NEW;
+    END $$`);
+  await client.query(`
+    CREATE TRIGGER refuse_poison BEFORE ${event} ON punctual.${table}
+    FOR EACH ROW EXECUTE FUNCTION refuse_poison()`);
+}
+
+/** Submits by SQL, all in one transaction; answers with the ids in order. */
+async function submitByStatement(
+  client: pg.Client,
+  tenant: string,
+  submissions: readonly Record<string, unknown>[],
+): Promise<string[]> {
+  const { rows } = await client.query(
+    'SELECT punctual.submit_job($1, s.one) AS id FROM unnest($2::json[]) WITH ORDINALITY s(one, n) ORDER BY n',
+    [tenant, submissions.map((submission) => JSON.stringify(submission))],
+  );
+  return rows.map((row) => row.id as string);
+}
+
+/** Waits until a place holds so many jobs. */
+function holds(node: TestNode, place: 'live' | 'history', jobs: number): Promise<void> {
+  return until(async () => (await countPlaces(node.database.url))[place] === jobs);
+}
+
+const withPayloads = (...payloads: readonly string[]) =>
+  payloads.map((payload) => ({ task: 'work', payload }));
+
+describe('admission', () => {
+  it('of one tenant’s large transaction goes on part by part, and keeps no other tenant waiting', async () => {
+    const node = await nodeForTest({ settings: SETTINGS });
+    const JOBS = 80;
+    await withClient(node.database.url, (client) =>
+      client.query(
+        `WITH large AS MATERIALIZED (SELECT json_build_object('task', 'work', 'payload', ${LARGE}) AS one)
+         SELECT count(punctual.submit_job('heavy', large.one)) FROM large, generate_series(1, $1::int)`,
+        [JOBS],
+      ),
+    );
+    const [other] = await withClient(node.database.url, (client) =>
+      submitByStatement(client, 'calm', withPayloads('small')),
+    );
+    await withClient(node.database.url, async (client) => {
+      const others = 'SELECT count(*) AS n FROM punctual.jobs';
+      const isLive = `SELECT 1 FROM punctual.jobs WHERE id = '${other}'`;
+      await until(async () => (await client.query(isLive)).rows.length > 0);
+      // It came last and did not have to wait for all that came before it.
+      expect(Number((await client.query(others)).rows[0].n)).toBeLessThan(JOBS);
+      await until(async () => Number((await client.query(others)).rows[0].n) === JOBS + 1);
+    });
+  });
+
+  it.each([
+    ['submission that cannot be read into its row', 'later', 'UPDATE'],
+    ['job that cannot be moved to the live ones', 'jobs', 'INSERT'],
+  ] as const)('ends a %s as failed, and admits all others', async (_, table, event) => {
+    const node = await nodeForTest({ settings: SETTINGS });
+    const ids = await withClient(node.database.url, async (client) => {
+      await refusePoison(client, table, event);
+      const payloads = Array.from({ length: 40 }, (_, i) => (i % 20 === 7 ? 'poison' : 'good'));
+      return submitByStatement(client, 'default', withPayloads(...payloads));
+    });
+    const bad = [ids[7]!, ids[27]!];
+    await holds(node, 'live', ids.length - bad.length);
+    for (const id of bad) {
+      expect(await node.ended(id)).toMatchObject({ state: 'failed', error: { code: 'UNSTORABLE' } });
+    }
+  });
+
+  it('does not read what is far too large to be a submission', async () => {
+    const node = await nodeForTest({ settings: SETTINGS });
+    const [huge, small] = await withClient(node.database.url, async (client) => {
+      const { rows } = await client.query(
+        `SELECT punctual.submit_job('default', json_build_object('task', 'work', 'payload', repeat('x', 8000000))) AS id`,
+      );
+      return [rows[0].id, ...(await submitByStatement(client, 'default', withPayloads('good')))];
+    });
+    expect(await node.ended(huge)).toMatchObject({ state: 'failed', error: { code: 'PAYLOAD_TOO_LARGE' } });
+    await holds(node, 'live', 1);
+    expect(await node.job(small!)).toMatchObject({ state: 'pending' });
+  });
+
+  it('goes round a job that somebody has locked, and comes back to it', async () => {
+    const clock = new TestClock();
+    const node = await nodeForTest({ settings: SETTINGS, clock });
+    await withClient(node.database.url, async (client) => {
+      await client.query('BEGIN');
+      const ids = await submitByStatement(client, 'default', withPayloads(...Array(20).fill('good')));
+      await client.query('COMMIT');
+      await client.query('BEGIN');
+      await client.query('SELECT 1 FROM punctual.later WHERE id = $1 FOR UPDATE', [ids[3]]);
+      clock.advance(1_000);
+      await holds(node, 'live', ids.length - 1);
+      await client.query('COMMIT');
+    });
+    clock.advance(10_000);
+    await holds(node, 'live', 20);
+  });
+});
+
+/** Stores large jobs that can start until a moment, and one with another payload among them. */
+async function storeLarge(
+  node: TestNode,
+  count: number,
+  startBefore: number,
+  odd: string | null,
+): Promise<void> {
+  const { id } = await node.submit({ task: 'work', startBefore: new Date(startBefore).toISOString() });
+  await withClient(node.database.url, async (client) => {
+    const { fields } = await client.query('SELECT * FROM punctual.jobs LIMIT 0');
+    const others = fields.map((field) => field.name).filter((name) => name !== 'id' && name !== 'payload');
+    await client.query(
+      `INSERT INTO punctual.jobs (id, payload, ${others.join(', ')})
+       SELECT gen_random_uuid(), CASE WHEN n = 40 AND $3::text IS NOT NULL THEN to_json($3::text) ELSE large.payload END,
+         ${others.map((name) => `j.${name}`).join(', ')}
+       FROM punctual.jobs j, (SELECT ${LARGE} AS payload OFFSET 0) large, generate_series(2, $2::int) n
+       WHERE j.id = $1`,
+      [id, count, odd],
+    );
+  });
+}
+
+describe('expiry and redrive', () => {
+  it('of many large jobs go on part by part', async () => {
+    const clock = new TestClock();
+    const node = await nodeForTest({ settings: SETTINGS, clock });
+    const JOBS = 80;
+    await storeLarge(node, JOBS, clock.now() + 60_000, null);
+    clock.advance(61_000);
+    await holds(node, 'history', JOBS);
+    let redriven = 0;
+    for (let more = true; more; ) {
+      const answer = await node.get<RedriveAnswer>('POST', '/v1/jobs/redrive', { body: {} });
+      redriven += answer.redriven;
+      more = answer.more;
+    }
+    expect(redriven).toBe(JOBS);
+    expect(await countPlaces(node.database.url)).toMatchObject({ live: JOBS, history: 0 });
+  });
+
+  it('leave out a job that cannot be moved, and move all others', async () => {
+    const clock = new TestClock();
+    const node = await nodeForTest({ settings: SETTINGS, clock });
+    await storeLarge(node, 60, clock.now() + 60_000, 'poison');
+    await withClient(node.database.url, async (client) => {
+      await refusePoison(client, 'job_history', 'INSERT');
+      clock.advance(61_000);
+      await holds(node, 'history', 59);
+      expect((await countPlaces(node.database.url)).live).toBe(1);
+      await client.query('DROP TRIGGER refuse_poison ON punctual.job_history');
+      clock.advance(10_000);
+      await holds(node, 'history', 60);
+      await refusePoison(client, 'jobs', 'INSERT');
+    });
+    expect(await node.get('POST', '/v1/jobs/redrive', { body: {} })).toMatchObject({
+      matched: 60,
+      redriven: 59,
+      more: false,
+    });
+    const left = await node.get<Page<Job>>('GET', '/v1/jobs?state=failed');
+    expect(left.data.map((job) => job.payload)).toEqual(['poison']);
+  });
+});
