@@ -3,6 +3,7 @@ import type { JobError } from '../core/job.js';
 import { Loop } from '../core/loop.js';
 import { stands } from '../core/test-switches.js';
 import { type AttemptEnd, type Decision, decide } from '../core/transition.js';
+import { Batcher } from '../store/batcher.js';
 import { bisect } from '../store/bisect.js';
 import { isMissingPartition } from '../store/database.js';
 import { type Ending, finishJobs, type Retrying, retryJobs } from '../store/finish-jobs.js';
@@ -12,8 +13,7 @@ import type { Running } from './running.js';
 import { type LeaderState, noLeader } from './state.js';
 
 /** Attempts ended in one transaction. */
-const MAX_BATCH = 2_000;
-const MAX_BYTES = 4 * 1024 * 1024;
+const LIMITS = { items: 2_000, bytes: 4 * 1024 * 1024 };
 
 const ANSWERS_AFTER_COMMIT = stands('commit-first');
 const CHECKS_FENCE = stands('attempt');
@@ -43,7 +43,7 @@ interface Pending {
  */
 export class Finishing {
   private queue: Pending[] = [];
-  private maxBatch = MAX_BATCH;
+  private readonly batcher = new Batcher<Pending>(LIMITS, bytesOf);
   private readonly loop: Loop;
 
   constructor(private readonly state: LeaderState) {
@@ -113,7 +113,7 @@ export class Finishing {
   /** Writes everything that has gathered. Ends and retries are transactions of their own: each stands alone. */
   async runOnce(): Promise<void> {
     while (this.queue.length > 0) {
-      const batch = this.takeBatch();
+      const batch = this.queue.splice(0, this.batcher.count(this.queue));
       const { hot, term } = this.state;
       const ends = batch.filter((pending) => pending.decision.kind === 'end');
       const agains = batch.filter((pending) => pending.decision.kind === 'again');
@@ -136,19 +136,8 @@ export class Finishing {
         ),
       ]);
       for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+      this.batcher.worked(batch);
     }
-  }
-
-  /** As many as one transaction takes: bounded by number and by size, and by less after one took too long. */
-  private takeBatch(): Pending[] {
-    let bytes = 0;
-    let count = 0;
-    for (const { decision } of this.queue) {
-      if (count >= this.maxBatch || (count > 0 && bytes >= MAX_BYTES)) break;
-      bytes += decision.kind === 'end' ? (decision.result?.length ?? 0) : 0;
-      count += 1;
-    }
-    return this.queue.splice(0, count);
   }
 
   private async write(
@@ -175,7 +164,6 @@ export class Finishing {
           },
         ),
       );
-      this.maxBatch = Math.min(MAX_BATCH, this.maxBatch * 2);
     } catch (error) {
       const left = batch.filter((pending) => !pending.isSettled);
       await this.afterFailure(left, error);
@@ -228,11 +216,18 @@ export class Finishing {
       }
       return;
     }
-    // The server refused the transaction as a whole, so nothing of it happened and all of it can be repeated.
-    this.queue.unshift(...batch);
+    // The server refused the transaction as a whole, so nothing of it happened and all of it can be repeated. One that
+    // failed alone lets the others go first.
+    if (batch.length > 1 || isMissingPartition(error)) this.queue.unshift(...batch);
+    else this.queue.push(...batch);
     if (isMissingPartition(error)) await makePartition(state.hot, 'job_history', state.clock.now());
-    else this.maxBatch = Math.max(1, batch.length >> 1);
+    else this.batcher.failed(batch);
   }
+}
+
+/** Bytes that are written about an attempt's end, or so. */
+function bytesOf({ decision }: Pending): number {
+  return 256 + (decision.kind === 'end' ? (decision.result?.length ?? 0) : 0);
 }
 
 function retryAt(running: Running, decision: Extract<Decision, { kind: 'again' }>, now: number): number {

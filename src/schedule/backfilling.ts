@@ -1,6 +1,7 @@
 import { invalid } from '../core/errors.js';
 import type { ParsedSchedule } from '../core/schedule-definition.js';
 import { type PassedOverRow, putBackPassedOver, readRuns, takePassedOver } from '../store/backfill.js';
+import { Batcher } from '../store/batcher.js';
 import { insertScheduledJobs, recordOccurrences } from '../store/fire-occurrences.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { toWaiting } from '../store/new-waiting.js';
@@ -12,9 +13,8 @@ import { FIRE_AHEAD_MS, planJob, rangeBetween, ranRow } from './plan-firing.js';
 
 /** Occurrences that one request may run. */
 export const MAX_BACKFILL = 10_000;
-/** Jobs and bytes that are made in one transaction. */
-const MAX_JOBS = 1_000;
-const MAX_BYTES = 8 * 1024 * 1024;
+/** What is made in one transaction. */
+const LIMITS = { items: 1_000, bytes: 8 * 1024 * 1024 };
 
 export interface BackfillRange {
   readonly from: number;
@@ -48,10 +48,14 @@ export async function backfill(
     if (!runs.has(at)) missing.push(at);
   }
   if (dryRun) return { occurrences: missing };
-  const perPart = Math.min(MAX_JOBS, Math.max(1, Math.floor(MAX_BYTES / (parsed.job.payload.length + 256))));
-  for (let i = 0; i < missing.length; i += perPart) {
-    await fill(leader, firing, schedule, parsed, missing.slice(i, i + perPart));
-  }
+  const size = parsed.job.payload.length + 256;
+  const batcher = new Batcher<number>(LIMITS, () => size);
+  await batcher.run(
+    missing,
+    (ats) => fill(leader, firing, schedule, parsed, ats),
+    // All of them are alike: what one cannot have, none can.
+    (_, error) => Promise.reject(error),
+  );
   return { occurrences: missing };
 }
 

@@ -1,6 +1,8 @@
 import { messageOf } from '../core/errors.js';
 import type { ParsedSchedule } from '../core/schedule-definition.js';
-import { isDatabaseBusy, isDataError, type Queryable } from '../store/database.js';
+import { Batcher } from '../store/batcher.js';
+import { bisect } from '../store/bisect.js';
+import { isDatabaseBusy, type Queryable } from '../store/database.js';
 import {
   insertScheduledJobs,
   moveSchedules,
@@ -25,12 +27,11 @@ import {
 } from './plan-firing.js';
 
 /** Schedules, occurrences and bytes of jobs that one transaction fires: it must be short, however much is due. */
-const MAX_SCHEDULES = 1_000;
+const LIMITS = { items: 1_000, bytes: 8 * 1024 * 1024 };
 /** Occurrences per schedule that are allowed for, if each had as many. */
 const RUNS_PER_SCHEDULE = 2;
 /** Jobs that are cancelled at the same time to make room for the next ones. */
 const CANCELS = 50;
-const MAX_BYTES = 8 * 1024 * 1024;
 /** How long a schedule that cannot be fired is left alone. */
 const SET_ASIDE_MS = 60_000;
 
@@ -57,8 +58,7 @@ const IN_TIME: FireOptions = { aheadMs: FIRE_AHEAD_MS, heedJitter: true };
 export class Firing {
   readonly parsing: Parsing;
   private readonly names: Names;
-  /** Lowered when a transaction took too long. */
-  private maxSchedules = MAX_SCHEDULES;
+  private readonly batcher = new Batcher<ScheduleRow>(LIMITS, (schedule) => schedule.definition.length);
 
   constructor(
     private readonly leader: Leader,
@@ -71,15 +71,16 @@ export class Firing {
   /** Fires a part of what is due; null when nothing is. */
   async fireDue(): Promise<Fired | null> {
     const { leader } = this;
-    const due = await readDueSchedules(leader.hot, leader.clock.now(), this.maxSchedules, MAX_BYTES);
+    const { maxItems } = this.batcher;
+    const due = await readDueSchedules(leader.hot, leader.clock.now(), maxItems, LIMITS.bytes);
     if (due.length === 0) return null;
     try {
       const fired = await this.fire(due, IN_TIME);
-      this.maxSchedules = Math.min(MAX_SCHEDULES, this.maxSchedules * 2);
+      this.batcher.worked(due);
       return fired;
     } catch (error) {
       // What took too long together is tried in smaller parts, as long as that takes.
-      if (isDatabaseBusy(error)) this.maxSchedules = Math.max(1, due.length >> 1);
+      if (isDatabaseBusy(error)) this.batcher.failed(due);
       throw error;
     }
   }
@@ -134,7 +135,7 @@ export class Firing {
     );
     const now = leader.clock.now();
     const plans: FiringPlan[] = [];
-    const maxRuns = this.maxSchedules * RUNS_PER_SCHEDULE;
+    const maxRuns = this.batcher.maxItems * RUNS_PER_SCHEDULE;
     let runs = 0;
     let bytes = 0;
     for (const [i, schedule] of schedules.entries()) {
@@ -144,7 +145,7 @@ export class Firing {
         continue;
       }
       const size = each.job.payload.length + 256;
-      const max = Math.min(maxRuns - runs, Math.max(1, Math.floor((MAX_BYTES - bytes) / size)));
+      const max = Math.min(maxRuns - runs, Math.max(1, Math.floor((LIMITS.bytes - bytes) / size)));
       const plan = planFiring({
         ...{ schedule, parsed: each, now, max, ...options },
         previous: previous.get(schedule.id) ?? NO_PREVIOUS,
@@ -152,7 +153,7 @@ export class Firing {
       plans.push(plan);
       runs += plan.rows.length;
       bytes += plan.jobs.length * size;
-      if (runs >= maxRuns || bytes >= MAX_BYTES) break;
+      if (runs >= maxRuns || bytes >= LIMITS.bytes) break;
     }
     return plans;
   }
@@ -193,21 +194,14 @@ export class Firing {
 
   /** Writes all plans together; a plan that the database cannot hold is set aside and spoils no other. */
   private async store(plans: readonly FiringPlan[]): Promise<void> {
-    const { leader } = this;
-    try {
-      await this.storeTogether(plans);
-    } catch (error) {
-      if (!isDataError(error)) throw error;
-      if (plans.length > 1) {
-        const half = plans.length >> 1;
-        await this.store(plans.slice(0, half));
-        await this.store(plans.slice(half));
-        return;
-      }
-      const [plan] = plans;
-      this.complain(plan!.schedule, error);
-      await this.storeTogether([setAside(plan!.schedule, leader.clock.now())]);
-    }
+    await bisect(
+      plans,
+      (part) => this.storeTogether(part).then(() => []),
+      async ({ schedule }, error) => {
+        this.complain(schedule, error);
+        await this.storeTogether([setAside(schedule, this.leader.clock.now())]);
+      },
+    );
   }
 
   private async storeTogether(plans: readonly FiringPlan[]): Promise<void> {

@@ -49,8 +49,9 @@ export class Batcher<T> {
   }
 
   /** A batch went through. The next one may be larger if this one was as large as it could be. */
-  worked(batch: readonly T[], ms: number): void {
+  worked(batch: readonly T[], ms = 0): void {
     if (ms > SLOW_MS) this.shrink(batch, 2);
+    else if (this.items === this.limits.items && this.bytes === this.limits.bytes) return;
     else if (batch.length >= this.items || this.bytesOfAll(batch) >= this.bytes / 2) {
       this.items = Math.min(this.limits.items, this.items * 2);
       this.bytes = Math.min(this.limits.bytes, this.bytes * 2);
