@@ -58,7 +58,7 @@ async function route(
   signal: AbortSignal,
 ): Promise<unknown> {
   const [, , noun, id = '', verb = ''] = url.split('/');
-  if (method === 'DELETE') return scheduler.leave(id);
+  if (method === 'DELETE') return scheduler.leave(id, body);
   if (noun === 'workers' && id === '') return scheduler.register(body);
   if (verb === 'heartbeat') return scheduler.heartbeat(id, body);
   if (verb === 'claim') return scheduler.claim(id, body, signal);

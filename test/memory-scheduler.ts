@@ -8,6 +8,7 @@ import type {
   FencedJob,
   Heartbeat,
   HeartbeatAnswer,
+  Leave,
   LogLine,
   LogReport,
   ProgressReport,
@@ -197,8 +198,8 @@ export class MemoryScheduler implements WorkerGateway {
     return this.#answer('log', () => void this.logs.push(...report.lines));
   }
 
-  leave(workerId: string): Promise<void> {
-    return this.#answer('leave', () => void this.left.push(workerId));
+  leave(workerId: string, { settled }: Leave): Promise<void> {
+    return this.#answer('leave', () => void (settled && this.left.push(workerId)));
   }
 
   #know(workerId: string): void {

@@ -89,7 +89,7 @@ export interface WorkerUseCases {
   report(caller: Caller, workerId: string, body: unknown): Promise<ReportAnswer>;
   /** The same for a worker in this process, whose report has the right form by its making. */
   reportChecked(caller: Caller, workerId: string, report: ReportRequest): Promise<ReportAnswer>;
-  leave(caller: Caller, workerId: string): Promise<void>;
+  leave(caller: Caller, workerId: string, body: unknown): Promise<void>;
   drain(caller: Caller, workerId: string): Promise<WorkerView>;
   list(caller: Caller): Promise<Page<WorkerView>>;
   get(caller: Caller, workerId: string): Promise<WorkerView>;

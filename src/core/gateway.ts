@@ -3,6 +3,7 @@ import type {
   ClaimRequest,
   Heartbeat,
   HeartbeatAnswer,
+  Leave,
   LogReport,
   ProgressReport,
   ReportAnswer,
@@ -25,5 +26,5 @@ export interface WorkerGateway {
   report(workerId: string, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer>;
   progress(jobId: string, token: string | undefined, report: ProgressReport): Promise<void>;
   log(jobId: string, token: string | undefined, report: LogReport): Promise<void>;
-  leave(workerId: string): Promise<void>;
+  leave(workerId: string, leave: Leave): Promise<void>;
 }

@@ -49,6 +49,15 @@ export interface Heartbeat {
   readonly refused?: readonly FencedJob[];
 }
 
+/** What a worker says when it leaves. */
+export interface Leave {
+  /**
+   * Whether everything it received is reported and it starts nothing more. What was handed over and never arrived then
+   * waits again; without this word it counts as lost.
+   */
+  readonly settled?: boolean;
+}
+
 export interface HeartbeatAnswer {
   readonly epoch: number;
   readonly stop: readonly FencedJob[];

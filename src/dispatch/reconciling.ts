@@ -1,5 +1,6 @@
 import { stands } from '../core/test-switches.js';
 import type { FencedJob } from '../core/wire.js';
+import type { StoredAttempt } from '../store/job-places.js';
 import { releaseClaims } from '../store/release-claims.js';
 import type { Running } from './running.js';
 import type { WorkerSession } from './session.js';
@@ -31,11 +32,11 @@ export class Reconciling {
     }
     if (!stands('lost-by-death')) {
       const held = new Set(listed.map(({ jobId }) => jobId));
-      void this.giveBack(session.running.filter(({ id }) => !held.has(id)));
+      void this.takeBack(session.running.filter(({ id }) => !held.has(id)));
     }
     const revoked = session.running.filter((running) => this.isToBeRevoked(running));
     for (const { id, fence } of revoked) stop.push({ jobId: id, fence });
-    if (!stands('revoke-confirmed')) void this.giveBack(revoked);
+    if (!stands('revoke-confirmed')) void this.takeBack(revoked);
     return stop;
   }
 
@@ -71,17 +72,36 @@ export class Reconciling {
       .filter(({ running, fence }) => running?.list === session.running && running.fence === fence)
       .filter(({ running }) => !running!.acknowledged)
       .map(({ running }) => running!);
-    await this.giveBack(given);
+    await this.takeBack(given);
   }
 
-  /** Takes claims back whose attempts never began and never will; their jobs wait again under the next fence. */
-  async giveBack(given: readonly Running[]): Promise<void> {
+  /** Attempts that were handed out and, by the word of their worker, never began and never will, wait again. */
+  takeBack(given: readonly Running[]): Promise<void> {
+    const now = this.state.clock.now();
+    return this.release(given, (running) => JSON.stringify(neverStarted(running, now)));
+  }
+
+  /** Claims that nobody was handed wait again; no trace of them is of use to anybody. */
+  giveBack(orphans: readonly Running[]): Promise<void> {
+    return this.release(orphans, () => null);
+  }
+
+  /** The jobs wait again under the next fence. */
+  private async release(
+    given: readonly Running[],
+    attemptOf: (running: Running) => string | null,
+  ): Promise<void> {
     const { state } = this;
     const mine = given.filter((running) => state.turns.tryTake(running.id));
     if (mine.length === 0) return;
     let freed = new Set<string>();
     try {
-      freed = new Set(await state.write(() => releaseClaims(state.hot, state.term, mine)));
+      const releases = mine.map((running) => ({
+        id: running.id,
+        fence: running.fence,
+        attempt: attemptOf(running),
+      }));
+      freed = new Set(await state.write(() => releaseClaims(state.hot, state.term, releases)));
     } finally {
       for (const running of mine) {
         if (freed.has(running.id)) state.endRunning(running);
@@ -92,4 +112,11 @@ export class Reconciling {
       mine.filter(({ id }) => freed.has(id)).map((running) => running.waitingAgain(running.runAt)),
     );
   }
+}
+
+/** The trace of a fence that was given out for nothing. */
+function neverStarted({ fence, epoch, worker, claimedAt }: Running, now: number): StoredAttempt {
+  const message = 'The attempt was handed over and never began.';
+  const error = { code: 'NEVER_STARTED', message };
+  return { fence, epoch, worker, claimedAt, startedAt: null, finishedAt: now, outcome: 'lost', error };
 }

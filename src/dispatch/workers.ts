@@ -174,17 +174,19 @@ export class Workers {
   }
 
   /**
-   * A worker leaves when it has reported all that it received. What it never showed to have received never
-   * began and waits again; what it did is lost with it.
+   * The session ends, by its worker or by somebody who removes it while the worker may go on. What was handed over may
+   * run, whether or not a heartbeat has listed it yet, so it is lost; only a worker that says that all it received is
+   * settled vouches for what it never showed to have: that never began, and waits again.
    */
-  async leave(tenant: string, workerId: string): Promise<void> {
+  async leave(tenant: string, workerId: string, settled: boolean): Promise<void> {
     const { state } = this;
     const session = this.session(tenant, workerId);
     this.close(session, 'the worker left');
     const held = session.running.all();
-    await this.reconciling.giveBack(held.filter((running) => !running.acknowledged));
+    const isUntouched = (running: Running) => settled && !running.acknowledged;
+    await this.reconciling.takeBack(held.filter(isUntouched));
     await this.lose(
-      held.filter((running) => running.acknowledged),
+      held.filter((running) => !isUntouched(running)),
       'the worker left',
     );
     await state.write(() => forgetWorkers(state.hot, state.term, 0, [workerId]));

@@ -7,6 +7,7 @@ import type {
   ClaimRequest,
   Heartbeat,
   HeartbeatAnswer,
+  Leave,
   LogReport,
   ProgressReport,
   ReportAnswer,
@@ -78,10 +79,10 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
     );
   }
 
-  leave(workerId: string): Promise<void> {
+  leave(workerId: string, leave: Leave): Promise<void> {
     return this.call(
-      ({ workers }) => workers.leave(this.caller, workerId),
-      (remote) => remote.leave(workerId),
+      ({ workers }) => workers.leave(this.caller, workerId, leave),
+      (remote) => remote.leave(workerId, leave),
     );
   }
 

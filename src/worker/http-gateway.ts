@@ -5,6 +5,7 @@ import type {
   ClaimRequest,
   Heartbeat,
   HeartbeatAnswer,
+  Leave,
   LogReport,
   ProgressReport,
   ReportAnswer,
@@ -74,8 +75,8 @@ export class HttpWorkerGateway implements WorkerGateway {
     return this.#post(`/v1/jobs/${encodeURIComponent(jobId)}/logs`, report, withToken(token));
   }
 
-  leave(workerId: string): Promise<void> {
-    return this.#transport.request('DELETE', pathOf(workerId), { timeoutMs: 5_000 });
+  leave(workerId: string, leave: Leave): Promise<void> {
+    return this.#transport.request('DELETE', pathOf(workerId), { body: leave, timeoutMs: 5_000 });
   }
 
   #post<T>(path: string, body: unknown, options: RequestOptions): Promise<T> {

@@ -335,12 +335,13 @@ export class WorkerRuntime {
     });
   }
 
+  /** To be called only when everything that was received is reported, and nothing more can come. */
   async #leave(): Promise<void> {
     const { workerId } = this.#session;
     if (workerId === '') return;
     for (let tries = 0; tries < 3; tries++) {
       try {
-        await this.#gateway.leave(workerId);
+        await this.#gateway.leave(workerId, { settled: true });
         return;
       } catch (error) {
         if (asPunctualError(error).status !== 503) return;

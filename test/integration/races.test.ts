@@ -96,14 +96,14 @@ it('a cancel of a running job holds when its worker dies, also under the next le
   expect(await next.ended(id)).toMatchObject({ state: 'cancelled', attempts: [{ outcome: 'lost' }] });
 });
 
-it('a worker that leaves loses what it had shown to have, and gives back the rest', async () => {
+it('a worker that leaves in order loses what it had shown to have, and gives back the rest', async () => {
   const node = await nodeForTest();
   const begun = await node.submit({ task: 'work', delivery: 'at-most-once' });
   const worker = await ProtocolWorker.register(node);
   await worker.claim();
   const untouched = await node.submit({ task: 'work', delivery: 'at-most-once' });
   expect(await worker.claimSilently()).toHaveLength(1);
-  await node.get('DELETE', `/v1/workers/${worker.id}`);
+  await node.get('DELETE', `/v1/workers/${worker.id}`, { body: { settled: true } });
   expect(await node.ended(begun.id)).toMatchObject({ state: 'failed', error: { code: 'LOST' } });
   const other = await ProtocolWorker.register(node);
   expect(await other.claim()).toMatchObject([{ jobId: untouched.id, fence: 2 }]);

@@ -178,7 +178,7 @@ export function recordingUseCases(): RecordingUseCases {
         return record('report', by, [id, results.length], { epoch: 1, accepted, stale: [] });
       },
       reportChecked: () => Promise.reject(new Error('nobody reports without the network here')),
-      leave: (by, id) => record('leave', by, [id], undefined),
+      leave: (by, id, body) => record('leave', by, [id, body], undefined),
       drain: (by, id) => record('drain', by, [id], exampleWorker(by)),
       list: (by) => record('workers', by, [], { data: [exampleWorker(by)], next: null }),
       get: (by, id) => record('worker', by, [id], exampleWorker(by)),

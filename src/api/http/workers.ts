@@ -7,6 +7,7 @@ import {
   ClaimRequest,
   Heartbeat,
   HeartbeatAnswer,
+  Leave,
   ReportAnswer,
   ReportRequest,
   WorkerPage,
@@ -72,15 +73,16 @@ function sessions(server: FastifyInstance, { useCases, limits, describe }: Route
       schema: describe({
         id: 'leaveWorker',
         tag: 'workers',
-        summary: "End a worker's session.",
+        summary:
+          "End a worker's session. What it was handed and has not reported is lost, unless it says otherwise.",
         params: IdPath,
+        body: Leave,
         answers: { 204: 'The session is over.' },
       }),
     },
     async (request, reply) => {
       queryOf(request, NoQuery);
-      expectNothing(request);
-      await useCases.workers.leave(callerOf(request), idOf(request));
+      await useCases.workers.leave(callerOf(request), idOf(request), request.body);
       return reply.code(204).send();
     },
   );

@@ -66,6 +66,19 @@ export const Heartbeat = strict(
   { title: 'Heartbeat' },
 );
 
+/** A worker's last word; nothing need be said. */
+export const Leave = strict(
+  {
+    settled: Type.Optional(
+      Type.Boolean({
+        description:
+          'True when everything that arrived is reported and nothing more will be started: what was handed over and never arrived then waits again. Otherwise it counts as lost, because it may be running.',
+      }),
+    ),
+  },
+  { title: 'Leave', description: 'May be left out.' },
+);
+
 /** What the leader wants of the worker. */
 export const HeartbeatAnswer = Type.Object(
   {

@@ -12,7 +12,7 @@ import type {
 } from '../../core/wire.js';
 import { listWorkers } from '../../store/workers.js';
 import type { NodeContext } from '../context.js';
-import { ClaimRequest, Heartbeat, ReportRequest, WorkerRegistration } from '../schemas/worker.js';
+import { ClaimRequest, Heartbeat, Leave, ReportRequest, WorkerRegistration } from '../schemas/worker.js';
 import type { Caller, WorkerUseCases } from '../use-cases.js';
 import { validate } from '../validate.js';
 import { toReport } from './attempts.js';
@@ -75,8 +75,9 @@ export class WorkerSessions implements WorkerUseCases {
     };
   }
 
-  async leave(caller: Caller, workerId: string): Promise<void> {
-    await (await this.node.leader()).workers.leave(caller.tenant, workerId);
+  async leave(caller: Caller, workerId: string, body: unknown): Promise<void> {
+    const { settled = false } = validate(Leave, body ?? {});
+    await (await this.node.leader()).workers.leave(caller.tenant, workerId, settled);
   }
 
   async drain(caller: Caller, workerId: string): Promise<WorkerView> {

@@ -210,8 +210,13 @@ describe('a retry', () => {
   it('is not to be had under a fence that is used up', async () => {
     const id = await shard.submit();
     await shard.claim(term, [id]);
-    expect(await releaseClaims(shard.hot, term, [{ id, fence: 1 }])).toEqual([id]);
-    expect(await read(id)).toMatchObject({ state: 'pending', failures: 0, losses: 0 });
+    expect(await releaseClaims(shard.hot, term, [{ id, fence: 1, attempt: null }])).toEqual([id]);
+    expect(await read(id)).toMatchObject({
+      state: 'pending',
+      failures: 0,
+      losses: 0,
+      earlier_attempts: null,
+    });
     expect(await shard.claim(term, [id], 1)).toEqual([]);
     expect(await shard.finish(term, [{ id, fence: 1 }])).toEqual([]);
     expect(await shard.claim(term, [id], 2)).toHaveLength(1);
@@ -317,7 +322,7 @@ describe('statements about several claims', () => {
         releaseClaims(
           shard.hot,
           term,
-          ids.map((id) => ({ id, fence: 1 })),
+          ids.map((id) => ({ id, fence: 1, attempt: null })),
         ),
     ],
   ])('lock them in one order, so that two can never wait in a circle: %s', async (_, change) => {

@@ -30,7 +30,7 @@ export async function leaderArguments(
     'claim-known-jobs': [now, [], [], [jobs.waiting], 1, null, WORKER, null],
     'finish-jobs': [now, ...ENDING_COLUMNS.parameters([{ ...SUCCEEDED, id: jobs.running }])],
     'retry-jobs': [now, [jobs.running], ...Array(5).fill(null), 1, 'failed', now, 0, attempt],
-    'release-claims': [[jobs.running], [1]],
+    'release-claims': [[jobs.running], [1], [attempt]],
     'cancel-claim': [jobs.running, 1, now],
     'save-progress': [[jobs.running], [1], ['{"progress":1}']],
     'end-waiting-live': [[jobs.waiting], ['cancelled'], [null], now],
