@@ -1,7 +1,9 @@
 import type { Clock, Timer } from '../src/core/clock.js';
 
 interface Pending {
+  /** On the steady clock if `isSteady`, else on the database's. */
   readonly moment: number;
+  readonly isSteady: boolean;
   readonly run: () => void;
 }
 
@@ -11,39 +13,58 @@ interface Pending {
  */
 export class TestClock implements Clock {
   readonly #pending = new Set<Pending>();
-  #now = Date.now();
+  #steady = Date.now();
+  #setBack = 0;
 
   now(): number {
-    return this.#now;
+    return this.#steady - this.#setBack;
   }
 
   /** A test that moves time means all of it. */
   steady(): number {
-    return this.#now;
+    return this.#steady;
   }
 
   at(moment: number, run: () => void): Timer {
-    const pending: Pending = { moment, run };
-    this.#pending.add(pending);
-    // What is due already runs in a later turn, as a timer of zero milliseconds would.
-    if (moment <= this.#now) setImmediate(() => this.#fireDue());
-    return { cancel: () => void this.#pending.delete(pending) };
+    return this.#wait({ moment, isSteady: false, run });
+  }
+
+  after(ms: number, run: () => void): Timer {
+    return this.#wait({ moment: this.#steady + ms, isSteady: true, run });
   }
 
   /** Moves time forward; what becomes due on the way runs at its own moment, in order. */
   advance(ms: number): void {
-    const end = this.#now + ms;
+    const end = this.#steady + ms;
     for (;;) {
       const next = this.#earliest();
-      if (!next || next.moment > end) break;
-      this.#now = Math.max(this.#now, next.moment);
+      if (!next || this.#steadyMoment(next) > end) break;
+      this.#steady = Math.max(this.#steady, this.#steadyMoment(next));
       this.#fire(next);
     }
-    this.#now = end;
+    this.#steady = end;
+  }
+
+  /** Sets the database's clock back; no less time has passed for that. */
+  setBack(ms: number): void {
+    this.#setBack += ms;
+  }
+
+  #wait(pending: Pending): Timer {
+    this.#pending.add(pending);
+    // What is due already runs in a later turn, as a timer of zero milliseconds would.
+    if (this.#steadyMoment(pending) <= this.#steady) setImmediate(() => this.#fireDue());
+    return { cancel: () => void this.#pending.delete(pending) };
+  }
+
+  #steadyMoment({ moment, isSteady }: Pending): number {
+    return isSteady ? moment : moment + this.#setBack;
   }
 
   #fireDue(): void {
-    for (let next = this.#earliest(); next && next.moment <= this.#now; next = this.#earliest()) {
+    for (;;) {
+      const next = this.#earliest();
+      if (!next || this.#steadyMoment(next) > this.#steady) return;
       this.#fire(next);
     }
   }
@@ -55,7 +76,9 @@ export class TestClock implements Clock {
 
   #earliest(): Pending | undefined {
     let earliest: Pending | undefined;
-    for (const each of this.#pending) if (!earliest || each.moment < earliest.moment) earliest = each;
+    for (const each of this.#pending) {
+      if (!earliest || this.#steadyMoment(each) < this.#steadyMoment(earliest)) earliest = each;
+    }
     return earliest;
   }
 }

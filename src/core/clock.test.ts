@@ -54,6 +54,18 @@ describe('a timer of the clock', () => {
     expect(timers[1]!.ms).toBe(750);
   });
 
+  it('that waits for a time to pass does not care about the clock', () => {
+    const run = vi.fn();
+    const steady = vi.spyOn(performance, 'now').mockReturnValue(70);
+    clock.after(250, run);
+    expect(timers[0]).toMatchObject({ ms: 250, hasRef: false });
+    now = 500;
+    steady.mockReturnValue(320);
+    timers[0]!.run();
+    expect(run).toHaveBeenCalledTimes(1);
+    steady.mockRestore();
+  });
+
   it('waits in pieces for what is further away than one timer can wait', () => {
     const run = vi.fn();
     const moment = now + 2 * MAX_TIMER_MS + 5;

@@ -8,6 +8,8 @@ export interface Clock {
   steady(): number;
   /** Calls `run` once when the moment has come, never before; does not hold the process open. */
   at(moment: number, run: () => void): Timer;
+  /** The same when so many milliseconds have passed, whatever the database's clock does meanwhile. */
+  after(ms: number, run: () => void): Timer;
 }
 
 /** A timer that can be dropped. */
@@ -27,14 +29,22 @@ export class TimerClock implements Clock {
   }
 
   at(moment: number, run: () => void): Timer {
-    let handle: NodeJS.Timeout;
-    const wait = () => {
-      const left = Math.min(Math.max(0, Math.ceil(moment - this.now())), MAX_TIMER_MS);
-      // Node may fire a timer a fraction early, and long waits come in pieces: look again before running.
-      handle = setTimeout(() => (this.now() >= moment ? run() : wait()), left);
-      handle.unref();
-    };
-    wait();
-    return { cancel: () => clearTimeout(handle) };
+    return waitUntil(moment, this.now, run);
   }
+
+  after(ms: number, run: () => void): Timer {
+    return waitUntil(this.steady() + ms, () => this.steady(), run);
+  }
+}
+
+function waitUntil(moment: number, now: () => number, run: () => void): Timer {
+  let handle: NodeJS.Timeout;
+  const wait = () => {
+    const left = Math.min(Math.max(0, Math.ceil(moment - now())), MAX_TIMER_MS);
+    // Node may fire a timer a fraction early, and long waits come in pieces: look again before running.
+    handle = setTimeout(() => (now() >= moment ? run() : wait()), left);
+    handle.unref();
+  };
+  wait();
+  return { cancel: () => clearTimeout(handle) };
 }

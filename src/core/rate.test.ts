@@ -20,6 +20,11 @@ function greedy(bucket: Bucket, moments: readonly number[]): number[] {
   return drawn;
 }
 
+/** A moment on the steady clock; the database's has been set back by the lag. */
+function clockAt(steady: number, lag = 0) {
+  return { steady: () => steady, now: () => steady - lag };
+}
+
 const moments = fc
   .array(fc.integer({ min: 0, max: 500 }), { maxLength: 60 })
   .map((gaps) => gaps.map((_, i) => 1_000_000 + gaps.slice(0, i + 1).reduce((a, b) => a + b, 0)));
@@ -53,7 +58,8 @@ describe('a token bucket', () => {
         const rate = { ...given, limit: Math.min(given.limit, 50) };
         const first = new Bucket(rate, 0);
         const before = greedy(first, at.slice(0, cut));
-        const after = greedy(new Bucket(rate, first.fullAt), at.slice(cut));
+        const clock = clockAt(at[cut] ?? 0);
+        const after = greedy(Bucket.resumed(rate, first.fullAt(clock), clock), at.slice(cut));
         expect(worstExcess(rate, [...before, ...after])).toBeLessThanOrEqual(1e-6);
       }),
       { numRuns: 100 },
@@ -72,9 +78,32 @@ describe('a token bucket', () => {
 
   it('that others left more than empty is empty, and no more', () => {
     const rate = { limit: 10, perMs: 1_000, burst: 3 };
-    expect(Bucket.resumed(rate, 9_000, 1_000).opensAt).toBe(1_100);
-    expect(Bucket.resumed(rate, 1_250, 1_000).opensAt).toBe(1_050);
-    expect(Bucket.resumed(rate, 0, 1_000).isOpen(1_000)).toBe(true);
+    expect(Bucket.resumed(rate, 9_000, clockAt(1_000)).opensAt).toBe(1_100);
+    expect(Bucket.resumed(rate, 1_250, clockAt(1_000)).opensAt).toBe(1_050);
+    expect(Bucket.resumed(rate, 0, clockAt(1_000)).isOpen(1_000)).toBe(true);
+  });
+
+  it('keeps to its rate and makes nobody wait longer than that, however often the clock is set back', () => {
+    const setBacks = fc.array(fc.nat({ max: 3_600_000 }), { minLength: 60, maxLength: 60 });
+    fc.assert(
+      fc.property(rates, moments, setBacks, (given, at, back) => {
+        const rate = { ...given, limit: Math.min(given.limit, 50) };
+        const intervalMs = rate.perMs / rate.limit;
+        const drawn: number[] = [];
+        let lag = 0;
+        let bucket = new Bucket(rate, 0);
+        for (const [i, steady] of at.entries()) {
+          const fullAt = bucket.fullAt(clockAt(steady, lag));
+          lag += back[i]!;
+          // Every other moment another leader goes on with what the last one has put down.
+          if (i % 2 === 0) bucket = Bucket.resumed(rate, fullAt, clockAt(steady, lag));
+          expect(bucket.opensAt - steady).toBeLessThanOrEqual(intervalMs + 1);
+          drawn.push(...greedy(bucket, [steady]));
+        }
+        expect(worstExcess(rate, drawn)).toBeLessThanOrEqual(1e-6);
+      }),
+      { numRuns: 100 },
+    );
   });
 
   it('gives a draw back that came to nothing', () => {

@@ -1,3 +1,4 @@
+import type { Clock } from './clock.js';
 import { formatDuration, parseDuration } from './duration.js';
 
 /** At most `limit` starts in `perMs` on average, and at most `burst` at once. */
@@ -70,6 +71,9 @@ export function isSameRate(a: Rate | null, b: Rate | null): boolean {
 /**
  * A token bucket kept as one moment: when it will be full again. In any span of time t at most
  * `burst + limit × t / perMs` draws are let through, whoever holds the bucket, as long as that moment is handed on.
+ *
+ * A rate is about how much time has passed, so moments are those of the steady clock: one that can be set back would
+ * keep a bucket empty for as long as it was set back. Only what is handed on is told on the database's clock.
  */
 export class Bucket {
   private readonly intervalMs: number;
@@ -90,13 +94,14 @@ export class Bucket {
    * A bucket as somebody else left it. None is ever more than empty, so a moment beyond that comes from another
    * rate, or another clock, and does not count.
    */
-  static resumed(rate: Rate, fullAt: number, now: number): Bucket {
-    return new Bucket(rate, Math.min(fullAt, now + rate.burst * (rate.perMs / rate.limit)));
+  static resumed(rate: Rate, fullAt: number, clock: Pick<Clock, 'now' | 'steady'>): Bucket {
+    const fullInMs = Math.min(fullAt - clock.now(), rate.burst * (rate.perMs / rate.limit));
+    return new Bucket(rate, clock.steady() + fullInMs);
   }
 
-  /** When the bucket will be full again. */
-  get fullAt(): number {
-    return Math.ceil(this.full);
+  /** When the bucket will be full again, on the database's clock. */
+  fullAt(clock: Pick<Clock, 'now' | 'steady'>): number {
+    return Math.ceil(clock.now() + this.full - clock.steady());
   }
 
   /** From when on the next draw is let through. */

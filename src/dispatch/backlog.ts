@@ -88,7 +88,7 @@ export class Backlog {
 
   /**
    * The job that is next for the one who walks, counted against its limits. Nobody else gets it, nor can it be added
-   * again, until it is `claimed` or `putBack`.
+   * again, until it is `claimed` or `putBack`. `now` is on the steady clock.
    */
   take(walk: Walk, canRun: (needs: number) => boolean, now: number): Entry | undefined {
     const { shares } = this.options;

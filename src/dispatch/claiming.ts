@@ -91,7 +91,7 @@ export class Claiming {
   private choose(): Intent[] {
     const { state } = this;
     if (state.paused) return [];
-    const now = state.clock.now();
+    const now = state.clock.steady();
     const intents: Intent[] = [];
     const askers = this.askers(now);
     for (let before = -1; before < intents.length && intents.length < MAX_BATCH; ) {
@@ -112,7 +112,7 @@ export class Claiming {
     for (const session of sessions.values()) {
       if (session.draining || session.polls.size === 0) continue;
       if (!isOpen(session, now)) {
-        this.wakeAt(session.bucket!.opensAt, clock);
+        this.wakeAt(session.bucket!.opensAt, now, clock);
         continue;
       }
       const canRun = (needs: number) => fitness.fits(session, needs);
@@ -125,11 +125,11 @@ export class Claiming {
   }
 
   /** A worker's own rate opens again. */
-  private wakeAt(at: number, clock: Clock): void {
+  private wakeAt(at: number, now: number, clock: Clock): void {
     if (this.timer && at >= this.timerAt) return;
     this.timer?.cancel();
     this.timerAt = at;
-    this.timer = clock.at(Math.ceil(at), () => {
+    this.timer = clock.after(Math.ceil(at - now), () => {
       this.timer = undefined;
       this.loop.wake();
     });
@@ -137,11 +137,11 @@ export class Claiming {
 
   /** The next job for a worker; tenants and queues take turns, inside a queue priority decides. */
   private nextFor({ poll, walk, canRun }: Asker, now: number): Entry | undefined {
-    const { backlog, turns } = this.state;
+    const { backlog, turns, clock } = this.state;
     for (;;) {
       const entry = backlog.take(walk, canRun, now);
       if (!entry) return undefined;
-      if (entry.fence === 1 && entry.startBefore !== null && entry.startBefore <= now) {
+      if (entry.fence === 1 && entry.startBefore !== null && entry.startBefore <= clock.now()) {
         backlog.putBack(entry);
         this.parts.onExpired();
         continue;
@@ -220,12 +220,13 @@ export class Claiming {
 
   /** The buckets that these jobs have drawn on. */
   private bucketsOf(intents: readonly Intent[]): BucketState {
+    const { shares, clock } = this.state;
     const queues = new Map<number, number>();
     const tenants = new Map<string, number>();
     for (const { entry } of intents) {
-      const line = this.state.shares.line(entry.queue);
-      if (line.bucket) queues.set(entry.queue, line.bucket.fullAt);
-      if (line.tenant.bucket) tenants.set(entry.tenant, line.tenant.bucket.fullAt);
+      const line = shares.line(entry.queue);
+      if (line.bucket) queues.set(entry.queue, line.bucket.fullAt(clock));
+      if (line.tenant.bucket) tenants.set(entry.tenant, line.tenant.bucket.fullAt(clock));
     }
     return { queues, tenants };
   }

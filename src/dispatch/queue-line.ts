@@ -1,4 +1,4 @@
-import type { Timer } from '../core/clock.js';
+import type { Clock, Timer } from '../core/clock.js';
 import { IndexedHeap } from '../core/indexed-heap.js';
 import { Bucket, isSameRate } from '../core/rate.js';
 import type { QueueInfo } from './directory.js';
@@ -34,7 +34,7 @@ export interface QueueLineOptions {
   readonly isServed: (needs: number) => boolean;
   /** Called when the queue gets its first job with such needs, and when it has none any more. */
   readonly onGroup: (line: QueueLine, needs: number, isThere: boolean) => void;
-  readonly now: number;
+  readonly clock: Clock;
 }
 
 /**
@@ -58,7 +58,7 @@ export class QueueLine {
     readonly tenant: TenantLine,
     private readonly options: QueueLineOptions,
   ) {
-    this.bucket = info.rate && Bucket.resumed(info.rate, info.fullAt, options.now);
+    this.bucket = info.rate && Bucket.resumed(info.rate, info.fullAt, options.clock);
   }
 
   get isSaturated(): boolean {
@@ -154,12 +154,13 @@ export class QueueLine {
   }
 
   /** New limits apply from now on; what runs already goes on. A changed rate begins with what is known to be free. */
-  limitsChanged(now: number): void {
+  limitsChanged(clock: Clock): void {
     const { rate } = this.info;
     this.timer?.cancel();
     this.timer = undefined;
     if (!rate) this.bucket = null;
-    else if (!this.bucket || !isSameRate(this.bucket.rate, rate)) this.bucket = Bucket.drained(rate, now);
+    else if (!this.bucket || !isSameRate(this.bucket.rate, rate))
+      this.bucket = Bucket.drained(rate, clock.steady());
     for (const key of [...this.keys.values()]) for (const shelf of [...key.parked]) this.refresh(shelf);
   }
 

@@ -49,7 +49,7 @@ export class WorkerSession {
     this.seen(clock);
     this.tenant = registration.shared ? null : owner;
     this.queues = registration.queues.includes(ALL_QUEUES) ? null : new Set(registration.queues);
-    this.bucket = registration.rate ? Bucket.drained(rateOf(registration.rate), clock.now()) : null;
+    this.bucket = registration.rate ? Bucket.drained(rateOf(registration.rate), clock.steady()) : null;
     this.wantsTokens = registration.tokens !== false;
     this.ability = new Ability(this.tenant, registration);
   }

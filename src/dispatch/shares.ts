@@ -72,7 +72,7 @@ export class Shares {
       line = new QueueLine(info, this.tenant(info.tenant), {
         isServed,
         onGroup: (line, needs, isThere) => this.noteGroup(line, needs, isThere),
-        now: clock.now(),
+        clock,
       });
       line.tenant.queues.add(line);
       this.lines.set(queue, line);
@@ -114,7 +114,7 @@ export class Shares {
     return (this.tenants.get(taker.tenant)?.rings.get(audience)?.size ?? 0) === 0;
   }
 
-  /** The shelf whose first job is next for the one who walks. */
+  /** The shelf whose first job is next for the one who walks; `now` is on the steady clock. */
   choose(walk: Walk, canRun: (needs: number) => boolean, now: number): Shelf | undefined {
     for (let tenant = walk.tenant; tenant; tenant = walk.nextTenant()) {
       if (tenant.bucket && !tenant.bucket.isOpen(now)) continue;
@@ -168,7 +168,7 @@ export class Shares {
   queueChanged(queue: number): void {
     const line = this.lines.get(queue);
     if (!line) return;
-    line.limitsChanged(this.options.clock.now());
+    line.limitsChanged(this.options.clock);
     this.update(line);
   }
 
@@ -176,7 +176,7 @@ export class Shares {
     const tenant = this.tenants.get(id);
     if (!tenant) return;
     const { clock, tenantInfo } = this.options;
-    tenant.limitsChanged(tenantInfo(id), clock.now());
+    tenant.limitsChanged(tenantInfo(id), clock);
     this.updateTenant(tenant);
   }
 
@@ -214,7 +214,7 @@ export class Shares {
 
   private isEligible(line: QueueLine): boolean {
     if (line.ready.size === 0 || line.info.paused || line.isSaturated) return false;
-    if (!line.bucket || line.bucket.isOpen(this.options.clock.now())) return true;
+    if (!line.bucket || line.bucket.isOpen(this.options.clock.steady())) return true;
     line.timer ??= this.later(line.bucket, () => {
       line.timer = undefined;
       this.update(line);
@@ -223,7 +223,8 @@ export class Shares {
   }
 
   private later(bucket: Bucket, then: () => void) {
-    return this.options.clock.at(Math.ceil(bucket.opensAt), () => {
+    const { clock } = this.options;
+    return clock.after(Math.ceil(bucket.opensAt - clock.steady()), () => {
       if (!this.stopped) then();
     });
   }
@@ -247,7 +248,7 @@ export class Shares {
   }
 
   private isOpen(tenant: TenantLine): boolean {
-    if (!tenant.bucket || tenant.bucket.isOpen(this.options.clock.now())) return true;
+    if (!tenant.bucket || tenant.bucket.isOpen(this.options.clock.steady())) return true;
     tenant.timer ??= this.later(tenant.bucket, () => {
       tenant.timer = undefined;
       this.updateTenant(tenant);
@@ -259,7 +260,7 @@ export class Shares {
     let tenant = this.tenants.get(id);
     if (!tenant) {
       tenant = new TenantLine(id);
-      tenant.resume(this.options.tenantInfo(id), this.options.clock.now());
+      tenant.resume(this.options.tenantInfo(id), this.options.clock);
       this.tenants.set(id, tenant);
     }
     return tenant;

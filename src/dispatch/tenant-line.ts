@@ -1,4 +1,4 @@
-import type { Timer } from '../core/clock.js';
+import type { Clock, Timer } from '../core/clock.js';
 import { Bucket, isSameRate } from '../core/rate.js';
 import type { TenantInfo } from './directory.js';
 import type { QueueLine } from './queue-line.js';
@@ -17,18 +17,19 @@ export class TenantLine {
   constructor(readonly id: string) {}
 
   /** What the tenant may use, as an earlier leader left it. */
-  resume({ weight, rate, fullAt }: TenantInfo, now: number): void {
+  resume({ weight, rate, fullAt }: TenantInfo, clock: Clock): void {
     this.weight = weight;
-    this.bucket = rate && Bucket.resumed(rate, fullAt, now);
+    this.bucket = rate && Bucket.resumed(rate, fullAt, clock);
   }
 
   /** New limits apply from now on. A changed rate begins with what is known to be free. */
-  limitsChanged({ weight, rate }: TenantInfo, now: number): void {
+  limitsChanged({ weight, rate }: TenantInfo, clock: Clock): void {
     this.timer?.cancel();
     this.timer = undefined;
     this.weight = weight;
     if (!rate) this.bucket = null;
-    else if (!this.bucket || !isSameRate(this.bucket.rate, rate)) this.bucket = Bucket.drained(rate, now);
+    else if (!this.bucket || !isSameRate(this.bucket.rate, rate))
+      this.bucket = Bucket.drained(rate, clock.steady());
   }
 
   ring(audience: Audience): Ring<QueueLine> {

@@ -93,7 +93,7 @@ function explainRate(
   ready: Figures,
   answer: Answer,
 ): Why | undefined {
-  const now = state.clock.now();
+  const now = state.clock.steady();
   if (!bucket || bucket.isOpen(now)) return undefined;
   const { limit, per, burst } = rateView(bucket.rate);
   const opensInMs = Math.ceil(bucket.opensAt - now);
@@ -153,7 +153,7 @@ function explainWorkerRates(
   figures: Figures,
   answer: Answer,
 ): Why | undefined {
-  const now = state.clock.now();
+  const now = state.clock.steady();
   const withRoom = fitting.filter((session) => session.freeSlots > 0);
   const opensAt = withRoom.map(({ bucket }) => (bucket && !bucket.isOpen(now) ? bucket.opensAt : now));
   const opensInMs = Math.ceil(Math.min(...opensAt) - now);

@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { Bucket } from '../../../src/core/rate.js';
+import { createTestDatabase } from '../../database.js';
 import { nodeForTest, type TestNode } from '../../node-for-tests.js';
 import { ProtocolWorker } from '../../protocol-worker.js';
 import { TestClock } from '../../test-clock.js';
@@ -113,6 +114,46 @@ describe('a rate', () => {
     await expectStarts(worker, 1);
     await limit(null);
     await expectStarts(worker, 47);
+  });
+
+  it('goes on when the clock is set back: of a queue, a tenant and a worker, and under the next leader', async () => {
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop());
+    const clock = new TestClock();
+    const settings = { workerTimeout: '2d' };
+    const first = await nodeForTest({ clock, database, settings });
+    const rate = { limit: 1, per: '1s', burst: 3 };
+    await first.get('PATCH', '/v1/queues/default', { body: { rate }, tenant: 'a' });
+    await first.get('POST', '/v1/tenants', { body: { id: 'b', rate } });
+    const workers = [
+      await ProtocolWorker.register(first, { slots: 100 }, 'a'),
+      await ProtocolWorker.register(first, { slots: 100 }, 'b'),
+      await ProtocolWorker.register(first, { slots: 100, rate }, 'c'),
+    ];
+    for (const tenant of ['a', 'b', 'c']) await submit(first, 50, {}, tenant);
+    // Long enough ago to be due whatever the clock says afterwards.
+    clock.advance(3_600_000);
+    const expectEach = async (counts: readonly number[]) => {
+      for (const [i, worker] of workers.entries()) await expectStarts(worker, counts[i]!);
+    };
+    await expectEach([3, 3, 3]);
+    clock.setBack(600_000);
+    clock.advance(1_000);
+    await expectEach([1, 1, 1]);
+    clock.advance(1_000);
+    await expectEach([1, 1, 1]);
+
+    clock.setBack(600_000);
+    await first.node.stop();
+    await nodeForTest({ clock, database, settings: { ...settings, port: first.node.port } });
+    for (const worker of workers) {
+      const { epoch } = await worker.heartbeat();
+      await worker.heartbeat(undefined, epoch);
+    }
+    clock.advance(1_000);
+    await expectEach([1, 1, 2]);
+    clock.advance(1_000);
+    await expectEach([1, 1, 1]);
   });
 
   it('does not count a job that expired or was cancelled before it could start', async () => {
