@@ -85,6 +85,7 @@ export class BacklogModel {
       runAt: this.clock.now() + dueIn,
       fence: 1,
       startBefore: null,
+      sizeKib: 0,
       running: false,
     };
     this.table.set(id, row);
@@ -330,9 +331,12 @@ export class BacklogModel {
   }
 
   private add(waiting: Waiting, always = false): void {
-    const { id, tenant, queue, needs, lane, key, rank, runAt, fence, startBefore } = waiting;
+    const { id, tenant, queue, needs, lane, key, rank, runAt, fence, startBefore, sizeKib } = waiting;
     if (always) this.exempt += 1;
-    this.backlog.add({ id, tenant, queue, needs, lane, key, rank, runAt, fence, startBefore }, always);
+    this.backlog.add(
+      { id, tenant, queue, needs, lane, key, rank, runAt, fence, startBefore, sizeKib },
+      always,
+    );
     this.checkSize();
   }
 

@@ -205,6 +205,7 @@ describe('the hint after a submission', () => {
       runAt: clock.now() + 5_000,
       fence: 1,
       startBefore: null,
+      sizeKib: 0,
       where: 'out',
     };
     expect(hint).toHaveBeenCalledExactlyOnceWith([waiting], null);

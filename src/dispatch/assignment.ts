@@ -1,6 +1,7 @@
 import { signAttemptToken } from '../core/attempt-token.js';
 import type { Target } from '../core/job.js';
 import type { Assignment } from '../core/wire.js';
+import type { Work } from '../store/claims.js';
 import type { JobFacts, Running } from './running.js';
 import type { WorkerSession } from './session.js';
 
@@ -14,7 +15,10 @@ const TOKEN_GRACE_MS = 24 * 3_600_000;
 export class OwnAssignment implements Assignment {
   private parsed: { readonly payload: unknown } | undefined;
 
-  constructor(protected readonly running: Running) {}
+  constructor(
+    protected readonly running: Running,
+    private readonly work: Work,
+  ) {}
 
   get jobId(): string {
     return this.running.id;
@@ -45,21 +49,23 @@ export class OwnAssignment implements Assignment {
   }
 
   get target(): Target {
-    const { target, task } = this.running.facts;
+    const { target } = this.work;
+    const { task } = this.running;
     return target === null ? { type: 'handler', name: task! } : (JSON.parse(target) as Target);
   }
 
   get payload(): unknown {
-    this.parsed ??= { payload: JSON.parse(this.running.payload) };
+    this.parsed ??= { payload: JSON.parse(this.work.payload) };
     return this.parsed.payload;
   }
 
   /** The assignment as JSON, with the payload and the target as they were stored. */
   get text(): string {
-    const { facts, tenant, payload, id, fence, epoch } = this.running;
+    const { facts, tenant, id, fence, epoch } = this.running;
+    const { payload, target } = this.work;
     return (
       `{"jobId":"${id}","payload":${payload},"attempt":${fence},"fence":${fence},"epoch":${epoch},` +
-      `${this.tokenText}${commonText(tenant, facts)}}`
+      `${this.tokenText}${commonText(tenant, facts, target)}}`
     );
   }
 
@@ -76,9 +82,10 @@ export class OwnAssignment implements Assignment {
 export class SignedAssignment extends OwnAssignment {
   constructor(
     running: Running,
+    work: Work,
     private readonly secret: Buffer,
   ) {
-    super(running);
+    super(running, work);
   }
 
   get token(): string {
@@ -91,25 +98,38 @@ export class SignedAssignment extends OwnAssignment {
   }
 }
 
+/** An attempt with what it works on. */
+export interface Handed {
+  readonly running: Running;
+  readonly work: Work;
+}
+
 /** The assignments of these attempts as the worker of the session wants them. */
 export function assignmentsOf(
-  attempts: readonly Running[],
+  attempts: readonly Handed[],
   session: WorkerSession,
   secret: Buffer,
 ): OwnAssignment[] {
-  if (!session.wantsTokens) return attempts.map((running) => new OwnAssignment(running));
-  return attempts.map((running) => new SignedAssignment(running, secret));
+  if (!session.wantsTokens) return attempts.map(({ running, work }) => new OwnAssignment(running, work));
+  return attempts.map(({ running, work }) => new SignedAssignment(running, work, secret));
 }
 
 /** What the assignments of an answer mostly have in common, as it was last written. */
-let written: { readonly tenant: string; readonly facts: JobFacts; readonly text: string } | undefined;
+let written:
+  | {
+      readonly tenant: string;
+      readonly facts: JobFacts;
+      readonly target: string | null;
+      readonly text: string;
+    }
+  | undefined;
 
-function commonText(tenant: string, facts: JobFacts): string {
-  if (written?.facts !== facts || written.tenant !== tenant) {
-    const { task, target, timeoutMs } = facts;
+function commonText(tenant: string, facts: JobFacts, target: string | null): string {
+  if (written?.facts !== facts || written.tenant !== tenant || written.target !== target) {
+    const { task, timeoutMs } = facts;
     const targetText = target ?? `{"type":"handler","name":${JSON.stringify(task)}}`;
     const names = `"tenant":${JSON.stringify(tenant)},"task":${JSON.stringify(task)}`;
-    written = { tenant, facts, text: `${names},"target":${targetText},"timeoutMs":${timeoutMs}` };
+    written = { tenant, facts, target, text: `${names},"target":${targetText},"timeoutMs":${timeoutMs}` };
   }
   return written.text;
 }

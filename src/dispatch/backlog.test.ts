@@ -27,6 +27,7 @@ function setUp(options: { shelfLimit?: number; isTaken?: (id: string) => boolean
     runAt: clock.now(),
     fence: 1,
     startBefore: null,
+    sizeKib: 0,
     ...change,
   });
   const take = (fits: (needs: number) => boolean = () => true) =>

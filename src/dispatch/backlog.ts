@@ -237,5 +237,5 @@ export class Backlog {
 }
 
 function sizeOf(row: JobRow): number {
-  return ROW_BYTES + row.payload.length;
+  return ROW_BYTES + row.payload.length + (row.definition.target?.length ?? 0);
 }

@@ -100,6 +100,7 @@ class Leader {
       runAt: this.clock.now(),
       fence: 1,
       startBefore: null,
+      sizeKib: 0,
       ...change,
     };
     this.fences.set(id, waiting);

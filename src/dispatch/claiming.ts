@@ -4,10 +4,11 @@ import { bucketOf, emptyHistogram } from '../core/histogram.js';
 import { Loop } from '../core/loop.js';
 import { bisect } from '../store/bisect.js';
 import { type ClaimIntent, claimJobs, claimKnownJobs } from '../store/claim-jobs.js';
+import type { Work } from '../store/claims.js';
 import type { StoredDefinition } from '../store/job-row.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { type BucketState, saveBuckets } from '../store/queues.js';
-import { type Claimed, handOver } from './handing-over.js';
+import { type Claimed, handOver, MAX_ANSWER_KIB } from './handing-over.js';
 import { type ClaimFacts, factsOf, factsOfNew, type JobFacts, Running } from './running.js';
 import type { Poll, WorkerSession } from './session.js';
 import type { Entry } from './shelf.js';
@@ -16,6 +17,8 @@ import type { Walk } from './walk.js';
 
 /** Jobs claimed in one statement: enough to spread its cost, few enough to answer within milliseconds. */
 const MAX_BATCH = 1_000;
+/** The same in size: from so many kibibytes on a statement takes no further job. */
+const MAX_CLAIM_KIB = 4 * 1_024;
 
 interface Intent extends ClaimIntent {
   readonly entry: Entry;
@@ -34,6 +37,8 @@ interface Asker {
   readonly walk: Walk;
   readonly canRun: (needs: number) => boolean;
   room: number;
+  /** What its answer still takes, in kibibytes; the last job may go beyond. */
+  roomKib: number;
 }
 
 function isOpen(session: WorkerSession, now: number): boolean {
@@ -94,13 +99,19 @@ export class Claiming {
     const now = state.clock.steady();
     const intents: Intent[] = [];
     const askers = this.askers(now);
-    for (let before = -1; before < intents.length && intents.length < MAX_BATCH; ) {
+    let sizeKib = 0;
+    const isFull = () => intents.length >= MAX_BATCH || sizeKib >= MAX_CLAIM_KIB;
+    for (let before = -1; before < intents.length && !isFull(); ) {
       before = intents.length;
       for (const asker of askers) {
-        if (asker.room === 0 || intents.length >= MAX_BATCH) continue;
+        if (asker.room === 0 || isFull()) continue;
         const entry = isOpen(asker.poll.session, now) ? this.nextFor(asker, now) : undefined;
-        if (entry) intents.push(intend(entry, asker.poll));
-        asker.room = entry ? asker.room - 1 : 0;
+        if (entry) {
+          intents.push(intend(entry, asker.poll));
+          sizeKib += entry.sizeKib;
+          asker.roomKib -= entry.sizeKib;
+        }
+        asker.room = entry && asker.roomKib > 0 ? asker.room - 1 : 0;
       }
     }
     return intents;
@@ -118,7 +129,7 @@ export class Claiming {
       const canRun = (needs: number) => fitness.fits(session, needs);
       for (const poll of session.polls) {
         if (!poll.settled && !poll.reserved)
-          askers.push({ poll, room: poll.max, walk: shares.walk(session), canRun });
+          askers.push({ poll, room: poll.max, roomKib: MAX_ANSWER_KIB, walk: shares.walk(session), canRun });
       }
     }
     return askers;
@@ -168,8 +179,8 @@ export class Claiming {
         bisect(
           intents,
           async (part) => {
-            const startRunning = await this.write(part, now);
-            refused.push(...this.handOver(part, startRunning, now));
+            const find = await this.write(part, now);
+            refused.push(...this.handOver(part, find, now));
             return part;
           },
           (intent, error) => {
@@ -195,8 +206,8 @@ export class Claiming {
     }
   }
 
-  /** Claims the jobs; answers with the way to take each of them for running. */
-  private write(intents: readonly Intent[], now: number): Promise<StartRunning> {
+  /** Claims the jobs; answers with the way to find what was claimed. */
+  private write(intents: readonly Intent[], now: number): Promise<Found> {
     const lateness = new Map<string, number[]>();
     for (const { entry } of intents) {
       if (entry.fence > 1) continue;
@@ -232,7 +243,7 @@ export class Claiming {
   }
 
   /** Gives out what was claimed; answers with the rest, which waits in another way than memory thought. */
-  private handOver(intents: readonly Intent[], startRunning: StartRunning, now: number): Intent[] {
+  private handOver(intents: readonly Intent[], find: Found, now: number): Intent[] {
     const { state } = this;
     const claimed: Claimed[] = [];
     const refused: Intent[] = [];
@@ -243,10 +254,10 @@ export class Claiming {
     for (const intent of intents) {
       const { entry, poll, worker } = intent;
       if (claim?.worker !== worker) claim = { worker, epoch, claimedAt: now, since };
-      const running = startRunning(entry, claim);
-      if (running) {
+      const found = find(entry);
+      if (found) {
+        claimed.push({ running: new Running(entry, found.facts, claim), work: found.work, poll });
         state.backlog.claimed(entry);
-        claimed.push({ running, poll });
       } else {
         state.backlog.putBack(entry);
         refused.push(intent);
@@ -259,27 +270,27 @@ export class Claiming {
   }
 }
 
-/** The job as it runs from now on; null when it was not to be had. */
-type StartRunning = (entry: Entry, claim: ClaimFacts) => Running | null;
+/** What a claim brought of a job; null when it was not to be had. */
+type Found = (entry: Entry) => { readonly facts: JobFacts; readonly work: Work } | null;
 
-type Claim = (...args: Parameters<typeof claimJobs>) => Promise<StartRunning>;
+type Claim = (...args: Parameters<typeof claimJobs>) => Promise<Found>;
 
 /** This process stored every one of them itself, so the table need only say whether each can be claimed. */
 const claimFromMemory: Claim = async (...args) => {
   const refused = await claimKnownJobs(...args);
   let last: { readonly definition: StoredDefinition; readonly facts: JobFacts } | undefined;
-  return (entry, claim) => {
+  return (entry) => {
     if (refused.has(entry.id)) return null;
     const { definition, payload } = entry.row!;
     if (last?.definition !== definition) last = { definition, facts: factsOfNew(definition) };
-    return new Running(entry, last.facts, payload, claim);
+    return { facts: last.facts, work: { payload, target: definition.target } };
   };
 };
 
 const claimFromTable: Claim = async (...args) => {
   const rows = new Map((await claimJobs(...args)).map((row) => [row.id, row]));
-  return (entry, claim) => {
+  return (entry) => {
     const row = rows.get(entry.id);
-    return row ? new Running(entry, factsOf(row), row.payload, claim) : null;
+    return row ? { facts: factsOf(row), work: { payload: row.payload, target: row.target } } : null;
   };
 };

@@ -1,4 +1,5 @@
 import { messageOf } from '../core/errors.js';
+import { inPortions } from '../core/in-portions.js';
 import type { Progress } from '../core/job.js';
 import type { AttemptEnd } from '../core/transition.js';
 import type { FencedJob, Why } from '../core/wire.js';
@@ -96,7 +97,9 @@ export class Dispatcher {
     state.paused = (await readClusterState(state.hot)).paused;
     const claims = await readClaims(state.reads);
     await state.directory.learn(claims);
-    for (const claim of claims) state.resume(resumeRunning(claim, state.clock));
+    await inPortions(claims, (portion) => {
+      for (const claim of portion) state.resume(resumeRunning(claim, state.clock));
+    });
     await this.workers.load();
     await this.reading.load();
     if (state.term.over) return;

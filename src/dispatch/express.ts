@@ -49,8 +49,9 @@ export class Express {
         claimedAt: now,
         since: state.clock.steady(),
       };
-      const running = new Running(toWaiting(row), factsOfNew(row.definition), row.payload, claim);
-      orphans = handOver(state, [{ running, poll }]);
+      const work = { payload: row.payload, target: row.definition.target };
+      const running = new Running({ ...toWaiting(row), row: null }, factsOfNew(row.definition), claim);
+      orphans = handOver(state, [{ running, work, poll }]);
       return true;
     } catch (error) {
       state.shares.release(use);

@@ -1,13 +1,18 @@
-import { assignmentsOf } from './assignment.js';
+import { assignmentsOf, type Handed } from './assignment.js';
 import type { Running } from './running.js';
 import type { Poll } from './session.js';
 import type { LeaderState } from './state.js';
 
 /** A claim that was committed, and the poll it was made for. */
-export interface Claimed {
-  readonly running: Running;
+export interface Claimed extends Handed {
   readonly poll: Poll;
 }
+
+/**
+ * From so many kibibytes on an answer takes nothing more: it is put together, sent and read in one piece, while
+ * everything else waits. The worker asks again for the rest.
+ */
+export const MAX_ANSWER_KIB = 1_024;
 
 /**
  * Gives claimed jobs to the workers they were claimed for. To be called after the commit, never before. Answers
@@ -17,12 +22,13 @@ export interface Claimed {
 export function handOver(state: LeaderState, claimed: readonly Claimed[]): Running[] {
   const polls = new Set<Poll>();
   const orphans: Running[] = [];
-  for (const { running, poll } of claimed) {
+  for (const each of claimed) {
+    const { running, poll } = each;
     state.running.set(running.id, running);
     poll.session.running.add(running);
     if (poll.settled || !state.sessions.has(poll.session.id)) orphans.push(running);
     else {
-      poll.given.push(running);
+      poll.given.push(each);
       polls.add(poll);
     }
   }

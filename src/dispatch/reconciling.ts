@@ -2,6 +2,7 @@ import { stands } from '../core/test-switches.js';
 import type { FencedJob } from '../core/wire.js';
 import type { StoredAttempt } from '../store/job-places.js';
 import { releaseClaims } from '../store/release-claims.js';
+import { MAX_ANSWER_KIB } from './handing-over.js';
 import type { Running } from './running.js';
 import type { WorkerSession } from './session.js';
 import type { LeaderState } from './state.js';
@@ -52,17 +53,28 @@ export class Reconciling {
     );
   }
 
-  /** Jobs to offer again: handed over some time ago and not heard of since. */
-  unacknowledged(session: WorkerSession): Running[] {
+  /**
+   * Jobs to offer again: handed over some time ago and not heard of since. No more than one answer takes; they count as
+   * handed over from now on.
+   */
+  takeUnacknowledged(session: WorkerSession, max: number): Running[] {
     const { state } = this;
     const now = state.clock.steady();
     const patience = state.config.heartbeatInterval * 2;
-    return session.running.filter((running) => {
-      if (running.acknowledged) return false;
+    let count = 0;
+    let sizeKib = 0;
+    const again = session.running.filter((running) => {
+      if (running.acknowledged || count >= max || sizeKib >= MAX_ANSWER_KIB) return false;
       // What an earlier leader handed over may have died with it, so this one does not wait before it offers.
       const isInherited = running.epoch !== state.term.epoch && running.handedAt === running.since;
-      return (isInherited || now - running.handedAt > patience) && !state.turns.has(running.id);
+      if (!isInherited && now - running.handedAt <= patience) return false;
+      if (state.turns.has(running.id)) return false;
+      count += 1;
+      sizeKib += running.sizeKib;
+      return true;
     });
+    for (const running of again) running.handedAt = now;
+    return again;
   }
 
   /** Attempts that the worker has refused for good wait again. */

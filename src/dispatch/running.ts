@@ -3,7 +3,7 @@ import type { Progress } from '../core/job.js';
 import { type Backoff, DEFAULT_BACKOFF } from '../core/retry.js';
 import type { RunningJob } from '../core/transition.js';
 import type { ClaimedJob } from '../store/claim-jobs.js';
-import type { StoredClaim } from '../store/claims.js';
+import type { StoredClaim, Work } from '../store/claims.js';
 import type { StoredDefinition } from '../store/job-row.js';
 import type { Cursor, Waiting } from '../store/read-backlog.js';
 import type { RunningList } from './running-list.js';
@@ -11,8 +11,6 @@ import type { RunningList } from './running-list.js';
 /** What decides about the attempts of a job. Jobs of a bulk share it while they are new. */
 export interface JobFacts {
   readonly task: string | null;
-  /** JSON text; null when the target is the handler that the task names. */
-  readonly target: string | null;
   readonly timeoutMs: number;
   readonly failures: number;
   readonly losses: number;
@@ -33,7 +31,10 @@ export interface ClaimFacts {
   readonly since: number;
 }
 
-/** A claimed job: what its attempt is, who has it, and what decides about its end. */
+/**
+ * A claimed job: what its attempt is, who has it, and what decides about its end. What the attempt works on is not kept:
+ * it may be large, and hardly ever has to be handed over a second time; then it is read again.
+ */
 export class Running implements RunningJob {
   readonly id: string;
   readonly fence: number;
@@ -55,8 +56,6 @@ export class Running implements RunningJob {
   constructor(
     private readonly job: Waiting,
     readonly facts: JobFacts,
-    /** JSON text. */
-    readonly payload: string,
     private readonly claim: ClaimFacts,
   ) {
     this.id = job.id;
@@ -142,10 +141,15 @@ export class Running implements RunningJob {
     return this.facts.lateBy;
   }
 
+  /** Kibibytes that its hand-over takes, rounded down. */
+  get sizeKib(): number {
+    return this.job.sizeKib;
+  }
+
   /** The job as it waits for its next attempt: what choosing needs, and nothing of its payload. */
   waitingAgain(runAt: number): Waiting {
-    const { id, tenant, queue, needs, lane, key, rank, fence, startBefore } = this.job;
-    return { id, tenant, queue, needs, lane, key, rank, runAt, fence: fence + 1, startBefore };
+    const { id, tenant, queue, needs, lane, key, rank, fence, startBefore, sizeKib } = this.job;
+    return { id, tenant, queue, needs, lane, key, rank, runAt, fence: fence + 1, startBefore, sizeKib };
   }
 }
 
@@ -154,10 +158,9 @@ function parseBackoff(text: string | null): Backoff {
 }
 
 /** As a claim tells. */
-export function factsOf(job: Omit<ClaimedJob, 'payload'>): JobFacts {
+export function factsOf(job: Omit<ClaimedJob, keyof Work>): JobFacts {
   return {
     task: job.task,
-    target: job.target,
     timeoutMs: job.timeoutMs,
     failures: job.failures,
     losses: job.losses,
@@ -174,7 +177,6 @@ export function factsOf(job: Omit<ClaimedJob, 'payload'>): JobFacts {
 export function factsOfNew(definition: StoredDefinition): JobFacts {
   return {
     task: definition.task,
-    target: definition.target,
     timeoutMs: definition.timeout_ms,
     failures: 0,
     losses: 0,
@@ -191,7 +193,7 @@ export function factsOfNew(definition: StoredDefinition): JobFacts {
 export function resumeRunning(claim: StoredClaim, clock: Clock): Running {
   const since = clock.steady() - Math.max(0, clock.now() - claim.claimedAt);
   const { worker, epoch, claimedAt } = claim;
-  const running = new Running(claim, factsOf(claim), claim.payload, { worker, epoch, claimedAt, since });
+  const running = new Running(claim, factsOf(claim), { worker, epoch, claimedAt, since });
   running.cancelledAt = claim.cancelledAt === null ? null : clock.steady();
   running.progress = claim.progress === null ? null : (JSON.parse(claim.progress) as Progress);
   return running;

@@ -2,15 +2,15 @@ import type { Clock } from '../core/clock.js';
 import { Bucket, rateOf } from '../core/rate.js';
 import { ALL_QUEUES, type ClaimAnswer, type WorkerRegistration } from '../core/wire.js';
 import { Ability } from './ability.js';
+import type { Handed } from './assignment.js';
 import type { QueueInfo } from './directory.js';
-import type { Running } from './running.js';
 import { RunningList } from './running-list.js';
 
 /** A claim request that waits for work. */
 export interface Poll {
   readonly session: WorkerSession;
   readonly max: number;
-  readonly given: Running[];
+  readonly given: Handed[];
   settle(answer: ClaimAnswer): void;
   /** Ends the wait without an answer. */
   fail(error: unknown): void;

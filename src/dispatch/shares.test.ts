@@ -35,7 +35,18 @@ class Desk {
     for (let i = 0; i < count; i++) {
       this.made += 1;
       const id = this.made.toString().padStart(12, '0');
-      const job = { id, tenant, queue, needs, lane: laneOf(key), key, rank: 5, fence: 1, startBefore: null };
+      const job = {
+        id,
+        tenant,
+        queue,
+        needs,
+        lane: laneOf(key),
+        key,
+        rank: 5,
+        fence: 1,
+        startBefore: null,
+        sizeKib: 0,
+      };
       this.backlog.add({ ...job, runAt: this.clock.now() });
     }
   }

@@ -19,6 +19,7 @@ function entry(runAt: number, rank = 5): Entry {
     runAt,
     fence: 1,
     startBefore: null,
+    sizeKib: 0,
     where: 'out',
   };
 }

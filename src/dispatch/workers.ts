@@ -6,7 +6,6 @@ import { stands } from '../core/test-switches.js';
 import type { AttemptEnd } from '../core/transition.js';
 import { uuidv7 } from '../core/uuid.js';
 import type {
-  Assignment,
   ClaimAnswer,
   Heartbeat,
   HeartbeatAnswer,
@@ -15,6 +14,7 @@ import type {
   WorkerView,
   WorkerWelcome,
 } from '../core/wire.js';
+import { readWork } from '../store/claims.js';
 import { addWorker, forgetWorkers, readWorkers, seeWorkers, type WorkerRow } from '../store/workers.js';
 import { assignmentsOf } from './assignment.js';
 import type { Finishing } from './finishing.js';
@@ -125,8 +125,8 @@ export class Workers {
     if (state.isOver) throw noLeader();
     const session = this.session(tenant, workerId);
     session.seen(state.clock);
-    const jobs = this.handOverAgain(session, max);
-    if (jobs.length > 0) return Promise.resolve({ epoch: state.term.epoch, jobs });
+    const again = this.reconciling.takeUnacknowledged(session, max);
+    if (again.length > 0) return this.handOverAgain(session, again);
     // Told apart from "no work": whoever asked may still be there and should ask elsewhere.
     signal?.throwIfAborted();
     return new Promise((resolve, reject) => {
@@ -158,18 +158,46 @@ export class Workers {
     });
   }
 
-  private handOverAgain(session: WorkerSession, max: number): Assignment[] {
+  /** Reads what these attempts work on, which nobody keeps, and answers with those that still run by then. */
+  private async handOverAgain(session: WorkerSession, again: readonly Running[]): Promise<ClaimAnswer> {
     const { state } = this;
-    const again = this.reconciling.unacknowledged(session).slice(0, max);
-    for (const running of again) running.handedAt = state.clock.steady();
-    return assignmentsOf(again, session, state.secret);
+    const found = await readWork(
+      state.hot,
+      again.map((running) => running.id),
+    );
+    if (state.isOver) throw noLeader();
+    const isOpen = state.sessions.has(session.id);
+    const handed = again.flatMap((running) => {
+      const work = found.get(running.id);
+      const runs = isOpen && running.list === session.running && !state.turns.has(running.id);
+      return work && runs ? [{ running, work }] : [];
+    });
+    return { epoch: state.term.epoch, jobs: assignmentsOf(handed, session, state.secret) };
   }
 
   /** A worker that waits for work may be waiting for what it should have had already. */
   private offerAgain(session: WorkerSession): void {
     for (const poll of session.polls) {
-      const jobs = this.handOverAgain(session, poll.max);
-      if (jobs.length > 0) poll.settle({ epoch: this.state.term.epoch, jobs });
+      if (poll.reserved) continue;
+      const again = this.reconciling.takeUnacknowledged(session, poll.max);
+      if (again.length > 0) void this.answerAgain(poll, again);
+    }
+  }
+
+  private async answerAgain(poll: Poll, again: readonly Running[]): Promise<void> {
+    const { state } = this;
+    // Whoever else gave this poll a job meanwhile would settle it, and these attempts would reach nobody.
+    poll.reserved = true;
+    try {
+      const answer = await this.handOverAgain(poll.session, again);
+      if (answer.jobs.length > 0) poll.settle(answer);
+    } catch (error) {
+      // They are offered again when as much time has passed once more.
+      const { session } = poll;
+      state.log.warn({ worker: session.id, error: messageOf(error) }, 'jobs could not be offered again');
+    } finally {
+      poll.reserved = false;
+      state.wakeClaiming();
     }
   }
 

@@ -35,7 +35,9 @@ export function buildUseCases(
       hint: async (body) => {
         const { jobs, startBefore } = body as Hint;
         // A node of an older version leaves things out; the look-back reads what it could not tell.
-        const complete = jobs.filter((job) => typeof job.lane === 'number' && job.key !== undefined);
+        const complete = jobs.filter(
+          (job) => typeof job.sizeKib === 'number' && typeof job.lane === 'number' && job.key !== undefined,
+        );
         const places = complete.map((job) => ({ ...job, row: null }));
         await context.currentLeader()?.hint(places, startBefore);
       },

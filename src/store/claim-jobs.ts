@@ -1,4 +1,5 @@
 import { stands } from '../core/test-switches.js';
+import type { Work } from './claims.js';
 import type { Queryable } from './database.js';
 import { SHARED_COLUMNS } from './finish-jobs.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
@@ -79,10 +80,8 @@ const CLAIM_KNOWN_JOBS = claimStatement('claim-known-jobs', {
 });
 
 /** What a claim tells about a job. JSON columns are texts. */
-export interface ClaimedJob {
+export interface ClaimedJob extends Work {
   readonly task: string | null;
-  readonly target: string | null;
-  readonly payload: string;
   readonly timeoutMs: number;
   readonly failures: number;
   readonly losses: number;

@@ -1,25 +1,36 @@
 import { byIndex } from './by-index.js';
 import { inClaimOrder } from './claim-order.js';
-import type { Queryable } from './database.js';
-import { run, type Statement } from './database.js';
+import { type Queryable, run, type Statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
 /** Claims as a new leader finds them, and what is written to them while a job runs. */
 
 /**
- * Read in a statement of its own after the takeover's commit, or the last claims of the old term are missed. The table is
- * read as it lies: its dead rows, of which there are as many as jobs have ended while the xmin horizon is pinned, cost
- * several times as much through the index, which the hot connections would otherwise prefer.
+ * Which claims there are, read after the takeover's commit, or the last claims of the old term are missed. The table is
+ * read as it lies, for which it takes a second column: its dead rows, of which there are as many as jobs have ended while
+ * the xmin horizon is pinned, cost several times as much through the index.
  */
+const FIND_CLAIMS: Statement = {
+  name: 'find-claims',
+  text: 'SELECT job AS id, fence FROM punctual.claims',
+};
+
+/** Without what an assignment carries, which few of them will need again. */
 const READ_CLAIMS: Statement = {
   name: 'read-claims',
   text: `
     SELECT c.job AS id, c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt",
       c.cancelled_at AS "cancelledAt", c.progress, j.tenant, j.queue,
-      j.needs, j.lane, j.concurrency_key AS "key", j.rank, j.task, j.target, j.payload, j.timeout_ms AS "timeoutMs", j.failures, j.losses,
+      j.needs, j.lane, j.concurrency_key AS "key", j.rank, j.task, j.timeout_ms AS "timeoutMs", j.failures, j.losses,
       j.max_attempts AS "maxAttempts", j.max_losses AS "maxLosses", j.at_most_once AS "atMostOnce", j.backoff,
-      j.run_at AS "runAt", j.late_by AS "lateBy", j.start_before AS "startBefore"
-    FROM (SELECT * FROM punctual.claims OFFSET 0) c JOIN punctual.jobs j ON ${byIndex('j.id', 'c.job')}`,
+      j.run_at AS "runAt", j.late_by AS "lateBy", j.start_before AS "startBefore", j.size_kib AS "sizeKib"
+    FROM punctual.claims c JOIN punctual.jobs j ON ${byIndex('j.id', 'c.job')}
+    WHERE c.job = ANY($1::uuid[])`,
+};
+
+const READ_WORK: Statement = {
+  name: 'read-work',
+  text: 'SELECT id, payload, target FROM punctual.jobs WHERE id = ANY($1::uuid[])',
 };
 
 const SAVE_PROGRESS = leaderStatement(
@@ -67,8 +78,6 @@ export interface StoredClaim extends Record<string, unknown> {
   readonly key: string | null;
   readonly rank: number;
   readonly task: string | null;
-  readonly target: string | null;
-  readonly payload: string;
   readonly timeoutMs: number;
   readonly failures: number;
   readonly losses: number;
@@ -79,10 +88,33 @@ export interface StoredClaim extends Record<string, unknown> {
   readonly runAt: number;
   readonly lateBy: number | null;
   readonly startBefore: number | null;
+  readonly sizeKib: number;
 }
 
-export function readClaims(db: Queryable): Promise<StoredClaim[]> {
-  return run(db, READ_CLAIMS, []);
+const CLAIMS_AT_ONCE = 2_000;
+
+/** All claims. Nobody but the leader who reads them makes or ends any, so they can be read in portions. */
+export async function readClaims(db: Queryable, atOnce = CLAIMS_AT_ONCE): Promise<StoredClaim[]> {
+  const found = await run<{ id: string }>(db, FIND_CLAIMS, []);
+  const claims: StoredClaim[] = [];
+  for (let from = 0; from < found.length; from += atOnce) {
+    const ids = found.slice(from, from + atOnce).map(({ id }) => id);
+    for (const claim of await run<StoredClaim>(db, READ_CLAIMS, [ids])) claims.push(claim);
+  }
+  return claims;
+}
+
+/** What an assignment carries, as JSON texts. */
+export interface Work {
+  readonly payload: string;
+  /** Null when the target is the handler that the task names. */
+  readonly target: string | null;
+}
+
+/** What the attempts of these live jobs work on, by the ids of the jobs. */
+export async function readWork(db: Queryable, ids: readonly string[]): Promise<ReadonlyMap<string, Work>> {
+  const rows = await run<Work & { readonly id: string } & Record<string, unknown>>(db, READ_WORK, [ids]);
+  return new Map(rows.map((row) => [row.id, row]));
 }
 
 /** Keeps the newest progress of running attempts. */

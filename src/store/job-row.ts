@@ -33,6 +33,15 @@ export interface JobRow {
   readonly definition: StoredDefinition;
 }
 
+/** Texts below this many characters have less than a kibibyte, whatever is in them. */
+const SMALL_CHARACTERS = 1_024 / 3;
+
+/** Kibibytes of payload and target together, rounded down. Asked for every new job, of which most are small. */
+export function sizeKib({ payload, definition: { target } }: JobRow): number {
+  if (payload.length + (target?.length ?? 0) < SMALL_CHARACTERS) return 0;
+  return (Buffer.byteLength(payload) + (target === null ? 0 : Buffer.byteLength(target))) >> 10;
+}
+
 /** Priority 9 comes first, and an index is read upwards. */
 export function rankOf(priority: number): number {
   return 10 - priority;
@@ -109,4 +118,5 @@ export const JOB_COLUMNS = new Columns<JobRow>([
     type: DEFINITION_TYPES[name],
     of: ({ definition }: JobRow) => definition[name],
   })),
+  { name: 'size_kib', type: 'int', of: sizeKib },
 ]);

@@ -1,4 +1,4 @@
-import type { JobRow } from './job-row.js';
+import { type JobRow, sizeKib } from './job-row.js';
 import type { Waiting } from './read-backlog.js';
 
 /** A new job as the dispatcher knows it, without reading it back. */
@@ -15,6 +15,7 @@ export function toWaiting(row: JobRow): Waiting & { where: 'out' } {
     runAt: definition.run_at,
     fence: 1,
     startBefore: definition.start_before,
+    sizeKib: sizeKib(row),
     row,
     // The backlog's own mark; there from the beginning, so that it need not grow the object.
     where: 'out',

@@ -9,13 +9,17 @@ import type { Waiting } from './read-backlog.js';
 /** Moves of waiting jobs between the live table, `later` and history; each in one fenced statement. */
 
 const WAITING = `id, tenant, queue, needs, lane, concurrency_key AS "key", rank, run_at AS "runAt",
-  attempts + 1 AS fence, start_before AS "startBefore"`;
+  attempts + 1 AS fence, start_before AS "startBefore", size_kib AS "sizeKib"`;
+
+/** The size of a job whose payload becomes another one. */
+const newSize = (payload: string, target: string) =>
+  `(octet_length((${payload})::text) + coalesce(octet_length(${target}::text), 0)) >> 10`;
 
 /** The columns of a job on its way to another place; the new ones replace what they are given for. */
 const CHANGED_COLUMNS = `id, tenant, queue, needs, coalesce(new_rank, rank), coalesce(new_run_at, run_at), attempts,
   failures, losses, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task,
   created_by, key, concurrency_key, target, backoff, requires, coalesce(new_payload, payload), earlier_attempts,
-  lane, schedule, occurrence`;
+  lane, schedule, occurrence, coalesce(${newSize('new_payload', 'target')}, size_kib)`;
 
 /** Names are kept for jobs that are now due later than they were (see unused-names.ts). */
 const NAMES_USED = `queues_used AS (
@@ -33,7 +37,7 @@ const POSTPONE_JOB = leaderStatement(
     WHERE j.id = $4::uuid AND ${NOT_CLAIMED} AND ${WHILE_TERM_LASTS}
     RETURNING j.*, $5::bigint AS new_run_at, $6::smallint AS new_rank, $7::json AS new_payload
   ), answer AS (
-    INSERT INTO punctual.later (${SHARED_COLUMNS}, admit_at, held)
+    INSERT INTO punctual.later (${SHARED_COLUMNS}, size_kib, admit_at, held)
     SELECT ${CHANGED_COLUMNS}, $8::bigint, $9::boolean FROM gone
     RETURNING id, queue, needs, run_at
   ), ${NAMES_USED}`,
@@ -46,6 +50,7 @@ const CHANGE_LATER = leaderStatement(
       run_at = coalesce($5::bigint, l.run_at),
       rank = coalesce($6::smallint, l.rank),
       payload = coalesce($7::json, l.payload),
+      size_kib = coalesce(${newSize('$7::json', 'l.target')}, l.size_kib),
       admit_at = $8::bigint,
       held = $9::boolean
     WHERE l.id = $4::uuid AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
@@ -60,6 +65,7 @@ const CHANGE_LIVE = leaderStatement(
       run_at = coalesce($5::bigint, j.run_at),
       rank = coalesce($6::smallint, j.rank),
       payload = coalesce($7::json, j.payload),
+      size_kib = coalesce(${newSize('$7::json', 'j.target')}, j.size_kib),
       edited = true
     WHERE j.id = $4::uuid AND ${NOT_CLAIMED} AND ${WHILE_TERM_LASTS}
     RETURNING ${WAITING}
@@ -74,7 +80,7 @@ const ADMIT_JOBS = leaderStatement(
     WHERE ${byIndex('l.id', 'u.id')} AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
     RETURNING l.*, u.run_at AS new_run_at, u.rank AS new_rank, u.payload AS new_payload
   ), answer AS (
-    INSERT INTO punctual.jobs (${SHARED_COLUMNS}, edited) SELECT ${CHANGED_COLUMNS}, true FROM taken
+    INSERT INTO punctual.jobs (${SHARED_COLUMNS}, size_kib, edited) SELECT ${CHANGED_COLUMNS}, true FROM taken
     RETURNING ${WAITING}
   )`,
 );
@@ -115,14 +121,14 @@ const REDRIVE_JOBS = leaderStatement(
       AND ${WHILE_TERM_LASTS}
     RETURNING h.*
   ), answer AS (
-    INSERT INTO punctual.jobs (${SHARED_COLUMNS}, edited)
+    INSERT INTO punctual.jobs (${SHARED_COLUMNS}, size_kib, edited)
     SELECT id, tenant, queue, needs, rank, $6::bigint, attempts, 0, 0, max_attempts, max_losses, at_most_once,
       timeout_ms, created_at, NULL, late_by, task, created_by, key, concurrency_key, target, backoff, requires,
       payload,
       CASE WHEN fence IS NULL THEN earlier_attempts ELSE array_append(earlier_attempts, json_build_object(
         'fence', fence, 'epoch', epoch, 'worker', worker, 'claimedAt', claimed_at, 'startedAt', started_at,
         'finishedAt', finished_at, 'outcome', outcome, 'error', error)) END,
-      lane, schedule, occurrence, true
+      lane, schedule, occurrence, ${newSize('payload', 'target')}, true
     FROM gone
     RETURNING ${WAITING}
   ), counted AS (

@@ -19,6 +19,8 @@ export interface Waiting {
   /** The fence of its next attempt. */
   readonly fence: number;
   readonly startBefore: number | null;
+  /** Kibibytes that its hand-over takes, rounded down. */
+  readonly sizeKib: number;
   /** The job as this process stored it; only for its first attempt, and only while there is room to remember it. */
   readonly row?: JobRow | null;
 }
@@ -37,7 +39,7 @@ export interface Cursor {
 export const SHELF_START = { runAt: -1, id: '00000000-0000-0000-0000-000000000000' } as const;
 
 const WAITING = `j.id, j.tenant, j.queue, j.needs, j.lane, j.concurrency_key AS "key", j.rank, j.run_at AS "runAt",
-  j.attempts + 1 AS fence, j.start_before AS "startBefore"`;
+  j.attempts + 1 AS fence, j.start_before AS "startBefore", j.size_kib AS "sizeKib"`;
 
 /**
  * Hops from shelf to shelf through the index instead of reading every row: cost grows with shelves, and with the dead rows

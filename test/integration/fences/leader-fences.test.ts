@@ -41,7 +41,7 @@ provenByRemoval('claim-join', 'a late hint starts a job again that has ended', a
   });
   await worker.succeed(await worker.claimOne());
   await node.node.useCases.peers.hint({
-    jobs: [{ ...waiting, fence: 1, startBefore: null }],
+    jobs: [{ ...waiting, fence: 1, startBefore: null, sizeKib: 0 }],
     startBefore: null,
   });
   return (await worker.claimSilently(1, '300ms')).length > 0;

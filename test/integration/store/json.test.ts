@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { bisect } from '../../../src/store/bisect.js';
-import { readClaims, saveProgress } from '../../../src/store/claims.js';
+import { readWork, saveProgress } from '../../../src/store/claims.js';
 import { endWaitingJobs } from '../../../src/store/end-waiting-jobs.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
@@ -58,7 +58,7 @@ describe.each(cases)('%s', (_, json) => {
     expect(await read(id)).toMatchObject({ place: 'later', payload: json });
     await admitJobs(shard.hot, term, [unchanged(id)]);
     expect((await shard.claim(term, [id]))[0]!.payload).toBe(json);
-    expect((await readClaims(shard.hot)).find((claim) => claim.id === id)!.payload).toBe(json);
+    expect((await readWork(shard.hot, [id])).get(id)!.payload).toBe(json);
     await shard.fail(term, id);
     expect(await read(id)).toMatchObject({ place: 'history', payload: json });
     await redriveJobs(shard.hot, term, TENANT, [id], Date.now());

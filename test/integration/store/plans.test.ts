@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readRuns, takePassedOver } from '../../../src/store/backfill.js';
 import { readAhead } from '../../../src/store/change-schedule.js';
 import { claimJobs, claimKnownJobs } from '../../../src/store/claim-jobs.js';
-import { saveProgress } from '../../../src/store/claims.js';
+import { readWork, saveProgress } from '../../../src/store/claims.js';
 import type { Pool, Queryable } from '../../../src/store/database.js';
 import { endWaitingJobs, findExpired, nextExpiry } from '../../../src/store/end-waiting-jobs.js';
 import { finishJobs, retryJobs } from '../../../src/store/finish-jobs.js';
@@ -160,6 +160,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'look-back': (db) => lookBack(db, ID, ID, 100, 0),
   'find-shelves': (db) => findShelves(db, BEFORE_ALL_SHELVES, 10),
   'read-waiting': (db) => readWaiting(db, [ID]),
+  'read-work': (db) => readWork(db, [ID]),
   'read-job': (db) => readJob(db, TENANT, ID),
   'find-key': (db) => findKey(db, TENANT, 'key-4'),
   'end-waiting-live': (db) => endWaitingJobs(db, TERM, 'live', [CANCEL], 0),
