@@ -4,9 +4,14 @@ import type { Assignment } from '../core/wire.js';
 import type { Work } from '../store/claims.js';
 import type { JobFacts, Running } from './running.js';
 import type { WorkerSession } from './session.js';
+import type { LeaderState } from './state.js';
 
-/** Results may arrive long after the deadline when a worker was cut off; the fence decides, not the token. */
-const TOKEN_GRACE_MS = 24 * 3_600_000;
+/**
+ * How long after an attempt must have ended its token is still taken. A leader ends an attempt that overstays within the
+ * worker's timeout; this is for a time without one, and for a call that is under way. Whoever delivers later than this
+ * has a key: a worker that was cut off reports under its own, and the fence decides whether that counts.
+ */
+const TOKEN_GRACE_MS = 15 * 60_000;
 
 /**
  * What a worker is told about an attempt. Made for tens of thousands a second: a worker in this process reads
@@ -84,13 +89,14 @@ export class SignedAssignment extends OwnAssignment {
     running: Running,
     work: Work,
     private readonly secret: Buffer,
+    private readonly graceMs: number,
   ) {
     super(running, work);
   }
 
   get token(): string {
     const { tenant, id: jobId, fence, claimedAt, timeoutMs } = this.running;
-    return signAttemptToken(this.secret, { tenant, jobId, fence }, claimedAt + timeoutMs + TOKEN_GRACE_MS);
+    return signAttemptToken(this.secret, { tenant, jobId, fence }, claimedAt + timeoutMs + this.graceMs);
   }
 
   protected override get tokenText(): string {
@@ -108,10 +114,11 @@ export interface Handed {
 export function assignmentsOf(
   attempts: readonly Handed[],
   session: WorkerSession,
-  secret: Buffer,
+  { secret, config }: Pick<LeaderState, 'secret' | 'config'>,
 ): OwnAssignment[] {
   if (!session.wantsTokens) return attempts.map(({ running, work }) => new OwnAssignment(running, work));
-  return attempts.map(({ running, work }) => new SignedAssignment(running, work, secret));
+  const graceMs = config.workerTimeout + TOKEN_GRACE_MS;
+  return attempts.map(({ running, work }) => new SignedAssignment(running, work, secret, graceMs));
 }
 
 /** What the assignments of an answer mostly have in common, as it was last written. */

@@ -241,6 +241,23 @@ describe('claiming', () => {
     expect(leader.batches).toHaveLength(1);
   });
 
+  it('takes no more in one statement, and gives no more in one answer, than a bounded size', async () => {
+    leader = await new Leader().learn();
+    for (let i = 0; i < 40; i++) leader.add(`job-${i}`, { sizeKib: 250 });
+    const polls = Array.from({ length: 6 }, (_, i) => leader.poll(leader.session(`w-${i}`), 100));
+    await leader.claiming.runOnce();
+    // Four of them fill an answer but for a little, so it takes a fifth; seventeen fill a statement.
+    expect(polls.map((got) => got.length)).toEqual([3, 3, 3, 3, 3, 2]);
+    expect(leader.batches.map((batch) => batch.length)).toEqual([17]);
+    const next = leader.poll(leader.session('next'), 100);
+    await leader.claiming.runOnce();
+    expect(next).toHaveLength(5);
+    leader.add('huge', { sizeKib: 100_000, rank: 1 });
+    const alone = leader.poll(leader.session('alone'), 100);
+    await leader.claiming.runOnce();
+    expect(alone).toEqual(['huge']);
+  });
+
   it('gives a worker only what it can run, from queues that it serves', async () => {
     leader = await new Leader().learn();
     leader.add('red-mail', { queue: 1, needs: 1 });

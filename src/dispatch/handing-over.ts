@@ -35,7 +35,7 @@ export function handOver(state: LeaderState, claimed: readonly Claimed[]): Runni
   for (const poll of polls) {
     poll.settle({
       epoch: state.term.epoch,
-      jobs: assignmentsOf(poll.given, poll.session, state.secret),
+      jobs: assignmentsOf(poll.given, poll.session, state),
     });
   }
   return orphans;

@@ -172,7 +172,7 @@ export class Workers {
       const runs = isOpen && running.list === session.running && !state.turns.has(running.id);
       return work && runs ? [{ running, work }] : [];
     });
-    return { epoch: state.term.epoch, jobs: assignmentsOf(handed, session, state.secret) };
+    return { epoch: state.term.epoch, jobs: assignmentsOf(handed, session, state) };
   }
 
   /** A worker that waits for work may be waiting for what it should have had already. */

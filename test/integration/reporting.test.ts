@@ -1,10 +1,12 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import type { Job } from '../../src/core/job.js';
 import type { Page, StoredLogLine } from '../../src/core/wire.js';
 import { task } from '../../src/worker/task.js';
+import { createTestDatabase } from '../database.js';
 import { Door, Happening } from '../happening.js';
-import { TestNode } from '../node-for-tests.js';
+import { nodeForTest, TestNode } from '../node-for-tests.js';
 import { ProtocolWorker } from '../protocol-worker.js';
+import { TestClock } from '../test-clock.js';
 
 let node: TestNode;
 
@@ -216,4 +218,35 @@ it('a token that was tampered with is no credential', async () => {
       body: { code: 'UNAUTHENTICATED' },
     });
   }
+});
+
+it('a token is taken until shortly after its attempt must have ended, and then no more', async () => {
+  const clock = new TestClock();
+  const still = await nodeForTest({ clock });
+  const worker = await ProtocolWorker.register(still);
+  const { id } = await still.submit({ task: 'work', timeout: '10m', delivery: 'at-most-once' });
+  const { token, fence } = await worker.claimOne();
+  const complete = (key: string) => still.ask('POST', `/v1/jobs/${id}/complete`, { key, body: { fence } });
+  clock.advance(25 * 60_000);
+  expect(await still.ended(id)).toMatchObject({ state: 'failed', attempts: [{ outcome: 'lost' }] });
+  // It is genuine; what it reports came too late all the same.
+  expect(await complete(token!)).toMatchObject({ status: 409, body: { code: 'STALE_FENCE' } });
+  clock.advance(11_000);
+  expect(await complete(token!)).toMatchObject({ status: 401, body: { code: 'UNAUTHENTICATED' } });
+  expect(await complete(still.apiKey)).toMatchObject({ status: 409, body: { code: 'STALE_FENCE' } });
+});
+
+it('a late result counts under the key of its worker, however long there was no leader', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const clock = new TestClock();
+  const settings = { maxJobTimeout: '1d' };
+  const before = await nodeForTest({ clock, database, settings });
+  const { id } = await before.submit({ task: 'work', timeout: '1d', delivery: 'at-most-once' });
+  const worker = await ProtocolWorker.register(before);
+  const job = await worker.claimOne();
+  await before.node.stop();
+  clock.advance(20 * 3_600_000);
+  await nodeForTest({ clock, database, settings: { ...settings, port: before.node.port } });
+  expect(await worker.succeed(job, 'late')).toMatchObject({ accepted: [id] });
 });
