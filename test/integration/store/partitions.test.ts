@@ -34,7 +34,7 @@ async function endedDaysAgo(shard: TestShard, term: TermKey, days: number, key: 
   for (const table of TABLES) await makePartition(shard.pool, table, moment);
   const job = await shard.newJob({ key });
   const id = firstUuidAt(moment).slice(0, 13) + randomUUID().slice(13);
-  await submitJobs(shard.hot, [{ ...job, row: { ...job.row, id } }], moment);
+  await submitJobs(shard.hot, [{ ...job, row: { ...job.row, id } }], shard.made(), moment);
   await shard.claim(term, [id]);
   await addLogLines(shard.hot, { tenant: TENANT, job: id, fence: 1 }, ['"a line"'], 1_000, moment);
   await finishAt(shard, term, id, moment);
@@ -211,7 +211,7 @@ describe('old days', () => {
     const bulk = async () => {
       const keys = ['three', 'young', 'one', 'one', 'new'];
       const jobs = await Promise.all(keys.map((key) => shard.newJob({ key })));
-      return submitJobs(shard.hot, jobs, Date.now());
+      return shard.store(jobs);
     };
     const single = () => shard.submit({ key: 'one' });
     const [a, b, c, d] = await Promise.all([bulk(), single(), bulk(), single()]);
