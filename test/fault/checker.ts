@@ -1,7 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { AuditEntry, Effect, History, JobRecord } from './history.js';
+import { mayBeLost, restoresOf } from './excuses.js';
+import type { AuditEntry, Effect, History, JobRecord, Order, Submission } from './history.js';
 
 /** Something that must not be. */
 export interface Violation {
@@ -26,6 +27,11 @@ export interface Seen extends History {
   readonly startsByJob: ReadonlyMap<string, readonly Effect[]>;
   readonly endsByJob: ReadonlyMap<string, readonly Effect[]>;
   readonly auditByJob: ReadonlyMap<string, readonly AuditEntry[]>;
+  readonly orderByNumber: ReadonlyMap<number, Order>;
+  /** Submissions that a restored copy of the database may know nothing of. */
+  readonly mayBeLost: ReadonlySet<Submission>;
+  /** Jobs to which something happened that a restored copy knows nothing of, so that it happens again. */
+  readonly replayed: ReadonlySet<string>;
 }
 
 /** Loads every invariant there is. */
@@ -79,12 +85,22 @@ export function storyOf(history: History, jobId: string): string[] {
 function look(history: History): Seen {
   const starts = history.effects.filter((effect) => effect.kind === 'start');
   starts.sort((a, b) => a.fence - b.fence || a.at - b.at);
+  const restores = restoresOf(history);
+  const lost = history.submissions.filter((submission) => mayBeLost(restores, submission));
   return {
     ...history,
     jobById: new Map(history.jobs.map((job) => [job.id, job])),
     startsByJob: byJob(starts),
     endsByJob: byJob(history.effects.filter((effect) => effect.kind === 'end')),
     auditByJob: byJob(history.audit.filter((entry) => entry.job !== null)),
+    orderByNumber: new Map(
+      history.submissions.flatMap(({ orders }) => orders.map((order) => [order.n, order])),
+    ),
+    mayBeLost: new Set(lost),
+    replayed: new Set([
+      ...lost.flatMap(({ ids }) => ids),
+      ...restores.flatMap(({ lost: entries }) => entries.flatMap(({ job }) => job ?? [])),
+    ]),
   };
 }
 

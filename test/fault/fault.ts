@@ -1,3 +1,4 @@
+import type { FaultRecord } from './history.js';
 import type { Random } from './random.js';
 import type { Scene } from './scene.js';
 
@@ -5,15 +6,10 @@ import type { Scene } from './scene.js';
  * Faults of one lane follow each other, those of different lanes overlap: a worker may die during a failover, but
  * of three nodes one is always left.
  */
-export type Lane = 'nodes' | 'links' | 'database' | 'workers' | 'reports';
+export type Lane = 'nodes' | 'links' | 'database' | 'workers' | 'reports' | 'load';
 
 /** What a fault did, as far as observers saw it. */
-export interface Injected {
-  readonly targets: readonly string[];
-  readonly effective: boolean;
-  readonly detail: string;
-  readonly leaderGone?: { readonly epoch: number; readonly at: number };
-}
+export type Injected = Omit<FaultRecord, 'kind' | 'from' | 'to'>;
 
 /** One kind of fault. A file in `faults/` that exports one as `fault` joins its scenario and `mixed` by itself. */
 export interface Fault {

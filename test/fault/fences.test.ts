@@ -37,7 +37,7 @@ const lateWrites: Fault = {
 const slowSecondAttempts: Fault = {
   ...{ kind: 'slow-second-attempts', scenario: 'fences', lane: 'workers' },
   async inject(scene) {
-    await Promise.all(Array.from({ length: 10 }, () => scene.order({ failures: 1, workMs: 700 })));
+    await scene.load.order(Array.from({ length: 10 }, () => ({ failures: 1, workMs: 700 })));
     await sleep(1_500);
     return { targets: [], effective: true, detail: 'old attempts reported while new ones ran' };
   },

@@ -13,6 +13,7 @@ import type {
 const ORDER: Order = {
   ...{ n: 1, workMs: 0, failures: 0, blocking: false, maxAttempts: 4, atMostOnce: false },
   ...{ timeoutMs: 60_000, delayMs: 0, key: null },
+  ...{ tenant: 'default', queue: 'default', requires: {}, servable: true, bytes: 0 },
 };
 
 export function order(change: Partial<Order>): Order {
@@ -20,7 +21,7 @@ export function order(change: Partial<Order>): Order {
 }
 
 export function start(job: string, n: number, fence: number, worker: string, at: number): Effect {
-  return { kind: 'start', job, n, fence, worker, at, result: null };
+  return { kind: 'start', job, n, fence, worker, tenant: 'default', at, result: null };
 }
 
 export function end(
@@ -31,7 +32,7 @@ export function end(
   at: number,
   result: Effect['result'] = 'returned',
 ): Effect {
-  return { kind: 'end', job, n, fence, worker, at, result };
+  return { kind: 'end', job, n, fence, worker, tenant: 'default', at, result };
 }
 
 const plain: JobRecord = {
@@ -145,6 +146,7 @@ export function goodHistory(): History {
       { epoch: 2, holder: 'n2.1', at: 1_620 },
     ],
     deaths: [],
+    memory: [{ member: 'n1.1', megabytes: 150 }],
     load: { seconds: 1, heldBackSeconds: 0 },
     schedules: [schedule],
     aftermath: { leaders: ['n2.1'], liveNodes: ['n2.1', 'n3.1'], claims: 0, rateBefore: 100, rateAfter: 95 },

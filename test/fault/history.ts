@@ -17,6 +17,7 @@ export interface History {
   readonly probes: readonly StaleProbe[];
   readonly leases: readonly LeaseSighting[];
   readonly deaths: readonly Death[];
+  readonly memory: readonly MemoryPeak[];
   readonly load: LoadRecord;
   readonly schedules: readonly ScheduleRecord[];
   readonly aftermath: Aftermath;
@@ -48,6 +49,14 @@ export interface Order {
   readonly timeoutMs: number;
   readonly delayMs: number;
   readonly key: string | null;
+  readonly tenant: string;
+  readonly queue: string;
+  /** The labels that its worker must have. */
+  readonly requires: Readonly<Record<string, string>>;
+  /** Whether any worker has them; a job that nobody can run is cancelled by whoever ordered it. */
+  readonly servable: boolean;
+  /** How much its payload and its result weigh beyond the few fields that the handler needs. */
+  readonly bytes: number;
 }
 
 /** One request of the client, with all its jobs: stored as a whole or not at all. */
@@ -69,6 +78,8 @@ export interface Effect {
   readonly fence: number;
   /** The process that ran it: slot and incarnation, such as `w2.3`. */
   readonly worker: string;
+  /** Whose worker that is. */
+  readonly tenant: string;
   readonly at: number;
   /** Of an end: whether the handler returned, threw, or was told to stop. */
   readonly result: 'returned' | 'threw' | 'stopped' | null;
@@ -85,7 +96,45 @@ export interface FaultRecord {
   readonly effective: boolean;
   readonly detail: string;
   /** Of a fault that should end a term: the epoch before, and the moment from which nobody led. */
-  readonly leaderGone?: { readonly epoch: number; readonly at: number };
+  readonly leaderGone?: LeaderGone;
+  /**
+   * The part of the time in which something was broken; all of it if not said, and null for a fault that is nothing but
+   * load. Only what is broken excuses a late start or a lost term.
+   */
+  readonly broken?: Span | null;
+  /** Of a fault that restored an older copy of the database. */
+  readonly restored?: Restored;
+  /** Of a fault that set the database's clock back: while it lasted, and a queue with a rate that had work all the time. */
+  readonly clockBack?: ClockBack;
+}
+
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface LeaderGone {
+  readonly epoch: number;
+  readonly at: number;
+  /** Within which time something must have started under a new leader, if the fault promises one. */
+  readonly withinMs?: number;
+}
+
+/** What was lost with the newer database: everything from the copy until the server was taken down. */
+export interface Restored {
+  readonly copiedAt: number;
+  /** From here on only the copy can be seen. */
+  readonly downAt: number;
+  /** When the copy was open to all nodes. */
+  readonly at: number;
+  /** The writes that the copy does not have. */
+  readonly lost: readonly AuditEntry[];
+}
+
+export interface ClockBack extends Span {
+  readonly queue: string;
+  readonly perSecond: number;
+  readonly burst: number;
 }
 
 /** A write as the database itself recorded it, in the order that the fence imposes. */
@@ -142,6 +191,12 @@ export interface LeaseSighting {
   readonly epoch: number;
   readonly holder: string;
   readonly at: number;
+}
+
+/** The most memory that a process of a node was seen to use. */
+export interface MemoryPeak {
+  readonly member: string;
+  readonly megabytes: number;
 }
 
 /** For how long jobs were ordered. */

@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Order } from './history.js';
+import type { Order, Submission } from './history.js';
 import { monotonic } from './monotonic.js';
-import type { Client } from './observers/client.js';
+import type { Client, Way } from './observers/client.js';
 import type { Random } from './random.js';
 
 const EVERY_MS = 100;
 const PLAIN: Omit<Order, 'n'> = {
   ...{ workMs: 0, failures: 0, blocking: false, maxAttempts: 4, atMostOnce: false },
   ...{ timeoutMs: 60_000, delayMs: 0, key: null },
+  ...{ tenant: 'default', queue: 'default', requires: {}, servable: true, bytes: 0 },
 };
 
 /** What jobs are like, and how many of a hundred are so. */
@@ -29,7 +30,7 @@ const MIXTURE: readonly [share: number, make: (random: Random) => Partial<Order>
  */
 export class Load {
   #n = 0;
-  readonly #underWay = new Set<Promise<void>>();
+  readonly #underWay = new Set<Promise<unknown>>();
   readonly #stopped = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #heldBackMs = 0;
@@ -63,11 +64,14 @@ export class Load {
     await Promise.all(this.#underWay);
   }
 
-  /** One more order, for a fault that needs a job of a certain kind; answers with its number. */
-  async order(wish: Partial<Order>): Promise<number> {
-    const order = this.#make(wish, true);
-    await this.client.submit([order], this.#stopped.signal);
-    return order.n;
+  /** Orders on top of the load, in one request, for a fault that needs jobs of a certain kind. */
+  order(wishes: readonly Partial<Order>[], way?: Way): Promise<Submission> {
+    return this.client.submit(this.make(wishes), this.#stopped.signal, way);
+  }
+
+  /** Orders for a fault that submits them in a way of its own. */
+  make(wishes: readonly Partial<Order>[]): Order[] {
+    return wishes.map((wish) => this.#make(wish, true));
   }
 
   async #run(): Promise<void> {
@@ -90,7 +94,7 @@ export class Load {
   }
 
   #submit(orders: readonly Order[]): void {
-    const submission = this.client
+    const submission: Promise<unknown> = this.client
       .submit(orders, this.#stopped.signal)
       .finally(() => this.#underWay.delete(submission));
     this.#underWay.add(submission);

@@ -39,7 +39,7 @@ const WITH_SCHEDULES: Readonly<Record<string, string>> = {
 
 /** Whether schedules fire in a scenario. */
 export function hasSchedules(scenario: string): boolean {
-  return scenario in WITH_SCHEDULES;
+  return scenario === MIXED || scenario in WITH_SCHEDULES;
 }
 
 /** The names of all scenarios. */

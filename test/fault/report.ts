@@ -1,5 +1,6 @@
 import type { Violation } from './checker.js';
 import type { Effect, History } from './history.js';
+import { firstStartAfter } from './takeover.js';
 
 /** What a run comes to, as numbers. The names of the first ones are those of the public contract. */
 export interface Summary {
@@ -21,6 +22,8 @@ export interface Summary {
   /** Jobs ordered a second while the load ran, the time included in which it was held back by a backlog. */
   readonly jobsPerSecond: number;
   readonly heldBackSeconds: number;
+  /** The most memory that any node used, in megabytes. */
+  readonly nodeMemoryMb: number;
 }
 
 export interface Gap {
@@ -48,10 +51,11 @@ export function summarize(history: History, violations: readonly Violation[], se
     staleRefused: stale + history.probes.filter((probe) => probe.status === 409).length,
     violations,
     worstLatenessMs: worstLateness(history, starts),
-    gapMs: gaps(history, starts),
+    gapMs: gaps(history),
     submissions: countBy(history.submissions.map((submission) => submission.outcome)),
     jobsPerSecond: Math.round(history.jobs.length / history.load.seconds),
     heldBackSeconds: Math.round(history.load.heldBackSeconds),
+    nodeMemoryMb: Math.max(0, ...history.memory.map(({ megabytes }) => megabytes)),
   };
 }
 
@@ -78,14 +82,23 @@ export function describe(summary: Summary): string {
     `stale refused  ${summary.staleRefused}`,
     `worst lateness ${summary.worstLatenessMs} ms, faults included`,
     ...gaps,
+    `memory         ${summary.nodeMemoryMb} MB at most in a node`,
     `violations     ${summary.violations.length}`,
   ].join('\n');
 }
 
 /** Of first attempts only: a later one is due when the backoff says so. */
 function worstLateness(history: History, starts: readonly Effect[]): number {
+  const sent = new Map<number, number>();
+  for (const { orders, sentAt } of history.submissions) {
+    for (const { n, delayMs } of orders)
+      sent.set(n, Math.min(sent.get(n) ?? Number.POSITIVE_INFINITY, sentAt + delayMs));
+  }
+  // A clock that was set back makes jobs due before they were ordered.
   const due = new Map(
-    history.jobs.filter((job) => job.attempts.length <= 1).map((job) => [job.id, job.runAt]),
+    history.jobs
+      .filter((job) => job.attempts.length <= 1)
+      .map((job) => [job.id, Math.max(job.runAt, sent.get(job.n) ?? 0)]),
   );
   let worst = 0;
   for (const { job, at } of starts) worst = Math.max(worst, at - (due.get(job) ?? at));
@@ -93,19 +106,12 @@ function worstLateness(history: History, starts: readonly Effect[]): number {
 }
 
 /** For each leader that was taken away: how long until something started that a later one had claimed. */
-function gaps(history: History, starts: readonly Effect[]): Record<string, Gap> {
-  const epochs = new Map(
-    history.audit.flatMap(({ kind, job, fence, epoch }) =>
-      kind === 'claimed' ? [[`${job} ${fence}`, epoch] as const] : [],
-    ),
-  );
-  const inTime = [...starts].sort((a, b) => a.at - b.at);
+function gaps(history: History): Record<string, Gap> {
+  const find = firstStartAfter(history);
   const byKind = new Map<string, number[]>();
   for (const { kind, leaderGone, effective } of history.faults) {
     if (!leaderGone || !effective) continue;
-    const next = inTime.find(
-      ({ job, fence, at }) => at >= leaderGone.at && (epochs.get(`${job} ${fence}`) ?? 0) > leaderGone.epoch,
-    );
+    const next = find(leaderGone);
     if (next) byKind.set(kind, [...(byKind.get(kind) ?? []), next.at - leaderGone.at]);
   }
   return Object.fromEntries([...byKind].map(([kind, values]) => [kind, percentiles(values)]));

@@ -7,6 +7,7 @@ import { monotonic } from './monotonic.js';
 import { Client } from './observers/client.js';
 import { DatabaseObserver } from './observers/database-observer.js';
 import { EffectFiles } from './observers/effect-files.js';
+import { MemoryObserver } from './observers/memory-observer.js';
 import { StaleProber } from './observers/stale-prober.js';
 import { hasSchedules, inject, wantedOfEach } from './plan.js';
 import { Random } from './random.js';
@@ -87,6 +88,7 @@ class Run {
   private readonly database: DatabaseObserver;
   private readonly effects: EffectFiles;
   private readonly prober: StaleProber;
+  private readonly memory: MemoryObserver;
   private readonly load: Load;
   private readonly faults: FaultRecord[] = [];
   private readonly pace: Pace;
@@ -104,6 +106,7 @@ class Run {
     this.database = new DatabaseObserver(rig.postgres);
     this.effects = new EffectFiles(rig.folder);
     this.prober = new StaleProber(this.client, this.effects);
+    this.memory = new MemoryObserver(() => rig.nodes.map(({ member }) => member));
     const { jobsPerSecond } = options.settings;
     const isTooMuch = () => this.database.waiting > jobsPerSecond * MAX_BACKLOG_SECONDS;
     this.load = new Load(this.client, this.random.branch(), jobsPerSecond, isTooMuch);
@@ -111,11 +114,10 @@ class Run {
 
   async history(): Promise<History> {
     const { scenario, seed, settings, faults, seconds } = this.options;
-    const scene = new Scene(this.rig, this.database, this.client, this.effects, (order) =>
-      this.load.order(order),
-    );
+    const scene = new Scene(this.rig, this.database, this.client, this.effects, this.load);
     await this.database.install();
     this.database.watch();
+    void this.memory.watch();
     const loadBegin = monotonic();
     const schedules = hasSchedules(scenario) ? new ScheduleLoad(this.client, this.database) : null;
     await schedules?.start();
@@ -138,6 +140,7 @@ class Run {
     await schedules?.drained();
     const aftermath = await this.aftermath(rateBefore, rateAfter);
     this.telling = false;
+    this.memory.stop();
     // What was answered before the tables are read must be in them; what a handler did before, too.
     const answers = [...this.answers];
     const [audit, jobs] = [await this.database.audit(), await this.database.jobs()];
@@ -156,6 +159,7 @@ class Run {
       schedules: records,
       leases: this.database.leases,
       deaths: this.rig.deaths,
+      memory: this.memory.peaks,
       load: { seconds: loadSeconds, heldBackSeconds: this.load.heldBackMs / 1_000 },
     };
   }

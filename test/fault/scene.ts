@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Order, Settings } from './history.js';
+import type { Settings } from './history.js';
+import type { Load } from './load.js';
 import { monotonic } from './monotonic.js';
 import type { Client } from './observers/client.js';
 import type { DatabaseObserver } from './observers/database-observer.js';
@@ -18,8 +19,7 @@ export class Scene {
     readonly database: DatabaseObserver,
     readonly client: Client,
     readonly effects: EffectFiles,
-    /** Submits one order on top of the load; answers with its number. */
-    readonly order: (order: Partial<Order>) => Promise<number>,
+    readonly load: Load,
   ) {}
 
   get settings(): Settings {
@@ -71,6 +71,19 @@ export class Scene {
     await this.until(() => loser !== null, 10_000);
     for (const each of takeBack) each();
     return loser;
+  }
+
+  /** Waits until every one of the orders has started; answers with how many have not in time. */
+  async unstarted(orders: readonly { readonly n: number }[], withinMs: number): Promise<number> {
+    const left = new Set(orders.map(({ n }) => n));
+    let seen = 0;
+    await this.until(() => {
+      this.effects.look();
+      const { all } = this.effects;
+      for (; seen < all.length; seen += 1) left.delete(all[seen]!.n);
+      return left.size === 0;
+    }, withinMs);
+    return left.size;
   }
 
   someWorker(random: Random): WorkerSlot {

@@ -53,7 +53,7 @@ export class ScheduleLoad {
       const payload: Partial<Order> = { n: SCHEDULED_ORDER, workMs, failures: 0, blocking: false };
       const retry = { onWorkerLost: { maxAttempts: 50 } };
       const body = { name, task: 'effect', every: `${everyMs}ms`, overlap, payload, retry };
-      await this.untilTaken('/v1/schedules', body);
+      await this.client.insist('POST', '/v1/schedules', body);
     }
   }
 
@@ -61,7 +61,7 @@ export class ScheduleLoad {
   async stop(): Promise<void> {
     for (const { name } of SCHEDULES) {
       this.until.set(name, Date.now());
-      await this.untilTaken(`/v1/schedules/${name}/pause`);
+      await this.client.insist('POST', `/v1/schedules/${name}/pause`);
     }
   }
 
@@ -89,14 +89,5 @@ export class ScheduleLoad {
       records.push({ name, everyMs, overlap, createdAt, until: this.until.get(name)!, ledger, jobs });
     }
     return records;
-  }
-
-  private async untilTaken(path: string, body?: object): Promise<void> {
-    for (;;) {
-      const reply = await this.client.ask('POST', path, body).catch(() => null);
-      if (reply !== null && (reply.status < 300 || reply.status === 409)) return;
-      if (reply !== null && reply.status < 500) throw new Error(`${path}: ${JSON.stringify(reply.body)}`);
-      await sleep(REPEAT_PAUSE_MS);
-    }
   }
 }

@@ -8,7 +8,8 @@ export const fault: Fault = {
   lane: 'workers',
   async inject(scene) {
     const workMs = Math.round(scene.settings.workerTimeoutMs * 1.3);
-    const n = await scene.order({ workMs, blocking: true, timeoutMs: 60_000 });
+    const { orders } = await scene.load.order([{ workMs, blocking: true, timeoutMs: 60_000 }]);
+    const { n } = orders[0]!;
     const effectsOf = () => scene.effects.all.filter((effect) => effect.n === n);
     await scene.until(() => {
       scene.effects.look();

@@ -8,7 +8,7 @@ export const fault: Fault = {
   async inject(scene) {
     const losing = scene.loseCommit(['insert-jobs', 'insert-later']);
     // The load may be held back just now.
-    void scene.order({});
+    void scene.load.order([{}]);
     const node = await losing;
     if (!node) return { targets: [], effective: false, detail: 'nobody stored a submission' };
     const { name } = node.member;

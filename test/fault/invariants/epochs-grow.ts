@@ -1,12 +1,18 @@
-import type { Invariant } from '../checker.js';
+import type { Invariant, Seen } from '../checker.js';
+import { restoresOf } from '../excuses.js';
 
 /** One leader decides at a time, and an old one writes nothing. */
 export const invariant: Invariant = {
   name: 'epochs-grow',
-  rule: 'Epochs only grow, and after a newer term began nobody writes under an older one.',
+  rule: 'Epochs only grow, after a newer term began nobody writes under an older one, and no holder has one epoch twice.',
   *check(seen) {
-    let epoch = 0;
+    yield* heldTwice(seen);
+    const restores = restoresOf(seen);
+    let [epoch, last] = [0, 0];
     for (const sighting of seen.leases) {
+      const isOlderCopy = restores.some(({ downAt }) => last <= downAt && downAt < sighting.at);
+      if (isOlderCopy) epoch = 0;
+      last = sighting.at;
       if (sighting.epoch < epoch) yield { detail: `the lease went from epoch ${epoch} to ${sighting.epoch}` };
       epoch = Math.max(epoch, sighting.epoch);
     }
@@ -27,3 +33,18 @@ export const invariant: Invariant = {
     }
   },
 };
+
+/** Terms that were lost with a newer database must not come again: a fence could not tell them from their namesakes. */
+function* heldTwice(seen: Seen): Generator<{ detail: string }> {
+  for (const { lost, downAt } of restoresOf(seen)) {
+    const terms = lost
+      .filter(({ kind }) => kind === 'term')
+      .map(({ epoch, writer }) => `${epoch} of ${writer}`);
+    for (const { kind, epoch, writer, at } of seen.audit) {
+      if (kind === 'term' && at > downAt && terms.includes(`${epoch} of ${writer}`))
+        yield {
+          detail: `the term ${epoch} of ${writer} was lost with the newer database and was taken again`,
+        };
+    }
+  }
+}

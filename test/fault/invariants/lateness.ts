@@ -1,4 +1,5 @@
 import type { Invariant, Seen } from '../checker.js';
+import { brokenBy, graceMs } from '../excuses.js';
 import type { Effect, JobRecord } from '../history.js';
 
 /** How far the due time and the clock of the run may differ by rounding. */
@@ -15,13 +16,13 @@ export const invariant: Invariant = {
   name: 'lateness',
   rule: 'A job never starts before it is due, and soon after it is due, all faults around it have healed, and those due before it have started.',
   *check(seen) {
-    const bound = latenessBoundMs(seen);
+    const bound = graceMs(seen.settings);
     const ordered = orderedDues(seen);
     const starts = new Starts(seen, ordered);
     for (const job of seen.jobs) {
       const first = seen.startsByJob.get(job.id)?.[0];
       const due = dueOf(job, ordered);
-      if (!first || !due) continue;
+      if (!first || !due || seen.replayed.has(job.id)) continue;
       if (first.at < due.earliest - ROUNDING_MS) {
         yield { job: job.id, detail: `started ${Math.round(due.earliest - first.at)} ms before it was due` };
       }
@@ -42,6 +43,8 @@ export const invariant: Invariant = {
 };
 
 interface Due {
+  /** When it would be due if it was stored as soon as it was sent. */
+  readonly ordered: number;
   readonly earliest: number;
   readonly latest: number;
   /** Whether it may start before others that were due earlier. */
@@ -52,7 +55,9 @@ interface Due {
 function dueOf(job: JobRecord, ordered: ReadonlyMap<number, Due>): Due | undefined {
   const order = ordered.get(job.n);
   if (job.attempts.length > 1) return order;
-  return { earliest: job.runAt, latest: job.runAt, isUrgent: order?.isUrgent ?? false };
+  // A clock that was set back makes a job due before it was ordered, and that is no reason to call it late.
+  const latest = Math.max(job.runAt, order?.ordered ?? 0);
+  return { ordered: 0, isUrgent: false, ...order, earliest: job.runAt, latest };
 }
 
 /** Between which moments each order became due, as its client can tell. */
@@ -62,7 +67,10 @@ function orderedDues(seen: Seen): Map<number, Due> {
     for (const { n, delayMs, blocking } of orders) {
       const known = dues.get(n);
       dues.set(n, {
-        earliest: Math.min(known?.earliest ?? Number.POSITIVE_INFINITY, sentAt + delayMs),
+        ordered: Math.min(known?.ordered ?? Number.POSITIVE_INFINITY, sentAt + delayMs),
+        earliest: wasClockBack(seen, sentAt, answeredAt)
+          ? Number.NEGATIVE_INFINITY
+          : Math.min(known?.earliest ?? Number.POSITIVE_INFINITY, sentAt + delayMs),
         latest: Math.max(known?.latest ?? 0, answeredAt + delayMs),
         isUrgent: blocking,
       });
@@ -71,16 +79,21 @@ function orderedDues(seen: Seen): Map<number, Due> {
   return dues;
 }
 
-/** A takeover, a full worker timeout for sessions that may come back, and room for a machine that is busy. */
-function latenessBoundMs({ settings }: Seen): number {
-  return settings.leaseTtlMs * 2 + settings.workerTimeoutMs * 2 + 5_000;
+/** Whether a node may have reckoned a due time by a clock that was set back and right again before that time. */
+function wasClockBack({ faults, settings }: Seen, sentAt: number, answeredAt: number): boolean {
+  return faults.some(
+    ({ clockBack }) =>
+      clockBack && clockBack.from <= answeredAt && sentAt <= clockBack.to + settings.leaseTtlMs,
+  );
 }
 
 /** The latest moment up to the start at which something was still broken, or the due time. */
 function healedBy(seen: Seen, due: number, start: number): number {
   let healed = due;
-  for (const { from, to } of seen.faults) {
-    if (from <= start && to >= due) healed = Math.max(healed, Math.min(to, start));
+  for (const fault of seen.faults) {
+    const broken = brokenBy(fault);
+    if (broken && broken.from <= start && broken.to >= due)
+      healed = Math.max(healed, Math.min(broken.to, start));
   }
   return healed;
 }

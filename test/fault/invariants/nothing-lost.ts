@@ -7,16 +7,20 @@ export const invariant: Invariant = {
   name: 'nothing-lost',
   rule: 'Every submission answered ok ends in a terminal state; a success has an effect of the attempt on record.',
   *check(seen) {
-    for (const { outcome, ids } of seen.submissions) {
-      if (outcome !== 'ok') continue;
+    for (const submission of seen.submissions) {
+      const { outcome, ids } = submission;
+      if (outcome !== 'ok' || seen.mayBeLost.has(submission)) continue;
       for (const id of ids) {
         const job = seen.jobById.get(id);
         if (!job) yield { job: id, detail: 'was taken and is nowhere' };
       }
     }
     for (const job of seen.jobs) {
-      // Nobody cancels anything here, so whoever did was not entitled to.
-      if (job.state === 'cancelled') yield { job: job.id, detail: 'was cancelled by nobody' };
+      const servable = seen.orderByNumber.get(job.n)?.servable ?? true;
+      // Nobody cancels anything here but what nobody can run.
+      if (job.state === 'cancelled' && servable) yield { job: job.id, detail: 'was cancelled by nobody' };
+      if (!servable && seen.startsByJob.has(job.id))
+        yield { job: job.id, detail: 'was started by a worker without the labels that it requires' };
       if (!isEnded(job.state)) yield { job: job.id, detail: `is still ${job.state}` };
       else if (job.state === 'succeeded' && !hasEffect(seen, job)) {
         yield {

@@ -28,7 +28,7 @@ export const invariant: Invariant = {
 function* accepted(seen: Seen): Generator<{ job: string; detail: string }> {
   for (const { job, fence, outcome, verdict } of seen.answers) {
     const record = seen.jobById.get(job);
-    if (!record || verdict !== 'accepted') continue;
+    if (!record || verdict !== 'accepted' || seen.replayed.has(job)) continue;
     const attempt = record.attempts.find((each) => each.fence === fence);
     // Somebody's cancel or the leader's own decision may stand where the worker's word came too late.
     if (attempt?.outcome !== outcome) {

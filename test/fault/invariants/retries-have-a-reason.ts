@@ -6,15 +6,20 @@ export const invariant: Invariant = {
   name: 'retries-have-a-reason',
   rule: 'Each further start follows a failure, a timeout, or a fault that hit its worker; a fence starts once.',
   *check(seen) {
-    const timeouts = new Map(
-      seen.submissions.flatMap(({ orders }) => orders.map(({ n, timeoutMs }) => [n, timeoutMs] as const)),
-    );
     for (const [job, starts] of seen.startsByJob) {
+      if (seen.replayed.has(job)) continue;
       for (const [index, start] of starts.entries()) {
         const before = starts[index - 1];
         if (!before) continue;
         if (before.fence === start.fence) yield { job, detail: `fence ${start.fence} started twice` };
-        else if (!hasReason(seen, before, start, timeouts.get(start.n) ?? Number.POSITIVE_INFINITY)) {
+        else if (
+          !hasReason(
+            seen,
+            before,
+            start,
+            seen.orderByNumber.get(start.n)?.timeoutMs ?? Number.POSITIVE_INFINITY,
+          )
+        ) {
           yield {
             job,
             detail: `started again under fence ${start.fence} on ${start.worker}; nothing had happened to fence ${before.fence} on ${before.worker}`,

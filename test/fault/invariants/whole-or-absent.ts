@@ -14,8 +14,9 @@ export const invariant: Invariant = {
     const taken = new Set(
       seen.submissions.flatMap(({ outcome, orders }) => (outcome === 'ok' ? orders.map(({ n }) => n) : [])),
     );
-    for (const { outcome, orders } of seen.submissions) {
-      if (outcome === 'ok') continue;
+    for (const submission of seen.submissions) {
+      const { outcome, orders } = submission;
+      if (outcome === 'ok' || seen.mayBeLost.has(submission)) continue;
       const found = orders.filter(({ n }) => idsByOrder.has(n));
       const late = orders.filter(({ n }) => taken.has(n));
       if (late.length > 0) continue;

@@ -8,10 +8,28 @@ import { monotonic } from '../monotonic.js';
 const NOT_SENT = new Set(['ECONNREFUSED', 'UND_ERR_CONNECT_TIMEOUT']);
 const TIMEOUT_MS = 8_000;
 const REPEAT_PAUSE_MS = 200;
+/** How often a node that is away is asked, which is for longer than it takes to start one. */
+const AWAY_TRIES = 100;
+
+type Method = 'GET' | 'POST' | 'PATCH';
 
 export interface Reply {
   readonly status: number;
   readonly body: unknown;
+}
+
+/** How jobs reach a node. */
+export interface Way {
+  /** The node that takes the request, if it must be this one. */
+  readonly node?: { readonly url: string };
+  /** Each job in a request of its own instead of all in one. */
+  readonly singly?: boolean;
+}
+
+interface Asked {
+  readonly tenant?: string;
+  /** The nodes that may be asked. */
+  readonly urls?: readonly string[];
 }
 
 /** The submitting client: notes of each submission whether it was taken, refused, or is in doubt. */
@@ -29,33 +47,70 @@ export class Client {
    * Submits the orders in one request. Those with keys are repeated until an answer comes, as users are told to;
    * the others stay in doubt.
    */
-  async submit(orders: readonly Order[], signal: AbortSignal): Promise<void> {
+  async submit(orders: readonly Order[], signal: AbortSignal, way: Way = {}): Promise<Submission> {
     const repeatable = orders.every((order) => order.key !== null);
-    for (;;) {
-      const submission = await this.#submitOnce(orders);
-      this.submissions.push(submission);
-      if (submission.outcome !== 'unknown' || !repeatable || signal.aborted) return;
+    for (let tries = 1; ; tries += 1) {
+      const submission = await this.note(orders, () => this.#send(orders, way));
+      // A node that must be the one may be away for a moment.
+      const isAway = submission.outcome === 'refused' && way.node !== undefined && tries < AWAY_TRIES;
+      if (!(submission.outcome === 'unknown' || isAway) || !repeatable || signal.aborted) return submission;
       await sleep(REPEAT_PAUSE_MS);
     }
   }
 
+  /** Notes what became of a submission, however it is sent; `send` answers with the ids, or null when refused. */
+  async note(orders: readonly Order[], send: () => Promise<readonly string[] | null>): Promise<Submission> {
+    const sentAt = monotonic();
+    const ended = (outcome: Submission['outcome'], ids: readonly string[] = []): Submission => {
+      const submission = { orders, sentAt, outcome, ids, answeredAt: monotonic() };
+      this.submissions.push(submission);
+      return submission;
+    };
+    try {
+      const ids = await send();
+      return ids === null ? ended('refused') : ended('ok', ids);
+    } catch (error) {
+      return ended(wasNotSent(error) ? 'refused' : 'unknown');
+    }
+  }
+
   /** Asks the nodes in turn until one takes the request; throws when no answer comes. */
-  async ask(method: 'GET' | 'POST', path: string, body?: object): Promise<Reply> {
-    const urls = this.nodeUrls();
+  async ask(method: Method, path: string, body?: object, asked: Asked = {}): Promise<Reply> {
+    const { tenant, urls = this.nodeUrls() } = asked;
     for (let left = urls.length - 1; ; left -= 1) {
       this.#turn += 1;
       try {
-        return await this.#askAt(urls[this.#turn % urls.length]!, method, path, body);
+        return await this.#askAt(urls[this.#turn % urls.length]!, method, path, body, tenant);
       } catch (error) {
         if (left === 0 || !wasNotSent(error)) throw error;
       }
     }
   }
 
-  async #askAt(url: string, method: 'GET' | 'POST', path: string, body?: object): Promise<Reply> {
+  /** Asks until a node says yes, or that it is so already; throws when one says that it will never be. */
+  async insist(method: Method, path: string, body?: object): Promise<void> {
+    for (;;) {
+      const reply = await this.ask(method, path, body).catch(() => null);
+      if (reply !== null && (reply.status < 300 || reply.status === 409)) return;
+      if (reply !== null && reply.status < 500) throw new Error(`${path}: ${JSON.stringify(reply.body)}`);
+      await sleep(REPEAT_PAUSE_MS);
+    }
+  }
+
+  async #askAt(
+    url: string,
+    method: Method,
+    path: string,
+    body: object | undefined,
+    tenant: string | undefined,
+  ): Promise<Reply> {
     const answer = await request(new URL(path, url), {
       method,
-      headers: { authorization: `Bearer ${this.apiKey}`, 'content-type': 'application/json' },
+      headers: {
+        authorization: `Bearer ${this.apiKey}`,
+        'content-type': 'application/json',
+        ...(tenant !== undefined && { 'punctual-tenant': tenant }),
+      },
       ...(body !== undefined && { body: JSON.stringify(body) }),
       dispatcher: this.#agent,
       headersTimeout: TIMEOUT_MS,
@@ -69,20 +124,16 @@ export class Client {
     await this.#agent.destroy();
   }
 
-  async #submitOnce(orders: readonly Order[]): Promise<Submission> {
-    const sentAt = monotonic();
-    const ended = (outcome: Submission['outcome'], ids: readonly string[] = []): Submission => ({
-      ...{ orders, sentAt, outcome, ids },
-      answeredAt: monotonic(),
-    });
-    try {
-      const { status, body } = await this.ask('POST', '/v1/jobs/bulk', { jobs: orders.map(toSubmission) });
-      if (status === 201) return ended('ok', (body as { ids: string[] }).ids);
-      // A 5xx may come from a database that was lost at the commit.
-      return ended(status < 500 ? 'refused' : 'unknown');
-    } catch (error) {
-      return ended(wasNotSent(error) ? 'refused' : 'unknown');
-    }
+  async #send(orders: readonly Order[], { node, singly = false }: Way): Promise<readonly string[] | null> {
+    const asked: Asked = { tenant: orders[0]!.tenant, ...(node && { urls: [node.url] }) };
+    const jobs = orders.map(toSubmission);
+    const reply = singly
+      ? await this.ask('POST', '/v1/jobs', jobs[0]!, asked)
+      : await this.ask('POST', '/v1/jobs/bulk', { jobs }, asked);
+    // A 5xx may come from a database that was lost at the commit.
+    if (reply.status >= 500) throw new Error(`answered with ${reply.status}`);
+    if (reply.status >= 300) return null;
+    return singly ? [(reply.body as { id: string }).id] : (reply.body as { ids: string[] }).ids;
   }
 }
 
@@ -90,10 +141,14 @@ function wasNotSent(error: unknown): boolean {
   return NOT_SENT.has((error as NodeJS.ErrnoException).code ?? '');
 }
 
-function toSubmission(order: Order): JobSubmission {
+/** The job that an order asks for, as the public API takes it. */
+export function toSubmission(order: Order): JobSubmission {
+  const { n, workMs, failures, blocking, bytes } = order;
   return {
     task: 'effect',
-    payload: order,
+    payload: { n, workMs, failures, blocking, ...(bytes > 0 && { ballast: 'x'.repeat(bytes) }) },
+    queue: order.queue,
+    requires: order.requires,
     delivery: order.atMostOnce ? 'at-most-once' : 'at-least-once',
     timeout: `${order.timeoutMs}ms`,
     // What a fault needs for itself does not wait for a backlog.

@@ -11,11 +11,10 @@ import type { Postgres } from '../rig/postgres.js';
  * tolerance for clocks is needed.
  */
 const AUDIT = `
-  CREATE SCHEMA fault;
   CREATE TABLE fault.audit (
     seq bigint GENERATED ALWAYS AS IDENTITY, kind text NOT NULL, job uuid, fence int, epoch bigint NOT NULL,
     writer text NOT NULL DEFAULT current_setting('application_name'),
-    at timestamptz NOT NULL DEFAULT clock_timestamp());
+    at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp());
   CREATE FUNCTION fault.claimed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     INSERT INTO fault.audit (kind, job, fence, epoch) SELECT 'claimed', job, fence, epoch FROM rows; RETURN NULL;
   END $$;
@@ -46,7 +45,7 @@ const READ_AUDIT = `
 
 const READ_JOBS = `
   SELECT id, (payload ->> 'n')::int AS n, key, state, run_at::float8 AS "runAt", at_most_once AS "atMostOnce", fence,
-    epoch::int, outcome, result::text, to_json(earlier_attempts) AS earlier
+    epoch::int, outcome, left(result::text, 100) AS result, to_json(earlier_attempts) AS earlier
   FROM (
     SELECT id, payload, key, state, run_at, at_most_once, fence, epoch, outcome, result, earlier_attempts
     FROM punctual.job_history WHERE schedule IS NULL
@@ -139,12 +138,29 @@ export class DatabaseObserver {
     return rows[0]!.count;
   }
 
-  /** The audit so far, in order, on the monotonic clock. */
-  async audit(): Promise<AuditEntry[]> {
+  /** How many jobs are claimed under a later term than this. */
+  async claimsAfter(epoch: number): Promise<number> {
+    const rows = await this.query<{ count: number }>(
+      'SELECT count(*)::int AS count FROM punctual.claims WHERE epoch > $1',
+      [epoch],
+    );
+    return rows[0]!.count;
+  }
+
+  /** The last write that the audit has. */
+  async lastWrite(): Promise<number> {
+    const rows = await this.query<{ seq: number }>(
+      'SELECT coalesce(max(seq), 0)::int AS seq FROM fault.audit',
+    );
+    return rows[0]!.seq;
+  }
+
+  /** The audit after a write, or all of it, in order, on the monotonic clock. */
+  async audit(after = 0): Promise<AuditEntry[]> {
     const offset = wallOffset();
     const entries: AuditEntry[] = [];
     for (;;) {
-      const page = await this.query<AuditEntry>(READ_AUDIT, [entries.at(-1)?.seq ?? 0]);
+      const page = await this.query<AuditEntry>(READ_AUDIT, [entries.at(-1)?.seq ?? after]);
       for (const entry of page) entries.push({ ...entry, at: entry.at - offset });
       if (page.length === 0) return entries;
     }

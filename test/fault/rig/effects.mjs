@@ -10,6 +10,7 @@ import { task } from '../../../dist/index.js';
 const FILE = process.env.FAULT_EFFECTS;
 const WORKER = process.env.FAULT_WORKER;
 const KILL = process.env.FAULT_KILL;
+const TENANT = process.env.FAULT_TENANT;
 
 /** The machine's monotonic time in milliseconds, the clock of all observers. */
 function monotonic() {
@@ -18,7 +19,7 @@ function monotonic() {
 
 function record(kind, order, context, result = null) {
   const { jobId: job, fence } = context;
-  const effect = { kind, job, n: order.n, fence, worker: WORKER, at: monotonic(), result };
+  const effect = { kind, job, n: order.n, fence, worker: WORKER, tenant: TENANT, at: monotonic(), result };
   appendFileSync(FILE, `${JSON.stringify(effect)}\n`);
   if (kind === 'end' && existsSync(KILL)) {
     rmSync(KILL);
@@ -48,5 +49,5 @@ export const effect = task('effect', async (order, context) => {
     throw new Error(`attempt ${context.attempt} of order ${order.n} was to fail`);
   }
   record('end', order, context, 'returned');
-  return { n: order.n, fence: context.fence };
+  return { n: order.n, fence: context.fence, ...(order.ballast && { ballast: order.ballast }) };
 });

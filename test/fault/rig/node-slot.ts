@@ -8,6 +8,9 @@ import { TcpProxy } from './tcp-proxy.js';
 /** A node gives up when the database does not answer; outages of the harness are shorter than all tries. */
 const START_TRIES = 20;
 
+/** A port on which nothing listens. */
+const NOBODY = 1;
+
 /** What all members of a run share. */
 export interface Surroundings {
   readonly folder: string;
@@ -27,6 +30,8 @@ export class NodeSlot {
   database!: TcpProxy;
   /** The way of other nodes to this one. */
   peers!: TcpProxy;
+  /** Whether new connections to the database are refused, whatever faults do to its link. */
+  isCutOff = false;
   #port = 0;
   #incarnation = 0;
   #starting: Promise<void> | null = null;
@@ -38,7 +43,8 @@ export class NodeSlot {
   ) {}
 
   async open(): Promise<void> {
-    this.database = await TcpProxy.open(() => this.postgres.port, this.lostCommits.open);
+    const port = () => (this.isCutOff ? NOBODY : this.postgres.port);
+    this.database = await TcpProxy.open(port, this.lostCommits.open);
     this.peers = await TcpProxy.open(() => this.#port);
     await this.start();
   }
@@ -77,6 +83,7 @@ export class NodeSlot {
     this.database.become({ kind: 'open' });
     this.peers.become({ kind: 'open' });
     this.lostCommits.disarm();
+    this.isCutOff = false;
   }
 
   async close(): Promise<void> {

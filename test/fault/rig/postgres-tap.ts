@@ -111,24 +111,44 @@ interface Frame {
   readonly body: Buffer;
 }
 
+/** As much of a message as anybody looks at; of a large one the rest passes unread. */
+const MAX_BODY_BYTES = 4_096;
+
 /** Cuts a stream into messages. The first message of a client has no type. */
 class Frames {
   #rest: Buffer = Buffer.alloc(0);
+  /** Bytes of a large message that are still to come, and its frame. */
+  #passing = 0;
+  #large: Frame | null = null;
 
   constructor(private untyped: boolean) {}
 
   push(chunk: Buffer): Frame[] {
-    this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     const frames: Frame[] = [];
+    const passed = Math.min(this.#passing, chunk.length);
+    this.#passing -= passed;
+    if (this.#passing > 0) return frames;
+    if (this.#large) frames.push(this.#large);
+    this.#large = null;
+    const fresh = chunk.subarray(passed);
+    this.#rest = this.#rest.length === 0 ? fresh : Buffer.concat([this.#rest, fresh]);
     for (;;) {
       const header = this.untyped ? 0 : 1;
       if (this.#rest.length < header + 4) return frames;
-      const length = this.#rest.readInt32BE(header);
-      if (this.#rest.length < header + length) return frames;
+      const end = header + this.#rest.readInt32BE(header);
+      const bodyEnd = Math.min(end, header + 4 + MAX_BODY_BYTES);
+      if (this.#rest.length < bodyEnd) return frames;
       const type = this.untyped ? 0 : this.#rest[0]!;
-      frames.push({ type, body: this.#rest.subarray(header + 4, header + length) });
-      this.#rest = this.#rest.subarray(header + length);
+      const frame: Frame = { type, body: this.#rest.subarray(header + 4, bodyEnd) };
       this.untyped = false;
+      if (this.#rest.length < end) {
+        this.#passing = end - this.#rest.length;
+        this.#large = frame;
+        this.#rest = Buffer.alloc(0);
+        return frames;
+      }
+      frames.push(frame);
+      this.#rest = this.#rest.subarray(end);
     }
   }
 }

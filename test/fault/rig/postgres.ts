@@ -1,5 +1,8 @@
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { promisify } from 'node:util';
 import pg from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/embedded/embedded-postgres.js';
 import { removeEmbeddedPostgres } from '../../../src/embedded/remove.js';
@@ -42,16 +45,46 @@ export class Postgres {
   /** Kills the server as a power cut would and starts it again; resolves with how long it was away. */
   async crash(how: 'SIGKILL' | 'SIGQUIT'): Promise<number> {
     const begin = monotonic();
-    running.delete(this);
-    const gone = new Promise<void>((resolve) => {
-      this.#onExit = resolve;
-    });
-    process.kill(this.#postmaster(), how);
-    await gone;
-    await this.#server.stop();
+    await this.#kill(how);
     await this.#start();
-    this.#onExit = () => this.#died();
     return monotonic() - begin;
+  }
+
+  /** Makes a copy of the database as it is now, with the server away for as long as that takes. */
+  async copy(): Promise<void> {
+    const before = Date.now();
+    const client = await this.connect();
+    // The copy begins at this checkpoint, so that it needs no older log.
+    await client.query('CHECKPOINT').finally(() => client.end());
+    running.delete(this);
+    await this.#server.stop();
+    await rm(this.#copy, { recursive: true, force: true });
+    await mkdir(join(this.#copy, 'pg_wal'), { recursive: true, mode: 0o700 });
+    const files = (await pathsIn(this.#files)).filter((path) => basename(path) !== 'pg_wal');
+    await copyInto(this.#copy, files);
+    const log = await pathsIn(join(this.#files, 'pg_wal'));
+    const isNeeded = await Promise.all(log.map(async (path) => (await stat(path)).mtimeMs >= before));
+    await copyInto(
+      join(this.#copy, 'pg_wal'),
+      log.filter((path, index) => isNeeded[index] || !isSegment(path)),
+    );
+    await this.#start();
+  }
+
+  /** Goes back to the copy: whatever was written after it has never been. */
+  async restore(): Promise<void> {
+    await this.#kill('SIGQUIT');
+    await rm(this.#files, { recursive: true, force: true });
+    await rename(this.#copy, this.#files);
+    await this.#start();
+  }
+
+  get #files(): string {
+    return join(this.#server.home, 'postgres');
+  }
+
+  get #copy(): string {
+    return join(this.#server.home, 'postgres-copy');
   }
 
   /** A connection of the harness; its loss is no news. */
@@ -78,6 +111,17 @@ export class Postgres {
     await removeEmbeddedPostgres(this.folder);
   }
 
+  async #kill(how: 'SIGKILL' | 'SIGQUIT'): Promise<void> {
+    running.delete(this);
+    const gone = new Promise<void>((resolve) => {
+      this.#onExit = resolve;
+    });
+    process.kill(this.#postmaster(), how);
+    await gone;
+    await this.#server.stop();
+    this.#onExit = () => this.#died();
+  }
+
   #died(): void {
     running.delete(this);
     this.onDeath({ member: 'postgres', at: monotonic(), detail: 'the server ended by itself' });
@@ -94,7 +138,21 @@ export class Postgres {
   }
 
   #postmaster(): number {
-    const file = readFileSync(join(this.#server.home, 'postgres', 'postmaster.pid'), 'utf8');
+    const file = readFileSync(join(this.#files, 'postmaster.pid'), 'utf8');
     return Number(file.split('\n')[0]);
   }
+}
+
+/** Whoever starts the server gives the copy to the account that it runs under. */
+async function copyInto(folder: string, paths: readonly string[]): Promise<void> {
+  await promisify(execFile)('cp', ['-Rp', ...paths, folder]);
+}
+
+async function pathsIn(folder: string): Promise<string[]> {
+  return (await readdir(folder)).map((name) => join(folder, name));
+}
+
+/** Whether a path in the folder of the log is a piece of it, by its name of 24 digits. */
+function isSegment(path: string): boolean {
+  return /[0-9A-F]{24}$/.test(path);
 }

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Death, ReportAnswer, Settings } from '../history.js';
+import { installClock } from './database-clock.js';
 import { NodeSlot, type Surroundings } from './node-slot.js';
 import { Postgres } from './postgres.js';
 import { repository } from './repository.js';
@@ -22,6 +23,10 @@ export interface RigOptions {
 export class Rig {
   readonly nodes: NodeSlot[] = [];
   readonly workers: WorkerSlot[] = [];
+  /** A worker of another tenant, which no fault touches, once one was asked for. */
+  #stranger: Promise<WorkerSlot> | null = null;
+  #surroundings!: Surroundings;
+  #onAnswer!: (answer: ReportAnswer) => void;
   /** Who ended without being told to. */
   readonly deaths: Death[] = [];
   apiKey = '';
@@ -59,9 +64,20 @@ export class Rig {
     return join(this.folder, 'clocks', slot);
   }
 
+  /** The worker of another tenant; started when it is first asked for. */
+  stranger(): Promise<WorkerSlot> {
+    this.#stranger ??= (async () => {
+      const slot = new WorkerSlot('s1', this.settings.slots, this.#surroundings, 'stranger');
+      await slot.open(this.nodes, this.#onAnswer);
+      return slot;
+    })();
+    return this.#stranger;
+  }
+
   /** Ends all processes; the folder stays for whoever wants to look. */
   async close(): Promise<void> {
-    await Promise.all(this.workers.map((worker) => worker.close()));
+    const stranger = await this.#stranger?.catch(() => null);
+    await Promise.all([...this.workers, ...(stranger ? [stranger] : [])].map((worker) => worker.close()));
     await Promise.all(this.nodes.map((node) => node.close()));
     await this.postgres.remove();
   }
@@ -78,7 +94,9 @@ export class Rig {
     const { settings } = this;
     mkdirSync(join(this.folder, 'clocks'));
     this.apiKey = await createKey(this.postgres.url);
-    const surroundings: Surroundings = {
+    await installClock(this.postgres);
+    this.#onAnswer = onAnswer;
+    this.#surroundings = {
       folder: this.folder,
       apiKey: () => this.apiKey,
       onDeath: (death) => this.deaths.push(death),
@@ -86,10 +104,10 @@ export class Rig {
       clockOf: (slot) => this.#clockOf(slot),
     };
     for (let index = 1; index <= settings.nodes; index += 1) {
-      this.nodes.push(new NodeSlot(`n${index}`, this.postgres, surroundings));
+      this.nodes.push(new NodeSlot(`n${index}`, this.postgres, this.#surroundings));
     }
     for (let index = 1; index <= settings.workers; index += 1) {
-      this.workers.push(new WorkerSlot(`w${index}`, settings.slots, surroundings));
+      this.workers.push(new WorkerSlot(`w${index}`, settings.slots, this.#surroundings));
     }
     await Promise.all(this.nodes.map((node) => node.open()));
     await Promise.all(this.workers.map((worker) => worker.open(this.nodes, onAnswer)));

@@ -6,6 +6,9 @@ import type { NodeSlot, Surroundings } from './node-slot.js';
 import { repository } from './repository.js';
 import { WorkerLink } from './worker-link.js';
 
+/** What every worker offers: each set of these is something that a job may require. */
+export const LABELS: readonly string[] = Array.from({ length: 14 }, (_, index) => `has-${index}`);
+
 /** A place for a worker: its links to the nodes stay while processes come and go, and so does its disk. */
 export class WorkerSlot {
   member!: Member;
@@ -17,6 +20,8 @@ export class WorkerSlot {
     readonly name: string,
     private readonly slots: number,
     private readonly surroundings: Surroundings,
+    /** Whose jobs it runs. */
+    readonly tenant = 'default',
   ) {}
 
   async open(nodes: readonly NodeSlot[], onAnswer: (answer: ReportAnswer) => void): Promise<void> {
@@ -46,7 +51,8 @@ export class WorkerSlot {
     this.member = new Member({
       name,
       args: [
-        ...['worker', 'run', '--name', this.name, '--slots', String(this.slots)],
+        ...['worker', 'run', '--name', this.name, '--slots', String(this.slots), '--queues', '*'],
+        ...['--tenant', this.tenant, ...LABELS.flatMap((label) => ['--label', `${label}=yes`])],
         ...['--module', join(repository, 'test', 'fault', 'rig', 'effects.mjs')],
       ],
       environment: {
@@ -56,6 +62,7 @@ export class WorkerSlot {
         PUNCTUAL_API_KEY: this.surroundings.apiKey(),
         PUNCTUAL_DATA: data,
         FAULT_WORKER: name,
+        FAULT_TENANT: this.tenant,
         FAULT_KILL: this.killFile,
         FAULT_EFFECTS: join(this.surroundings.folder, `${name}.effects`),
       },

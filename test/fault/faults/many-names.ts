@@ -1,0 +1,76 @@
+import { graceMs } from '../excuses.js';
+import type { Fault } from '../fault.js';
+import type { Order, Submission } from '../history.js';
+import { monotonic } from '../monotonic.js';
+import type { Random } from '../random.js';
+import { LABELS } from '../rig/worker-slot.js';
+import type { Scene } from '../scene.js';
+
+/** Jobs in each request; requests go out at the same time to two nodes, so that their numbers for new names interleave. */
+const BULKS: readonly number[] = [2_400, 1_200, 1_200, 600];
+/** How many of a hundred jobs require labels, and how many of those no worker has. */
+const REQUIRING_PERCENT = 40;
+const UNSERVABLE_PERCENT = 4;
+const CANCELS_AT_ONCE = 8;
+
+/** Thousands of queues and sets of labels are used for the first time, and the leader is killed while more of them come. */
+export const fault: Fault = {
+  kind: 'many-names',
+  scenario: 'many-names',
+  lane: 'nodes',
+  async inject(scene, random) {
+    const before = await flood(scene, random);
+    // What does not start within the bound will be called late: only the next term would free it.
+    await scene.unstarted(servable(before), graceMs(scene.settings) * 1.2);
+    const { node, epoch } = await scene.leader();
+    const others = scene.rig.nodes.filter((other) => other !== node);
+    const underWay = flood(scene, random, others);
+    const from = monotonic();
+    const at = await node.member.kill();
+    await node.start();
+    const to = monotonic();
+    const after = await underWay;
+    await scene.unstarted(servable(after), graceMs(scene.settings) * 1.2);
+    await cancelUnservable(scene, [...before, ...after]);
+    const jobs = [...before, ...after].reduce((sum, { orders }) => sum + orders.length, 0);
+    return {
+      ...{ targets: [node.member.name], effective: true, detail: `${jobs} jobs in new queues` },
+      ...{ leaderGone: { epoch, at }, broken: { from, to } },
+    };
+  },
+};
+
+function flood(scene: Scene, random: Random, nodes = scene.rig.nodes): Promise<Submission[]> {
+  const two = random.shuffle(nodes).slice(0, 2);
+  const run = random.between(0, 2 ** 31);
+  return Promise.all(
+    BULKS.map((size, bulk) => {
+      const wishes = Array.from({ length: size }, (_, index) => wish(`new-${run}-${bulk}-${index}`, random));
+      return scene.load.order(wishes, { node: two[bulk % two.length]! });
+    }),
+  );
+}
+
+function wish(name: string, random: Random): Partial<Order> {
+  const chance = random.next() * 100;
+  if (chance < UNSERVABLE_PERCENT) return { queue: name, requires: { nowhere: name }, servable: false };
+  if (chance < REQUIRING_PERCENT) {
+    const labels = LABELS.filter(() => random.next() < 0.5);
+    return { queue: name, requires: Object.fromEntries(labels.map((label) => [label, 'yes'])) };
+  }
+  return { queue: name };
+}
+
+function servable(submissions: readonly Submission[]): Order[] {
+  return submissions.flatMap(({ orders }) => orders.filter((order) => order.servable));
+}
+
+/** Jobs that nobody can run wait until somebody takes them back. */
+async function cancelUnservable(scene: Scene, submissions: readonly Submission[]): Promise<void> {
+  const ids = submissions.flatMap(({ orders, ids }) => ids.filter((_, index) => !orders[index]!.servable));
+  const cancel = async () => {
+    for (let id = ids.pop(); id !== undefined; id = ids.pop())
+      await scene.client.insist('POST', `/v1/jobs/${id}/cancel`);
+  };
+  await Promise.all(Array.from({ length: CANCELS_AT_ONCE }, cancel));
+}
