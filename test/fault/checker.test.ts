@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { check, loadInvariants, storyOf } from './checker.js';
 import { end, goodHistory, order, start } from './good-history.js';
-import type { AuditEntry, History, JobRecord, ScheduleRecord } from './history.js';
+import type { AuditEntry, FaultRecord, History, JobRecord, Order, ScheduleRecord } from './history.js';
 
 const invariants = await loadInvariants();
 
@@ -12,6 +12,15 @@ const changeJob = (id: string, change: Partial<JobRecord>): Planted => {
   return ({ jobs }) => ({ jobs: jobs.map((job) => (job.id === id ? { ...job, ...change } : job)) });
 };
 
+const changeOrder = (n: number, change: Partial<Order>): Planted => {
+  return ({ submissions }) => ({
+    submissions: submissions.map((submission) => ({
+      ...submission,
+      orders: submission.orders.map((each) => (each.n === n ? { ...each, ...change } : each)),
+    })),
+  });
+};
+
 const changeSchedule = (change: (schedule: ScheduleRecord) => Partial<ScheduleRecord>): Planted => {
   return ({ schedules }) => ({ schedules: schedules.map((each) => ({ ...each, ...change(each) })) });
 };
@@ -20,11 +29,79 @@ const withAudit = (entry: Omit<AuditEntry, 'seq' | 'at'>): Planted => {
   return ({ audit }) => ({ audit: [...audit, { seq: 16, at: 3_500, ...entry }] });
 };
 
+const changeFault = (change: Partial<FaultRecord>): Planted => {
+  return ({ faults }) => ({
+    faults: faults.map((fault, index) => (index === 1 ? { ...fault, ...change } : fault)),
+  });
+};
+
+/** The term of the second leader and all that it wrote is lost, and the first one goes on from an older copy. */
+const restored: Planted = ({ audit, faults, leases, effects, answers }) => ({
+  faults: faults.map((fault) => ({
+    ...fault,
+    targets: ['postgres', 'w1.1'],
+    restored: { copiedAt: 1_510, downAt: 3_300, at: 3_400, lost: audit.filter(({ seq }) => seq > 10) },
+  })),
+  audit: [
+    ...audit.filter(({ seq }) => seq <= 10),
+    { seq: 11, kind: 'term', job: null, fence: null, epoch: 2, writer: 'n3.1', at: 3_450 },
+    { seq: 12, kind: 'freed', job: 'hard', fence: 2, epoch: 1, writer: 'n3.1', at: 3_460 },
+    { seq: 13, kind: 'claimed', job: 'hard', fence: 3, epoch: 2, writer: 'n3.1', at: 3_470 },
+    { seq: 14, kind: 'freed', job: 'hard', fence: 3, epoch: 2, writer: 'n3.1', at: 3_490 },
+    { seq: 15, kind: 'ended', job: 'hard', fence: 3, epoch: 2, writer: 'n3.1', at: 3_490 },
+  ],
+  effects: [...effects, start('hard', 3, 3, 'w1.1', 3_480), end('hard', 3, 3, 'w1.1', 3_485)],
+  answers,
+  leases: [...leases, { epoch: 1, holder: 'n1.1', at: 3_350 }, { epoch: 2, holder: 'n3.1', at: 3_460 }],
+});
+
+/** The clock is set back for five seconds, and a queue with a rate of ten a second starts a job at these moments. */
+const clockBack = (starts: readonly number[]): Planted => {
+  return ({ faults, jobs, audit, submissions }) => {
+    const [queue, from, to] = ['limited', 10_000, 15_000];
+    const limited = starts.map((at, index) => ({ id: `limited-${index}`, n: 100 + index, at }));
+    const orders = limited.map(({ n }) => order({ n, queue }));
+    return {
+      faults: [
+        ...faults,
+        {
+          ...{ kind: 'clock-back', from, to, targets: ['postgres'], effective: true, detail: '' },
+          clockBack: { queue, perSecond: 10, burst: 1, from, to },
+        },
+      ],
+      submissions: [
+        ...submissions,
+        { orders, sentAt: 9_000, answeredAt: 9_100, outcome: 'ok', ids: limited.map(({ id }) => id) },
+      ],
+      jobs: [...jobs, ...limited.map(({ id, n }) => ({ ...jobs[0]!, id, n, state: 'failed' as const }))],
+      audit: [
+        ...audit,
+        ...limited.map(({ id, at }, index) => ({
+          ...{ seq: 100 + index, kind: 'claimed' as const, job: id, fence: 1, epoch: 2, writer: 'n2.1', at },
+        })),
+      ],
+    };
+  };
+};
+
+const everyMs = (step: number): number[] => {
+  return Array.from({ length: Math.floor(6_000 / step) }, (_, index) => 10_000 + index * step);
+};
+
 const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
   'nothing-lost': {
     'a job that was taken is gone': ({ jobs }) => ({ jobs: jobs.filter(({ id }) => id !== 'once') }),
     'a job never ends': changeJob('plain', { state: 'pending', attempts: [] }),
     'a job is cancelled by nobody': changeJob('plain', { state: 'cancelled' }),
+    'a job is started by a worker without the labels that it requires': changeOrder(1, { servable: false }),
+    'a job that was taken before the copy is gone after a restore': (good) => ({
+      ...restored(good),
+      jobs: good.jobs.filter(({ id }) => id !== 'once'),
+    }),
+    'a job that a restore brought back never ends': (good) => ({
+      ...restored(good),
+      ...changeJob('hard', { state: 'pending', attempts: [] })(good),
+    }),
     'a job is claimed for ever': changeJob('plain', { state: 'running', attempts: [] }),
     'a success has no effect': ({ effects }) => ({
       effects: effects.filter(({ kind, job }) => kind === 'start' || job !== 'plain'),
@@ -45,6 +122,10 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
     'a key became two jobs': ({ jobs }) => ({ jobs: [...jobs, { ...jobs[2]!, id: 'hard-again' }] }),
   },
   'at-most-once': {
+    'an at-most-once job that no restore has touched starts again': (good) => ({
+      ...restored(good),
+      effects: [...good.effects, start('once', 2, 2, 'w2.1', 3_500)],
+    }),
     'an at-most-once job starts again': ({ effects }) => ({
       effects: [...effects, start('once', 2, 2, 'w2.1', 2_500)],
     }),
@@ -119,6 +200,13 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
     }),
   },
   'epochs-grow': {
+    'a term that was lost with a newer database is taken again by its holder': (good) => {
+      const { audit = [], ...rest } = restored(good);
+      return {
+        ...rest,
+        audit: audit.map((entry) => (entry.seq > 10 ? { ...entry, writer: 'n2.1' } : entry)),
+      };
+    },
     'the lease goes back': ({ leases }) => ({ leases: [...leases, { epoch: 1, holder: 'n1.1', at: 3_200 }] }),
     'a term has an old epoch': withAudit({
       ...{ kind: 'term', job: null, fence: null, epoch: 2, writer: 'n3.1' },
@@ -144,6 +232,12 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
     }),
   },
   lateness: {
+    'a job waits although there was nothing but load': ({ faults, effects }) => ({
+      faults: faults.map((fault) => ({ ...fault, to: 90_000, broken: null })),
+      effects: effects.map((effect) =>
+        effect.job === 'plain' ? { ...effect, at: effect.at + 60_000 } : effect,
+      ),
+    }),
     'a job starts early': changeJob('plain', { runAt: 1_500 }),
     'a job that was tried again started early': ({ submissions }) => ({
       submissions: submissions.map((submission) => ({
@@ -159,6 +253,31 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
         effect.job === 'plain' ? { ...effect, at: effect.at + 60_000 } : effect,
       ),
     }),
+  },
+  'takeover-in-time': {
+    'a new leader starts nothing in time': changeFault({
+      leaderGone: { epoch: 1, at: 1_500, withinMs: 1_400 },
+    }),
+    'a new leader starts nothing at all': changeFault({
+      leaderGone: { epoch: 2, at: 1_500, withinMs: 60_000 },
+    }),
+  },
+  'term-kept': {
+    'load costs the term': changeFault({ broken: null, targets: [] }),
+    'load costs the term before anything is broken': changeFault({ broken: { from: 1_650, to: 1_700 } }),
+  },
+  'memory-bounded': {
+    'a node uses far too much': () => ({ memory: [{ member: 'n1.1', megabytes: 1_700 }] }),
+  },
+  'tenants-apart': {
+    "a job reaches another tenant's worker": ({ effects }) => ({
+      effects: effects.map((effect) => (effect.job === 'plain' ? { ...effect, tenant: 'stranger' } : effect)),
+    }),
+  },
+  rates: {
+    'a queue stands still while the clock is set back': clockBack([10_000, 10_100]),
+    'a queue goes on at a third of its rate while the clock is set back': clockBack(everyMs(300)),
+    'a queue starts twice as many as it may': clockBack(everyMs(50)),
   },
   'nobody-dies': {
     'a node ends by itself': () => ({ deaths: [{ member: 'n1.1', at: 1_200, detail: 'exit code 1' }] }),
@@ -213,6 +332,37 @@ describe('the checker', () => {
   it('excuses a late start by a backlog that is worked off in order at the full rate', () => {
     const good = goodHistory();
     expect(check({ ...good, ...backlog(good, 60_000, 'in order') }, invariants)).toEqual([]);
+  });
+
+  it('excuses what a restored copy of the database knows nothing of', () => {
+    const good = goodHistory();
+    expect(check({ ...good, ...restored(good) }, invariants)).toEqual([]);
+    const submissions = good.submissions.map((submission) => ({ ...submission, answeredAt: 1_600 }));
+    const without = { ...good, ...restored(good), submissions, jobs: [] };
+    expect(check(without, invariants)).toEqual([]);
+  });
+
+  it('has nothing to say about a queue that keeps its rate while the clock is set back', () => {
+    const good = goodHistory();
+    const found = check({ ...good, ...clockBack(everyMs(100))(good) }, invariants);
+    expect(found.filter(({ invariant }) => invariant === 'rates')).toEqual([]);
+  });
+
+  it('lets a job be cancelled that nobody can run', () => {
+    const good = goodHistory();
+    const effects = good.effects.filter(({ job }) => job !== 'plain');
+    const cancelled = { ...good, ...changeJob('plain', { state: 'cancelled', attempts: [] })(good), effects };
+    const answers = good.answers.filter(({ job }) => job !== 'plain');
+    const history = { ...cancelled, ...changeOrder(1, { servable: false })(good), answers };
+    expect(check(history, invariants)).toEqual([]);
+  });
+
+  it('excuses a further start by a clock that leapt ahead', () => {
+    const good = goodHistory();
+    const effects = [...good.effects, start('plain', 1, 2, 'w2.1', 1_200)];
+    const clock = { queue: 'limited', perSecond: 10, burst: 1, from: 1_000, to: 1_100 };
+    const broken = check({ ...good, effects, ...changeFault({ clockBack: clock })(good) }, invariants);
+    expect(broken.filter(({ invariant }) => invariant === 'retries-have-a-reason')).toEqual([]);
   });
 
   it('excuses a further start by a timeout', () => {

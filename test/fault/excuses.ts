@@ -38,3 +38,14 @@ export function restoresOf({ faults }: Pick<History, 'faults'>): Restored[] {
 export function mayBeLost(restores: readonly Restored[], { sentAt, answeredAt }: Submission): boolean {
   return restores.some(({ copiedAt, downAt }) => sentAt <= downAt && answeredAt >= copiedAt);
 }
+
+/** Whether something may have been reckoned by a clock that was set back, and so looks minutes older than it is. */
+export function wasClockBack(
+  { faults, settings }: Pick<History, 'faults' | 'settings'>,
+  time: Span,
+): boolean {
+  return faults.some(
+    ({ clockBack }) =>
+      clockBack && clockBack.from <= time.to && time.from <= clockBack.to + settings.leaseTtlMs,
+  );
+}

@@ -1,5 +1,5 @@
 import type { Invariant, Seen } from '../checker.js';
-import { brokenBy, graceMs } from '../excuses.js';
+import { brokenBy, graceMs, wasClockBack } from '../excuses.js';
 import type { Effect, JobRecord } from '../history.js';
 
 /** How far the due time and the clock of the run may differ by rounding. */
@@ -68,7 +68,7 @@ function orderedDues(seen: Seen): Map<number, Due> {
       const known = dues.get(n);
       dues.set(n, {
         ordered: Math.min(known?.ordered ?? Number.POSITIVE_INFINITY, sentAt + delayMs),
-        earliest: wasClockBack(seen, sentAt, answeredAt)
+        earliest: wasClockBack(seen, { from: sentAt, to: answeredAt })
           ? Number.NEGATIVE_INFINITY
           : Math.min(known?.earliest ?? Number.POSITIVE_INFINITY, sentAt + delayMs),
         latest: Math.max(known?.latest ?? 0, answeredAt + delayMs),
@@ -77,14 +77,6 @@ function orderedDues(seen: Seen): Map<number, Due> {
     }
   }
   return dues;
-}
-
-/** Whether a node may have reckoned a due time by a clock that was set back and right again before that time. */
-function wasClockBack({ faults, settings }: Seen, sentAt: number, answeredAt: number): boolean {
-  return faults.some(
-    ({ clockBack }) =>
-      clockBack && clockBack.from <= answeredAt && sentAt <= clockBack.to + settings.leaseTtlMs,
-  );
 }
 
 /** The latest moment up to the start at which something was still broken, or the due time. */

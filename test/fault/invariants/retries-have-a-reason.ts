@@ -1,4 +1,5 @@
 import type { Invariant, Seen } from '../checker.js';
+import { wasClockBack } from '../excuses.js';
 import type { Effect } from '../history.js';
 
 /** Nothing is started twice for nothing. */
@@ -34,6 +35,8 @@ function hasReason(seen: Seen, before: Effect, start: Effect, timeoutMs: number)
   const end = (seen.endsByJob.get(before.job) ?? []).find((each) => each.fence === before.fence);
   if (end?.result === 'threw') return true;
   if (start.at - before.at >= timeoutMs) return true;
+  // A new leader can tell how long an attempt has taken by the clock alone, and that has just leapt ahead by minutes.
+  if (wasClockBack(seen, { from: before.at, to: before.at })) return true;
   // The worker may have been hit before the start: its session was already doomed when the job reached it.
   const doomedMs = seen.settings.workerTimeoutMs * 2;
   return seen.faults.some(
