@@ -3,7 +3,7 @@ import type { Fault } from '../fault.js';
 import type { Order, Submission } from '../history.js';
 import { monotonic } from '../monotonic.js';
 import type { Random } from '../random.js';
-import { LABELS } from '../rig/worker-slot.js';
+import { someLabels } from '../rig/worker-slot.js';
 import type { Scene } from '../scene.js';
 
 /** Jobs in each request; requests go out at the same time to two nodes, so that their numbers for new names interleave. */
@@ -54,11 +54,7 @@ function flood(scene: Scene, random: Random, nodes = scene.rig.nodes): Promise<S
 function wish(name: string, random: Random): Partial<Order> {
   const chance = random.next() * 100;
   if (chance < UNSERVABLE_PERCENT) return { queue: name, requires: { nowhere: name }, servable: false };
-  if (chance < REQUIRING_PERCENT) {
-    const labels = LABELS.filter(() => random.next() < 0.5);
-    return { queue: name, requires: Object.fromEntries(labels.map((label) => [label, 'yes'])) };
-  }
-  return { queue: name };
+  return { queue: name, requires: chance < REQUIRING_PERCENT ? someLabels(random) : {} };
 }
 
 function servable(submissions: readonly Submission[]): Order[] {

@@ -1,6 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Fault } from '../fault.js';
+import type { Order } from '../history.js';
 import { monotonic } from '../monotonic.js';
+import type { Random } from '../random.js';
+import { someLabels } from '../rig/worker-slot.js';
 import type { Scene } from '../scene.js';
 
 /** Queues that each node learns in the time that is lost. */
@@ -21,7 +24,8 @@ export const fault: Fault = {
     const copiedAt = monotonic();
     await rig.postgres.copy();
     const run = random.between(0, 2 ** 31);
-    await useNames(scene, run);
+    const lostNames = rig.nodes.map((node) => newNames(`lost-${run}-${node.name}`, NAMES_PER_NODE, random));
+    await useNames(scene, lostNames);
     await sleep(random.between(500, 1_500));
     const { node: leader } = await scene.leader();
     // The nodes are cut off first, so that what is read here is all that will be lost.
@@ -39,12 +43,9 @@ export const fault: Fault = {
     for (const node of rig.nodes) node.isCutOff = false;
     const at = monotonic();
     // Another tenant gets the numbers of the names that were lost, and then the names are used again.
-    const names = Array.from(
-      { length: NAMES_PER_NODE * rig.nodes.length * 2 },
-      (_, i) => `restored-${run}-${i}`,
-    );
-    await scene.load.order(names.map((queue) => ({ tenant: 'stranger', queue })));
-    await useNames(scene, run);
+    const names = newNames(`restored-${run}`, NAMES_PER_NODE * rig.nodes.length * 2, random);
+    await scene.load.order(names.map((wish) => ({ ...wish, tenant: 'stranger' })));
+    await useNames(scene, lostNames);
     return {
       ...{ targets: ['postgres'], effective: lost.length > 0, restored: { copiedAt, downAt, at, lost } },
       detail: `${lost.length} writes of ${Math.round(downAt - copiedAt)} ms were lost`,
@@ -52,15 +53,15 @@ export const fault: Fault = {
   },
 };
 
+/** Jobs in queues and with needs that nobody has used before. */
+function newNames(prefix: string, count: number, random: Random): Partial<Order>[] {
+  return Array.from({ length: count }, (_, index) => ({
+    queue: `${prefix}-${index}`,
+    requires: someLabels(random),
+  }));
+}
+
 /** Every node takes jobs for queues that it alone is asked for. */
-async function useNames({ rig, load }: Scene, run: number): Promise<void> {
-  await Promise.all(
-    rig.nodes.map((node) => {
-      const names = Array.from({ length: NAMES_PER_NODE }, (_, i) => `lost-${run}-${node.name}-${i}`);
-      return load.order(
-        names.map((queue) => ({ queue })),
-        { node },
-      );
-    }),
-  );
+async function useNames({ rig, load }: Scene, names: readonly (readonly Partial<Order>[])[]): Promise<void> {
+  await Promise.all(rig.nodes.map((node, index) => load.order(names[index]!, { node })));
 }

@@ -1,13 +1,20 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ReportAnswer } from '../history.js';
+import type { Random } from '../random.js';
 import { Member } from './member.js';
 import type { NodeSlot, Surroundings } from './node-slot.js';
 import { repository } from './repository.js';
 import { WorkerLink } from './worker-link.js';
 
 /** What every worker offers: each set of these is something that a job may require. */
-export const LABELS: readonly string[] = Array.from({ length: 14 }, (_, index) => `has-${index}`);
+const LABELS: readonly string[] = Array.from({ length: 14 }, (_, index) => `has-${index}`);
+
+/** A set of labels that a job may require, mostly one that was never required before. */
+export function someLabels(random: Random): Record<string, string> {
+  const labels = LABELS.filter(() => random.next() < 0.5);
+  return Object.fromEntries(labels.map((label) => [label, 'yes']));
+}
 
 /** A place for a worker: its links to the nodes stay while processes come and go, and so does its disk. */
 export class WorkerSlot {
