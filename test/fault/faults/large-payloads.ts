@@ -7,9 +7,9 @@ import type { Scene } from '../scene.js';
 const BYTES = 256 * 1_024 - 512;
 /** A bulk of this many is just below what a request may weigh. */
 const IN_BULK = 60;
-const BULKS = 3;
-const SINGLY = 40;
-const IN_TRANSACTION = 500;
+const BULKS = 2;
+const SINGLY = 20;
+const IN_TRANSACTION = 300;
 const ENDED_WITHIN_MS = 60_000;
 /** A queue of their own: others have their turns beside it. */
 const LARGE: Partial<Order> = { queue: 'large', bytes: BYTES };

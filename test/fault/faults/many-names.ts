@@ -3,11 +3,14 @@ import type { Fault } from '../fault.js';
 import type { Order, Submission } from '../history.js';
 import { monotonic } from '../monotonic.js';
 import type { Random } from '../random.js';
+import type { NodeSlot } from '../rig/node-slot.js';
 import { someLabels } from '../rig/worker-slot.js';
 import type { Scene } from '../scene.js';
 
-/** Jobs in each request; requests go out at the same time to two nodes, so that their numbers for new names interleave. */
-const BULKS: readonly number[] = [2_400, 1_200, 1_200, 600];
+/** One large request at one node, and small ones at another all the while: their numbers for new names interleave. */
+const LARGE_BULK = 5_000;
+const SMALL_BULK = 300;
+const MAX_SMALL_BULKS = 8;
 /** How many of a hundred jobs require labels, and how many of those no worker has. */
 const REQUIRING_PERCENT = 40;
 const UNSERVABLE_PERCENT = 4;
@@ -40,15 +43,21 @@ export const fault: Fault = {
   },
 };
 
-function flood(scene: Scene, random: Random, nodes = scene.rig.nodes): Promise<Submission[]> {
-  const two = random.shuffle(nodes).slice(0, 2);
+async function flood(scene: Scene, random: Random, nodes = scene.rig.nodes): Promise<Submission[]> {
+  const [one, other] = random.shuffle(nodes);
   const run = random.between(0, 2 ** 31);
-  return Promise.all(
-    BULKS.map((size, bulk) => {
-      const wishes = Array.from({ length: size }, (_, index) => wish(`new-${run}-${bulk}-${index}`, random));
-      return scene.load.order(wishes, { node: two[bulk % two.length]! });
-    }),
-  );
+  const bulk = (name: string, size: number, node: NodeSlot) => {
+    const wishes = Array.from({ length: size }, (_, index) => wish(`new-${run}-${name}-${index}`, random));
+    return scene.load.order(wishes, { node });
+  };
+  let isUnderWay = true;
+  const large = bulk('large', LARGE_BULK, one!).finally(() => {
+    isUnderWay = false;
+  });
+  const small: Submission[] = [];
+  while (isUnderWay && small.length < MAX_SMALL_BULKS)
+    small.push(await bulk(`small-${small.length}`, SMALL_BULK, other!));
+  return [...small, await large];
 }
 
 function wish(name: string, random: Random): Partial<Order> {
