@@ -136,6 +136,7 @@ class Run {
     const rateAfter = await this.recoveredRate(rateBefore);
     const loadSeconds = (monotonic() - loadBegin) / 1_000;
     await Promise.all([this.load.stop(), this.prober.stop(), schedules?.stop()]);
+    await this.client.cancelUnservable();
     await this.drained();
     await schedules?.drained();
     const aftermath = await this.aftermath(rateBefore, rateAfter);

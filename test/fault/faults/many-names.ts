@@ -14,7 +14,6 @@ const MAX_SMALL_BULKS = 8;
 /** How many of a hundred jobs require labels, and how many of those no worker has. */
 const REQUIRING_PERCENT = 40;
 const UNSERVABLE_PERCENT = 4;
-const CANCELS_AT_ONCE = 8;
 
 /** Thousands of queues and sets of labels are used for the first time, and the leader is killed while more of them come. */
 export const fault: Fault = {
@@ -34,7 +33,6 @@ export const fault: Fault = {
     const to = monotonic();
     const after = await underWay;
     await scene.unstarted(servable(after), graceMs(scene.settings) * 1.2);
-    await cancelUnservable(scene, [...before, ...after]);
     const jobs = [...before, ...after].reduce((sum, { orders }) => sum + orders.length, 0);
     return {
       ...{ targets: [node.member.name], effective: true, detail: `${jobs} jobs in new queues` },
@@ -68,14 +66,4 @@ function wish(name: string, random: Random): Partial<Order> {
 
 function servable(submissions: readonly Submission[]): Order[] {
   return submissions.flatMap(({ orders }) => orders.filter((order) => order.servable));
-}
-
-/** Jobs that nobody can run wait until somebody takes them back. */
-async function cancelUnservable(scene: Scene, submissions: readonly Submission[]): Promise<void> {
-  const ids = submissions.flatMap(({ orders, ids }) => ids.filter((_, index) => !orders[index]!.servable));
-  const cancel = async () => {
-    for (let id = ids.pop(); id !== undefined; id = ids.pop())
-      await scene.client.insist('POST', `/v1/jobs/${id}/cancel`);
-  };
-  await Promise.all(Array.from({ length: CANCELS_AT_ONCE }, cancel));
 }

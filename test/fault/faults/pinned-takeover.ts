@@ -13,12 +13,13 @@ export const fault: Fault = {
   scenario: 'pinned-takeover',
   lane: 'nodes',
   async inject(scene) {
-    const pin = await scene.rig.postgres.connect();
+    let pin: pg.Client | undefined;
     let pinned = true;
-    pin.on('end', () => {
-      pinned = false;
-    });
     try {
+      pin = await scene.rig.postgres.connect();
+      pin.on('end', () => {
+        pinned = false;
+      });
       await pin.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
       await pin.query('SELECT count(*) FROM punctual.leases');
       const client = await scene.rig.postgres.connect();
@@ -43,7 +44,7 @@ export const fault: Fault = {
       // The server may have been taken away by another fault.
       return { targets: [], effective: false, detail: String(error) };
     } finally {
-      await pin.end().catch(() => undefined);
+      await pin?.end().catch(() => undefined);
     }
   },
 };

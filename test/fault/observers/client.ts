@@ -8,6 +8,7 @@ import { monotonic } from '../monotonic.js';
 const NOT_SENT = new Set(['ECONNREFUSED', 'UND_ERR_CONNECT_TIMEOUT']);
 const TIMEOUT_MS = 8_000;
 const REPEAT_PAUSE_MS = 200;
+const CANCELS_AT_ONCE = 8;
 /** How often a node that is away is asked, which is for longer than it takes to start one. */
 const AWAY_TRIES = 100;
 
@@ -87,11 +88,24 @@ export class Client {
     }
   }
 
+  /** Takes back every job that nobody can run; the others come to an end by themselves. */
+  async cancelUnservable(): Promise<void> {
+    const ids = this.submissions.flatMap(({ orders, ids: taken }) =>
+      taken.filter((_, index) => !orders[index]!.servable),
+    );
+    const cancel = async () => {
+      for (let id = ids.pop(); id !== undefined; id = ids.pop())
+        // One that was lost with a newer database is not there.
+        await this.insist('POST', `/v1/jobs/${id}/cancel`, undefined, [404, 409]);
+    };
+    await Promise.all(Array.from({ length: CANCELS_AT_ONCE }, cancel));
+  }
+
   /** Asks until a node says yes, or that it is so already; throws when one says that it will never be. */
-  async insist(method: Method, path: string, body?: object): Promise<void> {
+  async insist(method: Method, path: string, body?: object, fine: readonly number[] = [409]): Promise<void> {
     for (;;) {
       const reply = await this.ask(method, path, body).catch(() => null);
-      if (reply !== null && (reply.status < 300 || reply.status === 409)) return;
+      if (reply !== null && (reply.status < 300 || fine.includes(reply.status))) return;
       if (reply !== null && reply.status < 500) throw new Error(`${path}: ${JSON.stringify(reply.body)}`);
       await sleep(REPEAT_PAUSE_MS);
     }

@@ -193,7 +193,7 @@ export class DatabaseObserver {
 
   /** Asks again on a new connection when the last one was lost. */
   async #ask<R>(text: string, values: unknown[]): Promise<R[]> {
-    for (let left = 100; ; left -= 1) {
+    for (let left = 300; ; left -= 1) {
       try {
         this.#client ??= await this.postgres.connect();
         const result = await this.#client.query(text, values);

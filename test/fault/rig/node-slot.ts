@@ -6,7 +6,7 @@ import { LostCommits } from './postgres-tap.js';
 import { TcpProxy } from './tcp-proxy.js';
 
 /** A node gives up when the database does not answer; outages of the harness are shorter than all tries. */
-const START_TRIES = 20;
+const START_TRIES = 60;
 
 /** A port on which nothing listens. */
 const NOBODY = 1;
