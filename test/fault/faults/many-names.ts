@@ -7,10 +7,11 @@ import type { NodeSlot } from '../rig/node-slot.js';
 import { someLabels } from '../rig/worker-slot.js';
 import type { Scene } from '../scene.js';
 
-/** One large request at one node, and small ones at another all the while: their numbers for new names interleave. */
-const LARGE_BULK = 5_000;
-const SMALL_BULK = 300;
-const MAX_SMALL_BULKS = 8;
+const LARGE_BULK = 2_500;
+const SMALL_BULK = 150;
+const SMALL_BULKS = 3;
+/** How long a large request is held up; nodes give up waiting for a lock after some seconds. */
+const HELD_UP_MS = 500;
 /** How many of a hundred jobs require labels, and how many of those no worker has. */
 const REQUIRING_PERCENT = 40;
 const UNSERVABLE_PERCENT = 4;
@@ -41,21 +42,39 @@ export const fault: Fault = {
   },
 };
 
+/**
+ * One large request at one node, and small ones at another meanwhile. The large one is held up at its last name, which
+ * somebody else is about to use as well: so the small ones are done first, with higher numbers for their names.
+ */
 async function flood(scene: Scene, random: Random, nodes = scene.rig.nodes): Promise<Submission[]> {
   const [one, other] = random.shuffle(nodes);
   const run = random.between(0, 2 ** 31);
   const bulk = (name: string, size: number, node: NodeSlot) => {
     const wishes = Array.from({ length: size }, (_, index) => wish(`new-${run}-${name}-${index}`, random));
-    return scene.load.order(wishes, { node });
+    return scene.load.order([...wishes, wish(`new-${run}-${name}-last`, random)], { node });
   };
-  let isUnderWay = true;
-  const large = bulk('large', LARGE_BULK, one!).finally(() => {
-    isUnderWay = false;
-  });
+  const letGo = await holdUp(scene, `new-${run}-large-last`);
+  const large = bulk('large', LARGE_BULK, one!);
   const small: Submission[] = [];
-  while (isUnderWay && small.length < MAX_SMALL_BULKS)
-    small.push(await bulk(`small-${small.length}`, SMALL_BULK, other!));
+  for (let count = 0; count < SMALL_BULKS; count += 1)
+    small.push(await bulk(`small-${count}`, SMALL_BULK, other!));
+  await scene.unstarted(servable(small), HELD_UP_MS);
+  await letGo();
   return [...small, await large];
+}
+
+/** Begins to use a name, and takes that back when told to. Does nothing while the server is away. */
+async function holdUp(scene: Scene, name: string): Promise<() => Promise<void>> {
+  try {
+    const client = await scene.rig.postgres.connect();
+    await client.query('BEGIN');
+    await client.query(`INSERT INTO punctual.queues (tenant, name, created_at) VALUES ('default', $1, 0)`, [
+      name,
+    ]);
+    return () => client.end().catch(() => undefined);
+  } catch {
+    return async () => undefined;
+  }
 }
 
 function wish(name: string, random: Random): Partial<Order> {

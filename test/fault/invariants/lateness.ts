@@ -1,3 +1,4 @@
+import { isEnded } from '../../../src/core/job.js';
 import type { Invariant, Seen } from '../checker.js';
 import { brokenBy, graceMs, wasClockBack } from '../excuses.js';
 import type { Effect, JobRecord } from '../history.js';
@@ -54,7 +55,7 @@ interface Due {
 /** The row of a job that was tried again says when its last attempt was due; only its order knows the first. */
 function dueOf(job: JobRecord, ordered: ReadonlyMap<number, Due>): Due | undefined {
   const order = ordered.get(job.n);
-  if (job.attempts.length > 1) return order;
+  if (job.attempts.length > (isEnded(job.state) ? 1 : 0)) return order;
   // A clock that was set back makes a job due before it was ordered, and that is no reason to call it late.
   const latest = Math.max(job.runAt, order?.ordered ?? 0);
   return { ordered: 0, isUrgent: false, ...order, earliest: job.runAt, latest };
