@@ -238,6 +238,12 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
         effect.job === 'plain' ? { ...effect, at: effect.at + 60_000 } : effect,
       ),
     }),
+    'a job waits until a later fault frees it': ({ faults, effects }) => ({
+      faults: [...faults, { ...faults[1]!, from: 55_000, to: 62_000 }],
+      effects: effects.map((effect) =>
+        effect.job === 'plain' ? { ...effect, at: effect.at + 60_000 } : effect,
+      ),
+    }),
     'a job starts early': changeJob('plain', { runAt: 1_500 }),
     'a job that was tried again started early': ({ submissions }) => ({
       submissions: submissions.map((submission) => ({

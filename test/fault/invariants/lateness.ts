@@ -1,7 +1,7 @@
 import { isEnded } from '../../../src/core/job.js';
 import type { Invariant, Seen } from '../checker.js';
 import { brokenBy, graceMs, wasClockBack } from '../excuses.js';
-import type { Effect, JobRecord } from '../history.js';
+import type { Effect, JobRecord, Span } from '../history.js';
 
 /** How far the due time and the clock of the run may differ by rounding. */
 const ROUNDING_MS = 5;
@@ -20,6 +20,7 @@ export const invariant: Invariant = {
     const bound = graceMs(seen.settings);
     const ordered = orderedDues(seen);
     const starts = new Starts(seen, ordered);
+    const broken = seen.faults.flatMap((fault) => brokenBy(fault) ?? []).sort((a, b) => a.from - b.from);
     for (const job of seen.jobs) {
       const first = seen.startsByJob.get(job.id)?.[0];
       const due = dueOf(job, ordered);
@@ -27,21 +28,28 @@ export const invariant: Invariant = {
       if (first.at < due.earliest - ROUNDING_MS) {
         yield { job: job.id, detail: `started ${Math.round(due.earliest - first.at)} ms before it was due` };
       }
-      const ready = healedBy(seen, due.latest, first.at);
-      const lateBy = Math.round(first.at - ready);
-      if (lateBy <= bound) continue;
-      const started = starts.between(ready, first.at);
-      const wanted = ((lateBy - bound) / 1_000) * seen.aftermath.rateBefore * BUSY_SHARE;
-      if (started < wanted) {
-        const detail = `started ${lateBy} ms after it could have, while only ${started} others did and ${Math.round(wanted)} could have`;
+      for (const stretch of stretches(broken, due.latest, first.at)) {
+        const detail = tooLong(seen, starts, stretch, bound);
+        if (detail === null) continue;
         yield { job: job.id, detail };
-      } else if (starts.latestDueBefore(first.at) > ready + bound) {
-        const detail = `started ${lateBy} ms after it could have, after others that were due long after it`;
-        yield { job: job.id, detail };
+        break;
       }
     }
   },
 };
+
+/** Why a job should have started in a time in which nothing was broken; null if there is nothing to say. */
+function tooLong(seen: Seen, starts: Starts, { from, to }: Span, bound: number): string | null {
+  const lateBy = Math.round(to - from);
+  if (lateBy <= bound) return null;
+  const started = starts.between(from, to);
+  const wanted = ((lateBy - bound) / 1_000) * seen.aftermath.rateBefore * BUSY_SHARE;
+  if (started < wanted) {
+    return `waited ${lateBy} ms longer than it had to, while only ${started} others started and ${Math.round(wanted)} could have`;
+  }
+  if (starts.latestDueBefore(to) <= from + bound) return null;
+  return `waited ${lateBy} ms longer than it had to, while others started that were due long after it`;
+}
 
 interface Due {
   /** When it would be due if it was stored as soon as it was sent. */
@@ -80,15 +88,19 @@ function orderedDues(seen: Seen): Map<number, Due> {
   return dues;
 }
 
-/** The latest moment up to the start at which something was still broken, or the due time. */
-function healedBy(seen: Seen, due: number, start: number): number {
-  let healed = due;
-  for (const fault of seen.faults) {
-    const broken = brokenBy(fault);
-    if (broken && broken.from <= start && broken.to >= due)
-      healed = Math.max(healed, Math.min(broken.to, start));
+/**
+ * The times between a job's due time and its start in which nothing was broken. A fault excuses the wait until it has
+ * healed, but not that the job had waited too long when it came.
+ */
+function* stretches(broken: readonly Span[], due: number, start: number): Generator<Span> {
+  let ready = due;
+  for (const { from, to } of broken) {
+    if (from > start) break;
+    if (to < ready) continue;
+    if (from > ready) yield { from: ready, to: from };
+    ready = Math.min(to, start);
   }
-  return healed;
+  yield { from: ready, to: start };
 }
 
 /** All starts in order of time, with how far the due times had come at each. */
