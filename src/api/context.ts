@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import type { Log } from '../core/log.js';
+import type { LoopDelay } from '../core/loop-delay.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import type { Pool, Queryable } from '../store/database.js';
 import type { LeaseView } from '../store/lease.js';
@@ -21,6 +22,7 @@ export interface NodeContext {
   /** For look-ups of keys, which must not wait behind any traffic: workers would be taken for dead. */
   readonly keys: Queryable;
   readonly submitter: Submitter;
+  readonly loopDelay: LoopDelay;
   /** The shard's dispatcher; waits briefly while there is none, then throws NO_LEADER. */
   leader(): Promise<Dispatcher>;
   /** The dispatcher if this node leads at this moment. */

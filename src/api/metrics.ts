@@ -1,5 +1,6 @@
 import { Counter, Gauge, Registry } from 'prom-client';
 import { BOUNDS } from '../core/histogram.js';
+import type { LoopDelay } from '../core/loop-delay.js';
 import { COUNTERS } from '../core/wire.js';
 import type { Tally } from '../store/tallies.js';
 
@@ -30,12 +31,14 @@ const GAUGES: Record<string, [name: string, help: string]> = {
 
 /**
  * Prometheus text. Counters are the cluster's totals from the database, so that they survive failovers; a
- * scrape of any node gives the same. Gauges of dispatch exist on the leader only.
+ * scrape of any node gives the same. Gauges of dispatch exist on the leader only, and the delay of the event loop
+ * is that of the node that is asked.
  */
 export async function renderMetrics(
   totals: Tally,
   gauges: Readonly<Record<string, number>>,
   leads: boolean,
+  loopDelay: Pick<LoopDelay, 'counts' | 'sumMs'>,
 ): Promise<string> {
   const registry = new Registry();
   for (const counter of COUNTERS) {
@@ -49,22 +52,32 @@ export async function renderMetrics(
   new Gauge({ name: 'punctual_leader', help: 'Whether this node leads.', registers: [registry] }).set(
     leads ? 1 : 0,
   );
-  return (await registry.metrics()) + renderLateness(totals.lateness);
+  const histograms = [
+    renderHistogram(
+      'punctual_job_lateness_seconds',
+      'Time between due time and claim of first attempts.',
+      totals.lateness,
+    ),
+    renderHistogram(
+      'punctual_event_loop_delay_seconds',
+      'By how much timers of this node came too late, because its thread was busy.',
+      loopDelay.counts,
+      loopDelay.sumMs,
+    ),
+  ];
+  return (await registry.metrics()) + histograms.join('');
 }
 
-/** The stored histogram as Prometheus writes one; its sum is not kept, so it is not claimed. */
-function renderLateness(histogram: readonly number[]): string {
-  const name = 'punctual_job_lateness_seconds';
-  const lines = [
-    `# HELP ${name} Time between due time and claim of first attempts.`,
-    `# TYPE ${name} histogram`,
-  ];
+/** A histogram of milliseconds as Prometheus writes one; a sum that was not kept is not claimed. */
+function renderHistogram(name: string, help: string, counts: readonly number[], sumMs?: number): string {
+  const lines = [`# HELP ${name} ${help}`, `# TYPE ${name} histogram`];
   let seen = 0;
   BOUNDS.forEach((bound, i) => {
-    seen += histogram[i] ?? 0;
+    seen += counts[i] ?? 0;
     lines.push(`${name}_bucket{le="${bound / 1_000}"} ${seen}`);
   });
-  seen += histogram[BOUNDS.length] ?? 0;
+  seen += counts[BOUNDS.length] ?? 0;
   lines.push(`${name}_bucket{le="+Inf"} ${seen}`, `${name}_count ${seen}`);
+  if (sumMs !== undefined) lines.push(`${name}_sum ${sumMs / 1_000}`);
   return `\n${lines.join('\n')}\n`;
 }

@@ -333,6 +333,8 @@ export interface LatenessView {
 
 export interface StatsView extends Counts {
   readonly lateness: LatenessView;
+  /** What only the node knows that answered, since its start. */
+  readonly node: { readonly id: string; readonly loopDelay: LatenessView };
   readonly history?: readonly (Counts & { readonly minute: string; readonly lateness: LatenessView })[];
 }
 

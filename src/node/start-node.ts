@@ -14,6 +14,7 @@ import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import { LoopDelay } from '../core/loop-delay.js';
 import { News } from '../core/news.js';
 import { signNodeToken } from '../core/node-token.js';
 import { VERSION } from '../core/version.js';
@@ -88,6 +89,7 @@ async function assemble(
   const clock = options.clock ?? databaseClock;
   const self = { id, url: '', version: VERSION };
   const leaderNews = new News();
+  const loopDelay = new LoopDelay();
 
   const peers = new PeerCaller(log, () => signNodeToken(secret, id, id, clock.now()));
   const membership = new Membership({
@@ -136,6 +138,7 @@ async function assemble(
   });
   const context: NodeContext = {
     ...{ nodeId: id, shard: SHARD, config, clock, log, secret, hot, pool, submitter, keys: leader },
+    loopDelay,
     leader: () => leading.get(),
     currentLeader: () => leading.current,
     lease: () => leadership.lease,
@@ -162,6 +165,7 @@ async function assemble(
   const port = await listen(server, config);
   self.url = addressOf(config, port);
 
+  loopDelay.start();
   membership.start();
   leadership.start();
   log.info({ node: id, url: self.url }, 'the node listens');
@@ -178,6 +182,7 @@ async function assemble(
     await sentAway;
     await server.close();
     await peers.close();
+    await loopDelay.stop();
     await membership.leave();
     await closePools(pools);
     log.info({ node: id }, 'the node has stopped');

@@ -369,4 +369,5 @@ const EXAMPLE_STATS = {
   occurrencesLate: 0,
   occurrencesMissed: 0,
   lateness: { count: 0, p50Ms: null, p90Ms: null, p99Ms: null, maxMs: null },
+  node: { id: 'n1', loopDelay: { count: 0, p50Ms: null, p90Ms: null, p99Ms: null, maxMs: null } },
 };

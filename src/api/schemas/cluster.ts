@@ -49,6 +49,12 @@ export const StatsView = Type.Object(
   {
     ...counts,
     lateness: Lateness,
+    node: Type.Object(
+      { id: Type.String(), loopDelay: Lateness },
+      {
+        description: 'The node that answers, and how late its event loop came to its timers since its start.',
+      },
+    ),
     history: Type.Optional(Type.Array(Type.Object({ minute: Time, ...counts, lateness: Lateness }))),
   },
   { title: 'Stats' },

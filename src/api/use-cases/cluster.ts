@@ -56,7 +56,11 @@ export class Cluster implements ClusterUseCases {
 
   async stats(_caller: Caller, historyMs: number): Promise<StatsView> {
     const totals = await readTotals(this.node.pool, null);
-    const stats = { ...toCounts(totals), lateness: toLateness(totals.lateness) };
+    const stats = {
+      ...toCounts(totals),
+      lateness: toLateness(totals.lateness),
+      node: { id: this.node.nodeId, loopDelay: toLateness(this.node.loopDelay.counts) },
+    };
     if (historyMs <= 0) return stats;
     const minutes = await readMinutes(this.node.pool, null, this.node.clock.now() - historyMs);
     const history = minutes.map((minute) => ({
@@ -71,7 +75,8 @@ export class Cluster implements ClusterUseCases {
     const totals = await readTotals(this.node.pool, null);
     const leader = this.node.currentLeader();
     const epoch = leader?.epoch ?? this.node.lease()?.epoch ?? 0;
-    return renderMetrics(totals, { ...leader?.gauges(), epoch }, leader !== undefined);
+    const gauges = { ...leader?.gauges(), epoch };
+    return renderMetrics(totals, gauges, leader !== undefined, this.node.loopDelay);
   }
 
   private async setPaused(caller: Caller, paused: boolean): Promise<ClusterView> {
