@@ -20,6 +20,8 @@ export interface Surroundings {
   readonly environment: Readonly<Record<string, string>>;
   /** The environment that makes one member's wall clock wrong on demand. */
   readonly clockOf: (slot: string) => Readonly<Record<string, string>>;
+  /** Whether members reach each other and the database past the proxies, which cost time of the harness. */
+  readonly direct: boolean;
 }
 
 /** A place for a node: its proxies stay while processes come and go. */
@@ -97,7 +99,8 @@ export class NodeSlot {
     this.#incarnation += 1;
     const name = `${this.name}.${this.#incarnation}`;
     const databaseUrl = new URL(this.postgres.url);
-    databaseUrl.port = String(this.database.port);
+    const { direct } = this.surroundings;
+    if (!direct) databaseUrl.port = String(this.database.port);
     this.member = new Member({
       name,
       args: ['server', '--id', name],
@@ -106,7 +109,7 @@ export class NodeSlot {
         ...this.surroundings.clockOf(this.name),
         PUNCTUAL_DATABASE_URL: databaseUrl.href,
         PUNCTUAL_PORT: String(this.#port),
-        PUNCTUAL_ADVERTISE_URL: `http://127.0.0.1:${this.peers.port}`,
+        PUNCTUAL_ADVERTISE_URL: `http://127.0.0.1:${direct ? this.#port : this.peers.port}`,
       },
       logFile: `${this.surroundings.folder}/${this.name}.log`,
       onDeath: (death) => {

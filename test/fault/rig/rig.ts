@@ -17,6 +17,8 @@ export interface RigOptions {
   readonly onAnswer: (answer: ReportAnswer) => void;
   /** Environment of all nodes and workers, such as a fence that is switched off. */
   readonly environment?: Readonly<Record<string, string>>;
+  /** Whether nothing passes through the proxies; then no link can be broken. */
+  readonly direct?: boolean;
 }
 
 /** A cluster of real processes on one machine, with a proxy on every way between them. */
@@ -38,7 +40,7 @@ export class Rig {
     readonly postgres: Postgres,
   ) {}
 
-  static async open({ settings, onAnswer, environment = {} }: RigOptions): Promise<Rig> {
+  static async open({ settings, onAnswer, environment = {}, direct = false }: RigOptions): Promise<Rig> {
     const folder = await mkdtemp(join(tmpdir(), 'punctual-fault-'));
     // Postgres refuses to run as root, and its account must get through to its files.
     await chmod(folder, 0o711);
@@ -46,7 +48,7 @@ export class Rig {
     const rig = new Rig(settings, folder, postgres);
     postgres.onDeath = (death) => rig.deaths.push(death);
     try {
-      await rig.#open(onAnswer, environment);
+      await rig.#open(onAnswer, environment, direct);
       return rig;
     } catch (error) {
       await rig.close();
@@ -90,6 +92,7 @@ export class Rig {
   async #open(
     onAnswer: (answer: ReportAnswer) => void,
     environment: Readonly<Record<string, string>>,
+    direct: boolean,
   ): Promise<void> {
     const { settings } = this;
     mkdirSync(join(this.folder, 'clocks'));
@@ -102,6 +105,7 @@ export class Rig {
       onDeath: (death) => this.deaths.push(death),
       environment: { ...timings(settings), ...environment },
       clockOf: (slot) => this.#clockOf(slot),
+      direct,
     };
     for (let index = 1; index <= settings.nodes; index += 1) {
       this.nodes.push(new NodeSlot(`n${index}`, this.postgres, this.#surroundings));

@@ -20,6 +20,7 @@ export function someLabels(random: Random): Record<string, string> {
 export class WorkerSlot {
   member!: Member;
   readonly links: WorkerLink[] = [];
+  #nodes: readonly NodeSlot[] = [];
   #incarnation = 0;
   #starting: Promise<void> | null = null;
 
@@ -32,6 +33,7 @@ export class WorkerSlot {
   ) {}
 
   async open(nodes: readonly NodeSlot[], onAnswer: (answer: ReportAnswer) => void): Promise<void> {
+    this.#nodes = nodes;
     for (const node of nodes) this.links.push(await WorkerLink.open(() => node.port, onAnswer));
     await this.start();
   }
@@ -55,6 +57,7 @@ export class WorkerSlot {
     const name = `${this.name}.${this.#incarnation}`;
     const data = join(this.surroundings.folder, this.name);
     mkdirSync(data, { recursive: true });
+    const ways = this.surroundings.direct ? this.#nodes : this.links;
     this.member = new Member({
       name,
       args: [
@@ -65,7 +68,7 @@ export class WorkerSlot {
       environment: {
         ...this.surroundings.environment,
         ...this.surroundings.clockOf(this.name),
-        PUNCTUAL_URL: this.links.map((link) => link.url).join(','),
+        PUNCTUAL_URL: ways.map(({ url }) => url).join(','),
         PUNCTUAL_API_KEY: this.surroundings.apiKey(),
         PUNCTUAL_DATA: data,
         FAULT_WORKER: name,
