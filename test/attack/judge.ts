@@ -201,12 +201,17 @@ function within(from: number, to: number): (delay: { readonly at: number }) => b
   return ({ at }) => at >= from && at <= to;
 }
 
-/** The longest waits before the first attack, by wish: what is usual on this machine. */
+/**
+ * The longest waits before the first attack, by wish: what is usual on this machine. The first half of that time is
+ * left out, because processes that have just started are slower than they ever are again.
+ */
 export function usualWaits({ calm, phases }: Evidence): Record<CalmWish, number> {
-  const end = phases.find(({ kind }) => kind !== CALM)?.from ?? Number.POSITIVE_INFINITY;
+  const before = phases.find(({ kind }) => kind === CALM);
   const usual: Record<CalmWish, number> = { job: 0, livez: 0, list: 0 };
+  if (!before) return usual;
+  const warm = (before.from + before.to) / 2;
   for (const { what, from, to, error } of calm) {
-    if (to <= end && error === null) usual[what] = Math.max(usual[what], to - from);
+    if (from >= warm && to <= before.to && error === null) usual[what] = Math.max(usual[what], to - from);
   }
   return usual;
 }
