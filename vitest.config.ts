@@ -13,6 +13,8 @@ export default defineConfig({
             'test/*.test.ts',
             'test/oracle/*.test.ts',
             'test/fault/checker.test.ts',
+            'test/attack/judge.test.ts',
+            'test/attack/generated/*.test.ts',
           ],
         },
       },
@@ -30,10 +32,10 @@ export default defineConfig({
         },
       },
       {
-        // Rounds of the fault harness fill the machine, so they wait for the rest and run one after another.
+        // Rounds of the fault harness and of the attack fill the machine, so they wait for the rest and run one after another.
         test: {
           name: 'fault',
-          include: ['test/fault/{fences,round}.test.ts'],
+          include: ['test/fault/{fences,round}.test.ts', 'test/attack/round.test.ts'],
           testTimeout: 300_000,
           pool: 'forks',
           fileParallelism: false,

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { percentText, watchStolenTime } from '../../bench/src/machine.js';
 import type { Settings } from '../fault/history.js';
@@ -102,6 +103,8 @@ async function attackAll(
       over: AbortSignal.timeout(forMs),
       abandoned: AbortSignal.timeout(forMs + GRACE_MS),
     };
+    // Every request that is under way listens to it.
+    setMaxListeners(0, times.abandoned);
     const { leader, follower } = await rolesOf(rig, database);
     const { apiKey, postgres } = rig;
     const scene = new Scene({ attack, sender, leader, follower, apiKey, postgres, ...times });
