@@ -1,4 +1,11 @@
-import { type Answer, CALM, type CalmWish, type Evidence, type HoldSample } from './evidence.js';
+import {
+  type Answer,
+  CALM,
+  type CalmCall,
+  type CalmWish,
+  type Evidence,
+  type HoldSample,
+} from './evidence.js';
 
 /** One broken promise: what was sent or went on, and what was seen. */
 export interface Violation {
@@ -190,7 +197,7 @@ function judgeCalm(evidence: Evidence): Violation[] {
       const detail = `the calm client's ${what} at ${node}: ${error} after ${Math.round(waitedMs)} ms`;
       return [{ rule: 'calm-served', attack, detail }];
     }
-    const machineMs = machineDelay(evidence, from, to);
+    const machineMs = machineDelay(evidence, call);
     if (waitedMs - usual[what] - machineMs <= MAX_EXTRA_WAIT_MS) return [];
     const detail = `the calm client's ${what} at ${node} took ${Math.round(waitedMs)} ms; usual are ${Math.round(usual[what])}`;
     return [{ rule: 'calm-served', attack, detail }];
@@ -198,19 +205,19 @@ function judgeCalm(evidence: Evidence): Violation[] {
 }
 
 /**
- * How long the machine may have held up whoever needed all processes in turn: the nodes waited for a processor, time
- * was stolen, and a process with nothing to do came late.
+ * How long the machine may have held up a wish: the processes that it needs waited for a processor, time was stolen,
+ * and a process with nothing to do came late. A job needs all nodes, anything else the node that is asked.
  */
-function machineDelay({ machine, control }: Evidence, from: number, to: number): number {
+function machineDelay({ machine, control }: Evidence, { what, node: asked, from, to }: CalmCall): number {
   const samples = machine.filter(({ at }) => at >= from - SAMPLE_EVERY_MS && at <= to + SAMPLE_EVERY_MS);
   const [first, last] = [samples[0], samples.at(-1)];
   const late = control
     .filter(({ at }) => at >= from && at <= to)
     .reduce((sum, { delayMs }) => sum + delayMs, 0);
   if (!first || !last) return late;
-  const waited = Object.entries(last.nodes).map(
-    ([node, { waitedMs }]) => waitedMs - (first.nodes[node]?.waitedMs ?? waitedMs),
-  );
+  const waited = Object.entries(last.nodes)
+    .filter(([node]) => what === 'job' || node === asked)
+    .map(([node, { waitedMs }]) => waitedMs - (first.nodes[node]?.waitedMs ?? waitedMs));
   return late + last.stolenMs - first.stolenMs + waited.reduce((sum, ms) => sum + ms, 0);
 }
 

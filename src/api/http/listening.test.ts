@@ -103,6 +103,14 @@ describe('a request that is not one', () => {
   });
 });
 
+it('a request that expects what nobody knows is answered like any other', async () => {
+  const { port } = await listen();
+  const head = `POST /nowhere HTTP/1.1\r\nhost: a\r\nconnection: close\r\nexpect: miracles\r\n`;
+  const said = await raw(port, `${head}content-length: 2\r\n\r\n{}`);
+  expect(said).toMatch(/^HTTP\/1\.1 404 /);
+  expect(said).toContain('application/problem+json');
+});
+
 describe('a call that waits', () => {
   const wait = (url: string, agent: Agent, signal?: AbortSignal) =>
     request(`${url}/v1/jobs/${JOB_ID}?wait=60s`, {

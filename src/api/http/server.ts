@@ -127,6 +127,10 @@ function bareServer(
       sendProblem(error, request, reply as never, log);
     },
   });
+  // An expectation that nobody knows may be ignored; Node would answer 417 without saying what is wrong.
+  server.server.on('checkExpectation', (request, response) => {
+    server.server.emit('request', request, response);
+  });
   server.setErrorHandler(async (error, request, reply) => {
     try {
       if (!(error instanceof LeaderElsewhere)) throw error;
