@@ -197,6 +197,20 @@ describe('what was seen', () => {
     expect(judge({ ...evidence, holds, machine: other })).toHaveLength(1);
   });
 
+  it('of memory that an earlier attack took is laid to that one alone', () => {
+    const evidence = good();
+    const machine = evidence.machine.map((sample) => ({
+      ...sample,
+      nodes: { n1: { rssMb: sample.at < 1_200 ? 200 : 2 * MAX_RSS_MB, waitedMs: 0 }, n2: sample.nodes.n2! },
+    }));
+    expect(judge({ ...evidence, machine }).map(({ attack }) => attack)).toEqual(['first']);
+    const more = { at: 2_990, stolenMs: 0, nodes: { n1: { rssMb: 3 * MAX_RSS_MB, waitedMs: 0 } } };
+    expect(judge({ ...evidence, machine: [...machine, more] }).map(({ attack }) => attack)).toEqual([
+      'first',
+      'second',
+    ]);
+  });
+
   it('of a wait is excused as far as the machine held everything up', () => {
     const evidence = good();
     const late = { what: 'job' as const, node: 'n1', from: 1_100, to: 2_900, error: null };

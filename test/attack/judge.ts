@@ -37,6 +37,8 @@ export const MAX_HOLD_MS = 100;
 const LEFT_HOLD_MS = 75;
 /** How much a node may hold, whatever is asked of it. */
 export const MAX_RSS_MB = 1_024;
+/** By how much more memory an attack must lead to than those before it. */
+const WORTH_TELLING = 1.1;
 /** How much longer than usual the calm client may wait. */
 export const MAX_EXTRA_WAIT_MS = 1_000;
 /** Fewer samples than this of a node or of the calm client prove nothing. */
@@ -156,19 +158,29 @@ function machineShare(
 /** How often the onlooker looks at the machine. */
 export const SAMPLE_EVERY_MS = 50;
 
+/** A process rarely gives memory back, so an attack answers only for what it adds to the peak of those before it. */
 function judgeMemory(evidence: Evidence): Violation[] {
-  const worst = new Map<string, { mb: number; at: number }>();
+  const nodes = new Set(evidence.machine.flatMap((sample) => Object.keys(sample.nodes)));
+  return [...nodes].flatMap((node) => {
+    const peaks = peaksOf(evidence, node);
+    return peaks.flatMap(({ attack, mb }, index): Violation[] => {
+      const before = peaks.slice(0, index).reduce((most, peak) => Math.max(most, peak.mb), 0);
+      if (mb <= MAX_RSS_MB || mb < before * WORTH_TELLING) return [];
+      const detail = `${node} came to ${Math.round(mb)} MB, from ${Math.round(before)}; ${MAX_RSS_MB} are allowed`;
+      return [{ rule: 'memory-bounded', attack, detail }];
+    });
+  });
+}
+
+/** The most that a node held during each attack, in their order. */
+function peaksOf(evidence: Evidence, node: string): { attack: string; mb: number }[] {
+  const peaks: { attack: string; mb: number }[] = [];
   for (const { at, nodes } of evidence.machine) {
-    for (const [node, { rssMb }] of Object.entries(nodes)) {
-      const key = `${node} ${attackAt(evidence, at)}`;
-      if (rssMb > MAX_RSS_MB && rssMb > (worst.get(key)?.mb ?? 0)) worst.set(key, { mb: rssMb, at });
-    }
+    const [attack, mb, last] = [attackAt(evidence, at), nodes[node]?.rssMb ?? 0, peaks.at(-1)];
+    if (last?.attack === attack) last.mb = Math.max(last.mb, mb);
+    else peaks.push({ attack, mb });
   }
-  return [...worst].map(([key, { mb, at }]) => ({
-    rule: 'memory-bounded',
-    attack: attackAt(evidence, at),
-    detail: `${key.split(' ')[0]} came to ${Math.round(mb)} MB; ${MAX_RSS_MB} are allowed`,
-  }));
+  return peaks;
 }
 
 function judgeTerms(evidence: Evidence): Violation[] {

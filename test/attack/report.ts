@@ -57,6 +57,8 @@ function describeMemory({ machine }: Evidence): string {
     for (const [node, { rssMb }] of Object.entries(nodes))
       peaks.set(node, Math.max(rssMb, peaks.get(node) ?? 0));
   }
+  // Only Linux tells it in a file.
+  if ([...peaks.values()].every((mb) => mb === 0)) return 'not to be seen on this system';
   return [...peaks].map(([node, mb]) => `${node} at most ${Math.round(mb)} MB`).join(', ');
 }
 

@@ -4,7 +4,7 @@ import { attacksOf, loadAttacks } from './plan.js';
 import { describe as describeOutcome, listViolations } from './report.js';
 import { run } from './run.js';
 
-/** What fits into a short round; `npm run attack` makes all of them, and for longer. */
+/** What fits into a short round; `npm run attack` has more kinds, and more time for each. */
 const KINDS = ['bad-requests'];
 const SECONDS = 6;
 const CALM_MS = 1_500;

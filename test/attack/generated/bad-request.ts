@@ -150,7 +150,6 @@ export class BadRequests {
       ['punctual-tenant', 'x'.repeat(LONG_HEADER)],
       ['punctual-tenant', '\u00e9\u00ff'],
       ['punctual-tenant', ['a', 'b']],
-      ['punctual-forwarded', '1'],
       ['content-encoding', 'gzip'],
       ['content-encoding', 'identity, gzip'],
       ['accept', 'text/xml'],
