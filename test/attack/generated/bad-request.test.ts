@@ -53,3 +53,12 @@ it('dispatch is never really stopped or started for all', () => {
   expect(sent.length).toBeGreaterThan(100);
   expect(sent.every(({ path }) => path.includes('?unknown='))).toBe(true);
 });
+
+it('no registered worker is made to speak of a later term, which a leader would have to believe', () => {
+  const sent = requests(5, 20_000).filter(({ path }) => path.includes('/heartbeat'));
+  const epochs = sent.flatMap(({ body }) =>
+    [...String(body ?? '').matchAll(/"epoch":([^,}]+)/g)].map(([, e]) => e),
+  );
+  expect(epochs.length).toBeGreaterThan(50);
+  expect(new Set(epochs)).toEqual(new Set(['0']));
+});

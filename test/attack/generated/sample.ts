@@ -1,5 +1,6 @@
 import type { Random } from '../../fault/random.js';
 import type { ApiDocument, Schema } from './document.js';
+import { TRUSTED } from './spoil.js';
 
 const MAX_LEVELS = 6;
 
@@ -20,6 +21,7 @@ export class Sampler {
   /** A value for a schema; `name` is the field that it is for. */
   of(given: Schema, name = '', level = 0): unknown {
     const schema = this.document.resolve(given);
+    if (name === TRUSTED) return schema.minimum ?? 0;
     const choices = schema.anyOf ?? schema.oneOf;
     if (choices) return this.of(this.random.pick(choices), name, level);
     if ('const' in schema) return schema.const;
