@@ -1,9 +1,14 @@
 import { describe, expect, it } from 'vitest';
+import type { Job, Progress } from '../core/job.js';
 import type { PlacedRow, StoredAttempt } from '../store/job-places.js';
-import { toJob } from './job-view.js';
+import { JobView } from './job-view.js';
 
 const AT = Date.UTC(2026, 0, 1);
 const WORKER = '0190f5e2-0000-7000-8000-0000000000aa';
+
+/** The job as a client reads it. */
+const toJob = (placed: PlacedRow, newest: Progress | null) =>
+  JSON.parse(new JobView(placed, newest).text) as Job;
 
 function row(change: Partial<PlacedRow> = {}): PlacedRow {
   return {
@@ -35,6 +40,7 @@ function row(change: Partial<PlacedRow> = {}): PlacedRow {
     requires: null,
     payload: '{"to":"a"}',
     earlier_attempts: null,
+    earlier_count: change.earlier_attempts?.length ?? 0,
     fence: null,
     worker: null,
     epoch: null,
@@ -213,8 +219,21 @@ describe('a job as the API shows it', () => {
     expect(cancelled).toMatchObject({ attempt: 0, attempts: [], startedAt: null, lateBy: null });
   });
 
+  it('says what is not there', () => {
+    const job = toJob(
+      { ...row({ earlier_attempts: [lost], earlier_count: 3 }), without_payload: true, without_stack: true },
+      null,
+    );
+    expect(job).toMatchObject({ attempt: 3, omitted: ['payload', 'stack', 'attempts'], result: null });
+    expect(job).not.toHaveProperty('payload');
+    expect(job.attempts).toHaveLength(1);
+    expect(toJob(row(), null)).not.toHaveProperty('omitted');
+  });
+
   it('keeps what JSON texts say, whatever that is', () => {
     expect(toJob(row({ payload: '"\\u0000\\ud800"' }), null).payload).toBe('\u0000\ud800');
     expect(toJob(row({ payload: 'null' }), null).payload).toBeNull();
+    const { text } = new JobView(row({ payload: '[1e999, 12345678901234567890]' }), null);
+    expect(text).toContain('"payload":[1e999, 12345678901234567890],');
   });
 });

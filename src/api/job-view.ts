@@ -1,66 +1,107 @@
 import { formatDuration } from '../core/duration.js';
-import type {
-  Attempt,
-  AttemptOutcome,
-  Job,
-  JobError,
-  Labels,
-  Progress,
-  RetryInput,
-  Target,
+import {
+  type Attempt,
+  type AttemptOutcome,
+  JOB_PARTS,
+  type Job,
+  type JobError,
+  type JobPart,
+  type JobState,
+  type Progress,
+  type RetryInput,
 } from '../core/job.js';
 import { type Backoff, DEFAULT_BACKOFF } from '../core/retry.js';
 import type { PlacedRow, StoredAttempt } from '../store/job-places.js';
 import type { JobRow } from '../store/job-row.js';
+import type { ListedRow } from '../store/list-jobs.js';
+import { JsonText } from './json-text.js';
 
-/** A stored job as the API shows it. */
-export function toJob(row: PlacedRow, newestProgress: Progress | null): Job {
-  const attempts = (row.earlier_attempts ?? []).map(toAttempt);
-  const last = lastAttempt(row);
-  if (last) attempts.push(last);
-  const startedAt = attempts.at(-1)?.startedAt ?? null;
-  return {
-    id: row.id,
-    tenant: row.tenant,
-    task: row.task,
-    target:
-      row.target === null ? { type: 'handler', name: row.task ?? '' } : (JSON.parse(row.target) as Target),
-    queue: row.queue,
-    state: row.state,
-    priority: 10 - row.rank,
-    payload: JSON.parse(row.payload),
-    result: parse(row.result),
-    error: parse(row.error) as JobError | null,
-    key: row.key,
-    hold: row.held,
-    runAt: time(row.run_at),
-    startBefore: maybeTime(row.start_before),
-    createdAt: time(row.created_at),
-    // A schedule creates its jobs on behalf of whoever wrote it.
-    createdBy: row.occurrence === null ? row.created_by : `schedule:${row.schedule}`,
-    scheduledAt: maybeTime(row.occurrence),
-    scheduledBy: row.occurrence === null ? null : row.created_by,
-    schedule: row.schedule,
-    workflow: null,
-    batch: null,
-    attempt: attempts.length,
-    maxAttempts: row.max_attempts,
-    retry: toRetry(row),
-    timeout: formatDuration(row.timeout_ms),
-    delivery: row.at_most_once ? 'at-most-once' : 'at-least-once',
-    concurrencyKey: row.concurrency_key,
-    requires: (parse(row.requires) as Labels | null) ?? {},
-    fence: row.fence ?? row.attempts,
-    worker: row.worker,
-    startedAt: startedAt ?? maybeTime(row.claimed_at),
-    finishedAt: maybeTime(row.finished_at),
-    lateBy: row.late_by ?? (row.claimed_at === null ? null : Math.max(0, row.claimed_at - row.run_at)),
-    progress: newestProgress ?? (parse(row.progress) as Progress | null),
-    dependsOn: [],
-    dependents: [],
-    ancestors: [],
+/** What a list leaves out of a job. */
+type Left = Partial<Pick<ListedRow, 'without_payload' | 'without_result' | 'without_stack'>>;
+
+/** A stored job as the API shows it, written when it is asked for. */
+export class JobView extends JsonText {
+  constructor(
+    private readonly row: PlacedRow & Left,
+    private readonly newestProgress: Progress | null,
+  ) {
+    super();
+  }
+
+  get id(): string {
+    return this.row.id;
+  }
+
+  get state(): JobState {
+    return this.row.state;
+  }
+
+  get text(): string {
+    const { row } = this;
+    const payload = row.without_payload ? '' : `"payload":${row.payload},`;
+    const result = row.without_result ? '' : `"result":${row.result},`;
+    const target = row.target ?? JSON.stringify({ type: 'handler', name: row.task ?? '' });
+    const error = `"target":${target},"error":${row.error},"requires":${row.requires ?? '{}'}`;
+    return `${JSON.stringify(this.rest()).slice(0, -1)},${payload}${result}${error}}`;
+  }
+
+  /** All that is not stored as JSON. */
+  private rest(): Omit<Job, 'payload' | 'result' | 'target' | 'error' | 'requires'> {
+    const { row } = this;
+    const attempts = (row.earlier_attempts ?? []).map(toAttempt);
+    const earlierLeft = row.earlier_count - attempts.length;
+    const last = lastAttempt(row);
+    if (last) attempts.push(last);
+    const startedAt = attempts.at(-1)?.startedAt ?? null;
+    const omitted = omittedFrom(row, earlierLeft > 0);
+    return {
+      id: row.id,
+      tenant: row.tenant,
+      task: row.task,
+      queue: row.queue,
+      state: row.state,
+      priority: 10 - row.rank,
+      key: row.key,
+      hold: row.held,
+      runAt: time(row.run_at),
+      startBefore: maybeTime(row.start_before),
+      createdAt: time(row.created_at),
+      // A schedule creates its jobs on behalf of whoever wrote it.
+      createdBy: row.occurrence === null ? row.created_by : `schedule:${row.schedule}`,
+      scheduledAt: maybeTime(row.occurrence),
+      scheduledBy: row.occurrence === null ? null : row.created_by,
+      schedule: row.schedule,
+      workflow: null,
+      batch: null,
+      attempt: earlierLeft + attempts.length,
+      maxAttempts: row.max_attempts,
+      retry: toRetry(row),
+      timeout: formatDuration(row.timeout_ms),
+      delivery: row.at_most_once ? 'at-most-once' : 'at-least-once',
+      concurrencyKey: row.concurrency_key,
+      fence: row.fence ?? row.attempts,
+      worker: row.worker,
+      startedAt: startedAt ?? maybeTime(row.claimed_at),
+      finishedAt: maybeTime(row.finished_at),
+      lateBy: row.late_by ?? (row.claimed_at === null ? null : Math.max(0, row.claimed_at - row.run_at)),
+      progress: this.newestProgress ?? (parse(row.progress) as Progress | null),
+      dependsOn: [],
+      dependents: [],
+      ancestors: [],
+      attempts,
+      ...(omitted.length > 0 && { omitted }),
+    };
+  }
+}
+
+function omittedFrom(row: Left, attempts: boolean): JobPart[] {
+  const left: Record<JobPart, boolean | undefined> = {
+    payload: row.without_payload,
+    result: row.without_result,
+    stack: row.without_stack,
     attempts,
   };
+  return JOB_PARTS.filter((part) => left[part]);
 }
 
 /** A new job as it would be read back, without reading it. */
@@ -79,6 +120,7 @@ export function newlyPlaced(row: JobRow, queue: string, held: boolean): PlacedRo
     losses: 0,
     late_by: null,
     earlier_attempts: null,
+    earlier_count: 0,
     fence: null,
     worker: null,
     epoch: null,

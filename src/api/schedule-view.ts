@@ -11,30 +11,43 @@ import type { OccurrenceView, ScheduleView } from '../core/wire.js';
 import { tryParseStored } from '../schedule/parsing.js';
 import type { LedgerRow } from '../store/occurrences.js';
 import type { ScheduleWithLast } from '../store/schedules.js';
+import { JsonText } from './json-text.js';
 
 const time = (ms: number): string => new Date(ms).toISOString();
 
-/** A stored schedule as the API shows it. */
-export function toScheduleView(row: ScheduleWithLast, config: Config, now: number): ScheduleView {
-  const definition = JSON.parse(row.definition) as ScheduleDefinition;
-  const parsed = tryParseStored(row, config);
-  const next = row.paused ? null : (parsed?.table.next(now) ?? null);
-  return {
-    id: row.id,
-    tenant: row.tenant,
-    name: row.name,
-    // One that this program does not understand is shown as it was written, and spoils no list.
-    ...(parsed ? withDefaults(definition, parsed) : definition),
-    paused: row.paused,
-    nextAt: next === null ? null : time(next),
-    lastAt: row.last_at === null ? null : time(row.last_at),
-    lastJobId: row.last_run,
-    createdAt: time(row.created_at),
-    createdBy: row.created_by,
-    changedAt: time(row.changed_at),
-    changedBy: row.changed_by,
-    version: row.version,
-  };
+/** A stored schedule as the API shows it. Its payload is passed on as the text it is. */
+export class ScheduleText extends JsonText {
+  readonly text: string;
+
+  constructor(row: ScheduleWithLast, config: Config, now: number) {
+    super();
+    const definition = JSON.parse(row.definition) as ScheduleDefinition;
+    const parsed = tryParseStored(row, config);
+    const next = row.paused ? null : (parsed?.table.next(now) ?? null);
+    const view: ScheduleView = {
+      id: row.id,
+      tenant: row.tenant,
+      name: row.name,
+      // One that this program does not understand is shown as it was written, and spoils no list.
+      ...(parsed ? withDefaults(definition, parsed) : definition),
+      paused: row.paused,
+      nextAt: next === null ? null : time(next),
+      lastAt: row.last_at === null ? null : time(row.last_at),
+      lastJobId: row.last_run,
+      createdAt: time(row.created_at),
+      createdBy: row.created_by,
+      changedAt: time(row.changed_at),
+      changedBy: row.changed_by,
+      version: row.version,
+    };
+    const payload = row.payload ?? (parsed ? 'null' : undefined);
+    const last = row.without_payload
+      ? ',"omitted":["payload"]'
+      : payload === undefined
+        ? ''
+        : `,"payload":${payload}`;
+    this.text = `${JSON.stringify(view).slice(0, -1)}${last}}`;
+  }
 }
 
 function withDefaults(definition: ScheduleDefinition, parsed: ParsedSchedule): ScheduleDefinition {
@@ -48,7 +61,6 @@ function withDefaults(definition: ScheduleDefinition, parsed: ParsedSchedule): S
     overlap: parsed.overlap,
     jitter: formatDuration(parsed.jitterMs),
     lateAfter: DEFAULT_LATE_AFTER,
-    payload: null,
     queue: job.queue,
     priority: job.priority,
     timeout: formatDuration(job.timeoutMs),

@@ -1,9 +1,10 @@
-import type { Job, JobState } from '../core/job.js';
+import type { Job, JobPart, JobState, ListedJob } from '../core/job.js';
 import type {
   BackfillAnswer,
   ClaimAnswer,
   ClusterView,
   HeartbeatAnswer,
+  ListedSchedule,
   OccurrenceView,
   Page,
   PreviewAnswer,
@@ -19,6 +20,7 @@ import type {
   WorkerView,
   WorkerWelcome,
 } from '../core/wire.js';
+import type { Answered } from './json-text.js';
 
 /**
  * What the product can do, independent of how it is asked. HTTP (and later gRPC) are thin layers over this.
@@ -47,22 +49,37 @@ export interface JobFilter {
   readonly key?: string;
   readonly worker?: string;
   readonly schedule?: string;
+  /** Parts that are wanted however large they are. */
+  readonly include?: readonly JobPart[];
   readonly limit: number;
   readonly after?: string;
 }
 
+/** Which part of a list to read. */
+export interface PageFilter {
+  readonly limit: number;
+  readonly after?: string;
+}
+
+export interface ScheduleFilter extends PageFilter {
+  readonly include?: readonly 'payload'[];
+}
+
+/** A job, and its id to speak of it. */
+export type JobAnswer = Answered<Job> & { readonly id: string };
+
 export interface JobUseCases {
-  submit(caller: Caller, body: unknown): Promise<{ readonly created: boolean; readonly job: Job }>;
+  submit(caller: Caller, body: unknown): Promise<{ readonly created: boolean; readonly job: JobAnswer }>;
   submitBulk(caller: Caller, body: unknown): Promise<{ readonly ids: readonly string[] }>;
-  list(caller: Caller, filter: JobFilter): Promise<Page<Job>>;
+  list(caller: Caller, filter: JobFilter): Promise<Answered<Page<ListedJob>>>;
   /** Waits for the end of the job up to `waitMs`; 0 answers at once. */
-  get(caller: Caller, id: string, waitMs: number, signal: AbortSignal): Promise<Job>;
-  logs(caller: Caller, id: string, after: number, limit: number): Promise<Page<StoredLogLine>>;
-  change(caller: Caller, id: string, body: unknown): Promise<Job>;
-  cancel(caller: Caller, id: string): Promise<Job>;
-  retry(caller: Caller, id: string): Promise<Job>;
-  hold(caller: Caller, id: string): Promise<Job>;
-  release(caller: Caller, id: string): Promise<Job>;
+  get(caller: Caller, id: string, waitMs: number, signal: AbortSignal): Promise<Answered<Job>>;
+  logs(caller: Caller, id: string, after: number, limit: number): Promise<Answered<Page<StoredLogLine>>>;
+  change(caller: Caller, id: string, body: unknown): Promise<Answered<Job>>;
+  cancel(caller: Caller, id: string): Promise<Answered<Job>>;
+  retry(caller: Caller, id: string): Promise<Answered<Job>>;
+  hold(caller: Caller, id: string): Promise<Answered<Job>>;
+  release(caller: Caller, id: string): Promise<Answered<Job>>;
   redrive(caller: Caller, body: unknown): Promise<RedriveAnswer>;
   why(caller: Caller, id: string): Promise<Why>;
 }
@@ -91,12 +108,12 @@ export interface WorkerUseCases {
   reportChecked(caller: Caller, workerId: string, report: ReportRequest): Promise<ReportAnswer>;
   leave(caller: Caller, workerId: string, body: unknown): Promise<void>;
   drain(caller: Caller, workerId: string): Promise<WorkerView>;
-  list(caller: Caller): Promise<Page<WorkerView>>;
+  list(caller: Caller, filter: PageFilter): Promise<Answered<Page<WorkerView>>>;
   get(caller: Caller, workerId: string): Promise<WorkerView>;
 }
 
 export interface QueueUseCases {
-  list(caller: Caller): Promise<Page<QueueView>>;
+  list(caller: Caller, filter: PageFilter): Promise<Answered<Page<QueueView>>>;
   get(caller: Caller, name: string): Promise<QueueView>;
   pause(caller: Caller, name: string): Promise<QueueView>;
   resume(caller: Caller, name: string): Promise<QueueView>;
@@ -119,15 +136,18 @@ export interface LedgerFilter {
 }
 
 export interface ScheduleUseCases {
-  create(caller: Caller, body: unknown): Promise<ScheduleView>;
-  list(caller: Caller, after: string, limit: number): Promise<Page<ScheduleView>>;
-  get(caller: Caller, name: string): Promise<ScheduleView>;
-  change(caller: Caller, name: string, body: unknown): Promise<ScheduleView>;
+  create(
+    caller: Caller,
+    body: unknown,
+  ): Promise<{ readonly name: string; readonly schedule: Answered<ScheduleView> }>;
+  list(caller: Caller, filter: ScheduleFilter): Promise<Answered<Page<ListedSchedule>>>;
+  get(caller: Caller, name: string): Promise<Answered<ScheduleView>>;
+  change(caller: Caller, name: string, body: unknown): Promise<Answered<ScheduleView>>;
   remove(caller: Caller, name: string): Promise<void>;
-  pause(caller: Caller, name: string): Promise<ScheduleView>;
-  resume(caller: Caller, name: string): Promise<ScheduleView>;
+  pause(caller: Caller, name: string): Promise<Answered<ScheduleView>>;
+  resume(caller: Caller, name: string): Promise<Answered<ScheduleView>>;
   /** Makes a job now, beside the timetable. */
-  run(caller: Caller, name: string): Promise<Job>;
+  run(caller: Caller, name: string): Promise<JobAnswer>;
   backfill(caller: Caller, name: string, body: unknown): Promise<BackfillAnswer>;
   occurrences(caller: Caller, name: string, filter: LedgerFilter): Promise<Page<OccurrenceView>>;
   preview(caller: Caller, body: unknown): Promise<PreviewAnswer>;

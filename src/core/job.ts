@@ -111,6 +111,18 @@ export interface Job {
   readonly dependents: readonly string[];
   readonly ancestors: readonly string[];
   readonly attempts: readonly Attempt[];
+  /** What is too large to be in this answer; of `attempts`, the newest are there. Missing when nothing is. */
+  readonly omitted?: readonly JobPart[];
+}
+
+/** Parts of a job that lists leave out where they are large, unless they are asked for. */
+export const JOB_PARTS = ['payload', 'result', 'stack', 'attempts'] as const;
+export type JobPart = (typeof JOB_PARTS)[number];
+
+/** A job in a list. */
+export interface ListedJob extends Omit<Job, 'payload' | 'result'> {
+  readonly payload?: unknown;
+  readonly result?: unknown;
 }
 
 /** What a client sends to have a job run. */

@@ -258,6 +258,12 @@ export interface ScheduleView extends ScheduleDefinition {
   readonly version: number;
 }
 
+/** A schedule in a list: a large payload is left out unless it is asked for. */
+export interface ListedSchedule extends ScheduleView {
+  /** Missing when nothing is left out. */
+  readonly omitted?: readonly 'payload'[];
+}
+
 /** What a client sends to make a schedule. */
 export interface ScheduleInput extends ScheduleDefinition {
   readonly name: string;

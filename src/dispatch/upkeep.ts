@@ -3,8 +3,8 @@ import { Loop } from '../core/loop.js';
 import { forgetSilentNodes } from '../store/cluster-state.js';
 import { makePartitionsAhead, removeOldDays } from '../store/retention.js';
 import { addStale, foldTallies, forgetMinutes } from '../store/tallies.js';
-import { forgetWorkers } from '../store/workers.js';
 import { forgetNames } from './forgetting-names.js';
+import { forgetDeadWorkers } from '../store/workers.js';
 import { saveNewestProgress } from './progress.js';
 import type { LeaderState } from './state.js';
 
@@ -16,6 +16,8 @@ const AFTER_TAKEOVER_MS = 2_000;
 /** How long dead workers can be looked at. */
 const KEEP_DEAD_MS = DAY_MS;
 const FORGET_NAMES_EVERY_MS = 6 * 60 * MINUTE_MS;
+/** How many of them per tenant: one that is started again every few seconds leaves thousands in a day. */
+const KEEP_DEAD = 1_000;
 /** Silence after which a node is forgotten; one that lives says so every few seconds. */
 const FORGET_NODE_MS = MINUTE_MS;
 
@@ -97,7 +99,8 @@ export class Upkeep {
 
   private async forgetWorkers(): Promise<void> {
     const { state } = this;
-    await state.write(() => forgetWorkers(state.hot, state.term, state.clock.now() - KEEP_DEAD_MS, []));
+    const seenBefore = state.clock.now() - KEEP_DEAD_MS;
+    while (await state.write(() => forgetDeadWorkers(state.hot, state.term, seenBefore, KEEP_DEAD)));
   }
 
   private async forgetNames(): Promise<void> {

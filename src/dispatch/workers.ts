@@ -15,6 +15,7 @@ import type {
   WorkerWelcome,
 } from '../core/wire.js';
 import { readWork } from '../store/claims.js';
+import type { Portion } from '../store/portion.js';
 import { addWorker, forgetWorkers, readWorkers, seeWorkers, type WorkerRow } from '../store/workers.js';
 import { assignmentsOf } from './assignment.js';
 import type { Finishing } from './finishing.js';
@@ -25,6 +26,8 @@ import { type LeaderState, noLeader } from './state.js';
 
 /** How often heartbeats reach the database. */
 const SAVE_EVERY_MS = 15_000;
+/** Sessions of earlier terms that are read at once. */
+const LOADED_AT_ONCE = { rows: 500, bytes: 1024 * 1024 };
 /** How long a cancelled attempt may take to confirm, and a timed-out one to report, before the leader decides. */
 const GRACE_MS = 10_000;
 
@@ -55,12 +58,17 @@ export class Workers {
   /** Takes over the sessions of earlier terms; each gets a full timeout to be heard of. */
   async load(): Promise<void> {
     const { state } = this;
-    for (const row of await readWorkers(state.hot)) {
-      const registration = JSON.parse(row.registration) as WorkerRegistration;
-      const session = new WorkerSession(row.id, row.tenant, registration, row.registeredAt, state.clock);
-      session.draining = row.state === 'draining';
-      if (!stands('full-timeout')) session.heardAt -= state.clock.now() - row.lastSeen;
-      state.openSession(session);
+    for (let last: string | null = null; ; ) {
+      const { rows, more }: Portion<WorkerRow> = await readWorkers(state.hot, last, LOADED_AT_ONCE);
+      for (const row of rows) {
+        const registration = JSON.parse(row.registration) as WorkerRegistration;
+        const session = new WorkerSession(row.id, row.tenant, registration, row.registeredAt, state.clock);
+        session.draining = row.state === 'draining';
+        if (!stands('full-timeout')) session.heardAt -= state.clock.now() - row.lastSeen;
+        state.openSession(session);
+        last = row.id;
+      }
+      if (!more) break;
     }
     for (const running of state.running.values()) state.sessions.get(running.worker)?.running.add(running);
   }
@@ -217,7 +225,7 @@ export class Workers {
       held.filter((running) => !isUntouched(running)),
       'the worker left',
     );
-    await state.write(() => forgetWorkers(state.hot, state.term, 0, [workerId]));
+    await state.write(() => forgetWorkers(state.hot, state.term, [workerId]));
   }
 
   /** Claims for sessions that ended while they were made: nobody was handed them. */

@@ -25,6 +25,7 @@ export class DirectTransport implements Transport {
     if (method === 'POST' && path === '/v1/jobs/bulk')
       return (await jobs.submitBulk(this.caller, options.body)) as T;
     if (method === 'POST' && path === '/v1/jobs')
+      // Whoever submits in the process wants the id; the rest is written only for those who read it.
       return (await jobs.submit(this.caller, options.body)).job as T;
     return this.inject(method, path, options);
   }

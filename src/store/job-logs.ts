@@ -1,9 +1,11 @@
 import { uuidTime } from '../core/uuid.js';
 import { type Queryable, run, type Statement } from './database.js';
+import { type Portion, type PortionSize, portionOf, readPortion } from './portion.js';
 
 /**
  * Log lines of attempts. The claim is the gate: an attempt that is over can add nothing. It is only looked at,
- * never locked: whoever writes logs must not be able to hold up the leader, which deletes claims.
+ * never locked: whoever writes logs must not be able to hold up the leader, which deletes claims. Writers of one log wait
+ * for each other instead, or each of them would find the same room left and use it.
  */
 
 const ADD_LINES: Statement = {
@@ -12,24 +14,26 @@ const ADD_LINES: Statement = {
     WITH claim AS (
       SELECT 1 FROM punctual.claims c JOIN punctual.jobs j ON j.id = c.job
       WHERE c.job = $2::uuid AND c.fence = $3::int AND j.tenant = $1
-    ), kept AS (
-      SELECT coalesce(sum(octet_length(line::text)), 0) AS bytes FROM punctual.job_logs
-      WHERE job = $2::uuid AND stored_at >= $4::bigint
+    ), kept AS MATERIALIZED (
+      SELECT punctual.lock_log($2::uuid, $4::bigint) AS bytes FROM claim
+    ), sized AS (
+      SELECT line, n, kept.bytes + sum(octet_length(line::text)) OVER (ORDER BY n) AS bytes_after
+      FROM kept CROSS JOIN unnest($7::json[]) WITH ORDINALITY u(line, n)
     ), added AS (
       INSERT INTO punctual.job_logs (tenant, job, fence, stored_at, line)
-      SELECT $1, $2::uuid, $3::int, $6::bigint, line
-      FROM claim CROSS JOIN kept CROSS JOIN unnest($7::json[]) WITH ORDINALITY u(line, n)
-      WHERE kept.bytes < $5::int
-      ORDER BY n
+      SELECT $1, $2::uuid, $3::int, $6::bigint, line FROM sized WHERE bytes_after <= $5::int ORDER BY n
     )
     SELECT EXISTS (SELECT 1 FROM claim) AS running`,
 };
 
 const READ_LINES: Statement = {
   name: 'read-log-lines',
-  text: `
-    SELECT seq, fence, line FROM punctual.job_logs
-    WHERE job = $2::uuid AND tenant = $1 AND seq > $3 AND stored_at >= $5 ORDER BY seq LIMIT $4`,
+  text: portionOf(
+    `SELECT seq, fence, line, octet_length(line::text) AS bytes FROM punctual.job_logs
+     WHERE job = $2::uuid AND tenant = $1 AND seq > $3 AND stored_at >= $4 ORDER BY seq LIMIT $5::int + 1`,
+    'seq',
+    { rows: '$5', bytes: '$6' },
+  ),
 };
 
 export interface LogRow extends Record<string, unknown> {
@@ -41,7 +45,7 @@ export interface LogRow extends Record<string, unknown> {
 /** The clock of a node that stores a line may lie this much behind the one that made the job's id. */
 const CLOCK_ERROR_MS = 2 * 86_400_000;
 
-/** Appends lines (JSON texts) until the job's log is full; answers whether the attempt is the one that runs. */
+/** Appends the lines (JSON texts) that the job's log has room for; answers whether the attempt is the one that runs. */
 export async function addLogLines(
   db: Queryable,
   attempt: { tenant: string; job: string; fence: number },
@@ -63,13 +67,14 @@ export async function addLogLines(
   return rows[0]!.running;
 }
 
-/** Lines after a position, oldest first. */
+/** A portion of the lines after a position, oldest first. */
 export function readLogLines(
   db: Queryable,
   tenant: string,
   job: string,
   after: number,
-  limit: number,
-): Promise<LogRow[]> {
-  return run(db, READ_LINES, [tenant, job, after, limit, uuidTime(job) - CLOCK_ERROR_MS]);
+  size: PortionSize,
+): Promise<Portion<LogRow>> {
+  const from = uuidTime(job) - CLOCK_ERROR_MS;
+  return readPortion(db, READ_LINES, [tenant, job, after, from, size.rows, size.bytes]);
 }

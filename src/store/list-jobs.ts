@@ -1,9 +1,59 @@
 import { assertNever } from '../core/errors.js';
-import type { JobState } from '../core/job.js';
-import { type Queryable, run, type Statement } from './database.js';
-import { HISTORY_ARM, LATER_ARM, LIVE_ARM, type PlacedRow } from './job-places.js';
+import type { JobPart, JobState } from '../core/job.js';
+import type { Queryable, Statement } from './database.js';
+import {
+  ATTEMPT_COUNT,
+  HISTORY_ARM,
+  LATER_ARM,
+  LIVE_ARM,
+  NEWEST_ATTEMPTS,
+  type PlacedRow,
+  SMALL_COLUMNS,
+  toPlacedRow,
+} from './job-places.js';
+import {
+  bytesOf,
+  isSmall,
+  LARGE,
+  type Portion,
+  type PortionSize,
+  portionOf,
+  readPortion,
+} from './portion.js';
 
-/** Listing a tenant's jobs, newest first. Each arm reads at most a page from its index. */
+/**
+ * Listing a tenant's jobs, newest first. Each arm reads at most a portion from its index. What is large stays in the
+ * database unless it is asked for, and then no more of it is read than fits into the portion.
+ */
+
+/** Of attempts that weigh more together, the newest alone is in lists. */
+const LARGE_ATTEMPTS = 8_192;
+/** What the small columns of a job weigh, roughly. */
+const SMALL_BYTES = 1_024;
+
+const isAskedFor = (part: JobPart) => `'${part}' = ANY ($8::text[])`;
+
+const isShown = (part: JobPart, value: string, bytes = LARGE) =>
+  `(${value} IS NULL OR ${isAskedFor(part)} OR ${isSmall(value, bytes)})`;
+
+/** The error without its stack. */
+const WITHOUT_STACK = `(concat('{"message":', error -> 'message', ',"code":' || (error -> 'code')::text, '}'))::json`;
+
+const WEIGHED = ['payload', 'result', 'error', 'earlier_attempts', 'target', 'requires'].map(bytesOf);
+
+/** The jobs of a list without what is large. */
+const listed = (list: string) => `
+  SELECT *, ${SMALL_BYTES} + ${WEIGHED.join(' + ')} AS bytes
+  FROM (
+    SELECT ${SMALL_COLUMNS}, ${ATTEMPT_COUNT} AS earlier_count,
+      CASE WHEN ${isShown('payload', 'payload')} THEN payload END AS payload,
+      CASE WHEN ${isShown('result', 'result')} THEN result END AS result,
+      CASE WHEN ${isShown('stack', 'error')} THEN error ELSE ${WITHOUT_STACK} END AS error,
+      CASE WHEN ${isShown('attempts', 'earlier_attempts', LARGE_ATTEMPTS)} THEN ${NEWEST_ATTEMPTS}
+        ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
+      NOT ${isShown('payload', 'payload')} AS without_payload, NOT ${isShown('result', 'result')} AS without_result,
+      NOT ${isShown('stack', 'error')} AS without_stack
+    FROM (${list}) p OFFSET 0) r`;
 
 interface Lists {
   readonly all: Statement;
@@ -23,15 +73,18 @@ function listsWhere(name: string, condition: (arm: 'j' | 'l' | 'h') => string, s
     (${LATER_ARM}
      WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
        AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-       ${condition('l')} ORDER BY l.id DESC LIMIT $3)`;
+       ${condition('l')} ORDER BY l.id DESC LIMIT $3::int + 1)`;
   const history = `
     (${HISTORY_ARM}
      WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
        AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)${condition('h')}`;
-  const newestLive = ' ORDER BY j.id DESC LIMIT $3)';
-  const newestEnded = ' ORDER BY h.id DESC LIMIT $3)';
-  const newest = ' ORDER BY id DESC LIMIT $3';
-  const statement = (kind: string, text: string): Statement => ({ name: `list-${kind}jobs${name}`, text });
+  const newestLive = ' ORDER BY j.id DESC LIMIT $3::int + 1)';
+  const newestEnded = ' ORDER BY h.id DESC LIMIT $3::int + 1)';
+  const newest = ' ORDER BY id DESC LIMIT $3::int + 1';
+  const statement = (kind: string, list: string): Statement => ({
+    name: `list-${kind}jobs${name}`,
+    text: portionOf(listed(list), 'id DESC', { rows: '$3', bytes: '$7' }),
+  });
   return {
     all: statement(
       '',
@@ -44,9 +97,9 @@ function listsWhere(name: string, condition: (arm: 'j' | 'l' | 'h') => string, s
   };
 }
 
-const LISTS = listsWhere('', () => '', '$7');
+const LISTS = listsWhere('', () => '', '$9');
 /** Apart from the others, so that the jobs of a schedule are found by their own index. */
-const LISTS_OF_SCHEDULE = listsWhere('-of-schedule', (arm) => ` AND ${arm}.schedule = $7`, '$8');
+const LISTS_OF_SCHEDULE = listsWhere('-of-schedule', (arm) => ` AND ${arm}.schedule = $9`, '$10');
 
 /** Above every UUID that is in use. */
 const NEWEST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
@@ -60,36 +113,59 @@ export interface ListFilter {
   readonly schedule?: string | undefined;
   /** Lists what is older than this job. */
   readonly after?: string | undefined;
-  readonly limit: number;
+  /** Parts of the jobs that are wanted however large they are. */
+  readonly include?: readonly JobPart[] | undefined;
 }
 
-/** A page of jobs of one tenant. */
-export function listJobs(db: Queryable, tenant: string, filter: ListFilter): Promise<PlacedRow[]> {
+/** A job in a list, and what was too large for it. */
+export interface ListedRow extends PlacedRow {
+  readonly without_payload: boolean;
+  readonly without_result: boolean;
+  readonly without_stack: boolean;
+}
+
+/** A portion of the jobs of one tenant. */
+export async function listJobs(
+  db: Queryable,
+  tenant: string,
+  filter: ListFilter,
+  size: PortionSize,
+): Promise<Portion<ListedRow>> {
+  const statement = statementOf(filter);
+  if (statement === null) return { rows: [], more: false };
   const values: unknown[] = [
     tenant,
     filter.after ?? NEWEST_ID,
-    filter.limit,
+    size.rows,
     filter.task ?? null,
     filter.queue ?? null,
     filter.worker ?? null,
+    size.bytes,
+    filter.include ?? [],
     ...(filter.schedule === undefined ? [] : [filter.schedule]),
+    ...(statement.byState ? [filter.state] : []),
   ];
+  const { rows, more } = await readPortion<ListedRow>(db, statement.list, values);
+  return { rows: rows.map(toPlacedRow), more };
+}
+
+function statementOf(filter: ListFilter): { readonly list: Statement; readonly byState?: true } | null {
   const lists = filter.schedule === undefined ? LISTS : LISTS_OF_SCHEDULE;
   switch (filter.state) {
     case undefined:
-      return run(db, lists.all, values);
+      return { list: lists.all };
     case 'pending':
-      return run(db, lists.pending, values);
+      return { list: lists.pending };
     case 'running':
-      return run(db, lists.running, values);
+      return { list: lists.running };
     case 'failed':
-      return run(db, lists.failed, values);
+      return { list: lists.failed };
     case 'succeeded':
     case 'cancelled':
     case 'skipped':
-      return run(db, lists.ended, [...values, filter.state]);
+      return { list: lists.ended, byState: true };
     case 'blocked':
-      return Promise.resolve([]);
+      return null;
     default:
       return assertNever(filter.state);
   }

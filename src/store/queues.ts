@@ -3,6 +3,7 @@ import type { Rate } from '../core/rate.js';
 import { type Queryable, run, type Statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import type { NeedsRow, QueueRow } from './names.js';
+import type { Portion } from './portion.js';
 
 /** Queues and needs as the leader and the API read them. */
 
@@ -21,7 +22,7 @@ const READ_NEEDS: Statement = {
 
 const LIST_QUEUES: Statement = {
   name: 'list-queues',
-  text: `SELECT ${COLUMNS} FROM punctual.queues WHERE tenant = $1 ORDER BY name`,
+  text: `SELECT ${COLUMNS} FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3::int + 1`,
 };
 
 const FIND_QUEUE: Statement = {
@@ -53,8 +54,15 @@ export function readNeeds(
   return run(db, READ_NEEDS, [ids]);
 }
 
-export function listQueues(db: Queryable, tenant: string): Promise<Queue[]> {
-  return run(db, LIST_QUEUES, [tenant]);
+/** A portion of a tenant's queues by name. */
+export async function listQueues(
+  db: Queryable,
+  tenant: string,
+  after: string,
+  limit: number,
+): Promise<Portion<Queue>> {
+  const rows = await run<Queue>(db, LIST_QUEUES, [tenant, after, limit]);
+  return { rows: rows.slice(0, limit), more: rows.length > limit };
 }
 
 export async function findQueue(db: Queryable, tenant: string, name: string): Promise<QueueRow | null> {

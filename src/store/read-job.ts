@@ -1,6 +1,15 @@
 import { uuidTime } from '../core/uuid.js';
 import { type Queryable, run, type Statement } from './database.js';
-import { HISTORY_ARM, LATER_ARM, LIVE_ARM, type PlacedRow } from './job-places.js';
+import {
+  ATTEMPT_COUNT,
+  HISTORY_ARM,
+  LATER_ARM,
+  LIVE_ARM,
+  NEWEST_ATTEMPTS,
+  type PlacedRow,
+  SMALL_COLUMNS,
+  toPlacedRow,
+} from './job-places.js';
 
 /** Reading one job, by id or by key. */
 
@@ -15,9 +24,12 @@ export function earliestEnd(id: string): number {
 const READ_JOB: Statement = {
   name: 'read-job',
   text: `
-    ${LIVE_ARM} WHERE j.tenant = $1 AND j.id = $2::uuid
-    UNION ALL ${LATER_ARM} WHERE l.tenant = $1 AND l.id = $2::uuid
-    UNION ALL ${HISTORY_ARM} WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3`,
+    SELECT ${SMALL_COLUMNS}, payload, result, error, ${NEWEST_ATTEMPTS} AS earlier_attempts,
+      ${ATTEMPT_COUNT} AS earlier_count
+    FROM (
+      ${LIVE_ARM} WHERE j.tenant = $1 AND j.id = $2::uuid
+      UNION ALL ${LATER_ARM} WHERE l.tenant = $1 AND l.id = $2::uuid
+      UNION ALL ${HISTORY_ARM} WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p`,
 };
 
 const FIND_KEY: Statement = {
@@ -31,7 +43,7 @@ const FIND_KEY: Statement = {
 /** The job, or null when the tenant has none of that id. */
 export async function readJob(db: Queryable, tenant: string, id: string): Promise<PlacedRow | null> {
   const rows = await run<PlacedRow>(db, READ_JOB, [tenant, id, earliestEnd(id)]);
-  return rows[0] ?? null;
+  return rows[0] ? toPlacedRow(rows[0]) : null;
 }
 
 /** The id of the job with that key. */

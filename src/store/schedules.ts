@@ -1,5 +1,14 @@
 import { type Queryable, run, type Statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import {
+  bytesOf,
+  isSmall,
+  LARGE,
+  type Portion,
+  type PortionSize,
+  portionOf,
+  readPortion,
+} from './portion.js';
 
 /** Schedules as they are stored, found and made. What changes one for good is in change-schedule.ts. */
 
@@ -23,14 +32,23 @@ export interface ScheduleRow extends Record<string, unknown> {
   readonly deleted_at: number | null;
 }
 
-/** A schedule with its newest occurrence that is due. */
+/** A schedule with its newest occurrence that is due. Its definition is without the payload, which may be large. */
 export interface ScheduleWithLast extends ScheduleRow {
+  /** JSON text; null when the definition has none, or when it was left out. */
+  readonly payload: string | null;
+  readonly without_payload: boolean;
   readonly last_at: number | null;
   readonly last_run: string | null;
 }
 
-const COLUMNS = `s.id, s.tenant, s.name, s.definition, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+const PLAIN_COLUMNS = `s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
   s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at`;
+
+const COLUMNS = `${PLAIN_COLUMNS}, s.definition`;
+
+/** The payload apart from the rest, so that nobody has to read it who only passes it on. */
+const COLUMNS_APART = `${PLAIN_COLUMNS}, s.definition -> 'payload' AS payload,
+  (SELECT json_object_agg(d.key, d.value) FROM json_each(s.definition) d WHERE d.key <> 'payload') AS definition`;
 
 const LAST = `
   LEFT JOIN LATERAL (
@@ -57,15 +75,25 @@ const FIND_SCHEDULE: Statement = {
 const READ_SCHEDULE: Statement = {
   name: 'read-schedule',
   text: `
-    SELECT ${COLUMNS}, o.last_at, o.last_run FROM punctual.schedules s ${LAST}
+    SELECT ${COLUMNS_APART}, false AS without_payload, o.last_at, o.last_run FROM punctual.schedules s ${LAST}
     WHERE s.tenant = $1 AND s.name = $3 AND s.deleted_at IS NULL`,
 };
 
+const PAYLOAD_SHOWN = `(payload IS NULL OR $6::boolean OR ${isSmall('payload', LARGE)})`;
+
 const LIST_SCHEDULES: Statement = {
   name: 'list-schedules',
-  text: `
-    SELECT ${COLUMNS}, o.last_at, o.last_run FROM punctual.schedules s ${LAST}
-    WHERE s.tenant = $1 AND s.name > $3 AND s.deleted_at IS NULL ORDER BY s.name LIMIT $4`,
+  text: portionOf(
+    `SELECT *, ${bytesOf('definition')} + ${bytesOf('payload')} AS bytes FROM (
+       SELECT ${PLAIN_COLUMNS}, definition, last_at, last_run, NOT ${PAYLOAD_SHOWN} AS without_payload,
+         CASE WHEN ${PAYLOAD_SHOWN} THEN payload END AS payload
+       FROM (
+         SELECT ${COLUMNS_APART}, o.last_at, o.last_run FROM punctual.schedules s ${LAST}
+         WHERE s.tenant = $1 AND s.name > $3 AND s.deleted_at IS NULL ORDER BY s.name LIMIT $4::int + 1) s
+       OFFSET 0) r`,
+    'name',
+    { rows: '$4', bytes: '$5' },
+  ),
 };
 
 /** The schedule of that name, or the one that had it last. */
@@ -142,15 +170,15 @@ export async function readSchedule(
   return (await run<ScheduleWithLast>(db, READ_SCHEDULE, [tenant, now, name]))[0] ?? null;
 }
 
-/** A page of a tenant's schedules by name. */
+/** A portion of a tenant's schedules by name; large payloads are left out unless they are asked for. */
 export function listSchedules(
   db: Queryable,
   tenant: string,
-  after: string,
-  limit: number,
+  { after, withPayloads }: { readonly after: string; readonly withPayloads: boolean },
+  size: PortionSize,
   now: number,
-): Promise<ScheduleWithLast[]> {
-  return run(db, LIST_SCHEDULES, [tenant, now, after, limit]);
+): Promise<Portion<ScheduleWithLast>> {
+  return readPortion(db, LIST_SCHEDULES, [tenant, now, after, size.rows, size.bytes, withPayloads]);
 }
 
 /** Schedules that the leader has to look at by now, up to a number and a size of definitions. */

@@ -1,5 +1,6 @@
 import { type Queryable, run, type Statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import { type Portion, type PortionSize, portionOf, readPortion } from './portion.js';
 
 /** Worker sessions as the next leader and the API find them. Heartbeats reach these rows rarely and in bulk. */
 
@@ -27,20 +28,48 @@ const SEE_WORKERS = leaderStatement(
 const FORGET_WORKERS = leaderStatement(
   'forget-workers',
   `answer AS (
-    DELETE FROM punctual.workers w
-    WHERE ((w.state = 'dead' AND w.last_seen < $4::bigint) OR w.id = ANY ($5::uuid[])) AND ${WHILE_TERM_LASTS}
-    RETURNING w.id
+    DELETE FROM punctual.workers w WHERE w.id = ANY ($4::uuid[]) AND ${WHILE_TERM_LASTS} RETURNING w.id
   )`,
 );
 
+/** A worker that is started again and again leaves a row each time, so age alone is no bound. */
+const FORGET_DEAD_WORKERS = leaderStatement(
+  'forget-dead-workers',
+  `forgotten AS (
+    DELETE FROM punctual.workers w WHERE w.id = ANY (ARRAY(
+      SELECT d.id FROM (
+        SELECT id, last_seen, row_number() OVER (PARTITION BY tenant ORDER BY id DESC) AS place
+        FROM punctual.workers WHERE state = 'dead') d
+      WHERE (d.last_seen < $4::bigint OR d.place > $5::int) AND ${WHILE_TERM_LASTS} LIMIT $6::int))
+    RETURNING 1
+  ), answer AS (SELECT count(*) AS forgotten FROM forgotten)`,
+);
+
+const WEIGHED = `octet_length(registration::text) + 256 AS bytes`;
+
 const READ_WORKERS: Statement = {
   name: 'read-workers',
-  text: `SELECT ${COLUMNS} FROM punctual.workers WHERE state <> 'dead'`,
+  text: portionOf(
+    `SELECT ${COLUMNS}, ${WEIGHED} FROM punctual.workers
+     WHERE state <> 'dead' AND id > $1::uuid ORDER BY id LIMIT $2::int + 1`,
+    'id',
+    { rows: '$2', bytes: '$3' },
+  ),
 };
 
 const LIST_WORKERS: Statement = {
   name: 'list-workers',
-  text: `SELECT ${COLUMNS} FROM punctual.workers WHERE tenant = $1 ORDER BY id LIMIT 10000`,
+  text: portionOf(
+    `SELECT ${COLUMNS}, ${WEIGHED} FROM punctual.workers
+     WHERE tenant = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3::int + 1`,
+    'id DESC',
+    { rows: '$3', bytes: '$4' },
+  ),
+};
+
+const FIND_WORKER: Statement = {
+  name: 'find-worker',
+  text: `SELECT ${COLUMNS} FROM punctual.workers WHERE tenant = $1 AND id = $2::uuid`,
 };
 
 export interface WorkerRow extends Record<string, unknown> {
@@ -75,21 +104,51 @@ export async function seeWorkers(
   ]);
 }
 
-/** Forgets the named sessions, and dead ones last seen before the moment. */
-export async function forgetWorkers(
+/** Forgets the named sessions. */
+export async function forgetWorkers(db: Queryable, term: TermKey, ids: readonly string[]): Promise<void> {
+  await runAsLeader(db, term, FORGET_WORKERS, [ids]);
+}
+
+/** Rows that one statement forgets: a leader's statements must be short, however much has piled up. */
+const ROWS_PER_STEP = 1_000;
+
+/**
+ * Forgets a part of the dead sessions that were last seen before the moment, or that are not among the newest of their
+ * tenant; answers whether there may be more.
+ */
+export async function forgetDeadWorkers(
   db: Queryable,
   term: TermKey,
-  deadBefore: number,
-  ids: readonly string[],
-): Promise<void> {
-  await runAsLeader(db, term, FORGET_WORKERS, [deadBefore, ids]);
+  seenBefore: number,
+  keptPerTenant: number,
+): Promise<boolean> {
+  const values = [seenBefore, keptPerTenant, ROWS_PER_STEP];
+  const rows = await runAsLeader<{ forgotten: number }>(db, term, FORGET_DEAD_WORKERS, values);
+  return rows[0]!.forgotten === ROWS_PER_STEP;
 }
 
-/** All sessions that are not known to be dead. */
-export function readWorkers(db: Queryable): Promise<WorkerRow[]> {
-  return run(db, READ_WORKERS, []);
+const FIRST_ID = '00000000-0000-0000-0000-000000000000';
+const NEWEST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+/** A portion of the sessions that are not known to be dead, behind the one with that id. */
+export function readWorkers(
+  db: Queryable,
+  after: string | null,
+  size: PortionSize,
+): Promise<Portion<WorkerRow>> {
+  return readPortion(db, READ_WORKERS, [after ?? FIRST_ID, size.rows, size.bytes]);
 }
 
-export function listWorkers(db: Queryable, tenant: string): Promise<WorkerRow[]> {
-  return run(db, LIST_WORKERS, [tenant]);
+/** A portion of a tenant's sessions, newest first, dead ones among them. */
+export function listWorkers(
+  db: Queryable,
+  tenant: string,
+  after: string | null,
+  size: PortionSize,
+): Promise<Portion<WorkerRow>> {
+  return readPortion(db, LIST_WORKERS, [tenant, after ?? NEWEST_ID, size.rows, size.bytes]);
+}
+
+export async function findWorker(db: Queryable, tenant: string, id: string): Promise<WorkerRow | null> {
+  return (await run<WorkerRow>(db, FIND_WORKER, [tenant, id]))[0] ?? null;
 }

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { parseDuration } from '../../core/duration.js';
+import type { JobPart } from '../../core/job.js';
 import { Job, JobPage, LogPage, Why } from '../schemas/job.js';
 import { IdPath, JobListQuery, LogQuery, NoQuery, WaitQuery } from '../schemas/query.js';
 import {
@@ -78,14 +79,16 @@ function reading(server: FastifyInstance, { useCases, describe, longPolls }: Rou
       schema: describe({
         id: 'listJobs',
         tag: 'jobs',
-        summary: 'List jobs, newest first.',
+        summary:
+          'List jobs, newest first. What is large is left out of them, and named in `omitted`, unless `include` asks for it.',
         query: JobListQuery,
         answers: { 200: JobPage },
       }),
     },
     async (request) => {
-      const filter = queryOf(request, JobListQuery);
-      return useCases.jobs.list(callerOf(request), { ...filter, limit: filter.limit ?? DEFAULT_LIMIT });
+      const { include, limit = DEFAULT_LIMIT, ...filter } = queryOf(request, JobListQuery);
+      const parts = include === undefined ? {} : { include: include.split(',') as JobPart[] };
+      return useCases.jobs.list(callerOf(request), { ...filter, ...parts, limit });
     },
   );
 

@@ -1,10 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import { QueueChange } from '../schemas/limits.js';
-import { NamePath, NoQuery } from '../schemas/query.js';
+import { NamePath, NoQuery, ShortListQuery } from '../schemas/query.js';
 import { QueuePage, QueueView } from '../schemas/queue.js';
 import { callerOf } from './access.js';
 import { expectNothing, nameOf, queryOf } from './input.js';
 import type { RouteParts } from './route-parts.js';
+
+const DEFAULT_LIMIT = 1_000;
 
 const STEERING = [
   ['pause', 'Stop handing out jobs of a queue; running ones go on.'],
@@ -19,13 +21,14 @@ export function queueRoutes(server: FastifyInstance, { useCases, describe }: Rou
       schema: describe({
         id: 'listQueues',
         tag: 'queues',
-        summary: 'List the queues.',
+        summary: 'List the queues by name.',
+        query: ShortListQuery,
         answers: { 200: QueuePage },
       }),
     },
     async (request) => {
-      queryOf(request, NoQuery);
-      return useCases.queues.list(callerOf(request));
+      const { limit = DEFAULT_LIMIT, ...filter } = queryOf(request, ShortListQuery);
+      return useCases.queues.list(callerOf(request), { ...filter, limit });
     },
   );
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { Job } from '../schemas/job.js';
-import { LedgerQuery, NamePath, NoQuery, PageQuery } from '../schemas/query.js';
+import { LedgerQuery, NamePath, NoQuery, ScheduleListQuery } from '../schemas/query.js';
 import {
   BackfillAnswer,
   BackfillRequest,
@@ -43,10 +43,10 @@ function making(server: FastifyInstance, { useCases, limits, describe }: RoutePa
     },
     async (request, reply) => {
       queryOf(request, NoQuery);
-      const schedule = await useCases.schedules.create(callerOf(request), request.body);
+      const { name, schedule } = await useCases.schedules.create(callerOf(request), request.body);
       return reply
         .code(201)
-        .header('location', `/v1/schedules/${encodeURIComponent(schedule.name)}`)
+        .header('location', `/v1/schedules/${encodeURIComponent(name)}`)
         .send(schedule);
     },
   );
@@ -98,13 +98,14 @@ function reading(server: FastifyInstance, { useCases, describe }: RouteParts): v
         id: 'listSchedules',
         tag: 'schedules',
         summary: 'List schedules by name.',
-        query: PageQuery,
+        query: ScheduleListQuery,
         answers: { 200: SchedulePage },
       }),
     },
     async (request) => {
-      const { after = '', limit = DEFAULT_LIMIT } = queryOf(request, PageQuery);
-      return useCases.schedules.list(callerOf(request), after, limit);
+      const { include, limit = DEFAULT_LIMIT, ...filter } = queryOf(request, ScheduleListQuery);
+      const parts = include === undefined ? {} : { include: ['payload' as const] };
+      return useCases.schedules.list(callerOf(request), { ...filter, ...parts, limit });
     },
   );
 

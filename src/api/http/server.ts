@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type FastifyInstance, fastify } from 'fastify';
 import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
 import { PunctualError } from '../../core/errors.js';
+import { writeJson } from '../json-text.js';
 import { requireCredentials } from './access.js';
 import { documentApi } from './api-document.js';
 import { routeDescriber } from './describe-route.js';
@@ -93,7 +94,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     // The schemas of the routes are there to be read. Bodies are checked once, by the use-cases, and answers
     // are written as they are: a serializer made from a schema would drop what the schema does not know.
     scope.setValidatorCompiler(() => () => true);
-    scope.setSerializerCompiler(() => (body) => JSON.stringify(body));
+    scope.setSerializerCompiler(() => writeJson);
     const allowed = new AllowedMethods(scope);
     const { useCases, limits } = options;
     registerRoutes(scope, { useCases, limits, longPolls, describe: routeDescriber(server) });

@@ -180,11 +180,11 @@ export function recordingUseCases(): RecordingUseCases {
       reportChecked: () => Promise.reject(new Error('nobody reports without the network here')),
       leave: (by, id, body) => record('leave', by, [id, body], undefined),
       drain: (by, id) => record('drain', by, [id], exampleWorker(by)),
-      list: (by) => record('workers', by, [], { data: [exampleWorker(by)], next: null }),
+      list: (by, filter) => record('workers', by, [filter], { data: [exampleWorker(by)], next: null }),
       get: (by, id) => record('worker', by, [id], exampleWorker(by)),
     },
     queues: {
-      list: (by) => record('queues', by, [], { data: [exampleQueue('default')], next: null }),
+      list: (by, filter) => record('queues', by, [filter], { data: [exampleQueue('default')], next: null }),
       get: (by, name) => record('queue', by, [name], exampleQueue(name)),
       pause: (by, name) => record('pauseQueue', by, [name], exampleQueue(name)),
       resume: (by, name) => record('resumeQueue', by, [name], exampleQueue(name)),
@@ -200,10 +200,10 @@ export function recordingUseCases(): RecordingUseCases {
     schedules: {
       create: async (by, body) => {
         const { name } = validate(ScheduleInput, body);
-        return record('createSchedule', by, [body], exampleSchedule(by, name));
+        return record('createSchedule', by, [body], { name, schedule: exampleSchedule(by, name) });
       },
-      list: (by, after, limit) =>
-        record('schedules', by, [after, limit], { data: [exampleSchedule(by, 'nightly')], next: null }),
+      list: (by, filter) =>
+        record('schedules', by, [filter], { data: [exampleSchedule(by, 'nightly')], next: null }),
       get: (by, name) => record('schedule', by, [name], exampleSchedule(by, name)),
       change: async (by, name, body) => {
         validate(ScheduleChange, body);

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { ClaimAnswer as Claimed } from '../../core/wire.js';
 import { OwnAssignment } from '../../dispatch/assignment.js';
-import { IdPath, NoQuery } from '../schemas/query.js';
+import { IdPath, NoQuery, ShortListQuery } from '../schemas/query.js';
 import {
   ClaimAnswer,
   ClaimRequest,
@@ -21,6 +21,9 @@ import { expectNothing, idOf, queryOf } from './input.js';
 import type { RouteParts } from './route-parts.js';
 
 const OVERHEAD_BYTES = 64 * 1024;
+const DEFAULT_LIMIT = 1_000;
+/** A leader keeps what its workers say about themselves in memory, and in lists they stand side by side. */
+const MAX_REGISTRATION_BYTES = 256 * 1024;
 
 /** What workers say to the scheduler, and what people see and ask of workers. */
 export function workerRoutes(server: FastifyInstance, parts: RouteParts): void {
@@ -33,7 +36,7 @@ function sessions(server: FastifyInstance, { useCases, limits, describe }: Route
   server.post(
     '/v1/workers',
     {
-      bodyLimit: 2 * 1024 * 1024,
+      bodyLimit: MAX_REGISTRATION_BYTES,
       schema: describe({
         id: 'registerWorker',
         tag: 'workers',
@@ -142,13 +145,14 @@ function seeing(server: FastifyInstance, { useCases, describe }: RouteParts): vo
       schema: describe({
         id: 'listWorkers',
         tag: 'workers',
-        summary: 'List the workers.',
+        summary: 'List the workers, newest first.',
+        query: ShortListQuery,
         answers: { 200: WorkerPage },
       }),
     },
     async (request) => {
-      queryOf(request, NoQuery);
-      return useCases.workers.list(callerOf(request));
+      const { limit = DEFAULT_LIMIT, ...filter } = queryOf(request, ShortListQuery);
+      return useCases.workers.list(callerOf(request), { ...filter, limit });
     },
   );
 

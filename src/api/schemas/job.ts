@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { ATTEMPT_OUTCOMES, JOB_STATES } from '../../core/job.js';
+import { ATTEMPT_OUTCOMES, JOB_PARTS, JOB_STATES } from '../../core/job.js';
 import { LOG_LEVELS } from '../../core/wire.js';
 import { nullable, page } from './object.js';
 import { Delivery, Retry } from './submission.js';
@@ -39,53 +39,61 @@ const Progress = Type.Object(
   { title: 'Progress' },
 );
 
+const FIELDS = {
+  id: Text,
+  tenant: Text,
+  task: nullable(Text),
+  target: Target,
+  queue: Text,
+  state: JobState,
+  priority: Whole,
+  error: nullable(StoredError),
+  key: nullable(Text),
+  hold: Type.Boolean(),
+  runAt: Time,
+  startBefore: nullable(Time),
+  createdAt: Time,
+  createdBy: Text,
+  scheduledAt: nullable(Time),
+  scheduledBy: nullable(Text),
+  schedule: nullable(Text),
+  workflow: nullable(Text),
+  batch: nullable(Text),
+  attempt: Whole,
+  maxAttempts: Whole,
+  retry: Retry,
+  timeout: Text,
+  delivery: Delivery,
+  concurrencyKey: nullable(Text),
+  requires: Labels,
+  fence: Whole,
+  worker: nullable(Text),
+  startedAt: nullable(Time),
+  finishedAt: nullable(Time),
+  lateBy: nullable(Type.Integer({ description: 'Milliseconds between due time and start.' })),
+  progress: nullable(Progress),
+  dependsOn: Type.Array(Text),
+  dependents: Type.Array(Text),
+  ancestors: Type.Array(Text),
+  attempts: Type.Array(Attempt),
+  omitted: Type.Optional(
+    Type.Array(Type.Enum(JOB_PARTS, { type: 'string' }), {
+      description: 'What is too large to be in this answer; of `attempts`, the newest are there.',
+    }),
+  ),
+};
+
 /** A job as the API shows it. */
-export const Job = Type.Object(
-  {
-    id: Text,
-    tenant: Text,
-    task: nullable(Text),
-    target: Target,
-    queue: Text,
-    state: JobState,
-    priority: Whole,
-    payload: Json,
-    result: Json,
-    error: nullable(StoredError),
-    key: nullable(Text),
-    hold: Type.Boolean(),
-    runAt: Time,
-    startBefore: nullable(Time),
-    createdAt: Time,
-    createdBy: Text,
-    scheduledAt: nullable(Time),
-    scheduledBy: nullable(Text),
-    schedule: nullable(Text),
-    workflow: nullable(Text),
-    batch: nullable(Text),
-    attempt: Whole,
-    maxAttempts: Whole,
-    retry: Retry,
-    timeout: Text,
-    delivery: Delivery,
-    concurrencyKey: nullable(Text),
-    requires: Labels,
-    fence: Whole,
-    worker: nullable(Text),
-    startedAt: nullable(Time),
-    finishedAt: nullable(Time),
-    lateBy: nullable(Type.Integer({ description: 'Milliseconds between due time and start.' })),
-    progress: nullable(Progress),
-    dependsOn: Type.Array(Text),
-    dependents: Type.Array(Text),
-    ancestors: Type.Array(Text),
-    attempts: Type.Array(Attempt),
-  },
-  { title: 'Job' },
+export const Job = Type.Object({ ...FIELDS, payload: Json, result: Json }, { title: 'Job' });
+
+/** A job in a list. */
+const ListedJob = Type.Object(
+  { ...FIELDS, payload: Type.Optional(Json), result: Type.Optional(Json) },
+  { title: 'ListedJob' },
 );
 
 /** One page of jobs, newest first. */
-export const JobPage = page('JobPage', Job);
+export const JobPage = page('JobPage', ListedJob);
 
 /** One page of a job's log. */
 export const LogPage = page(

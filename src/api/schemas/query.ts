@@ -1,9 +1,20 @@
 import Type from 'typebox';
+import { JOB_PARTS } from '../../core/job.js';
 import { JobState } from './job.js';
 import { strict } from './object.js';
 import { Duration, Id, line, Moment, Name, Wait } from './text.js';
 
 const Limit = Type.Integer({ minimum: 1, maximum: 1_000, default: 100 });
+
+/** Parts of the items that are wanted however large they are, with commas between them. */
+function include(parts: readonly string[]) {
+  const part = `(${parts.join('|')})`;
+  return Type.String({
+    pattern: `^${part}(,${part}){0,${parts.length - 1}}$`,
+    examples: [parts.join(',')],
+    'x-expected': `one or more of ${parts.join(', ')}, with commas between them`,
+  });
+}
 
 /** Filters of the list of jobs. */
 export const JobListQuery = strict({
@@ -13,12 +24,26 @@ export const JobListQuery = strict({
   key: Type.Optional(line(512)),
   worker: Type.Optional(Id),
   schedule: Type.Optional(Name),
+  include: Type.Optional(include(JOB_PARTS)),
+  limit: Type.Optional(Limit),
+  after: Type.Optional(line(512)),
+});
+
+/** One page of schedules. */
+export const ScheduleListQuery = strict({
+  include: Type.Optional(include(['payload'])),
   limit: Type.Optional(Limit),
   after: Type.Optional(line(512)),
 });
 
 /** One page of a list. */
 export const PageQuery = strict({ limit: Type.Optional(Limit), after: Type.Optional(line(512)) });
+
+/** One page of a list that is mostly short, and therefore whole unless it is asked for less. */
+export const ShortListQuery = strict({
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, default: 1_000 })),
+  after: Type.Optional(line(512)),
+});
 
 /** How long to wait for the end of a job. */
 export const WaitQuery = strict({ wait: Type.Optional(Wait) });

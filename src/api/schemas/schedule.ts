@@ -68,28 +68,38 @@ export const ScheduleChange = strict(
   { title: 'ScheduleChange', minProperties: 1 },
 );
 
+const VIEW = {
+  id: Type.String(),
+  tenant: Type.String(),
+  name: Type.String(),
+  paused: Type.Boolean(),
+  ...DEFINITION,
+  nextAt: nullable(Time),
+  lastAt: nullable(Time),
+  lastJobId: nullable(Type.String()),
+  createdAt: Time,
+  createdBy: Type.String(),
+  changedAt: Time,
+  changedBy: Type.String(),
+  version: Type.Integer(),
+};
+
 /** A schedule as the API shows it. */
-export const ScheduleView = Type.Object(
+export const ScheduleView = Type.Object(VIEW, { title: 'Schedule' });
+
+/** A schedule in a list. */
+const ListedSchedule = Type.Object(
   {
-    id: Type.String(),
-    tenant: Type.String(),
-    name: Type.String(),
-    paused: Type.Boolean(),
-    ...DEFINITION,
-    nextAt: nullable(Time),
-    lastAt: nullable(Time),
-    lastJobId: nullable(Type.String()),
-    createdAt: Time,
-    createdBy: Type.String(),
-    changedAt: Time,
-    changedBy: Type.String(),
-    version: Type.Integer(),
+    ...VIEW,
+    omitted: Type.Optional(
+      Type.Array(Type.Literal('payload'), { description: 'What is too large to be in a list.' }),
+    ),
   },
-  { title: 'Schedule' },
+  { title: 'ListedSchedule' },
 );
 
 /** One page of schedules, by name. */
-export const SchedulePage = page('SchedulePage', ScheduleView);
+export const SchedulePage = page('SchedulePage', ListedSchedule);
 
 const Occurrence = Type.Object(
   {

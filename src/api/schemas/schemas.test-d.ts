@@ -52,14 +52,14 @@ export type Inputs = AllTrue<
     Same<typeof Leave, wire.Leave>,
     Same<typeof ClaimRequest, wire.ClaimRequest>,
     Same<typeof ReportRequest, wire.ReportRequest>,
-    Same<typeof JobListQuery, Omit<JobFilter, 'limit'> & { limit?: number }>,
+    Same<typeof JobListQuery, Omit<JobFilter, 'limit' | 'include'> & { limit?: number; include?: string }>,
   ]
 >;
 
 export type Answers = AllTrue<
   [
     Same<typeof Job, job.Job>,
-    Same<typeof JobPage, wire.Page<job.Job>>,
+    Same<typeof JobPage, wire.Page<job.ListedJob>>,
     Same<typeof LogPage, wire.Page<wire.StoredLogLine>>,
     Same<typeof Why, wire.Why>,
     Same<typeof RedriveAnswer, wire.RedriveAnswer>,

@@ -1,6 +1,6 @@
 import { invalid, PunctualError } from '../../core/errors.js';
 import { FieldReader, isPlainObject } from '../../core/fields.js';
-import { isEnded, type Job } from '../../core/job.js';
+import { isEnded, type ListedJob } from '../../core/job.js';
 import {
   parseSubmission,
   parseSubmissions,
@@ -10,28 +10,35 @@ import {
 import { isUuid } from '../../core/uuid.js';
 import type { Page, RedriveAnswer, StoredLogLine, Why } from '../../core/wire.js';
 import type { Change } from '../../dispatch/steering.js';
-import { readLogLines } from '../../store/job-logs.js';
+import { type LogRow, readLogLines } from '../../store/job-logs.js';
 import type { PlacedRow } from '../../store/job-places.js';
 import { listJobs } from '../../store/list-jobs.js';
 import { findKey, readJob } from '../../store/read-job.js';
 import type { NodeContext } from '../context.js';
-import { newlyPlaced, toJob } from '../job-view.js';
+import { JobView, newlyPlaced } from '../job-view.js';
+import type { Answered } from '../json-text.js';
+import { PageText, writePage } from '../page-text.js';
 import { Redrive } from '../schemas/submission.js';
 import type { Caller, JobFilter, JobUseCases } from '../use-cases.js';
 import { validate } from '../validate.js';
+
+/** Rows of a list that are read at once. */
+const PORTION = 200;
+/** The same when each may be large: Postgres has to unpack them to see how many fit. */
+const LARGE_PORTION = 16;
 
 /** Submitting, reading and steering jobs. */
 export class Jobs implements JobUseCases {
   constructor(private readonly node: NodeContext) {}
 
-  async submit(caller: Caller, body: unknown): Promise<{ created: boolean; job: Job }> {
+  async submit(caller: Caller, body: unknown): Promise<{ created: boolean; job: JobView }> {
     const submission = parseSubmission(body, this.submissionContext());
     const { tenant, actor } = caller;
     const { queue, hold } = submission.definition;
     for (;;) {
       const { id, row } = await this.node.submitter.submit({ tenant, createdBy: actor, submission });
       // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
-      if (row) return { created: true, job: toJob(newlyPlaced(row, queue, hold), null) };
+      if (row) return { created: true, job: new JobView(newlyPlaced(row, queue, hold), null) };
       const found = await readJob(this.node.hot, tenant, id);
       // Nothing is found when its history was removed just now: then its key is free again.
       if (found) return { created: false, job: this.view(found) };
@@ -54,7 +61,7 @@ export class Jobs implements JobUseCases {
     return { ids: stored.map(({ id }) => id) };
   }
 
-  async list(caller: Caller, filter: JobFilter): Promise<Page<Job>> {
+  async list(caller: Caller, filter: JobFilter): Promise<Answered<Page<ListedJob>>> {
     if (filter.key !== undefined) return this.listByKey(caller, filter);
     if (filter.after !== undefined && !isUuid(filter.after)) {
       throw invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
@@ -62,15 +69,16 @@ export class Jobs implements JobUseCases {
     if (filter.worker !== undefined && !isUuid(filter.worker)) {
       throw invalid([{ pointer: '/worker', detail: 'must be the id of a worker' }]);
     }
-    const rows = await listJobs(this.node.pool, caller.tenant, { ...filter, limit: filter.limit + 1 });
-    const page = rows.slice(0, filter.limit);
-    return {
-      data: page.map((row) => this.view(row)),
-      next: rows.length > filter.limit ? page.at(-1)!.id : null,
-    };
+    return writePage<PlacedRow>(filter.limit, {
+      portion: filter.include ? LARGE_PORTION : PORTION,
+      read: (last, size) =>
+        listJobs(this.node.pool, caller.tenant, { ...filter, after: last?.id ?? filter.after }, size),
+      write: (row) => this.view(row).text,
+      cursor: (row) => row.id,
+    });
   }
 
-  async get(caller: Caller, id: string, waitMs: number, signal: AbortSignal): Promise<Job> {
+  async get(caller: Caller, id: string, waitMs: number, signal: AbortSignal): Promise<JobView> {
     const deadline = performance.now() + waitMs;
     for (;;) {
       const job = await this.read(caller, id);
@@ -80,38 +88,43 @@ export class Jobs implements JobUseCases {
     }
   }
 
-  async logs(caller: Caller, id: string, after: number, limit: number): Promise<Page<StoredLogLine>> {
+  async logs(
+    caller: Caller,
+    id: string,
+    after: number,
+    limit: number,
+  ): Promise<Answered<Page<StoredLogLine>>> {
     await this.mustRead(caller, id);
-    const rows = await readLogLines(this.node.pool, caller.tenant, id, after, limit + 1);
-    const page = rows.slice(0, limit);
-    return {
-      data: page.map((row) => ({ ...JSON.parse(row.line), fence: row.fence })),
-      next: rows.length > limit ? String(page.at(-1)!.seq) : null,
-    };
+    return writePage<LogRow>(limit, {
+      portion: PORTION,
+      read: (last, size) => readLogLines(this.node.pool, caller.tenant, id, last?.seq ?? after, size),
+      write: ({ line, fence }) => `${line.slice(0, line.lastIndexOf('}'))},"fence":${fence}}`,
+      cursor: (row) => String(row.seq),
+    });
   }
 
-  async change(caller: Caller, id: string, body: unknown): Promise<Job> {
+  async change(caller: Caller, id: string, body: unknown): Promise<JobView> {
     const change = this.parseChange(body);
     await (await this.node.leader()).steering.change(caller.tenant, id, change);
     return this.read(caller, id);
   }
 
-  async cancel(caller: Caller, id: string): Promise<Job> {
+  async cancel(caller: Caller, id: string): Promise<JobView> {
     await (await this.node.leader()).steering.cancel(caller.tenant, id);
     return this.read(caller, id);
   }
 
-  async retry(caller: Caller, id: string): Promise<Job> {
+  async retry(caller: Caller, id: string): Promise<JobView> {
     await (await this.node.leader()).steering.retry(caller.tenant, id);
     return this.read(caller, id);
   }
 
-  async hold(caller: Caller, id: string): Promise<Job> {
+  async hold(caller: Caller, id: string): Promise<JobView> {
     await (await this.node.leader()).steering.hold(caller.tenant, id);
     return this.read(caller, id);
   }
 
-  async release(caller: Caller, id: string): Promise<Job> {
+  async release(caller: Caller, id: string): Promise<JobView> {
     await (await this.node.leader()).steering.release(caller.tenant, id);
     return this.read(caller, id);
   }
@@ -127,7 +140,7 @@ export class Jobs implements JobUseCases {
     return leader.why(await this.mustRead(caller, id));
   }
 
-  private async listByKey(caller: Caller, filter: JobFilter): Promise<Page<Job>> {
+  private async listByKey(caller: Caller, filter: JobFilter): Promise<Answered<Page<ListedJob>>> {
     const id = await findKey(this.node.pool, caller.tenant, filter.key!);
     const row = id === null ? null : await readJob(this.node.pool, caller.tenant, id);
     const fits =
@@ -137,7 +150,8 @@ export class Jobs implements JobUseCases {
       (filter.queue === undefined || row.queue === filter.queue) &&
       (filter.worker === undefined || row.worker === filter.worker) &&
       (filter.schedule === undefined || row.schedule === filter.schedule);
-    return { data: fits ? [this.view(row)] : [], next: null };
+    // It is one job at most, and so there is room for all of it.
+    return new PageText(fits ? [this.view(row).text] : [], null);
   }
 
   /** Resolves true when the job may have ended, false when the time is up or the caller has gone. */
@@ -162,7 +176,7 @@ export class Jobs implements JobUseCases {
     });
   }
 
-  private async read(caller: Caller, id: string): Promise<Job> {
+  private async read(caller: Caller, id: string): Promise<JobView> {
     return this.view(await this.mustRead(caller, id));
   }
 
@@ -172,8 +186,8 @@ export class Jobs implements JobUseCases {
     return row;
   }
 
-  private view(row: PlacedRow): Job {
-    return toJob(
+  private view(row: PlacedRow): JobView {
+    return new JobView(
       row,
       row.state === 'running' ? (this.node.currentLeader()?.progressOf(row.id) ?? null) : null,
     );

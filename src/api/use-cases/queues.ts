@@ -2,20 +2,31 @@ import { PunctualError } from '../../core/errors.js';
 import { DEFAULT_QUEUE_LIMITS } from '../../core/limits.js';
 import { rateOf } from '../../core/rate.js';
 import type { Page, QueueView } from '../../core/wire.js';
+import type { QueueRow } from '../../store/names.js';
 import { findQueue, listQueues, rateOfRow } from '../../store/queues.js';
 import type { NodeContext } from '../context.js';
+import type { Answered } from '../json-text.js';
+import { writePage } from '../page-text.js';
 import { QueueChange } from '../schemas/limits.js';
-import type { Caller, QueueUseCases } from '../use-cases.js';
+import type { Caller, PageFilter, QueueUseCases } from '../use-cases.js';
 import { validate } from '../validate.js';
+
+/** Queues of a list that are read at once. */
+const PORTION = 200;
 
 /** Queues come into being on first use; here they are looked at, limited, paused and resumed. */
 export class Queues implements QueueUseCases {
   constructor(private readonly node: NodeContext) {}
 
-  async list(caller: Caller): Promise<Page<QueueView>> {
-    const leader = await this.node.leader();
-    const rows = await listQueues(this.node.pool, caller.tenant);
-    return { data: rows.map((row) => leader.governing.queueView(row)), next: null };
+  async list(caller: Caller, filter: PageFilter): Promise<Answered<Page<QueueView>>> {
+    const { governing } = await this.node.leader();
+    return writePage<QueueRow>(filter.limit, {
+      portion: PORTION,
+      read: (last, size) =>
+        listQueues(this.node.pool, caller.tenant, last?.name ?? filter.after ?? '', size.rows),
+      write: (row) => JSON.stringify(governing.queueView(row)),
+      cursor: (row) => row.name,
+    });
   }
 
   async get(caller: Caller, name: string): Promise<QueueView> {

@@ -1,9 +1,15 @@
 import { type FieldError, invalid, PunctualError } from '../../core/errors.js';
 import { FieldReader, isPlainObject, parseMoment } from '../../core/fields.js';
-import type { Job } from '../../core/job.js';
 import { timetable } from '../../core/schedule/timetable.js';
 import { DEFINITION_FIELDS, readWhen, TIMING_FIELDS } from '../../core/schedule-definition.js';
-import type { BackfillAnswer, OccurrenceView, Page, PreviewAnswer, ScheduleView } from '../../core/wire.js';
+import type {
+  BackfillAnswer,
+  ListedSchedule,
+  OccurrenceView,
+  Page,
+  PreviewAnswer,
+  ScheduleView,
+} from '../../core/wire.js';
 import type { Altering, Request } from '../../schedule/altering.js';
 import { tryParseStored } from '../../schedule/parsing.js';
 import { rangeBetween } from '../../schedule/plan-firing.js';
@@ -14,15 +20,21 @@ import {
   listSchedules,
   readSchedule,
   type ScheduleRow,
+  type ScheduleWithLast,
 } from '../../store/schedules.js';
 import type { NodeContext } from '../context.js';
-import { toJob } from '../job-view.js';
-import { toOccurrenceView, toScheduleView } from '../schedule-view.js';
-import type { Caller, LedgerFilter, ScheduleUseCases } from '../use-cases.js';
+import { JobView } from '../job-view.js';
+import type { Answered } from '../json-text.js';
+import { writePage } from '../page-text.js';
+import { ScheduleText, toOccurrenceView } from '../schedule-view.js';
+import type { Caller, LedgerFilter, ScheduleFilter, ScheduleUseCases } from '../use-cases.js';
 
 const PREVIEW_FIELDS = [...TIMING_FIELDS, 'timezone', 'dst', 'startAt', 'endAt', 'from', 'count'];
 const PREVIEWED = 10;
 const MOST_PREVIEWED = 1_000;
+
+/** Schedules that are read at once: Postgres has to look through their definitions. */
+const PORTION = 50;
 
 /** The first moment that a date can say. */
 const FIRST_MOMENT = -8.64e15;
@@ -31,7 +43,7 @@ const FIRST_MOMENT = -8.64e15;
 export class Schedules implements ScheduleUseCases {
   constructor(private readonly node: NodeContext) {}
 
-  async create(caller: Caller, body: unknown): Promise<ScheduleView> {
+  async create(caller: Caller, body: unknown): Promise<{ name: string; schedule: Answered<ScheduleView> }> {
     const { altering } = (await this.node.leader()).schedules;
     const fields = new FieldReader(body, '', ['name', 'paused', ...DEFINITION_FIELDS]);
     if (isPlainObject(body)) fields.require('name');
@@ -40,29 +52,37 @@ export class Schedules implements ScheduleUseCases {
     if (fields.errors.length > 0) throw invalid(fields.errors);
     const { name: _name, paused: _paused, ...definition } = body as Record<string, unknown>;
     await altering.create(by(caller, name!), definition, paused);
-    return this.get(caller, name!);
+    return { name: name!, schedule: await this.get(caller, name!) };
   }
 
-  async list(caller: Caller, after: string, limit: number): Promise<Page<ScheduleView>> {
+  async list(caller: Caller, filter: ScheduleFilter): Promise<Answered<Page<ListedSchedule>>> {
     const { pool, config, clock } = this.node;
     const now = clock.now();
-    const rows = await listSchedules(pool, caller.tenant, after, limit + 1, now);
-    const page = rows.slice(0, limit);
-    return {
-      data: page.map((row) => toScheduleView(row, config, now)),
-      next: rows.length > limit ? page.at(-1)!.name : null,
-    };
+    const withPayloads = filter.include?.includes('payload') ?? false;
+    return writePage<ScheduleWithLast>(filter.limit, {
+      portion: PORTION,
+      read: (last, size) =>
+        listSchedules(
+          pool,
+          caller.tenant,
+          { after: last?.name ?? filter.after ?? '', withPayloads },
+          size,
+          now,
+        ),
+      write: (row) => new ScheduleText(row, config, now).text,
+      cursor: (row) => row.name,
+    });
   }
 
-  async get(caller: Caller, name: string): Promise<ScheduleView> {
+  async get(caller: Caller, name: string): Promise<Answered<ScheduleView>> {
     const { hot, config, clock } = this.node;
     const now = clock.now();
     const row = await readSchedule(hot, caller.tenant, name, now);
     if (!row) throw notFound(name);
-    return toScheduleView(row, config, now);
+    return new ScheduleText(row, config, now);
   }
 
-  async change(caller: Caller, name: string, body: unknown): Promise<ScheduleView> {
+  async change(caller: Caller, name: string, body: unknown): Promise<Answered<ScheduleView>> {
     const { altering } = (await this.node.leader()).schedules;
     const { errors } = new FieldReader(body, '', DEFINITION_FIELDS);
     if (isPlainObject(body) && Object.keys(body).length === 0) {
@@ -77,19 +97,19 @@ export class Schedules implements ScheduleUseCases {
     await (await this.node.leader()).schedules.altering.remove(by(caller, name));
   }
 
-  pause(caller: Caller, name: string): Promise<ScheduleView> {
+  pause(caller: Caller, name: string): Promise<Answered<ScheduleView>> {
     return this.steer(caller, name, (altering) => altering.pause(by(caller, name)));
   }
 
-  resume(caller: Caller, name: string): Promise<ScheduleView> {
+  resume(caller: Caller, name: string): Promise<Answered<ScheduleView>> {
     return this.steer(caller, name, (altering) => altering.resume(by(caller, name)));
   }
 
-  async run(caller: Caller, name: string): Promise<Job> {
+  async run(caller: Caller, name: string): Promise<JobView> {
     const id = await (await this.node.leader()).schedules.altering.run(by(caller, name));
     const row = await readJob(this.node.hot, caller.tenant, id);
     if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
-    return toJob(row, null);
+    return new JobView(row, null);
   }
 
   async backfill(caller: Caller, name: string, body: unknown): Promise<BackfillAnswer> {
@@ -149,7 +169,7 @@ export class Schedules implements ScheduleUseCases {
     caller: Caller,
     name: string,
     steer: (altering: Altering) => Promise<void>,
-  ): Promise<ScheduleView> {
+  ): Promise<Answered<ScheduleView>> {
     await steer((await this.node.leader()).schedules.altering);
     return this.get(caller, name);
   }

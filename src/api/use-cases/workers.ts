@@ -1,5 +1,6 @@
 import { parseDuration } from '../../core/duration.js';
 import { invalid, PunctualError } from '../../core/errors.js';
+import { isUuid } from '../../core/uuid.js';
 import type {
   AttemptResult,
   ClaimAnswer,
@@ -10,12 +11,17 @@ import type {
   WorkerView,
   WorkerWelcome,
 } from '../../core/wire.js';
-import { listWorkers } from '../../store/workers.js';
+import { findWorker, listWorkers, type WorkerRow } from '../../store/workers.js';
 import type { NodeContext } from '../context.js';
+import type { Answered } from '../json-text.js';
+import { writePage } from '../page-text.js';
 import { ClaimRequest, Heartbeat, Leave, ReportRequest, WorkerRegistration } from '../schemas/worker.js';
-import type { Caller, WorkerUseCases } from '../use-cases.js';
+import type { Caller, PageFilter, WorkerUseCases } from '../use-cases.js';
 import { validate } from '../validate.js';
 import { toReport } from './attempts.js';
+
+/** Workers of a list that are read at once. */
+const PORTION = 200;
 
 /** The worker's side of the protocol, and what people see and do of workers. */
 export class WorkerSessions implements WorkerUseCases {
@@ -85,15 +91,24 @@ export class WorkerSessions implements WorkerUseCases {
     return this.get(caller, workerId);
   }
 
-  async list(caller: Caller): Promise<Page<WorkerView>> {
-    const leader = await this.node.leader();
-    const rows = await listWorkers(this.node.pool, caller.tenant);
-    return { data: rows.map((row) => leader.workers.view(row)), next: null };
+  async list(caller: Caller, filter: PageFilter): Promise<Answered<Page<WorkerView>>> {
+    const { workers } = await this.node.leader();
+    if (filter.after !== undefined && !isUuid(filter.after)) {
+      throw invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
+    }
+    return writePage<WorkerRow>(filter.limit, {
+      portion: PORTION,
+      read: (last, size) =>
+        listWorkers(this.node.pool, caller.tenant, last?.id ?? filter.after ?? null, size),
+      write: (row) => JSON.stringify(workers.view(row)),
+      cursor: (row) => row.id,
+    });
   }
 
   async get(caller: Caller, workerId: string): Promise<WorkerView> {
-    const found = (await this.list(caller)).data.find((worker) => worker.id === workerId);
-    if (!found) throw new PunctualError('WORKER_NOT_FOUND', `There is no worker ${workerId}.`);
-    return found;
+    const { workers } = await this.node.leader();
+    const row = await findWorker(this.node.pool, caller.tenant, workerId);
+    if (!row) throw new PunctualError('WORKER_NOT_FOUND', `There is no worker ${workerId}.`);
+    return workers.view(row);
   }
 }

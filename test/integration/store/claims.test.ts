@@ -300,14 +300,14 @@ describe('a running job', () => {
     const id = await shard.submit();
     await shard.claim(term, [id]);
     const attempt = { tenant: TENANT, job: id, fence: 1 };
-    await addLogLines(shard.hot, attempt, ['"first"'], 10, Date.now());
-    await addLogLines(shard.hot, attempt, ['"second"'], 10, Date.now());
-    await addLogLines(shard.hot, attempt, ['"third"'], 10, Date.now());
+    await addLogLines(shard.hot, attempt, ['"first"'], 16, Date.now());
+    await addLogLines(shard.hot, attempt, ['"second"'], 16, Date.now());
+    await addLogLines(shard.hot, attempt, ['"third"'], 16, Date.now());
     await addLogLines(shard.hot, { ...attempt, fence: 2 }, ['"of another"'], 10, Date.now());
     await shard.finish(term, [{ id }]);
     await addLogLines(shard.hot, attempt, ['"late"'], 1_000, Date.now());
-    const lines = await readLogLines(shard.pool, TENANT, id, 0, 10);
-    expect(lines.map((row) => row.line)).toEqual(['"first"', '"second"']);
+    const lines = await readLogLines(shard.pool, TENANT, id, 0, { rows: 10, bytes: 1_000 });
+    expect(lines.rows.map((row) => row.line)).toEqual(['"first"', '"second"']);
   });
 });
 

@@ -101,8 +101,8 @@ describe.each(cases)('%s', (_, json) => {
     const id = await shard.submit();
     await shard.claim(term, [id]);
     await addLogLines(shard.hot, { tenant: TENANT, job: id, fence: 1 }, [json, '1', json], 1e6, Date.now());
-    const lines = await readLogLines(shard.pool, TENANT, id, 0, 10);
-    expect(lines.map((row) => row.line)).toEqual([json, '1', json]);
+    const lines = await readLogLines(shard.pool, TENANT, id, 0, { rows: 10, bytes: 1_000_000 });
+    expect(lines.rows.map((row) => row.line)).toEqual([json, '1', json]);
   });
 
   it("survives a caller's transaction, and can be looked at before the leader has read it", async () => {
@@ -111,8 +111,13 @@ describe.each(cases)('%s', (_, json) => {
     const id = rows[0].id as string;
     expect(await read(id)).toMatchObject({ raw: true, task: 'greet', queue: 'slow', state: 'pending' });
     expect(await findKey(shard.pool, TENANT, 'no such key')).toBeNull();
-    const listed = await listJobs(shard.pool, TENANT, { queue: 'slow', task: 'greet', limit: 50 });
-    expect(listed.map((row) => row.id)).toContain(id);
+    const listed = await listJobs(
+      shard.pool,
+      TENANT,
+      { queue: 'slow', task: 'greet' },
+      { rows: 50, bytes: 1_000_000 },
+    );
+    expect(listed.rows.map((row) => row.id)).toContain(id);
     expect((await readSubmissions(shard.hot, [id])).get(id)).toBe(submission);
     const { row } = await shard.newJob();
     await parseLater(shard.hot, term, [{ row: { ...row, id, payload: json }, admitAt: 0, held: false }]);

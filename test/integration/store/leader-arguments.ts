@@ -59,6 +59,7 @@ export async function leaderArguments(
     'add-stale': [[TENANT], [1], [1], now],
     'add-worker': [uuidv7(now), TENANT, 'another', '{}', now],
     'see-workers': [[WORKER], [now + 1], ['draining']],
-    'forget-workers': [0, [WORKER]],
+    'forget-workers': [[WORKER]],
+    'forget-dead-workers': [Number.MAX_SAFE_INTEGER, 0, 10],
   };
 }

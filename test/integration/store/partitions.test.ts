@@ -153,7 +153,7 @@ describe('old days', () => {
     const young = await endedDaysAgo(shard, term, 20, 'young');
     expect(await removeOldDays(shard.pool, term, Date.now() - 30 * DAY_MS)).toBe(2);
     expect(await readJob(shard.hot, TENANT, old)).toBeNull();
-    expect(await readLogLines(shard.pool, TENANT, old, 0, 10)).toEqual([]);
+    expect((await readLogLines(shard.pool, TENANT, old, 0, { rows: 10, bytes: 1_000 })).rows).toEqual([]);
     expect(await findKey(shard.pool, TENANT, 'old')).toBeNull();
     expect(await shard.submit({ key: 'old' })).not.toBe(old);
     expect(await findKey(shard.pool, TENANT, 'young')).toBe(young);

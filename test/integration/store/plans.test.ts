@@ -57,6 +57,7 @@ const LATER = 20_000;
 const QUEUES = 20;
 const NEEDS = 5_000;
 const SCHEDULES = 20_000;
+const PORTION = { rows: 10, bytes: 1_000_000 };
 
 let shard: TestShard;
 let close: () => Promise<void>;
@@ -201,7 +202,7 @@ const SCHEDULED: Readonly<Record<string, Run>> = {
   'read-ledger': (db) => readLedger(db, ID, LEDGER, 0),
   'find-schedule': (db) => findSchedule(db, TENANT, 's1'),
   'read-schedule': (db) => readSchedule(db, TENANT, 's1', 0),
-  'list-schedules': (db) => listSchedules(db, TENANT, '', 10, 0),
+  'list-schedules': (db) => listSchedules(db, TENANT, { after: '', withPayloads: false }, PORTION, 0),
   'read-ahead': (db) => readAhead(db, ID, 0),
   'read-runs': (db) => readRuns(db, ID, 0, 1),
   'take-passed-over': (db) => takePassedOver(db, ID, 0, 1),

@@ -37,6 +37,10 @@ export async function populate(shard: TestShard, term: TermKey): Promise<Populat
     TENANT,
   ]);
   await addWorker(shard.hot, term, { id: WORKER, tenant: TENANT, name: 'w', registration: '{}' }, now);
+  await shard.pool.query(
+    `INSERT INTO punctual.workers SELECT $1, tenant, name, 'dead', registration, 0, 0 FROM punctual.workers`,
+    [uuidv7(now)],
+  );
   await foldTallies(shard.hot, term, now + 60_000);
   await addStale(shard.hot, term, [{ tenant: TENANT, completions: 1, failures: 0 }], now);
   await addTenant(shard.hot, term, { id: 'limited', name: 'Limited' }, { weight: 1, rate: null }, now);
