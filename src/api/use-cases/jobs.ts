@@ -23,7 +23,7 @@ import type { Caller, JobFilter, JobUseCases } from '../use-cases.js';
 import { validate } from '../validate.js';
 
 /** Rows of a list that are read at once. */
-const PORTION = 200;
+const PORTION = 50;
 /** The same when each may be large: Postgres has to unpack them to see how many fit. */
 const LARGE_PORTION = 16;
 

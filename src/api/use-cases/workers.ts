@@ -21,7 +21,7 @@ import { validate } from '../validate.js';
 import { toReport } from './attempts.js';
 
 /** Workers of a list that are read at once. */
-const PORTION = 200;
+const PORTION = 50;
 
 /** The worker's side of the protocol, and what people see and do of workers. */
 export class WorkerSessions implements WorkerUseCases {
