@@ -13,6 +13,7 @@ import type { Cli } from './cli.js';
 import { firstDatabase } from './configuration.js';
 import { credentialsPath } from './credentials-file.js';
 import { HINTS } from './hints.js';
+import { readPages } from './pages.js';
 
 /** One thing that was looked at. */
 export interface Check {
@@ -68,7 +69,7 @@ export async function checkServer(cli: Cli, options: GlobalOptions): Promise<Che
     const cluster = await api.request<ClusterView>('GET', '/v1/cluster', request);
     checks.push({ name: 'key', status: 'ok', detail: 'accepted' });
     checks.push(...checkCluster(cluster));
-    const workers = await api.request<Page<WorkerView>>('GET', '/v1/workers', request);
+    const workers = await readPages<WorkerView>(api, '/v1/workers', request);
     checks.push(checkWorkers(workers.data));
     checks.push(await checkWaitingJobs(api, request));
   } catch (error) {

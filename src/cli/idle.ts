@@ -3,6 +3,7 @@ import type { ApiClient } from '../client/api-client.js';
 import { PunctualError } from '../core/errors.js';
 import type { Job, JobState } from '../core/job.js';
 import { COUNTERS, type Page, type QueueView, type StatsView } from '../core/wire.js';
+import { readPages } from './pages.js';
 import type { Progress } from './progress.js';
 
 /** Whether there is anything left to run, for `punctual up --until-idle`. */
@@ -58,7 +59,7 @@ export async function waitUntilIdle(api: ApiClient, progress: Progress, signal: 
 }
 
 async function openWork(api: ApiClient, signal: AbortSignal): Promise<string> {
-  const { data } = await api.request<Page<QueueView>>('GET', '/v1/queues', { signal });
+  const { data } = await readPages<QueueView>(api, '/v1/queues', { signal });
   const sum = (count: (queue: QueueView) => number) => data.reduce((total, queue) => total + count(queue), 0);
   const waiting = sum((queue) => queue.ready + queue.upcoming);
   return `waiting until idle: ${sum((queue) => queue.running)} running, ${waiting} waiting`;

@@ -1,5 +1,5 @@
 import { humanDuration } from '../core/duration.js';
-import type { Job, JobState } from '../core/job.js';
+import type { Job, JobState, ListedJob } from '../core/job.js';
 import { elapsed, relativeTime } from './moment.js';
 import type { Output } from './output.js';
 import type { Style } from './paint.js';
@@ -23,7 +23,7 @@ export function stateCell(state: JobState): Cell {
 }
 
 /** What a job runs: its task, or the kind of its inline target. */
-export function workOf(job: Job): string {
+export function workOf(job: Pick<Job, 'task' | 'target'>): string {
   return job.task ?? (job.target.type === 'handler' ? job.target.name : `(${job.target.type})`);
 }
 
@@ -40,7 +40,7 @@ const COLUMNS: readonly Column[] = [
 ];
 
 /** A table of jobs, one per line. */
-export function jobTable(output: Output, jobs: readonly Job[], now: number): string {
+export function jobTable(output: Output, jobs: readonly ListedJob[], now: number): string {
   const rows = jobs.map((job): Cell[] => [
     job.id,
     stateCell(job.state),

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { PunctualError } from '../core/errors.js';
-import { JOB_STATES, type Job } from '../core/job.js';
+import { JOB_PARTS, JOB_STATES, type Job, type ListedJob } from '../core/job.js';
 import type { Page, RedriveAnswer, Why } from '../core/wire.js';
 import { callsServer, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
@@ -9,6 +9,7 @@ import { addLogsCommand } from './job-logs.js';
 import { addSubmitCommand } from './job-submit.js';
 import { jobDetails, jobTable } from './job-view.js';
 import { wholeNumber } from './option-values.js';
+import { readPages } from './pages.js';
 import { printable } from './paint.js';
 
 /** `punctual job …`: submit jobs, look at them, steer them. */
@@ -31,6 +32,7 @@ interface ListOptions {
   readonly key?: string;
   readonly worker?: string;
   readonly schedule?: string;
+  readonly include?: string;
   readonly limit: number;
   readonly all?: boolean;
 }
@@ -47,39 +49,25 @@ function addListCommand(job: Command, cli: Cli): void {
     .option('--key <key>', 'only the job with this key')
     .option('--worker <id>', 'only jobs that this worker runs or ran')
     .option('--schedule <name>', 'only jobs of this schedule')
+    .option('--include <parts>', `with these parts however large they are: ${JOB_PARTS.join(',')}`)
     .option('--limit <n>', 'how many to show at most', wholeNumber(1, LARGEST_PAGE), 50)
     .option('--all', 'show all of them, page after page');
   callsServer<ListOptions>(cli, command, async (call) => {
-    const { output, options } = call;
-    const page = options.all ? await readAllPages(call) : await readPage(call, options.limit, null);
+    const page = await readJobs(call);
+    const { output } = call;
     output.document(page, () => jobTable(output, page.data, cli.now()));
     if (page.next !== null && !output.json) output.note('There are more: use --all, or a larger --limit.');
   });
 }
 
-async function readPage(
-  { api, cli, options }: ServerCall<ListOptions>,
-  limit: number,
-  after: string | null,
-): Promise<Page<Job>> {
-  const query = new URLSearchParams({ limit: String(limit) });
-  for (const name of ['state', 'task', 'queue', 'key', 'worker', 'schedule'] as const) {
+function readJobs({ api, cli, options }: ServerCall<ListOptions>): Promise<Page<ListedJob>> {
+  const query: Record<string, string> = {};
+  for (const name of ['state', 'task', 'queue', 'key', 'worker', 'schedule', 'include'] as const) {
     const value = options[name];
-    if (value !== undefined) query.set(name, value);
+    if (value !== undefined) query[name] = value;
   }
-  if (after !== null) query.set('after', after);
-  return api.request<Page<Job>>('GET', `/v1/jobs?${query}`, { signal: cli.interrupted });
-}
-
-async function readAllPages(call: ServerCall<ListOptions>): Promise<Page<Job>> {
-  const data: Job[] = [];
-  let next: string | null = null;
-  do {
-    const page: Page<Job> = await readPage(call, LARGEST_PAGE, next);
-    data.push(...page.data);
-    next = page.next;
-  } while (next !== null);
-  return { data, next: null };
+  const listing = options.all ? { query } : { query, limit: options.limit };
+  return readPages(api, '/v1/jobs', { signal: cli.interrupted }, listing);
 }
 
 function addGetCommand(job: Command, cli: Cli): void {

@@ -167,6 +167,19 @@ describe('job list', () => {
     expect(JSON.parse(run.stdout).data.map((each: Job) => each.id)).toEqual([ID, 'second']);
   });
 
+  it('goes on until it has as many as were asked for, because a page may be short', async () => {
+    answers['GET /v1/jobs?limit=3&include=payload'] = { data: [job()], next: 'a' };
+    answers['GET /v1/jobs?limit=2&include=payload&after=a'] = {
+      data: [job({ id: 'second' }), job({ id: 'third' })],
+      next: 'b',
+    };
+    const run = await punctual(['job', 'list', '--limit', '3', '--include', 'payload', '--json']);
+    expect(JSON.parse(run.stdout)).toMatchObject({
+      data: [{ id: ID }, { id: 'second' }, { id: 'third' }],
+      next: 'b',
+    });
+  });
+
   it('says on stderr that there are more, and keeps stdout for the table', async () => {
     answers['GET /v1/jobs?limit=1'] = { data: [job()], next: 'cursor' };
     const run = await punctual(['job', 'list', '--limit', '1']);
@@ -237,7 +250,7 @@ describe('errors', () => {
   });
 
   it('exits 4 when the key is not accepted', async () => {
-    answers['GET /v1/workers'] = { status: 401, code: 'UNAUTHENTICATED', detail: 'No such key.' };
+    answers['GET /v1/workers?limit=1000'] = { status: 401, code: 'UNAUTHENTICATED', detail: 'No such key.' };
     expect((await punctual(['worker', 'list'])).code).toBe(4);
   });
 

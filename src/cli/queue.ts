@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { humanDuration } from '../core/duration.js';
-import type { Page, QueueView } from '../core/wire.js';
+import type { QueueView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
 import {
@@ -14,6 +14,7 @@ import {
 } from './limit-options.js';
 import { NONE, orNone } from './option-values.js';
 import type { Output } from './output.js';
+import { readPages } from './pages.js';
 import type { Cell, Column } from './table.js';
 
 const COLUMNS: readonly Column[] = [
@@ -60,7 +61,9 @@ function details(output: Output, queue: QueueView): string {
 export function addQueueCommands(program: Command, cli: Cli): void {
   const queue = program.command('queue').description('look at queues, limit them, stop and start them');
   callsServer(cli, queue.command('list').description('list the queues'), async ({ api, output }) => {
-    const page = await api.request<Page<QueueView>>('GET', '/v1/queues', { signal: cli.interrupted });
+    const page = await readPages<QueueView>(api, '/v1/queues', {
+      signal: cli.interrupted,
+    });
     const rows = page.data.map((view): Cell[] => [
       view.name,
       stateOf(view),

@@ -4,6 +4,7 @@ import type { BackfillAnswer, OccurrenceView, Page, ScheduleView } from '../core
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
 import { moment, wholeNumber } from './option-values.js';
+import { readPages } from './pages.js';
 import { addCreateCommand } from './schedule-create.js';
 import { schedulePath } from './schedule-path.js';
 import { addPreviewCommand } from './schedule-preview.js';
@@ -33,11 +34,9 @@ function addListCommand(schedule: Command, cli: Cli): void {
     .option('--limit <n>', 'how many to show at most', wholeNumber(1, LARGEST_PAGE), 100)
     .option('--after <name>', 'begin behind this name');
   callsServer<{ limit: number; after?: string }>(cli, command, async ({ api, output, options }) => {
-    const query = new URLSearchParams({ limit: String(options.limit) });
-    if (options.after !== undefined) query.set('after', options.after);
-    const page = await api.request<Page<ScheduleView>>('GET', `/v1/schedules?${query}`, {
-      signal: cli.interrupted,
-    });
+    const { limit, after } = options;
+    const listing = { limit, query: { ...(after !== undefined && { after }) } };
+    const page = await readPages<ScheduleView>(api, '/v1/schedules', { signal: cli.interrupted }, listing);
     output.document(page, () => scheduleTable(output, page.data, cli.now()));
     if (page.next !== null && !output.json) output.note(`There are more: use --after ${page.next}.`);
   });

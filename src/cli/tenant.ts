@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
-import type { ApiClient } from '../client/api-client.js';
 import type { RateView } from '../core/rate.js';
-import type { Page, TenantView } from '../core/wire.js';
+import type { TenantView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
 import {
@@ -13,6 +12,7 @@ import {
   weight,
 } from './limit-options.js';
 import type { Output } from './output.js';
+import { readPages } from './pages.js';
 import type { Cell, Column } from './table.js';
 
 const COLUMNS: readonly Column[] = [
@@ -58,7 +58,9 @@ export function addTenantCommands(program: Command, cli: Cli): void {
     cli,
     list,
     async ({ api, output }) => {
-      const page = await readAll(api, cli.interrupted);
+      const page = await readPages<TenantView>(api, '/v1/tenants', {
+        signal: cli.interrupted,
+      });
       output.document(page, () => output.table(COLUMNS, page.data.map(row)));
     },
     GLOBALS,
@@ -90,18 +92,6 @@ function addLimitCommand(tenant: Command, cli: Cli): void {
 
 function limitsOf(options: TenantOptions): { readonly weight?: number; readonly rate?: RateView | null } {
   return { ...(options.weight !== undefined && { weight: options.weight }), ...rateOf(options) };
-}
-
-async function readAll(api: ApiClient, signal: AbortSignal): Promise<Page<TenantView>> {
-  const data: TenantView[] = [];
-  let after = '';
-  for (;;) {
-    const path = `/v1/tenants?limit=1000${after}`;
-    const page = await api.request<Page<TenantView>>('GET', path, { signal });
-    data.push(...page.data);
-    if (page.next === null) return { data, next: null };
-    after = `&after=${encodeURIComponent(page.next)}`;
-  }
 }
 
 function row(tenant: TenantView): Cell[] {

@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
 import { formatRate } from '../core/rate.js';
-import type { Page, WorkerState, WorkerView } from '../core/wire.js';
+import type { WorkerState, WorkerView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
 import { relativeTime } from './moment.js';
+import { readPages } from './pages.js';
 import type { Style } from './paint.js';
 import type { Cell, Column } from './table.js';
 import { addRunCommand } from './worker-run.js';
@@ -28,7 +29,9 @@ export function addWorkerCommands(program: Command, cli: Cli): void {
   const worker = program.command('worker').description('run workers, look at them, send them home');
   addRunCommand(worker, cli);
   callsServer(cli, worker.command('list').description('list the workers'), async ({ api, output }) => {
-    const page = await api.request<Page<WorkerView>>('GET', '/v1/workers', { signal: cli.interrupted });
+    const page = await readPages<WorkerView>(api, '/v1/workers', {
+      signal: cli.interrupted,
+    });
     const rows = page.data.map((view): Cell[] => [
       view.id,
       view.name,
