@@ -3,6 +3,7 @@ import { Term } from '../../src/cluster/term.js';
 import { TimerClock } from '../../src/core/clock.js';
 import { resolveConfig } from '../../src/core/config.js';
 import { SILENT_LOG } from '../../src/core/log.js';
+import { uuidv7 } from '../../src/core/uuid.js';
 import { LeaderState } from '../../src/dispatch/state.js';
 import { Upkeep } from '../../src/dispatch/upkeep.js';
 import { seeNode } from '../../src/store/cluster-state.js';
@@ -64,4 +65,25 @@ it('counts of refused reports that could not be saved are saved later', async ()
   await shard.pool.query('ALTER TABLE punctual.tallies RENAME COLUMN hidden TO stale_failures');
   await until(async () => (await readTotals(shard.pool, TENANT)).staleFailures > 0);
   expect(await readTotals(shard.pool, TENANT)).toMatchObject({ staleCompletions: 1, staleFailures: 2 });
+});
+
+it('of dead workers the newest of each tenant are kept, however many there were', async () => {
+  const shard = await TestShard.forTest();
+  const { upkeep } = await upkeepOf(shard);
+  const now = Date.now();
+  const ids = Array.from({ length: 3_500 }, (_, n) => uuidv7(now - 10_000 + n));
+  for (const tenant of [TENANT, 'globex']) {
+    const mine = tenant === TENANT ? ids : [uuidv7(now)];
+    await shard.pool.query(
+      `INSERT INTO punctual.workers SELECT id, $2, 'w', 'dead', '{}', $3, $3 FROM unnest($1::uuid[]) u(id)`,
+      [mine, tenant, now],
+    );
+  }
+  upkeep.start();
+  await until(async () => (await shard.count('workers')) === 1_001);
+  const { rows } = await shard.pool.query(
+    'SELECT min(id::text) AS id FROM punctual.workers WHERE tenant = $1',
+    [TENANT],
+  );
+  expect(rows[0].id).toBe(ids[2_500]);
 });

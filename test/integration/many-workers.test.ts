@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { uuidv7 } from '../../src/core/uuid.js';
+import type { Page, QueueView, WorkerView } from '../../src/core/wire.js';
+import { TestNode, type TestTenant } from '../node-for-tests.js';
+import { withClient } from '../postgres-client.js';
+import { ProtocolWorker } from '../protocol-worker.js';
+
+let node: TestNode;
+
+beforeAll(async () => {
+  node = await TestNode.start();
+});
+afterAll(() => node.stop());
+
+/** Sessions that have died, the registration of each with so many tasks. */
+async function bury(tenant: TestTenant, count: number, tasks: number): Promise<void> {
+  const registration = {
+    name: 'dead',
+    queues: ['default'],
+    slots: 1,
+    targets: ['handler'],
+    tasks: Array.from({ length: tasks }, (_, n) => `${'t'.repeat(100)}${n}`),
+    labels: {},
+  };
+  const ids = Array.from({ length: count }, (_, n) => uuidv7(Date.now() - 60_000 + n));
+  await withClient(node.database.url, (client) =>
+    client.query(
+      `INSERT INTO punctual.workers (id, tenant, name, state, registration, registered_at, last_seen)
+       SELECT id, $2, 'dead', 'dead', $3, $4, $4 FROM unnest($1::uuid[]) u(id)`,
+      [ids, tenant.tenant, JSON.stringify(registration), Date.now()],
+    ),
+  );
+}
+
+async function readAll<T>(tenant: TestTenant, path: string): Promise<{ items: T[]; pages: number }> {
+  const items: T[] = [];
+  let pages = 0;
+  for (let query = ''; ; ) {
+    const page = await tenant.get<Page<T>>('GET', `${path}${query}`);
+    items.push(...page.data);
+    pages += 1;
+    if (page.next === null) return { items, pages };
+    query = `?after=${page.next}`;
+  }
+}
+
+it('a worker that came after ten thousand others is seen', async () => {
+  const tenant = node.newTenant();
+  await bury(tenant, 10_000, 0);
+  const worker = await ProtocolWorker.register(node, {}, tenant.tenant);
+  expect(await tenant.get('GET', `/v1/workers/${worker.id}`)).toMatchObject({ state: 'alive' });
+  const { data, next } = await tenant.get<Page<WorkerView>>('GET', '/v1/workers');
+  expect(data[0]).toMatchObject({ id: worker.id, state: 'alive' });
+  expect(data).toHaveLength(1_000);
+  expect(next).toBe(data.at(-1)!.id);
+  const { items } = await readAll<WorkerView>(tenant, '/v1/workers');
+  expect(new Set(items.map(({ id }) => id)).size).toBe(10_001);
+  expect((await tenant.ask('GET', '/v1/workers?after=x')).status).toBe(422);
+});
+
+it('workers with large registrations come in pages that are bounded in bytes', async () => {
+  const tenant = node.newTenant();
+  await bury(tenant, 60, 1_000);
+  const { items, pages } = await readAll<WorkerView>(tenant, '/v1/workers');
+  expect(new Set(items.map(({ id }) => id)).size).toBe(60);
+  expect(pages).toBeGreaterThan(5);
+  expect(pages).toBeLessThan(10);
+});
+
+it('a registration that is too large is refused', async () => {
+  const tenant = node.newTenant();
+  const tasks = Array.from({ length: 10_000 }, (_, n) => `${'t'.repeat(100)}${n}`);
+  const body = { name: 'w', queues: ['default'], slots: 1, targets: ['handler'], tasks, labels: {} };
+  expect((await tenant.ask('POST', '/v1/workers', { body })).status).toBe(413);
+});
+
+it('queues come in pages, by name', async () => {
+  const tenant = node.newTenant();
+  await withClient(node.database.url, (client) =>
+    client.query(
+      `INSERT INTO punctual.queues (tenant, name, created_at)
+       SELECT $1, 'q' || lpad(n::text, 5, '0'), 0 FROM generate_series(1, 2500) n`,
+      [tenant.tenant],
+    ),
+  );
+  const { items, pages } = await readAll<QueueView>(tenant, '/v1/queues');
+  expect(pages).toBe(3);
+  expect(items.map(({ name }) => name)).toEqual(
+    Array.from({ length: 2_500 }, (_, n) => `q${String(n + 1).padStart(5, '0')}`),
+  );
+  const page = await tenant.get<Page<QueueView>>('GET', '/v1/queues?limit=2&after=q00010');
+  expect(page.data.map(({ name }) => name)).toEqual(['q00011', 'q00012']);
+});
