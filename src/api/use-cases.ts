@@ -157,7 +157,7 @@ export interface ClusterUseCases {
   view(caller: Caller): Promise<ClusterView>;
   pause(caller: Caller): Promise<ClusterView>;
   resume(caller: Caller): Promise<ClusterView>;
-  stats(caller: Caller, historyMs: number): Promise<StatsView>;
+  stats(caller: Caller, historyMs: number): Promise<Answered<StatsView>>;
   /** Prometheus text. */
   metrics(): Promise<string>;
 }

@@ -23,6 +23,7 @@ export const HINTS: Readonly<Record<ErrorCode, string | null>> = {
   TENANT_EXISTS: '`punctual tenant limit` changes a tenant.',
   SCHEDULE_NOT_FOUND: '`punctual schedule list` shows the schedules.',
   WORKER_NOT_FOUND: '`punctual worker list` shows the workers.',
+  TOO_MANY_WORKERS: 'Stop workers that are not needed; fewer with more slots do the same work.',
   STALE_FENCE: 'Nothing: another attempt owns the job now, and its result counts.',
   ATTEMPT_STOPPED: 'Nothing: the attempt was cancelled or ran out of time.',
   JOB_STARTED: 'Only jobs that have not started can be changed; `punctual job get ID` shows where it is.',

@@ -20,6 +20,7 @@ export const ERROR_CODES = {
   TENANT_EXISTS: { status: 409, exit: 6, title: 'There is such a tenant already' },
   SCHEDULE_NOT_FOUND: { status: 404, exit: 5, title: 'There is no such schedule' },
   WORKER_NOT_FOUND: { status: 404, exit: 5, title: 'The worker is not registered here' },
+  TOO_MANY_WORKERS: { status: 429, exit: 7, title: 'The tenant has too many workers' },
   STALE_FENCE: { status: 409, exit: 6, title: 'A newer attempt owns the job' },
   ATTEMPT_STOPPED: { status: 409, exit: 6, title: 'The attempt was told to stop' },
   JOB_STARTED: { status: 409, exit: 6, title: 'The job has already started' },

@@ -26,6 +26,8 @@ import { type LeaderState, noLeader } from './state.js';
 
 /** How often heartbeats reach the database. */
 const SAVE_EVERY_MS = 15_000;
+/** Sessions that a tenant may have at a time. */
+const MAX_SESSIONS = 10_000;
 /** Sessions of earlier terms that are read at once. */
 const LOADED_AT_ONCE = { rows: 500, bytes: 1024 * 1024 };
 /** How long a cancelled attempt may take to confirm, and a timed-out one to report, before the leader decides. */
@@ -83,6 +85,7 @@ export class Workers {
 
   async register(tenant: string, registration: WorkerRegistration): Promise<WorkerWelcome> {
     const { state } = this;
+    this.mustHaveRoom(tenant, registration.replaces);
     const now = state.clock.now();
     const id = uuidv7(now);
     const text = JSON.stringify(registration);
@@ -101,6 +104,17 @@ export class Workers {
       workerTimeout: formatDuration(state.config.workerTimeout),
       now: new Date(state.clock.now()).toISOString(),
     };
+  }
+
+  /** What workers say about themselves is kept in memory, so there are not arbitrarily many of a tenant. */
+  private mustHaveRoom(tenant: string, replaces: string | undefined): void {
+    let others = 0;
+    for (const { id, owner } of this.state.sessions.values()) {
+      if (owner === tenant && id !== replaces) others += 1;
+    }
+    if (others < MAX_SESSIONS) return;
+    const detail = `The tenant has ${MAX_SESSIONS} workers already; one that is silent for the worker timeout counts no more.`;
+    throw new PunctualError('TOO_MANY_WORKERS', detail, { retryAfter: 10 });
   }
 
   async heartbeat(tenant: string, workerId: string, heartbeat: Heartbeat): Promise<HeartbeatAnswer> {

@@ -32,7 +32,10 @@ const FORGET_SILENT_NODES: Statement = {
 
 const LIST_NODES: Statement = {
   name: 'list-nodes',
-  text: 'SELECT id, url, version, last_seen AS "lastSeen" FROM punctual.nodes ORDER BY started_at, id',
+  text: `
+    SELECT id, url, version, last_seen AS "lastSeen" FROM (
+      SELECT * FROM punctual.nodes ORDER BY last_seen DESC LIMIT 1000) n
+    ORDER BY started_at, id`,
 };
 
 const COUNT_TERMS: Statement = {

@@ -73,8 +73,9 @@ const HISTORY: Statement = {
   text: `
     SELECT minute, ${SUMS}, coalesce(punctual.sum_histograms(lateness), ${NO_HISTOGRAM}) AS lateness
     FROM (
-      SELECT minute, ${SOURCE} FROM punctual.tally_minutes WHERE minute >= $2::bigint
-      UNION ALL SELECT (at / 60000) * 60000, ${SOURCE} FROM punctual.tallies WHERE at >= $2::bigint
+      SELECT minute, ${SOURCE} FROM punctual.tally_minutes WHERE minute >= $2::bigint AND minute < $3::bigint
+      UNION ALL SELECT (at / 60000) * 60000, ${SOURCE} FROM punctual.tallies
+      WHERE at >= $2::bigint AND at < $3::bigint
     ) t
     WHERE $1::text IS NULL OR tenant = $1
     GROUP BY minute ORDER BY minute`,
@@ -120,12 +121,13 @@ export async function readTotals(db: Queryable, tenant: string | null): Promise<
   return toTally(rows[0]!);
 }
 
-/** Minutes from the moment on, oldest first. */
+/** Minutes between two moments, oldest first. */
 export async function readMinutes(
   db: Queryable,
   tenant: string | null,
   from: number,
+  to: number,
 ): Promise<(Tally & { minute: number })[]> {
-  const rows = await run(db, HISTORY, [tenant, from]);
+  const rows = await run(db, HISTORY, [tenant, from, to]);
   return rows.map((row) => ({ ...toTally(row), minute: Number(row.minute) }));
 }

@@ -1,9 +1,15 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { uuidv7 } from '../../src/core/uuid.js';
 import type { Page, QueueView, WorkerView } from '../../src/core/wire.js';
-import { TestNode, type TestTenant } from '../node-for-tests.js';
+import { createTestDatabase } from '../database.js';
+import { nodeForTest, TestNode, type TestTenant } from '../node-for-tests.js';
 import { withClient } from '../postgres-client.js';
 import { ProtocolWorker } from '../protocol-worker.js';
+
+const REGISTRATION = {
+  ...{ name: 'w', queues: ['default'], slots: 1 },
+  ...{ targets: ['handler'], tasks: [], labels: {} },
+};
 
 let node: TestNode;
 
@@ -15,12 +21,8 @@ afterAll(() => node.stop());
 /** Sessions that have died, the registration of each with so many tasks. */
 async function bury(tenant: TestTenant, count: number, tasks: number): Promise<void> {
   const registration = {
-    name: 'dead',
-    queues: ['default'],
-    slots: 1,
-    targets: ['handler'],
+    ...REGISTRATION,
     tasks: Array.from({ length: tasks }, (_, n) => `${'t'.repeat(100)}${n}`),
-    labels: {},
   };
   const ids = Array.from({ length: count }, (_, n) => uuidv7(Date.now() - 60_000 + n));
   await withClient(node.database.url, (client) =>
@@ -70,8 +72,31 @@ it('workers with large registrations come in pages that are bounded in bytes', a
 it('a registration that is too large is refused', async () => {
   const tenant = node.newTenant();
   const tasks = Array.from({ length: 10_000 }, (_, n) => `${'t'.repeat(100)}${n}`);
-  const body = { name: 'w', queues: ['default'], slots: 1, targets: ['handler'], tasks, labels: {} };
+  const body = { ...REGISTRATION, tasks };
   expect((await tenant.ask('POST', '/v1/workers', { body })).status).toBe(413);
+});
+
+it('a new leader takes over as many sessions as a tenant may have, and lets no more come', async () => {
+  const database = await createTestDatabase();
+  const ids = Array.from({ length: 10_000 }, (_, n) => uuidv7(Date.now() + n));
+  await withClient(database.url, (client) =>
+    client.query(
+      `INSERT INTO punctual.workers (id, tenant, name, state, registration, registered_at, last_seen)
+       SELECT id, 'default', 'w', 'alive', $2, 0, 0 FROM unnest($1::uuid[]) u(id)`,
+      [ids, JSON.stringify(REGISTRATION)],
+    ),
+  );
+  const crowded = await nodeForTest({ database });
+  onTestFinished(() => database.drop());
+  const last = await crowded.get('GET', `/v1/workers/${ids.at(-1)}`);
+  expect(last).toMatchObject({ state: 'alive' });
+  const answer = await crowded.ask('POST', '/v1/workers', { body: REGISTRATION });
+  expect(answer).toMatchObject({ status: 429, body: { code: 'TOO_MANY_WORKERS' } });
+  const again = { ...REGISTRATION, replaces: ids[0] };
+  expect((await crowded.ask('POST', '/v1/workers', { body: again })).status).toBe(201);
+  expect((await crowded.ask('POST', '/v1/workers', { body: REGISTRATION, tenant: 'other' })).status).toBe(
+    201,
+  );
 });
 
 it('queues come in pages, by name', async () => {

@@ -139,6 +139,7 @@ describe('a bad address', () => {
     ['/v1/schedules?include=result', '/include'],
     ['/v1/workers/w', '/id'],
     ['/v1/stats?history=yesterday', '/history'],
+    ['/v1/stats?history=8d', '/history'],
     ['/readyz?verbose=maybe', '/verbose'],
   ])('is refused with a pointer: %s', async (url, pointer) => {
     const { call, useCases } = testServer();

@@ -2,7 +2,7 @@ import Type from 'typebox';
 import { JOB_PARTS } from '../../core/job.js';
 import { JobState } from './job.js';
 import { strict } from './object.js';
-import { Duration, Id, line, Moment, Name, Wait } from './text.js';
+import { durationUpTo, Id, line, Moment, Name, Wait } from './text.js';
 
 const Limit = Type.Integer({ minimum: 1, maximum: 1_000, default: 100 });
 
@@ -54,8 +54,10 @@ export const LogQuery = strict({
   after: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0 })),
 });
 
+const MAX_HISTORY_MS = 7 * 86_400_000;
+
 /** How much history to add to the totals. */
-export const StatsQuery = strict({ history: Type.Optional(Duration) });
+export const StatsQuery = strict({ history: Type.Optional(durationUpTo(MAX_HISTORY_MS, '1h')) });
 
 /** Whether to list every check; `?verbose` alone is enough. */
 export const ReadyQuery = strict({

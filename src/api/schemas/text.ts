@@ -33,18 +33,23 @@ export const Duration = Type.Refine(
   (text) => parseDuration(text) !== null,
 );
 
+/** A duration with a bound. */
+export function durationUpTo(maxMs: number, example: string) {
+  return Type.Refine(
+    Type.String({
+      pattern: DURATION_PATTERN,
+      examples: [example],
+      'x-expected': `a duration of at most ${formatDuration(maxMs)}, such as ${example}`,
+    }),
+    (text) => (parseDuration(text) ?? Number.POSITIVE_INFINITY) <= maxMs,
+  );
+}
+
 /** The longest that a call may wait for something to happen. */
 export const MAX_WAIT_MS = 60_000;
 
 /** How long a call waits for something to happen. */
-export const Wait = Type.Refine(
-  Type.String({
-    pattern: DURATION_PATTERN,
-    examples: ['20s'],
-    'x-expected': `a duration of at most ${formatDuration(MAX_WAIT_MS)}, such as 20s`,
-  }),
-  (text) => (parseDuration(text) ?? Number.POSITIVE_INFINITY) <= MAX_WAIT_MS,
-);
+export const Wait = durationUpTo(MAX_WAIT_MS, '20s');
 
 /** A moment in RFC 3339. */
 export const Moment = Type.Refine(

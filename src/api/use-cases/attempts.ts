@@ -15,6 +15,9 @@ import { validate } from '../validate.js';
 
 /** Reports about one attempt. What an old fence reports is refused with 409 and changes nothing. */
 export class Attempts implements AttemptUseCases {
+  /** The last write to each log that is under way. */
+  private readonly writing = new Map<string, Promise<unknown>>();
+
   constructor(private readonly node: NodeContext) {}
 
   async complete(by: Caller | AttemptCredential, jobId: string, body: unknown): Promise<void> {
@@ -43,16 +46,29 @@ export class Attempts implements AttemptUseCases {
     const texts = lines.map((line) => JSON.stringify(line));
     const { hot, config, clock } = this.node;
     const add = () => addLogLines(hot, attempt, texts, config.maxLog, clock.now());
-    const running = await add().catch(async (error: unknown) => {
-      if (!isMissingPartition(error)) throw error;
-      await makePartition(this.node.pool, 'job_logs', clock.now());
-      return add();
-    });
+    const running = await this.afterOthers(jobId, () =>
+      add().catch(async (error: unknown) => {
+        if (!isMissingPartition(error)) throw error;
+        await makePartition(this.node.pool, 'job_logs', clock.now());
+        return add();
+      }),
+    );
     if (running) return;
     if (!(await readJob(hot, by.tenant, jobId))) {
       throw new PunctualError('JOB_NOT_FOUND', `There is no job ${jobId}.`);
     }
     throw stale(jobId, fence);
+  }
+
+  /** Those who write to one log wait for each other here, so that they do not wait with a connection each. */
+  private async afterOthers<T>(jobId: string, write: () => Promise<T>): Promise<T> {
+    const mine = (this.writing.get(jobId) ?? Promise.resolve()).then(write, write);
+    this.writing.set(jobId, mine);
+    try {
+      return await mine;
+    } finally {
+      if (this.writing.get(jobId) === mine) this.writing.delete(jobId);
+    }
   }
 
   private async report(by: Caller | AttemptCredential, result: AttemptResult): Promise<void> {

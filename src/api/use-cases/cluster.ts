@@ -11,11 +11,16 @@ import { countTerms, listNodes, readClusterState } from '../../store/cluster-sta
 import { lookAtLease } from '../../store/lease.js';
 import { readMinutes, readTotals, type Tally } from '../../store/tallies.js';
 import type { NodeContext } from '../context.js';
+import { type Answered, JsonText } from '../json-text.js';
 import { renderMetrics } from '../metrics.js';
 import type { Caller, ClusterUseCases } from '../use-cases.js';
 
 /** A node that has not been seen for so long is dead: three times it did not say that it lives. */
 const DEAD_AFTER_MS = 15_000;
+
+const MINUTE_MS = 60_000;
+/** Minutes of history that are read at once. */
+const MINUTES_AT_ONCE = 360;
 
 /** The cluster as a whole: who leads, the pause switch, statistics. */
 export class Cluster implements ClusterUseCases {
@@ -54,21 +59,25 @@ export class Cluster implements ClusterUseCases {
     return this.setPaused(caller, false);
   }
 
-  async stats(_caller: Caller, historyMs: number): Promise<StatsView> {
-    const totals = await readTotals(this.node.pool, null);
+  async stats(_caller: Caller, historyMs: number): Promise<Answered<StatsView>> {
+    const { pool, clock, nodeId, loopDelay } = this.node;
+    const totals = await readTotals(pool, null);
     const stats = {
       ...toCounts(totals),
       lateness: toLateness(totals.lateness),
-      node: { id: this.node.nodeId, loopDelay: toLateness(this.node.loopDelay.counts) },
+      node: { id: nodeId, loopDelay: toLateness(loopDelay.counts) },
     };
     if (historyMs <= 0) return stats;
-    const minutes = await readMinutes(this.node.pool, null, this.node.clock.now() - historyMs);
-    const history = minutes.map((minute) => ({
-      minute: new Date(minute.minute).toISOString(),
-      ...toCounts(minute),
-      lateness: toLateness(minute.lateness),
-    }));
-    return { ...stats, history };
+    const until = clock.now() + MINUTE_MS;
+    const minutes: string[] = [];
+    let from = clock.now() - historyMs;
+    while (from < until) {
+      // Each portion ends with a minute, so that none is in two of them.
+      const to = Math.min(until, Math.floor(from / MINUTE_MS + MINUTES_AT_ONCE) * MINUTE_MS);
+      for (const minute of await readMinutes(pool, null, from, to)) minutes.push(minuteText(minute));
+      from = to;
+    }
+    return new StatsText(stats, minutes);
   }
 
   async metrics(): Promise<string> {
@@ -85,6 +94,24 @@ export class Cluster implements ClusterUseCases {
     await (await this.node.leader()).governing.pause(paused);
     return this.view(caller);
   }
+}
+
+/** Totals with their history. */
+class StatsText extends JsonText {
+  readonly text: string;
+
+  constructor(stats: StatsView, minutes: readonly string[]) {
+    super();
+    this.text = `${JSON.stringify(stats).slice(0, -1)},"history":[${minutes.join(',')}]}`;
+  }
+}
+
+function minuteText(minute: Tally & { readonly minute: number }): string {
+  return JSON.stringify({
+    minute: new Date(minute.minute).toISOString(),
+    ...toCounts(minute),
+    lateness: toLateness(minute.lateness),
+  });
 }
 
 function toCounts(tally: Tally): Counts {

@@ -69,9 +69,9 @@ describe('counts', () => {
     for (let fold = 0; fold < 3; fold++) {
       expect(counts(await readTotals(shard.pool, TENANT))).toEqual(ours);
       expect(counts(await readTotals(shard.pool, null))).toEqual(all);
-      expect(sumOf(await readMinutes(shard.pool, TENANT, 0))).toEqual(ours);
+      expect(sumOf(await readMinutes(shard.pool, TENANT, 0, Number.MAX_SAFE_INTEGER))).toEqual(ours);
       expect(total((await readTotals(shard.pool, TENANT)).lateness)).toBe(6);
-      expect(sumOf(await readMinutes(shard.pool, null, 0))).toEqual(all);
+      expect(sumOf(await readMinutes(shard.pool, null, 0, Number.MAX_SAFE_INTEGER))).toEqual(all);
       await foldTallies(shard.hot, term, everything());
       expect(await shard.count('tallies')).toBe(0);
     }
@@ -122,7 +122,7 @@ describe('counts', () => {
     expect(counts(await readTotals(shard.pool, TENANT))).toEqual(exact);
     await foldTallies(shard.hot, term, everything());
     expect(counts(await readTotals(shard.pool, TENANT))).toEqual(exact);
-    expect(sumOf(await readMinutes(shard.pool, TENANT, 0))).toEqual(exact);
+    expect(sumOf(await readMinutes(shard.pool, TENANT, 0, Number.MAX_SAFE_INTEGER))).toEqual(exact);
   });
 });
 
@@ -167,7 +167,7 @@ describe('minutes', () => {
     await addStale(shard.hot, term, stale(8), first);
     await foldTallies(shard.hot, term, first + MINUTE_MS);
     const shown = async () =>
-      (await readMinutes(shard.pool, TENANT, first)).map((each) => [
+      (await readMinutes(shard.pool, TENANT, first, Number.MAX_SAFE_INTEGER)).map((each) => [
         each.minute - first,
         each.staleCompletions,
       ]);
@@ -194,7 +194,9 @@ describe('minutes', () => {
     }
     expect((await readTotals(shard.pool, TENANT)).lateness).toEqual([1, 5, 3]);
     expect(
-      (await readMinutes(shard.pool, null, 0)).map((each) => total(each.lateness)).reduce((a, b) => a + b),
+      (await readMinutes(shard.pool, null, 0, Number.MAX_SAFE_INTEGER))
+        .map((each) => total(each.lateness))
+        .reduce((a, b) => a + b),
     ).toBe(9);
   });
 });
