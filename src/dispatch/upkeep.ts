@@ -3,8 +3,8 @@ import { Loop } from '../core/loop.js';
 import { forgetSilentNodes } from '../store/cluster-state.js';
 import { makePartitionsAhead, removeOldDays } from '../store/retention.js';
 import { addStale, foldTallies, forgetMinutes } from '../store/tallies.js';
-import { forgetNames } from './forgetting-names.js';
 import { forgetDeadWorkers } from '../store/workers.js';
+import { forgetNames } from './forgetting-names.js';
 import { saveNewestProgress } from './progress.js';
 import type { LeaderState } from './state.js';
 
