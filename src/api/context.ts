@@ -5,6 +5,7 @@ import type { LoopDelay } from '../core/loop-delay.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import type { Pool, Queryable } from '../store/database.js';
 import type { LeaseView } from '../store/lease.js';
+import type { EndWatch } from './end-watch.js';
 import type { Submitter } from './submitter.js';
 
 /** What the use-cases of a node work with. */
@@ -23,6 +24,8 @@ export interface NodeContext {
   readonly keys: Queryable;
   readonly submitter: Submitter;
   readonly loopDelay: LoopDelay;
+  /** Everybody who waits for the end of a job. */
+  readonly ends: EndWatch;
   /** The shard's dispatcher; waits briefly while there is none, then throws NO_LEADER. */
   leader(): Promise<Dispatcher>;
   /** The dispatcher if this node leads at this moment. */

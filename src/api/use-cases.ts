@@ -167,8 +167,22 @@ export interface HealthView {
   readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
 }
 
+/** Jobs that another node wants to hear of, and no more. */
+export interface EndsChange {
+  /** Counts the changes; said on the line once this one is taken note of. */
+  readonly change: number;
+  readonly add: readonly string[];
+  readonly remove: readonly string[];
+}
+
 /** What nodes tell each other. */
 export interface PeerUseCases {
+  /** Opens a line on which another node is told which jobs end; answers with what aborts when there is no more to come. */
+  openEnds(line: string, say: (said: number | readonly string[]) => void): AbortSignal;
+  /** Changes of which jobs a line tells. */
+  changeEnds(line: string, change: EndsChange): Promise<void>;
+  /** Forgets a line. */
+  closeEnds(line: string): void;
   /** Takes note of jobs that another node has stored. */
   hint(body: unknown): Promise<void>;
   /** Looks at the lease at once, because another node has given it up. */

@@ -6,7 +6,7 @@ import type { TermKey } from '../store/leader-statement.js';
  */
 export class Term implements TermKey {
   private trustedUntil: number;
-  private readonly listeners: ((reason: string) => void)[] = [];
+  private readonly listeners = new Set<(reason: string) => void>();
   private endReason: string | null = null;
 
   constructor(
@@ -36,16 +36,19 @@ export class Term implements TermKey {
     this.trustedUntil = moment;
   }
 
-  /** Calls back once when the term ends, at once if it has ended. */
-  onOver(listener: (reason: string) => void): void {
+  /** Calls back once when the term ends, at once if it has ended; answers with a way to stop listening. */
+  onOver(listener: (reason: string) => void): () => void {
     if (this.endReason !== null) listener(this.endReason);
-    else this.listeners.push(listener);
+    else this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
   }
 
   /** Ends the term as far as this process is concerned; the first reason counts. */
   end(reason: string): void {
     if (this.endReason !== null) return;
     this.endReason = reason;
-    for (const listener of this.listeners.splice(0)) listener(reason);
+    const listeners = [...this.listeners];
+    this.listeners.clear();
+    for (const listener of listeners) listener(reason);
   }
 }

@@ -36,6 +36,7 @@ export const ERROR_CODES = {
   QUOTA_EXCEEDED: { status: 429, exit: 6, title: 'A quota is used up' },
   NO_LEADER: { status: 503, exit: 7, title: 'The shard has no leader at the moment' },
   SHUTTING_DOWN: { status: 503, exit: 7, title: 'The node is stopping' },
+  TOO_MANY_WAITS: { status: 503, exit: 7, title: 'Too many calls wait at this node' },
   DATABASE_UNAVAILABLE: { status: 503, exit: 7, title: 'The database cannot be reached' },
   DATABASE_TOO_OLD: { status: 500, exit: 1, title: 'The database server is too old' },
   DATABASE_NOT_WRITABLE: { status: 500, exit: 1, title: 'The database cannot be written to' },

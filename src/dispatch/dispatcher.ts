@@ -201,6 +201,11 @@ export class Dispatcher {
     return this.state.onJobEnd(jobId, listener);
   }
 
+  /** Calls back once when the term ends, at once if it has ended; answers with a way to stop listening. */
+  onOver(listener: () => void): () => void {
+    return this.state.term.onOver(listener);
+  }
+
   why(job: PlacedRow): Promise<Why> {
     return explainWaiting(this.state, job);
   }

@@ -2,11 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { NodeContext } from '../api/context.js';
+import { EndWatch } from '../api/end-watch.js';
 import { createHttpServer } from '../api/http/server.js';
+import { LocalEnds } from '../api/local-ends.js';
 import { Submitter } from '../api/submitter.js';
 import type { UseCases } from '../api/use-cases.js';
 import { DatabaseClock } from '../cluster/database-clock.js';
 import { HintSender } from '../cluster/hint-sender.js';
+import { LeaderEnds } from '../cluster/leader-ends.js';
 import { Leadership } from '../cluster/leadership.js';
 import { Membership } from '../cluster/membership.js';
 import { PeerCaller } from '../cluster/peer-caller.js';
@@ -22,6 +25,7 @@ import { databaseTime, readClusterState } from '../store/cluster-state.js';
 import { openAll } from '../store/database.js';
 import { migrate } from '../store/migrate.js';
 import { Names } from '../store/names.js';
+import { findEnded } from '../store/read-job.js';
 import { VISIBLE_WITHIN_MS } from '../store/submit-jobs.js';
 import { Leading } from './leading.js';
 import { addressOf, listen } from './listen.js';
@@ -91,7 +95,8 @@ async function assemble(
   const leaderNews = new News();
   const loopDelay = new LoopDelay();
 
-  const peers = new PeerCaller(log, () => signNodeToken(secret, id, id, clock.now()));
+  const token = () => signNodeToken(secret, id, id, clock.now());
+  const peers = new PeerCaller(log, token);
   const membership = new Membership({
     ...{ db: leader, self, clock, peers, log },
     // A node that comes to lead has no time to open connections.
@@ -136,8 +141,19 @@ async function assemble(
       else hints.send({ jobs, startBefore });
     },
   });
+  const ends = new EndWatch({
+    ...{ leaderNews, log },
+    findEnded: (jobs) => findEnded(hot, jobs),
+    onLeaderLost: () => leadership.suspect(),
+    open: async (onEnded) => {
+      if (leading.current) return new LocalEnds(leading.current, onEnded);
+      const known = leadership.leader;
+      if (known === null) return null;
+      return LeaderEnds.open({ url: known.url, termOver: known.over, token, onEnded });
+    },
+  });
   const context: NodeContext = {
-    ...{ nodeId: id, shard: SHARD, config, clock, log, secret, hot, pool, submitter, keys: leader },
+    ...{ nodeId: id, shard: SHARD, config, clock, log, secret, hot, pool, submitter, ends, keys: leader },
     loopDelay,
     leader: () => leading.get(),
     currentLeader: () => leading.current,
@@ -175,6 +191,7 @@ async function assemble(
     // Those who wait here go elsewhere at once: when the next leader is there, they are too.
     server.endServing();
     leading.endWaiting();
+    ends.close();
     const sentAway = pause(SEND_AWAY_MS);
     await leadership.stop();
     await membership.stop();

@@ -1,4 +1,5 @@
 import type { NodeContext } from '../api/context.js';
+import { EndLines } from '../api/end-lines.js';
 import { Attempts } from '../api/use-cases/attempts.js';
 import { Authentication } from '../api/use-cases/authentication.js';
 import { Cluster } from '../api/use-cases/cluster.js';
@@ -20,6 +21,7 @@ export function buildUseCases(
   looking: Pick<PeerUseCases, 'lookAtLease' | 'lookAtNodes'>,
 ): UseCases {
   const authentication = new Authentication(context, localKey);
+  const lines = new EndLines(() => context.currentLeader());
   return {
     jobs: new Jobs(context),
     attempts: new Attempts(context),
@@ -41,6 +43,9 @@ export function buildUseCases(
         const places = complete.map((job) => ({ ...job, row: null }));
         await context.currentLeader()?.hint(places, startBefore);
       },
+      openEnds: (line, say) => lines.open(line, say),
+      changeEnds: (line, change) => lines.change(line, change),
+      closeEnds: (line) => lines.close(line),
       ...looking,
     },
     ready: () => checkReady(context),

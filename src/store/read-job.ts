@@ -32,6 +32,13 @@ const READ_JOB: Statement = {
       UNION ALL ${HISTORY_ARM} WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p`,
 };
 
+const FIND_ENDED: Statement = {
+  name: 'find-ended',
+  text: `
+    SELECT h.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
+    JOIN punctual.job_history h ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3`,
+};
+
 const FIND_KEY: Statement = {
   name: 'find-key',
   text: `
@@ -44,6 +51,18 @@ const FIND_KEY: Statement = {
 export async function readJob(db: Queryable, tenant: string, id: string): Promise<PlacedRow | null> {
   const rows = await run<PlacedRow>(db, READ_JOB, [tenant, id, earliestEnd(id)]);
   return rows[0] ? toPlacedRow(rows[0]) : null;
+}
+
+/** Which of these jobs have ended. */
+export async function findEnded(
+  db: Queryable,
+  jobs: readonly { readonly tenant: string; readonly id: string }[],
+): Promise<string[]> {
+  const tenants = jobs.map(({ tenant }) => tenant);
+  const ids = jobs.map(({ id }) => id);
+  const oldest = ids.reduce((least, id) => Math.min(least, uuidTime(id)), Number.POSITIVE_INFINITY);
+  const rows = await run<{ id: string }>(db, FIND_ENDED, [tenants, ids, oldest - CLOCK_ERROR_MS]);
+  return rows.map(({ id }) => id);
 }
 
 /** The id of the job with that key. */

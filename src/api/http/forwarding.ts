@@ -45,6 +45,8 @@ const FORWARDED = 'punctual-forwarded';
 const WAITED = 'punctual-waited';
 /** How long a request waits for a leader, from when it came or its leader was lost. */
 const PATIENCE_MS = 5_000;
+/** Connections to the leader for calls that do not wait; more calls at a time take turns. */
+const MOST_CALLS = 256;
 const CONNECT_TIMEOUT_MS = 2_000;
 /** How long a node that stops waits for answers to what a leader was asked. */
 const CLOSING_PATIENCE_MS = 2_000;
@@ -81,11 +83,9 @@ interface Answer {
 }
 
 export class Forwarding {
-  private readonly agent = new Agent({
-    connections: 256,
-    connect: { timeout: CONNECT_TIMEOUT_MS },
-    headersTimeout: ANSWER_TIMEOUT_MS,
-  });
+  private readonly calls = openAgent(MOST_CALLS);
+  /** Calls that wait hold their connections, so they have some of their own; the node limits how many wait. */
+  private readonly waits = openAgent(null);
   private closing = false;
   private readonly givenUp = new AbortController();
   private giveUp: NodeJS.Timeout | undefined;
@@ -102,20 +102,31 @@ export class Forwarding {
   /** Ends all connections. */
   async close(): Promise<void> {
     clearTimeout(this.giveUp);
-    await this.agent.destroy();
+    await Promise.all([this.calls.destroy(), this.waits.destroy()]);
   }
 
   /** Makes the request at the leader and passes its answer on; the signal aborts when nobody is there to hear it. */
-  async forward(request: FastifyRequest, reply: FastifyReply, gone: AbortSignal): Promise<void> {
+  async forward(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    gone: AbortSignal,
+    mayWait: boolean,
+  ): Promise<void> {
     if (request.headers[FORWARDED] !== undefined) throw noLeader('This node does not lead.');
-    const answer = await this.ask(request, performance.now() - reply.elapsedTime, gone);
+    const answer = await this.ask(request, performance.now() - reply.elapsedTime, gone, mayWait);
     const headers = Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.has(name));
     for (const [name, value] of headers) if (value !== undefined) reply.header(name, value);
     reply.code(answer.status).serializer((body: unknown) => body as string);
     reply.send(answer.body);
   }
 
-  private async ask(request: FastifyRequest, cameAt: number, signal: AbortSignal): Promise<Answer> {
+  private async ask(
+    request: FastifyRequest,
+    cameAt: number,
+    signal: AbortSignal,
+    mayWait: boolean,
+  ): Promise<Answer> {
+    const agent = mayWait ? this.waits : this.calls;
     let deadline = performance.now() + PATIENCE_MS;
     let lastTerm: AbortSignal | null = null;
     for (;;) {
@@ -128,7 +139,7 @@ export class Forwarding {
         try {
           const waited = Math.round(askedAt - cameAt);
           const answer = await withAnyOf([signal, leader.over, this.givenUp.signal], (gone) =>
-            this.askOnce(leader.url, request, waited, gone),
+            this.askOnce(agent, leader.url, request, waited, gone),
           );
           if (!isNoLeader(answer)) return answer;
           this.options.onLeaderLost();
@@ -154,6 +165,7 @@ export class Forwarding {
   }
 
   private async askOnce(
+    agent: Agent,
     url: string,
     request: FastifyRequest,
     waitedMs: number,
@@ -169,7 +181,7 @@ export class Forwarding {
     if (credential !== null) headers.authorization = `Bearer ${credential}`;
     // Origin and path apart, the path as it came: nothing in a request can name another host, and nothing is
     // normalised into a route that was not checked here.
-    const answer = await this.agent.request({
+    const answer = await agent.request({
       origin: new URL(url).origin,
       path: request.url,
       method: request.method as Dispatcher.HttpMethod,
@@ -180,6 +192,14 @@ export class Forwarding {
     const body = Buffer.from(await answer.body.arrayBuffer());
     return { status: answer.statusCode, headers: answer.headers, body };
   }
+}
+
+function openAgent(connections: number | null): Agent {
+  return new Agent({
+    connections,
+    connect: { timeout: CONNECT_TIMEOUT_MS },
+    headersTimeout: ANSWER_TIMEOUT_MS,
+  });
 }
 
 /** How long a request that may wait has done so at earlier leaders: its client counts from the beginning. */

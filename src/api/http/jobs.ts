@@ -21,6 +21,8 @@ import type { RouteParts } from './route-parts.js';
 const OVERHEAD_BYTES = 64 * 1024;
 
 const DEFAULT_LIMIT = 100;
+/** For a call that does not wait, and so cannot be cut short. */
+const NEVER = new AbortController().signal;
 
 /** Submitting, reading and steering jobs. */
 export function jobRoutes(server: FastifyInstance, parts: RouteParts): void {
@@ -108,7 +110,8 @@ function reading(server: FastifyInstance, { useCases, describe, longPolls }: Rou
       const id = idOf(request);
       const waitMs = parseDuration(queryOf(request, WaitQuery).wait ?? '0s') ?? 0;
       const leftMs = Math.max(0, waitMs - waitedMs(request));
-      return longPolls.run(reply, (signal) => useCases.jobs.get(callerOf(request), id, leftMs, signal));
+      const get = (signal: AbortSignal) => useCases.jobs.get(callerOf(request), id, leftMs, signal);
+      return leftMs === 0 ? get(NEVER) : longPolls.run(reply, 'results', get);
     },
   );
 }

@@ -1,18 +1,29 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { PunctualError } from '../../core/errors.js';
 
+/** How many calls of one kind may wait at a node at a time: each holds a connection and some memory. */
+const MOST_WAITS = 20_000;
+
+/** What calls wait for. Each kind has room of its own, so that no number of one keeps the other out. */
+export type WaitKind = 'results' | 'work' | 'nodes';
+
 /** The calls that wait for something to happen, so that each ends when its client leaves or the server closes. */
 export class LongPolls {
   private readonly open = new Set<AbortController>();
-  private readonly waiting = new WeakSet<FastifyRequest>();
+  private readonly waiting = new WeakMap<FastifyRequest, WaitKind>();
+  private readonly counts: Record<WaitKind, number> = { results: 0, work: 0, nodes: 0 };
   private ended = false;
 
+  constructor(private readonly mostWaits = MOST_WAITS) {}
+
   /** Runs a call that may wait; its signal aborts when nobody is there to hear the answer any more. */
-  async run<T>(reply: FastifyReply, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    this.waiting.add(reply.request);
+  async run<T>(reply: FastifyReply, kind: WaitKind, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    this.waiting.set(reply.request, kind);
+    if (this.counts[kind] >= this.mostWaits) throw tooManyWaits(this.mostWaits);
     return this.untilGone(reply, async (controller) => {
       if (this.ended) controller.abort();
       this.open.add(controller);
+      this.counts[kind] += 1;
       try {
         return await call(controller.signal);
       } catch (error) {
@@ -21,13 +32,20 @@ export class LongPolls {
         throw error;
       } finally {
         this.open.delete(controller);
+        this.counts[kind] -= 1;
       }
     });
   }
 
+  /** Whether a call may wait for something to happen. */
+  mayWait(request: FastifyRequest): boolean {
+    return this.waiting.has(request);
+  }
+
   /** Carries a call on elsewhere; whether it may be cut short depends on how it began. */
   async runOn<T>(reply: FastifyReply, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    if (this.waiting.has(reply.request)) return this.run(reply, call);
+    const kind = this.waiting.get(reply.request);
+    if (kind !== undefined) return this.run(reply, kind, call);
     return this.untilGone(reply, ({ signal }) => call(signal));
   }
 
@@ -63,4 +81,9 @@ export function shuttingDown(): PunctualError {
       retryAfter: 1,
     },
   );
+}
+
+function tooManyWaits(most: number): PunctualError {
+  const detail = `At this node ${most} calls wait already; ask another one, or this one again later.`;
+  return new PunctualError('TOO_MANY_WAITS', detail, { retryAfter: 1 });
 }

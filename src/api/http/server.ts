@@ -135,7 +135,9 @@ function bareServer(
   server.setErrorHandler(async (error, request, reply) => {
     try {
       if (!(error instanceof LeaderElsewhere)) throw error;
-      await longPolls.runOn(reply, (gone) => forwarding.forward(request, reply, gone));
+      await longPolls.runOn(reply, (gone) =>
+        forwarding.forward(request, reply, gone, longPolls.mayWait(request)),
+      );
     } catch (problem) {
       sendProblem(problem, request, reply, log);
     }

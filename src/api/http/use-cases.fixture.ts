@@ -237,7 +237,14 @@ export function recordingUseCases(): RecordingUseCases {
       if (bearer === ATTEMPT_TOKEN) return { tenant: 'acme', jobId: JOB_ID, fence: 1 };
       return null;
     },
-    peers: { hint: async () => undefined, lookAtLease: () => undefined, lookAtNodes: () => undefined },
+    peers: {
+      hint: async () => undefined,
+      lookAtLease: () => undefined,
+      lookAtNodes: () => undefined,
+      openEnds: () => AbortSignal.abort(),
+      changeEnds: async () => undefined,
+      closeEnds: () => undefined,
+    },
     ready: async () => ({
       ok: recording.healthy,
       checks: { database: { ok: recording.healthy, detail: 'answers in 1 ms' } },

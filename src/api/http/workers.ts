@@ -109,7 +109,7 @@ function work(server: FastifyInstance, { useCases, limits, describe, longPolls }
     async (request, reply) => {
       queryOf(request, NoQuery);
       const id = idOf(request);
-      const answer = await longPolls.run(reply, (signal) =>
+      const answer = await longPolls.run(reply, 'work', (signal) =>
         useCases.workers.claim(callerOf(request), id, request.body, signal, waitedMs(request)),
       );
       return reply.type('application/json; charset=utf-8').serializer(asItIs).send(claimText(answer));

@@ -84,7 +84,8 @@ export class Jobs implements JobUseCases {
       const job = await this.read(caller, id);
       const left = deadline - performance.now();
       if (isEnded(job.state) || left <= 0 || signal.aborted) return job;
-      if (!(await this.waitForEnd(caller, id, left, signal))) return this.read(caller, id);
+      if (!(await this.node.ends.wait({ tenant: caller.tenant, id }, left, signal)))
+        return this.read(caller, id);
     }
   }
 
@@ -152,28 +153,6 @@ export class Jobs implements JobUseCases {
       (filter.schedule === undefined || row.schedule === filter.schedule);
     // It is one job at most, and so there is room for all of it.
     return new PageText(fits ? [this.view(row).text] : [], null);
-  }
-
-  /** Resolves true when the job may have ended, false when the time is up or the caller has gone. */
-  private async waitForEnd(caller: Caller, id: string, ms: number, signal: AbortSignal): Promise<boolean> {
-    const leader = await this.node.leader();
-    return new Promise((resolve) => {
-      const settle = (ended: boolean) => {
-        clearTimeout(timer);
-        stopListening();
-        signal.removeEventListener('abort', onAbort);
-        resolve(ended);
-      };
-      const onAbort = () => settle(false);
-      const timer = setTimeout(() => settle(false), ms);
-      const stopListening = leader.onJobEnd(id, () => settle(true));
-      signal.addEventListener('abort', onAbort, { once: true });
-      // It may have ended between the first look and the listening.
-      this.read(caller, id).then(
-        (job) => isEnded(job.state) && settle(true),
-        () => settle(false),
-      );
-    });
   }
 
   private async read(caller: Caller, id: string): Promise<JobView> {

@@ -36,7 +36,7 @@ import {
   readPages,
   readWaiting,
 } from '../../../src/store/read-backlog.js';
-import { findKey, readJob } from '../../../src/store/read-job.js';
+import { findEnded, findKey, readJob } from '../../../src/store/read-job.js';
 import { readFirstWaiting, readPrevious } from '../../../src/store/read-overlap.js';
 import { releaseClaims } from '../../../src/store/release-claims.js';
 import {
@@ -163,6 +163,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-waiting': (db) => readWaiting(db, [ID]),
   'read-work': (db) => readWork(db, [ID]),
   'read-job': (db) => readJob(db, TENANT, ID),
+  'find-ended': (db) => findEnded(db, [{ tenant: TENANT, id: ID }]),
   'find-key': (db) => findKey(db, TENANT, 'key-4'),
   'end-waiting-live': (db) => endWaitingJobs(db, TERM, 'live', [CANCEL], 0),
   'end-waiting-later': (db) => endWaitingJobs(db, TERM, 'later', [CANCEL], 0),

@@ -1,0 +1,40 @@
+import type { Dispatcher } from '../dispatch/dispatcher.js';
+import { noLeader } from '../dispatch/state.js';
+import { LocalEnds } from './local-ends.js';
+import type { EndsChange } from './use-cases.js';
+
+interface Line {
+  readonly ends: LocalEnds;
+  readonly say: (said: number | readonly string[]) => void;
+}
+
+/**
+ * The lines on which this node, while it leads, tells others which jobs end. Each node has one, with as many jobs as it
+ * lets clients wait for; what a line holds is freed with it.
+ */
+export class EndLines {
+  private readonly lines = new Map<string, Line>();
+
+  constructor(private readonly leader: () => Dispatcher | undefined) {}
+
+  /** Opens a line; answers with what aborts when there is no more to come. */
+  open(id: string, say: Line['say']): AbortSignal {
+    const dispatcher = this.leader();
+    if (!dispatcher) throw noLeader();
+    const ends = new LocalEnds(dispatcher, say);
+    this.lines.set(id, { ends, say });
+    return ends.over;
+  }
+
+  async change(id: string, { change, add, remove }: EndsChange): Promise<void> {
+    const line = this.lines.get(id);
+    if (!line) throw noLeader();
+    await line.ends.change(add, remove);
+    line.say(change);
+  }
+
+  close(id: string): void {
+    this.lines.get(id)?.ends.close();
+    this.lines.delete(id);
+  }
+}

@@ -1,0 +1,25 @@
+import { EventEmitter } from 'node:events';
+import type { FastifyReply } from 'fastify';
+import { expect, it } from 'vitest';
+import { LongPolls } from './long-polls.js';
+
+const reply = () => ({ request: {}, raw: new EventEmitter() }) as unknown as FastifyReply;
+
+it('more calls than may wait are sent elsewhere, and room is freed by those that end', async () => {
+  const longPolls = new LongPolls(2);
+  const leaving = reply();
+  const wait = (to: FastifyReply) =>
+    longPolls.run(
+      to,
+      'results',
+      (signal) => new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve())),
+    );
+  const waits = [wait(leaving), wait(reply())];
+  await expect(wait(reply())).rejects.toMatchObject({ code: 'TOO_MANY_WAITS', status: 503, retryAfter: 1 });
+  expect(await longPolls.run(reply(), 'work', async () => 'workers have room of their own')).toBeTruthy();
+  leaving.raw.emit('close');
+  await waits[0];
+  waits.push(wait(reply()));
+  longPolls.end();
+  await Promise.all(waits);
+});

@@ -1,0 +1,77 @@
+import { expect, it, onTestFinished } from 'vitest';
+import type { Job } from '../../src/core/job.js';
+import type { Page, WorkerView } from '../../src/core/wire.js';
+import { task } from '../../src/worker/task.js';
+import { createTestDatabase } from '../database.js';
+import { Door } from '../happening.js';
+import { nodeForTest, type TestNode } from '../node-for-tests.js';
+
+const SETTINGS = { heartbeatInterval: '200ms', workerTimeout: '2s' };
+
+/** A leader and a follower over one database. */
+async function cluster(): Promise<{ leader: TestNode; follower: TestNode }> {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop(), 30_000);
+  const leader = await nodeForTest({ database, settings: SETTINGS });
+  await leader.get('GET', '/v1/workers');
+  const follower = await nodeForTest({ database, settings: SETTINGS });
+  return { leader, follower };
+}
+
+it('a thousand results that are awaited through a follower leave it as useful as before to everybody else', async () => {
+  const { leader, follower } = await cluster();
+  const door = new Door();
+  const slow = task('slow', {}, async ({ n }: { n: number }) => {
+    await door.opened;
+    return n;
+  });
+  const quick = task('quick', {}, async () => 'done');
+  await follower.work([slow, quick], { slots: 2_000 });
+  const program = follower.connect();
+  const numbers = Array.from({ length: 1_000 }, (_, n) => ({ n }));
+  const handles = await program.submitMany(slow, numbers);
+  const results = Promise.all(handles.map((handle) => handle.result()));
+  results.catch(() => undefined);
+  // The waits have come before the calm client: those that come later are served in turn.
+  const calm = follower.connect();
+  for (let call = 0; call < 20; call++) {
+    const handle = await calm.submit(quick, {});
+    expect((await follower.ask('GET', `/v1/jobs/${handle.id}/why`)).status).toBe(200);
+    expect(await handle.result()).toBe('done');
+  }
+  const { data } = await leader.get<Page<WorkerView>>('GET', '/v1/workers');
+  expect(data.map(({ state }) => state)).toEqual(['alive']);
+  door.open();
+  expect(await results).toEqual(numbers.map(({ n }) => n));
+}, 30_000);
+
+it('who waits at a follower waits on under the next leader: another node, or the follower itself', async () => {
+  const { leader, follower } = await cluster();
+  const third = await nodeForTest({ database: follower.database, settings: SETTINGS });
+  const others = [follower, third];
+  const jobs = await Promise.all(others.map((node) => node.submit({ task: 'work', delay: '1h' })));
+  const begun = performance.now();
+  const waits = others.map((node, n) => node.get<Job>('GET', `/v1/jobs/${jobs[n]!.id}?wait=20s`));
+  // The waits have reached the leader when it tells of the end of another job that is waited for after them.
+  for (const node of others) {
+    const { id } = await node.submit({ task: 'work', delay: '1h' });
+    const ended = node.ended(id);
+    await node.get('POST', `/v1/jobs/${id}/cancel`);
+    await ended;
+  }
+  await leader.node.stop();
+  for (const { id } of jobs) await third.get('POST', `/v1/jobs/${id}/cancel`);
+  expect((await Promise.all(waits)).map(({ state }) => state)).toEqual(['cancelled', 'cancelled']);
+  expect(performance.now() - begun).toBeLessThan(15_000);
+}, 30_000);
+
+it('a wait ends when its time is up, whatever has become of the leader', async () => {
+  const { leader, follower } = await cluster();
+  const { id } = await follower.submit({ task: 'work', delay: '1h' });
+  const begun = performance.now();
+  const wait = follower.get<Job>('GET', `/v1/jobs/${id}?wait=1500ms`);
+  await leader.node.stop();
+  expect((await wait).state).toBe('pending');
+  expect(performance.now() - begun).toBeGreaterThanOrEqual(1_490);
+  expect(performance.now() - begun).toBeLessThan(4_000);
+});
