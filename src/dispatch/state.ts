@@ -7,6 +7,7 @@ import { PORTION } from '../core/in-portions.js';
 import type { Log } from '../core/log.js';
 import type { Pool } from '../store/database.js';
 import { InDoubtError, TermOverError } from '../store/leader-statement.js';
+import { lookAtLease } from '../store/lease.js';
 import { PatientReads } from '../store/patient-reads.js';
 import { readWaiting, type Waiting } from '../store/read-backlog.js';
 import { Backlog } from './backlog.js';
@@ -252,7 +253,7 @@ export class LeaderState {
   }
 
   /**
-   * A worker has seen a higher epoch than this term's: another leader's, or one from before a replica was
+   * A worker that this leader knows has seen a higher epoch than this term's: another leader's, or one from before a replica was
    * promoted. Either way this term is not to be followed any more; a new one above it, if it can be had, is.
    */
   outdatedBy(epoch: number): never {
@@ -262,6 +263,15 @@ export class LeaderState {
     }
     if (this.clock.steady() - this.startedAt > MIN_TERM_MS)
       this.renounce(`a worker has seen epoch ${epoch}`, epoch);
+    throw noLeader();
+  }
+
+  /** Asks the database whether this term lasts; throws, and gives it up, when it does not. */
+  async confirmTerm(): Promise<void> {
+    const { shard, epoch, holder } = this.term;
+    const lease = await lookAtLease(this.hot, shard);
+    if (lease.epoch === epoch && lease.holder === holder) return;
+    this.renounce(`the lease says epoch ${lease.epoch}`);
     throw noLeader();
   }
 

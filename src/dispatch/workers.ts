@@ -119,9 +119,12 @@ export class Workers {
 
   async heartbeat(tenant: string, workerId: string, heartbeat: Heartbeat): Promise<HeartbeatAnswer> {
     const { state } = this;
-    // A worker of a later term is not known here, and must not be told so.
-    if (heartbeat.epoch > state.term.epoch && stands('heartbeat-epoch')) state.outdatedBy(heartbeat.epoch);
+    const isLater = heartbeat.epoch > state.term.epoch && stands('heartbeat-epoch');
+    // A worker of a later term is not known here, and must not be told so by a leader that was replaced. But whoever is
+    // not known may be anybody: the database is asked, and its word alone ends the term.
+    if (isLater && state.sessions.get(workerId)?.owner !== tenant) await state.confirmTerm();
     const session = this.session(tenant, workerId);
+    if (isLater) state.outdatedBy(heartbeat.epoch);
     session.seen(state.clock);
     // A worker that has not seen this term may list what an older leader handed over or stopped.
     const echoes = heartbeat.epoch === state.term.epoch || !stands('heartbeat-epoch');

@@ -122,6 +122,10 @@ export class Session {
           `A replaced leader (epoch ${welcome.epoch}, not ${highest}) answered.`,
         ),
       );
+      // A promoted replica can lack terms that this worker has seen. Its leader takes one above them when it is shown them
+      // by a worker that it knows, which it does only now.
+      const heartbeat = { epoch: highest, running: [] };
+      await gateway.heartbeat(welcome.workerId, heartbeat, limit).catch(() => undefined);
       return false;
     }
     clock.compare(welcome.now, askedAt);
