@@ -31,4 +31,6 @@ export interface NodeContext {
   /** The dispatcher if this node leads at this moment. */
   currentLeader(): Dispatcher | undefined;
   lease(): LeaseView | undefined;
+  /** How long ago the database answered on the connection of the lease; null while there is none. */
+  databaseSilentMs(): number | null;
 }

@@ -79,6 +79,7 @@ export class Leadership {
    */
   private aboveEpoch = 0;
   private suspectedAt = Number.NEGATIVE_INFINITY;
+  private heardAt = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly options: LeadershipOptions) {
     this.loop = new Loop({
@@ -102,6 +103,11 @@ export class Leadership {
   /** The lease as last seen. */
   get lease(): LeaseView | undefined {
     return this.latest;
+  }
+
+  /** How long ago the database answered on the connection of the lease; null while there is none. */
+  get silentMs(): number | null {
+    return this.connection === undefined ? null : performance.now() - this.heardAt;
   }
 
   /** The term of another node, as this one last saw it; null when it leads itself or nobody does. */
@@ -180,6 +186,7 @@ export class Leadership {
     const sentAt = performance.now();
     try {
       const renewal = await renewTerm(connection, term, this.options.ttlMs);
+      this.heardAt = performance.now();
       if (renewal) {
         this.options.onTime(renewal.now, performance.now() - sentAt);
         if (renewal.serverStartedAt !== this.latest?.serverStartedAt) {
@@ -207,6 +214,7 @@ export class Leadership {
       this.dropConnection();
       throw error;
     }
+    this.heardAt = performance.now();
     this.latest = view;
     this.aboveEpoch = Math.max(this.aboveEpoch, view.epoch);
     this.follow(view);
@@ -306,6 +314,7 @@ export class Leadership {
       void connection.end().catch(() => undefined);
       throw error;
     }
+    this.heardAt = performance.now();
     this.connection = connection;
     return connection;
   }

@@ -158,6 +158,7 @@ async function assemble(
     leader: () => leading.get(),
     currentLeader: () => leading.current,
     lease: () => leadership.lease,
+    databaseSilentMs: () => leadership.silentMs,
   };
   const localKey = `pk_local_${randomBytes(32).toString('base64url')}`;
   const useCases = buildUseCases(context, localKey, {

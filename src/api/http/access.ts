@@ -45,6 +45,15 @@ export function requireCredentials(server: FastifyInstance, useCases: UseCases, 
   });
 }
 
+/** Whether a request to a public route brings a key, so that it may be told more than anybody. */
+export async function bringsKey(request: FastifyRequest, useCases: UseCases): Promise<boolean> {
+  const bearer = BEARER.exec(request.headers.authorization ?? '')?.[1];
+  if (bearer === undefined) return false;
+  // Whose key cannot be looked up at the moment is anybody.
+  const identity = await useCases.authenticate(bearer).catch(() => null);
+  return identity !== null && !('jobId' in identity);
+}
+
 /** The caller of a route that needs a key. */
 export function callerOf(request: FastifyRequest): Caller {
   const { credential } = request;

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { HealthView } from '../schemas/cluster.js';
 import { NoQuery, ReadyQuery } from '../schemas/query.js';
+import { bringsKey } from './access.js';
 import { queryOf } from './input.js';
 import type { RouteParts } from './route-parts.js';
 
@@ -28,7 +29,7 @@ export function healthRoutes(server: FastifyInstance, { useCases, describe }: Ro
       schema: describe({
         id: 'readyz',
         tag: 'health',
-        summary: 'Whether the node can be used; `?verbose` lists what was looked at.',
+        summary: 'Whether the node can be used; `?verbose` lists, for holders of a key, what was looked at.',
         access: 'public',
         query: ReadyQuery,
         answers: { 200: HealthView, 503: HealthView },
@@ -37,7 +38,8 @@ export function healthRoutes(server: FastifyInstance, { useCases, describe }: Ro
     async (request, reply) => {
       const { verbose = 'false' } = queryOf(request, ReadyQuery);
       const { ok, checks } = await useCases.ready();
-      return reply.code(ok ? 200 : 503).send(verbose === 'false' ? { ok } : { ok, checks });
+      const isTold = verbose !== 'false' && (await bringsKey(request, useCases));
+      return reply.code(ok ? 200 : 503).send(isTold ? { ok, checks } : { ok });
     },
   );
 

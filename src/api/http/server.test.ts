@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { PunctualError } from '../../core/errors.js';
-import { JOB_ID, OTHER_ID, testServer } from './use-cases.fixture.js';
+import { ATTEMPT_TOKEN, JOB_ID, OTHER_ID, testServer } from './use-cases.fixture.js';
 
 const ADMIN = { tenant: 'default', actor: 'admin', operator: true };
 
@@ -138,15 +138,27 @@ describe('health', () => {
     expect([answer.statusCode, answer.json()]).toEqual([200, { ok: true }]);
   });
 
-  it('says whether it is ready, and why when asked', async () => {
-    const { server, useCases } = testServer();
+  it('says whether it is ready, and why when somebody with a key asks', async () => {
+    const { server, useCases, call } = testServer();
     const checks = { database: { ok: true, detail: 'answers in 1 ms' } };
     expect((await server.inject('/readyz')).json()).toEqual({ ok: true });
-    expect((await server.inject('/readyz?verbose')).json()).toEqual({ ok: true, checks });
+    expect((await call('GET', '/readyz?verbose')).json()).toEqual({ ok: true, checks });
     useCases.healthy = false;
     const unready = await server.inject('/readyz?verbose=true');
-    expect([unready.statusCode, unready.json().ok]).toEqual([503, false]);
+    expect([unready.statusCode, unready.json()]).toEqual([503, { ok: false }]);
   });
+
+  it.each([undefined, 'Bearer pk_wrong', `Bearer ${ATTEMPT_TOKEN}`, 'Basic x'])(
+    'tells nobody else what it has looked at: %s',
+    async (authorization) => {
+      const { server } = testServer();
+      const answer = await server.inject({
+        url: '/readyz?verbose',
+        headers: authorization === undefined ? {} : { authorization },
+      });
+      expect([answer.statusCode, answer.json()]).toEqual([200, { ok: true }]);
+    },
+  );
 
   it('serves metrics as text', async () => {
     const { call } = testServer();
