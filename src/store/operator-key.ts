@@ -20,18 +20,20 @@ const ADD_KEY: Statement = {
 };
 
 /** The hash of 256 random bits is looked up by equality: guessing at timing gains nothing against a keyed hash. */
-const FIND_KEY: Statement = {
-  name: 'find-api-key',
-  text: 'SELECT id, name, operator FROM punctual.api_keys WHERE hash = $1',
+const FIND_KEYS: Statement = {
+  name: 'find-api-keys',
+  text: 'SELECT hash, id, name, operator FROM punctual.api_keys WHERE hash = ANY ($1::bytea[])',
 };
 
 export interface KeyRow extends Record<string, unknown> {
+  readonly hash: Buffer;
   readonly id: string;
   readonly name: string;
   readonly operator: boolean;
 }
 
-function hashKey(secret: Buffer, key: string): Buffer {
+/** What the database knows a key by. */
+export function hashKey(secret: Buffer, key: string): Buffer {
   return createHmac('sha256', secret).update(key).digest();
 }
 
@@ -52,10 +54,9 @@ export function isGenuineKey(secret: Buffer, key: string): boolean {
   return timingSafeEqual(sealOf(secret, unsealed), Buffer.from(seal, 'base64url'));
 }
 
-/** The key's row, or null when the database does not know it. */
-export async function findKeyByText(db: Queryable, secret: Buffer, key: string): Promise<KeyRow | null> {
-  const rows = await run<KeyRow>(db, FIND_KEY, [hashKey(secret, key)]);
-  return rows[0] ?? null;
+/** The rows of those keys that the database knows. */
+export function findKeys(db: Queryable, hashes: readonly Buffer[]): Promise<KeyRow[]> {
+  return run<KeyRow>(db, FIND_KEYS, [hashes]);
 }
 
 async function withClient<T>(databaseUrl: string, work: (db: Queryable) => Promise<T>): Promise<T> {
@@ -92,6 +93,7 @@ export function createOperatorKey(
 export function verifyOperatorKey(databaseUrl: string, key: string): Promise<boolean> {
   return withClient(databaseUrl, async (db) => {
     const { secret } = await readClusterState(db);
-    return (await findKeyByText(db, secret, key))?.operator ?? false;
+    const [row] = await findKeys(db, [hashKey(secret, key)]);
+    return row?.operator ?? false;
   });
 }

@@ -1,17 +1,26 @@
 import { createHash } from 'node:crypto';
 import { verifyAttemptToken } from '../../core/attempt-token.js';
 import { verifyNodeToken } from '../../core/node-token.js';
-import { findKeyByText, isGenuineKey } from '../../store/operator-key.js';
+import { findKeys, hashKey, isGenuineKey, type KeyRow } from '../../store/operator-key.js';
 import type { NodeContext } from '../context.js';
 import type { AttemptCredential } from '../use-cases.js';
 
-/** How long a look-up is remembered: a key that is taken back stops working within this time. */
-const REMEMBER_MS = 10_000;
+/** So old may be what is known of a key: one that is taken back is refused after this time. */
+const FRESH_MS = 1_000;
+/** From this age on it is read again, behind the back of the requests that use it. */
+const RENEW_MS = 750;
+/** How long known keys are served while the database cannot be asked. */
+const WITHOUT_DATABASE_MS = 30_000;
 const MAX_REMEMBERED = 10_000;
 
+/** What is known of a key that somebody has used. */
 interface Remembered {
-  readonly identity: Promise<Identity | null>;
-  readonly until: number;
+  readonly hash: Buffer;
+  identity: Promise<Identity | null>;
+  /** When the statement was sent that told who it is. */
+  askedAt: number;
+  /** Whether it was used since. */
+  used: boolean;
 }
 
 interface Identity {
@@ -24,7 +33,7 @@ interface Identity {
 /** Who a bearer credential belongs to. */
 export class Authentication {
   private readonly remembered = new Map<string, Remembered>();
-
+  private renewing: Promise<void> | undefined;
   private readonly localDigest: string;
 
   constructor(
@@ -49,22 +58,79 @@ export class Authentication {
     const digest = digestOf(bearer);
     if (digest === this.localDigest) return { operator: true, name: 'embedded' };
     const known = this.remembered.get(digest);
-    if (known && known.until > performance.now()) return known.identity;
+    if (known) return this.recall(known);
     if (!isGenuineKey(this.node.secret, bearer)) return null;
     return this.lookUp(digest, bearer);
   }
 
   /** Asks the database once, however many requests come with the key meanwhile; that it is unknown is remembered too. */
   private lookUp(digest: string, key: string): Promise<Identity | null> {
-    const { keys, secret } = this.node;
-    const identity = findKeyByText(keys, secret, key).then(
-      (row) => row && { operator: row.operator, name: row.name },
-    );
-    if (this.remembered.size >= MAX_REMEMBERED) this.remembered.clear();
-    this.remembered.set(digest, { identity, until: performance.now() + REMEMBER_MS });
+    const hash = hashKey(this.node.secret, key);
+    const identity = findKeys(this.node.keys, [hash]).then(([row]) => identityOf(row));
+    if (this.remembered.size >= MAX_REMEMBERED) {
+      for (const oldest of this.remembered.keys()) {
+        this.remembered.delete(oldest);
+        break;
+      }
+    }
+    this.remembered.set(digest, { hash, identity, askedAt: performance.now(), used: false });
     identity.catch(() => this.remembered.delete(digest));
     return identity;
   }
+
+  private async recall(known: Remembered): Promise<Identity | null> {
+    known.used = true;
+    const age = performance.now() - known.askedAt;
+    if (age > RENEW_MS) {
+      const renewed = this.renew(known);
+      if (age > WITHOUT_DATABASE_MS) await renewed;
+      else if (age > FRESH_MS) await soon(renewed);
+      else renewed.catch(() => undefined);
+    }
+    return known.identity;
+  }
+
+  /** Reads all keys again that are in use, in one statement; many who want it at once cause one. */
+  private async renew(known: Remembered): Promise<void> {
+    const { askedAt } = known;
+    const isUnderWay = this.renewing !== undefined;
+    this.renewing ??= this.readAgain().finally(() => {
+      this.renewing = undefined;
+    });
+    await this.renewing;
+    // What was under way already may have left this key out.
+    if (isUnderWay && known.askedAt === askedAt) await this.renew(known);
+  }
+
+  private async readAgain(): Promise<void> {
+    const askedAt = performance.now();
+    const used = [...this.remembered.values()].filter((each) => each.used);
+    for (const each of used) each.used = false;
+    const rows = await findKeys(
+      this.node.keys,
+      used.map(({ hash }) => hash),
+    );
+    const found = new Map(rows.map((row) => [row.hash.toString('base64'), row]));
+    for (const each of used) {
+      each.identity = Promise.resolve(identityOf(found.get(each.hash.toString('base64'))));
+      each.askedAt = askedAt;
+    }
+  }
+}
+
+function identityOf(row: KeyRow | undefined): Identity | null {
+  return row ? { operator: row.operator, name: row.name } : null;
+}
+
+/** Waits for something, but not for long: a database that does not answer must not hold up those whose key is known. */
+async function soon(work: Promise<void>): Promise<void> {
+  const done = work.catch(() => undefined);
+  let timer: NodeJS.Timeout | undefined;
+  const patience = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, FRESH_MS);
+  });
+  await Promise.race([done, patience]);
+  clearTimeout(timer);
 }
 
 function digestOf(key: string): string {
