@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 export interface OutputStream {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
-  write(text: string): unknown;
+  write(text: string, done?: (error?: Error | null) => void): unknown;
 }
 
 /** What the shell gives to a run of the program; tests give their own. */

@@ -1,5 +1,5 @@
 import { type Logger, pino } from 'pino';
-import { PunctualError } from '../core/errors.js';
+import { messageOf, PunctualError } from '../core/errors.js';
 import type { OutputStream } from './cli.js';
 import { type Paint, printable, type Style } from './paint.js';
 
@@ -52,14 +52,40 @@ export function renderLogEntry(entry: LogEntry, paint: Paint): string {
   return parts.join(' ');
 }
 
+/** Lines of a log that could not be written, above all because a disk is full: counted, and told of when it works again. */
+export class DroppedLines {
+  #count = 0;
+  #why = '';
+
+  add(count: number, error: unknown): void {
+    this.#count += count;
+    this.#why = messageOf(error);
+  }
+
+  /** How many there are, and a line that says so to be written first; whoever cannot write it adds them again. */
+  take(): { readonly count: number; readonly notice: string } {
+    const count = this.#count;
+    if (count === 0) return { count, notice: '' };
+    this.#count = 0;
+    const time = new Date().toISOString();
+    const msg = `${count} lines of this log could not be written: ${this.#why}`;
+    return { count, notice: `${JSON.stringify({ level: WARNING_LEVEL, time, msg })}\n` };
+  }
+}
+
 /** The log of a long-running command: readable lines on a terminal, one JSON document per line elsewhere. */
 export function openLog(stream: OutputStream, level: string, paint: Paint): Logger {
   if (!LEVEL_NAMES.includes(level)) {
     throw new PunctualError('CONFIGURATION', `logLevel: expected one of ${LEVEL_NAMES.join(', ')}.`);
   }
+  const dropped = new DroppedLines();
   const write = (line: string): void => {
     const entry = stream.isTTY ? parseLogLine(line) : null;
-    stream.write(entry ? `${renderLogEntry(entry, paint)}\n` : line);
+    const told = dropped.take();
+    // Standard error may be a file on a disk that is full, which must not be the end of what is logged about.
+    stream.write(told.notice + (entry ? `${renderLogEntry(entry, paint)}\n` : line), (error) => {
+      if (error) dropped.add(told.count + 1, error);
+    });
   };
   return pino({ level, timestamp: pino.stdTimeFunctions.isoTime }, { write });
 }

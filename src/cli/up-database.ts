@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../core/errors.js';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../embedded/embedded-postgres.js';
+import { isDiskFull } from '../embedded/failure.js';
 
 /** The database under `punctual up`. */
 export interface UpDatabase {
@@ -10,6 +11,8 @@ export interface UpDatabase {
 
 const RESTART_PAUSE_MS = 1_000;
 const RESTART_TRIES = 5;
+/** How much longer it is waited when the disk is full. */
+const FULL_PAUSE_MS = 4_000;
 
 /** A database of the user's own: nothing to start and nothing to stop. */
 export function ownDatabase(url: string): UpDatabase {
@@ -49,6 +52,10 @@ export async function embeddedDatabase(
         return;
       } catch (error) {
         report(`The embedded Postgres could not be started again: ${messageOf(error)}`);
+        if (!isDiskFull(error)) continue;
+        // Whoever makes room would find everything ended; what was stored is safe meanwhile.
+        attempt = 0;
+        await sleep(FULL_PAUSE_MS);
       }
     }
     if (!stopping) onLost('The embedded Postgres could not be started again');

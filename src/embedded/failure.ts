@@ -27,6 +27,18 @@ export function explain(thrown: unknown, doing: string): PunctualError {
   return embeddedFailure(`${doing}: ${message}. ${advice}`, thrown);
 }
 
+const FULL = new Set(['ENOSPC', 'EDQUOT']);
+
+/** Whether something failed because there was no room on a disk: it may work as soon as somebody has made some. */
+export function isDiskFull(thrown: unknown): boolean {
+  if (!(thrown instanceof Error)) return false;
+  return (
+    FULL.has(codeOf(thrown) ?? '') ||
+    /no space left|disk quota/i.test(thrown.message) ||
+    isDiskFull(thrown.cause)
+  );
+}
+
 /** The error code of a failed system call, where there is one. */
 export function codeOf(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error) || !('code' in thrown)) return undefined;

@@ -288,13 +288,21 @@ export function isDatabaseBusy(error: unknown): boolean {
   return isStatementTimeout(error) || isBlocked(error);
 }
 
+/** What a server lacks, by the SQLSTATE with which it has undone a statement for lack of it. */
+const EXHAUSTED: Readonly<Record<string, string>> = {
+  '53000': 'The database server lacks resources and has undone this',
+  '53100': 'The disk of the database server is full, and it has undone this; make room there',
+  '53200': 'The database server is out of memory and has undone this',
+  '53400': 'The database server has reached one of its limits and has undone this',
+};
+
 /** Turns failures that will pass into the error that users see; others pass through. */
 export function explainDatabaseError(error: unknown): unknown {
   const reason = isDatabaseUnavailable(error)
     ? 'The database did not answer'
     : isDatabaseBusy(error)
       ? 'The database is too busy and has undone this; try again shortly'
-      : null;
+      : (EXHAUSTED[sqlState(error) ?? ''] ?? null);
   if (reason === null) return error;
   const message = error instanceof Error ? error.message : String(error);
   return new PunctualError('DATABASE_UNAVAILABLE', `${reason}: ${message}`, { cause: error, retryAfter: 1 });
