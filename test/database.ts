@@ -5,7 +5,10 @@ import { inject } from 'vitest';
 
 /** A database of its own for one test or file. */
 export interface TestDatabase {
+  /** As nodes see it. */
   readonly url: string;
+  /** For what only the owner of the server may do. */
+  readonly administratorUrl: string;
   /** Ends every connection to it and removes it. */
   drop(): Promise<void>;
 }
@@ -18,11 +21,12 @@ const PAUSE_MS = 25;
 /** Clones the migrated template on the shared server. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const name = `test_${process.pid}_${randomBytes(6).toString('hex')}`;
-  await onServer((client) => cloneTemplate(client, name));
-  const url = new URL(inject('serverUrl'));
-  url.pathname = `/${name}`;
+  const [url, administratorUrl] = [new URL(inject('nodeUrl')), new URL(inject('serverUrl'))];
+  await onServer((client) => cloneTemplate(client, name, url.username));
+  for (const each of [url, administratorUrl]) each.pathname = `/${name}`;
   return {
     url: url.href,
+    administratorUrl: administratorUrl.href,
     drop: () =>
       onServer(async (client) => {
         await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
@@ -30,10 +34,10 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   };
 }
 
-async function cloneTemplate(client: pg.Client, name: string): Promise<void> {
+async function cloneTemplate(client: pg.Client, name: string, owner: string): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      await client.query(`CREATE DATABASE ${name} TEMPLATE ${inject('templateDatabase')}`);
+      await client.query(`CREATE DATABASE ${name} TEMPLATE ${inject('templateDatabase')} OWNER ${owner}`);
       return;
     } catch (error) {
       const busy = error instanceof pg.DatabaseError && error.code === OBJECT_IN_USE;

@@ -7,8 +7,10 @@ import { removeAbandonedFolders, temporaryFolder } from './temporary-folder.js';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** Address of the server that all integration tests share, with the right to create databases. */
+    /** Address of the server that all integration tests share, with the right to do anything on it. */
     readonly serverUrl: string;
+    /** The same for the role that nodes use, which owns what is in its databases and nothing else. */
+    readonly nodeUrl: string;
     /** A migrated, empty database to clone. */
     readonly templateDatabase: string;
   }
@@ -29,12 +31,13 @@ export default async function setup(project: TestProject): Promise<() => Promise
   });
   const template = new URL(server.url);
   template.pathname = `/${TEMPLATE}`;
-  const client = new pg.Client({ connectionString: server.url });
+  const client = new pg.Client({ connectionString: server.administratorUrl });
   await client.connect();
-  await client.query(`CREATE DATABASE ${TEMPLATE}`);
+  await client.query(`CREATE DATABASE ${TEMPLATE} OWNER ${template.username}`);
   await client.end();
   await migrate(template.href);
-  project.provide('serverUrl', server.url);
+  project.provide('serverUrl', server.administratorUrl);
+  project.provide('nodeUrl', server.url);
   project.provide('templateDatabase', TEMPLATE);
   return async () => {
     await server.stop();

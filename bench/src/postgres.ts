@@ -68,7 +68,9 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
     readFileSync(join(server.home, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0],
   );
   running.add(postmaster);
-  const client = new pg.Client({ connectionString: server.url });
+  // Versions before this distinction had one role for everything.
+  const administratorUrl = server.administratorUrl ?? server.url;
+  const client = new pg.Client({ connectionString: administratorUrl });
   client.on('error', () => undefined);
   await client.connect();
   const facts: Record<string, string> = {};
@@ -77,8 +79,8 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
   return {
     facts,
     withDatabase: async (name, work) => {
-      await client.query(`CREATE DATABASE ${pg.escapeIdentifier(name)}`);
       const url = new URL(server.url);
+      await client.query(`CREATE DATABASE ${pg.escapeIdentifier(name)} OWNER ${url.username}`);
       url.pathname = `/${name}`;
       try {
         return await work(url.href);

@@ -4,6 +4,7 @@ import { freePort } from './free-port.js';
 import { REACHABLE_FOLDER } from './home.js';
 import { endLeftBehind, findLeftBehind, isUsable } from './left-behind.js';
 import { DATABASE, ROLE } from './new-database.js';
+import { NODE_ROLE, prepareNodeRole } from './node-role.js';
 import { disownPostmasterFile } from './postmaster-file.js';
 import { openServerFolder, type ServerFolder } from './server-folder.js';
 import { keepSmall, openLog, type ServerLog, tailOf } from './server-log.js';
@@ -33,8 +34,10 @@ export interface EmbeddedPostgresOptions {
 
 /** A running Postgres that belongs to this program. */
 export interface EmbeddedPostgres {
-  /** Address with user and password. */
+  /** Address for nodes, with user and password: the user owns what is in the database, and nothing else. */
   readonly url: string;
+  /** The same for the owner of the server, who may do anything on it. */
+  readonly administratorUrl: string;
   readonly port: number;
   /** The folder that holds the server's files; another than the data folder where that could not be reached. */
   readonly home: string;
@@ -66,6 +69,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     const serverLog = await openLog(folder.dataFolder);
     const settings = options.settings ?? {};
     const running = (await adopt(folder, settings, log)) ?? (await start(folder, settings, serverLog, log));
+    await prepareNodeRole(administratorUrlOf(folder, running.port), folder.state.nodePassword);
     return handle(folder, running, serverLog, options.onUnexpectedExit ?? (() => {}));
   } catch (error) {
     await folder.release();
@@ -81,8 +85,12 @@ async function openFolder(options: EmbeddedPostgresOptions, log: Log): Promise<S
   }
 }
 
-function urlOf(folder: ServerFolder, port: number): string {
-  return `postgres://${ROLE}:${folder.state.password}@127.0.0.1:${port}/${DATABASE}`;
+function urlOf(role: string, password: string, port: number): string {
+  return `postgres://${role}:${password}@127.0.0.1:${port}/${DATABASE}`;
+}
+
+function administratorUrlOf({ state }: ServerFolder, port: number): string {
+  return urlOf(ROLE, state.password, port);
 }
 
 type Settings = Readonly<Record<string, string>>;
@@ -94,7 +102,7 @@ async function adopt(folder: ServerFolder, settings: Settings, log: Log): Promis
   const { server, port } = leftBehind;
   if (port !== null) {
     const args = serverArguments(folder.pgdata, port, settings);
-    if (await isUsable(folder.pgdata, args, urlOf(folder, port))) {
+    if (await isUsable(folder.pgdata, args, administratorUrlOf(folder, port))) {
       log(`Taking over the database server that was left running (process ${server.pid})`);
       return { server, port, adopted: true };
     }
@@ -188,7 +196,8 @@ function handle(
     await folder.release();
   };
   return {
-    url: urlOf(folder, port),
+    url: urlOf(NODE_ROLE, folder.state.nodePassword, port),
+    administratorUrl: administratorUrlOf(folder, port),
     port,
     home: folder.home,
     adopted,

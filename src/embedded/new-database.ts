@@ -6,8 +6,9 @@ import { give } from './home.js';
 import type { PostgresBinaries } from './postgres-binaries.js';
 import { syncFolder } from './state-file.js';
 
-/** The role and the database that the product uses; the role owns the server. */
+/** The role that owns the server; nodes use another. */
 export const ROLE = 'punctual';
+/** The database that the product uses. */
 export const DATABASE = 'punctual';
 
 const DRAFT_PREFIX = 'postgres.draft-';

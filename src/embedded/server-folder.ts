@@ -51,7 +51,7 @@ export async function openServerFolder(
     const pgdata = present ? await realpath(path) : path;
     const account = present ? await ownerOf(pgdata) : newcomer;
     const binaries = await prepareBinaries(installed, home, account);
-    const state = remembered ?? (await firstState(dataFolder, home));
+    const state = await completeState(dataFolder, remembered ?? (await firstState(dataFolder, home)));
     if (!present) {
       log(`Making a new database in ${pgdata}`);
       await createDatabaseFiles(binaries, home, account, state.password);
@@ -72,9 +72,18 @@ async function firstState(dataFolder: string, home: string): Promise<ServerState
     home: home === dataFolder ? '.' : home,
     port: await freePort(null),
     password: randomPassword(),
+    nodePassword: randomPassword(),
   };
   await writeState(dataFolder, state);
   return state;
+}
+
+/** A folder of an older version gets a password for the role that nodes use. */
+async function completeState(dataFolder: string, state: ServerState): Promise<ServerState> {
+  if (state.nodePassword !== '') return state;
+  const complete: ServerState = { ...state, nodePassword: randomPassword() };
+  await writeState(dataFolder, complete);
+  return complete;
 }
 
 async function checkDatabase(

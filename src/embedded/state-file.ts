@@ -9,10 +9,13 @@ export interface ServerState {
   /** Where the server's files are: the data folder itself (`.`), or a place that another account can reach. */
   readonly home: string;
   readonly port: number;
+  /** Of the role that owns the server. */
   readonly password: string;
+  /** Of the role that nodes use. */
+  readonly nodePassword: string;
 }
 
-/** The file is readable by its owner alone, because it holds the password. */
+/** The file is readable by its owner alone, because it holds the passwords. */
 const STATE_FILE = 'postgres.json';
 
 /** The remembered state; null on first use, or when the file was lost or damaged. */
@@ -21,7 +24,9 @@ export async function readState(dataFolder: string): Promise<ServerState | null>
     const state = JSON.parse(await readFile(join(dataFolder, STATE_FILE), 'utf8')) as Partial<ServerState>;
     const { home, port, password } = state;
     if (typeof home !== 'string' || typeof port !== 'number' || typeof password !== 'string') return null;
-    return { home, port, password };
+    // An older version had one role for everything.
+    const nodePassword = typeof state.nodePassword === 'string' ? state.nodePassword : '';
+    return { home, port, password, nodePassword };
   } catch (error) {
     if (codeOf(error) === 'ENOENT' || error instanceof SyntaxError) return null;
     throw error;

@@ -16,6 +16,8 @@ import {
 import { findBinaryPackage, prepareBinaries } from '../../src/embedded/postgres-binaries.js';
 import { isAlive } from '../../src/embedded/process-identity.js';
 import { removeEmbeddedPostgres } from '../../src/embedded/remove.js';
+import { migrate } from '../../src/store/migrate.js';
+import { createOperatorKey, verifyOperatorKey } from '../../src/store/operator-key.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
 const folders: string[] = [];
@@ -91,9 +93,9 @@ describe('the embedded Postgres', () => {
   it('makes a durable, closed UTF-8 database on first use', async () => {
     const server = await start(join(await newFolder(), 'data'));
     expect(server.adopted).toBe(false);
-    expect(server.url).toMatch(/^postgres:\/\/punctual:[0-9a-f]{48}@127\.0\.0\.1:\d+\/punctual$/);
+    expect(server.url).toMatch(/^postgres:\/\/punctual_node:[0-9a-f]{48}@127\.0\.0\.1:\d+\/punctual$/);
     const settings = await ask<string>(
-      server.url,
+      server.administratorUrl,
       `SELECT name || '=' || setting AS value FROM pg_settings WHERE name IN
        ('fsync', 'synchronous_commit', 'full_page_writes', 'data_checksums', 'listen_addresses',
         'unix_socket_directories', 'password_encryption', 'server_encoding') ORDER BY name`,
@@ -123,6 +125,48 @@ describe('the embedded Postgres', () => {
     }
     expect((await stat(join(server.home, 'postgres'))).mode & 0o077).toBe(0);
     expect(await readFile(join(folder, 'postgres.log'), 'utf8')).not.toContain(password);
+  });
+
+  it('gives nodes a role that owns the database and is nobody on the server', async () => {
+    const server = await start(await newFolder());
+    const rights = await ask<string>(
+      server.url,
+      `SELECT concat_ws(' ', rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls) AS value
+       FROM pg_roles WHERE rolname = current_user`,
+    );
+    expect(rights).toEqual(['f f f f f']);
+    await migrate(server.url);
+    expect((await createOperatorKey(server.url, 'ann')).key).toMatch(/^pk_op_/);
+    const superuser = `COPY (SELECT 1) TO PROGRAM 'true'`;
+    await expect(ask(server.url, superuser)).rejects.toMatchObject({ code: '42501' });
+  });
+
+  it('hands a database that an older version made over to the role of the nodes', async () => {
+    const folder = await newFolder();
+    const first = await start(folder);
+    await ask(first.administratorUrl, 'ALTER DATABASE punctual OWNER TO punctual');
+    await ask(first.administratorUrl, 'DROP ROLE punctual_node');
+    await migrate(first.administratorUrl);
+    const { key } = await createOperatorKey(first.administratorUrl, 'ann');
+    await ask(first.administratorUrl, 'CREATE TABLE public.numbers AS SELECT generate_series(1, 3) AS n');
+    await first.stop();
+    const { nodePassword: _, ...state } = JSON.parse(await readFile(join(folder, 'postgres.json'), 'utf8'));
+    await writeFile(join(folder, 'postgres.json'), JSON.stringify(state));
+    const second = await start(folder);
+    expect(await verifyOperatorKey(second.url, key)).toBe(true);
+    expect(await ask<number>(second.url, NUMBERS)).toEqual([1, 2, 3]);
+    const notHandedOver = await ask<string>(
+      second.url,
+      `SELECT c.oid::regclass::text AS value FROM pg_class c
+       WHERE c.relnamespace::regnamespace::text !~ '^(pg_|information_schema)' AND c.relowner <> current_user::regrole
+       UNION ALL SELECT p.oid::regprocedure::text FROM pg_proc p
+       WHERE p.pronamespace::regnamespace::text !~ '^(pg_|information_schema)' AND p.proowner <> current_user::regrole`,
+    );
+    expect(notHandedOver).toEqual([]);
+    // What a later version changes about the tables is for their owner to do.
+    await ask(second.url, 'ALTER TABLE punctual.jobs ADD COLUMN later_version int');
+    await second.stop();
+    expect((await start(folder)).url).toBe(second.url);
   });
 
   it('keeps data, address and password from one start to the next', async () => {

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, inject, it, onTestFinished, vi } from 'vitest';
 import { nodeForTest } from '../node-for-tests.js';
 
 it('a node whose lists are slow is ready all the same', async () => {
@@ -25,9 +25,7 @@ it('a node that has lost its database is not ready, and is so again when the dat
   const node = await nodeForTest();
   await node.get('GET', '/v1/workers');
   const name = new URL(node.database.url).pathname.slice(1);
-  const server = new URL(node.database.url);
-  server.pathname = '/postgres';
-  const admin = new pg.Client({ connectionString: server.href });
+  const admin = new pg.Client({ connectionString: inject('serverUrl') });
   await admin.connect();
   onTestFinished(() => admin.end());
   await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);

@@ -33,7 +33,7 @@ export class Postgres {
     return postgres;
   }
 
-  /** Address with user and password, past all proxies. */
+  /** Address for nodes, past all proxies. */
   get url(): string {
     return this.#server.url;
   }
@@ -90,7 +90,7 @@ export class Postgres {
   /** A connection of the harness; its loss is no news. */
   async connect(): Promise<pg.Client> {
     const client = new pg.Client({
-      connectionString: this.url,
+      connectionString: this.#server.administratorUrl,
       application_name: 'fault observer',
       connectionTimeoutMillis: 5_000,
       query_timeout: 30_000,

@@ -41,6 +41,8 @@ export class TestShard {
 
   private constructor(
     readonly url: string,
+    /** For what only the owner of the server may do. */
+    private readonly administratorUrl: string,
     readonly hot: Pool,
     readonly pool: Pool,
   ) {
@@ -57,7 +59,7 @@ export class TestShard {
       await Promise.all([hot.end(), pool.end()]);
       await database.drop();
     };
-    return { shard: new TestShard(database.url, hot, pool), close };
+    return { shard: new TestShard(database.url, database.administratorUrl, hot, pool), close };
   }
 
   /** A shard that lives as long as the running test. */
@@ -68,10 +70,15 @@ export class TestShard {
   }
 
   /** A connection of its own, closed with the running test. */
-  async connect(): Promise<pg.Client> {
-    const client = await openConnection(this.url, { ...CONNECTIONS, hot: false });
+  async connect(url = this.url): Promise<pg.Client> {
+    const client = await openConnection(url, { ...CONNECTIONS, hot: false });
     onTestFinished(() => client.end().catch(() => undefined));
     return client;
+  }
+
+  /** The same for what only the owner of the server may do. */
+  connectAsAdministrator(): Promise<pg.Client> {
+    return this.connect(this.administratorUrl);
   }
 
   /** A term that lasts longer than any test. */

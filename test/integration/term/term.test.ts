@@ -204,11 +204,12 @@ describe('a takeover', () => {
 
   it('waits for expiry when the role may not see whether the session is the one that it was', async () => {
     const role = `stranger_${process.pid}_${Math.trunc(performance.now() * 1_000)}`;
-    const stranger = await shard.connect();
+    const stranger = await shard.connectAsAdministrator();
     await stranger.query(`CREATE ROLE ${role}`);
     onTestFinished(async () => {
-      await shard.pool.query(`DROP OWNED BY ${role}`);
-      await shard.pool.query(`DROP ROLE ${role}`);
+      await stranger.query('RESET ROLE');
+      await stranger.query(`DROP OWNED BY ${role}`);
+      await stranger.query(`DROP ROLE ${role}`);
     });
     await stranger.query(`GRANT USAGE ON SCHEMA punctual TO ${role}`);
     await stranger.query(`GRANT ALL ON ALL TABLES IN SCHEMA punctual TO ${role}`);
@@ -227,7 +228,6 @@ describe('a takeover', () => {
     await holder.end();
     await until(async () => (await lookAtLease(stranger, SHARD)).sessionGone);
     expect(await take()).toBe(2);
-    await stranger.query('RESET ROLE');
   });
 
   it('raises the epoch by one each time, and above what anybody has seen', async () => {
