@@ -7,10 +7,14 @@ import { inject } from 'vitest';
 export interface TestDatabase {
   /** As nodes see it. */
   readonly url: string;
-  /** For what only the owner of the server may do. */
-  readonly administratorUrl: string;
   /** Ends every connection to it and removes it. */
   drop(): Promise<void>;
+}
+
+/** One on the server that all integration tests share. */
+export interface ClonedDatabase extends TestDatabase {
+  /** For what only the owner of the server may do. */
+  readonly administratorUrl: string;
 }
 
 /** SQLSTATE of a template that somebody else is cloning at this moment. */
@@ -19,7 +23,7 @@ const TRIES = 200;
 const PAUSE_MS = 25;
 
 /** Clones the migrated template on the shared server. */
-export async function createTestDatabase(): Promise<TestDatabase> {
+export async function createTestDatabase(): Promise<ClonedDatabase> {
   const name = `test_${process.pid}_${randomBytes(6).toString('hex')}`;
   const [url, administratorUrl] = [new URL(inject('nodeUrl')), new URL(inject('serverUrl'))];
   await onServer((client) => cloneTemplate(client, name, url.username));
