@@ -196,9 +196,9 @@ describe('validate', () => {
     expect(errorsOf(schema, value)).toEqual([{ pointer, detail }]);
   });
 
-  it('reports all that is wrong, up to a hundred errors', () => {
+  it('reports what is wrong, up to twenty errors, and that there are more', () => {
     const jobs = Array.from({ length: 10_000 }, () => ({ task: 'a', nope: 1, priority: 0 }));
-    expect(errorsOf(BulkSubmission, { jobs })).toHaveLength(100);
+    expect(errorsOf(BulkSubmission, { jobs })).toHaveLength(21);
   });
 
   it('takes any text in what a handler says, so that one character cannot hold back a report', () => {

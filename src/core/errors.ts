@@ -93,12 +93,29 @@ export class PunctualError extends Error {
   }
 }
 
+/** So many mistakes are told at once. Whoever looks for them stops at the next one, which shows that there are more. */
+export const MOST_ERRORS = 20;
+/** Names in a pointer and quotes of what was sent come from outside; what is longer says no more. */
+const MOST_POINTER_LENGTH = 512;
+const MOST_DETAIL_LENGTH = 1_024;
+
 /** An input with one or more wrong fields. */
 export function invalid(errors: readonly FieldError[]): PunctualError {
-  const first = errors[0];
-  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
+  const told = errors.slice(0, MOST_ERRORS).map(({ pointer, detail }) => ({
+    pointer: shortened(pointer, MOST_POINTER_LENGTH),
+    detail: shortened(detail, MOST_DETAIL_LENGTH),
+  }));
+  const [first] = told;
+  const isCut = errors.length > MOST_ERRORS;
+  const more = isCut ? ' (and many more)' : told.length > 1 ? ` (and ${told.length - 1} more)` : '';
   const detail = first ? `${first.pointer || 'the body'}: ${first.detail}${more}` : 'not valid';
-  return new PunctualError('INVALID_REQUEST', detail, { errors });
+  if (isCut) told.push({ pointer: '', detail: `has more mistakes; the first ${MOST_ERRORS} are listed` });
+  return new PunctualError('INVALID_REQUEST', detail, { errors: told });
+}
+
+/** The beginning of a text that may be of any length. */
+export function shortened(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }
 
 /** Marks a branch that the types rule out; reaching it is a bug of ours. */

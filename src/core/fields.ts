@@ -1,5 +1,5 @@
 import { parseDuration } from './duration.js';
-import type { FieldError } from './errors.js';
+import { type FieldError, MOST_ERRORS, shortened } from './errors.js';
 
 /** The rule for names of tasks, queues and schedules. */
 export const NAME_PATTERN = /^[A-Za-z0-9._:-]{1,128}$/;
@@ -31,9 +31,12 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Longer than any name that is allowed: what is cut here is wrong for its length alone. */
+const MOST_STEP_LENGTH = 200;
+
 /** A JSON pointer's escape for one step. */
 export function pointerStep(name: string | number): string {
-  return `/${String(name).replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  return `/${shortened(String(name), MOST_STEP_LENGTH).replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
 /**
@@ -52,6 +55,7 @@ export class FieldReader {
     this.object = isPlainObject(input) ? input : {};
     if (!isPlainObject(input)) this.errors.push({ pointer, detail: 'must be an object' });
     for (const name of Object.keys(this.object)) {
+      if (this.errors.length > MOST_ERRORS) return;
       if (!known.includes(name)) this.wrong(name, 'is not a known field');
     }
   }

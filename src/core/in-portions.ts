@@ -16,3 +16,20 @@ export async function inPortions<T>(
     work(items.length <= PORTION ? items : items.slice(from, from + PORTION), from);
   }
 }
+
+/** So long one piece of work may hold the event loop before others have their turn. */
+const TURN_MS = 8;
+
+/** For work in pieces of very different size: tells when it is time to let the event loop turn. */
+export class Turn {
+  private until = performance.now() + TURN_MS;
+
+  get isOver(): boolean {
+    return performance.now() >= this.until;
+  }
+
+  async next(): Promise<void> {
+    await nextTurn();
+    this.until = performance.now() + TURN_MS;
+  }
+}

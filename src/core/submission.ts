@@ -1,8 +1,9 @@
 import { formatDuration } from './duration.js';
-import { type FieldError, invalid, PunctualError } from './errors.js';
+import { type FieldError, invalid, MOST_ERRORS, PunctualError } from './errors.js';
 import { FieldReader, isPlainObject } from './fields.js';
-import { inPortions } from './in-portions.js';
+import { Turn } from './in-portions.js';
 import type { Delivery, Labels, Target, TargetType } from './job.js';
+import { JsonText } from './json-text.js';
 import { DEFAULT_BACKOFF, DEFAULT_RETRY, type RetryPolicy } from './retry.js';
 
 /** From what a user wrote to a job that can be stored: every default filled in, everything checked. */
@@ -88,15 +89,15 @@ export async function parseSubmissions(
 ): Promise<ParsedSubmission[]> {
   const errors: FieldError[] = [];
   const parsed: ParsedSubmission[] = [];
-  await inPortions(inputs, (portion, from) => {
-    for (let i = from; i < from + portion.length && errors.length < 100; i++) {
-      const like = i > 0 && isAlike(inputs[i - 1], inputs[i]) ? parsed[i - 1] : undefined;
-      const one = like
-        ? withPayload(like, inputs[i], context, i, errors)
-        : readSubmission(inputs[i], context, `/jobs/${i}`, errors);
-      if (one) parsed.push(one);
-    }
-  });
+  const turn = new Turn();
+  for (let i = 0; i < inputs.length && errors.length <= MOST_ERRORS; i++) {
+    if (i % 16 === 0 && turn.isOver) await turn.next();
+    const like = i > 0 && isAlike(inputs[i - 1], inputs[i]) ? parsed[i - 1] : undefined;
+    const one = like
+      ? withPayload(like, inputs[i], context, i, errors)
+      : readSubmission(inputs[i], context, `/jobs/${i}`, errors);
+    if (one) parsed.push(one);
+  }
   if (errors.length > 0) throw invalid(errors);
   return parsed;
 }
@@ -243,6 +244,11 @@ export function readJson(
   wrong: (detail: string, code: 'INVALID_REQUEST' | 'PAYLOAD_TOO_LARGE') => void,
 ): string | null {
   if (value === undefined || value === null) return 'null';
+  if (value instanceof JsonText) {
+    if (value.bytes <= limits.maxPayload) return value.text;
+    wrong(`must be at most ${limits.maxPayload} bytes as JSON`, 'PAYLOAD_TOO_LARGE');
+    return null;
+  }
   if (isTooDeep(value, limits.maxDepth)) {
     wrong(`must not be nested deeper than ${limits.maxDepth} levels`, 'INVALID_REQUEST');
     return null;

@@ -61,7 +61,7 @@ export function attemptRoutes(server: FastifyInstance, { useCases, limits, descr
       `/v1/jobs/:id/${verb}`,
       {
         bodyLimit: Math.max(REPORT_BYTES, limits.maxPayload + 64 * 1024),
-        config: { access: 'attempt' },
+        config: { access: 'attempt', bodyText: 'result' },
         schema: describe({
           id,
           tag: 'attempts',

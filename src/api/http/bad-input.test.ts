@@ -113,6 +113,58 @@ describe('a bad body', () => {
   });
 });
 
+describe('a body with very many mistakes', () => {
+  const unknown = (count: number) =>
+    JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, i) => [`field${i}`, 1])));
+  const rate = `{"rate":${unknown(40_000)}}`;
+  const jobs = `{"jobs":[${Array(1_000).fill(unknown(100)).join(',')}]}`;
+  const results = `{"results":[${Array(1_000).fill(unknown(100)).join(',')}]}`;
+  const running = `{"epoch":1,"running":[${Array(1_000).fill(unknown(100)).join(',')}]}`;
+
+  it.each<[method: 'POST' | 'PATCH', url: string, body: string]>([
+    ['POST', '/v1/jobs', unknown(2_000)],
+    ['POST', '/v1/jobs/bulk', unknown(40_000)],
+    ['POST', '/v1/jobs/bulk', jobs],
+    ['PATCH', `/v1/jobs/${JOB_ID}`, unknown(2_000)],
+    ['POST', '/v1/jobs/redrive', unknown(40_000)],
+    ['POST', `/v1/jobs/${JOB_ID}/complete`, unknown(40_000)],
+    ['POST', '/v1/workers', unknown(40_000)],
+    ['POST', '/v1/workers', rate],
+    ['POST', `/v1/workers/${OTHER_ID}/heartbeat`, running],
+    ['POST', `/v1/workers/${OTHER_ID}/report`, results],
+    ['PATCH', '/v1/queues/default', unknown(40_000)],
+    ['PATCH', '/v1/queues/default', rate],
+    ['POST', '/v1/tenants', rate],
+    ['PATCH', '/v1/tenants/a', rate],
+    ['POST', '/v1/schedules', unknown(2_000)],
+    ['PATCH', '/v1/schedules/a', unknown(2_000)],
+  ])('is told of the first, and that there are more: %s %s %#', async (method, url, body) => {
+    const { call, logged } = testServer({ maxPayload: 1_000_000, maxBulkBytes: 4_000_000 });
+    const answer = await call(method, url, body);
+    expect([answer.statusCode, answer.json().code]).toEqual([422, 'INVALID_REQUEST']);
+    expect(answer.json().errors).toHaveLength(21);
+    expect(answer.json().errors.at(-1)).toEqual({ pointer: '', detail: expect.stringContaining('more') });
+    expect(logged).toEqual([]);
+  });
+
+  it('is not quoted at length', async () => {
+    const { call } = testServer({ maxPayload: 1_000_000 });
+    const name = 'n'.repeat(500_000);
+    const long = await call('POST', '/v1/jobs', { task: 'a', [name]: 1, retry: { [name]: { [name]: 1 } } });
+    expect(long.statusCode).toBe(422);
+    expect(long.body.length).toBeLessThan(5_000);
+    const proto = await call('POST', '/v1/jobs', `{"${name}":{"__proto__":1}}`);
+    expect(proto.json().errors[0].pointer).toMatch(/^\/n+…\/__proto__$/);
+    expect(proto.body.length).toBeLessThan(2_000);
+  });
+
+  it('is not built when it holds too many values', async () => {
+    const { call } = testServer();
+    const values = await call('POST', '/v1/jobs/bulk', `{"a":[1${',1'.repeat(60_000)}]}`);
+    expect(values.json().errors).toEqual([{ pointer: '', detail: 'must not hold more than 50000 values' }]);
+  });
+});
+
 describe('a bad address', () => {
   it.each<[string, string]>([
     ['/v1/jobs/42', '/id'],

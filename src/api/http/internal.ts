@@ -32,7 +32,11 @@ export function internalRoutes(server: FastifyInstance, { useCases, longPolls }:
 
   server.post(
     '/internal/hints',
-    { bodyLimit: MAX_HINT_BYTES, config: { access: 'node' }, schema: { hide: true } },
+    {
+      bodyLimit: MAX_HINT_BYTES,
+      config: { access: 'node', bodyLists: ['jobs'] },
+      schema: { hide: true },
+    },
     async (request, reply) => {
       await useCases.peers.hint(request.body);
       return reply.code(204).send();

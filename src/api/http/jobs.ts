@@ -37,6 +37,7 @@ function submitting(server: FastifyInstance, { useCases, limits, describe }: Rou
     '/v1/jobs',
     {
       bodyLimit: limits.maxPayload + OVERHEAD_BYTES,
+      config: { bodyText: 'payload' },
       schema: describe({
         id: 'submitJob',
         tag: 'jobs',
@@ -59,6 +60,7 @@ function submitting(server: FastifyInstance, { useCases, limits, describe }: Rou
     '/v1/jobs/bulk',
     {
       bodyLimit: limits.maxBulkBytes + OVERHEAD_BYTES,
+      config: { bodyText: 'payload', bodyLists: ['jobs'] },
       schema: describe({
         id: 'submitJobs',
         tag: 'jobs',
@@ -167,6 +169,7 @@ function steering(server: FastifyInstance, { useCases, limits, describe }: Route
     '/v1/jobs/:id',
     {
       bodyLimit: limits.maxPayload + OVERHEAD_BYTES,
+      config: { bodyText: 'payload' },
       schema: describe({
         id: 'changeJob',
         tag: 'jobs',

@@ -1,5 +1,6 @@
 import { PunctualError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
+import { JsonText } from '../../core/json-text.js';
 import { News } from '../../core/news.js';
 import type { ClusterView, QueueView, ScheduleView, TenantView, WorkerView } from '../../core/wire.js';
 import { Completion, Failure, LogReport, ProgressReport } from '../schemas/attempt.js';
@@ -34,6 +35,11 @@ export interface RecordingUseCases extends UseCases {
   healthy: boolean;
   /** Thrown by the next call of `jobs.why`. */
   failure: unknown;
+}
+
+/** The server hands a payload on as the text in which it came. */
+function unwrapped(payload: unknown): unknown {
+  return payload instanceof JsonText ? JSON.parse(payload.text) : payload;
 }
 
 /** A server over a recording boundary, with small limits, and a call that carries the operator's key. */
@@ -100,7 +106,7 @@ export function recordingUseCases(): RecordingUseCases {
       submit: async (by, body) => {
         const { key, ...rest } = validate(JobSubmission, body);
         const before = key === undefined ? undefined : seen.get(key);
-        const job = before ?? exampleJob(by, rest.payload);
+        const job = before ?? exampleJob(by, unwrapped(rest.payload));
         if (key !== undefined) seen.set(key, job);
         return record('submit', by, [body], { created: before === undefined, job });
       },

@@ -55,6 +55,7 @@ function sessions(server: FastifyInstance, { useCases, limits, describe }: Route
     '/v1/workers/:id/heartbeat',
     {
       bodyLimit: limits.maxBulkBytes,
+      config: { bodyLists: ['running', 'refused'] },
       schema: describe({
         id: 'sendHeartbeat',
         tag: 'workers',
@@ -120,7 +121,7 @@ function work(server: FastifyInstance, { useCases, limits, describe, longPolls }
     '/v1/workers/:id/report',
     {
       // A result that is on record is accepted again.
-      config: { repeatable: true },
+      config: { repeatable: true, bodyText: 'result', bodyLists: ['results'] },
       bodyLimit: limits.maxBulkBytes + OVERHEAD_BYTES,
       schema: describe({
         id: 'reportResults',

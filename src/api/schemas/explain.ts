@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox';
-import type { FieldError } from '../../core/errors.js';
+import { type FieldError, MOST_ERRORS } from '../../core/errors.js';
 import { isPlainObject, pointerStep } from '../../core/fields.js';
 
 /**
@@ -7,9 +7,6 @@ import { isPlainObject, pointerStep } from '../../core/fields.js';
  * schemas beside it use; a property test holds it against the compiled check. Nothing here is on the path of
  * a good request.
  */
-
-/** More errors than this help nobody, and a bulk of bad jobs must not become an answer of megabytes. */
-const MOST_ERRORS = 100;
 
 interface Rules {
   readonly type?: string | readonly string[];
@@ -33,7 +30,7 @@ interface Rules {
   readonly '~refine'?: readonly { check(value: unknown): boolean }[];
 }
 
-/** Everything that is wrong with the value, up to a bound. */
+/** Everything that is wrong with the value, up to a bound: the walk ends with the first mistake that is not told any more. */
 export function explain(schema: TSchema, value: unknown): FieldError[] {
   const errors: FieldError[] = [];
   look(schema as Rules, value, '', errors);
@@ -41,7 +38,7 @@ export function explain(schema: TSchema, value: unknown): FieldError[] {
 }
 
 function look(rules: Rules, value: unknown, pointer: string, errors: FieldError[]): void {
-  if (errors.length >= MOST_ERRORS) return;
+  if (errors.length > MOST_ERRORS) return;
   if (rules.anyOf) lookAtChoice(rules.anyOf, value, pointer, errors);
   else if (rules.enum) {
     if (!rules.enum.includes(value)) errors.push({ pointer, detail: oneOf(rules.enum) });
@@ -66,7 +63,7 @@ function lookAtChoice(
       look(choice, value, pointer, found);
       return found;
     });
-    if (attempts.every((found) => found.length > 0)) errors.push(...attempts[0]!);
+    if (attempts.every((found) => found.length > 0)) for (const error of attempts[0]!) errors.push(error);
     return;
   }
   if (!isPlainObject(value)) {
@@ -98,6 +95,7 @@ function lookAtObject(rules: Rules, value: unknown, pointer: string, errors: Fie
       errors.push({ pointer: pointer + pointerStep(name), detail: 'is required' });
   }
   for (const name of names) {
+    if (errors.length > MOST_ERRORS) return;
     const at = pointer + pointerStep(name);
     if (rules.propertyNames && !fits(rules.propertyNames, name)) {
       errors.push({ pointer: at, detail: `the name ${expectation(rules.propertyNames, name)}` });
@@ -131,7 +129,7 @@ function lookAtArray(rules: Rules, value: unknown, pointer: string, errors: Fiel
   else if (value.length < minItems) errors.push({ pointer, detail: `must have at least ${minItems} entry` });
   else if (value.length > maxItems) errors.push({ pointer, detail: `must have at most ${maxItems} entries` });
   else if (items) {
-    for (let i = 0; i < value.length && errors.length < MOST_ERRORS; i++) {
+    for (let i = 0; i < value.length && errors.length <= MOST_ERRORS; i++) {
       look(items, value[i], `${pointer}/${i}`, errors);
     }
   }

@@ -1,0 +1,170 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { readJsonText, readLargeJsonText } from './json-reader.js';
+import { MOST_VALUES, MOST_VALUES_AT_ONCE } from './json-scanner.js';
+import { JsonText } from './json-text.js';
+
+const BULK = { maxDepth: 64, text: 'payload', lists: ['jobs'] };
+const ONE = { maxDepth: 64, text: 'payload' };
+
+function depthOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf));
+}
+
+/** The value with everything that was kept as text in its place, and the texts themselves. */
+function opened(value: unknown): unknown {
+  if (value instanceof JsonText) return JSON.parse(value.text);
+  if (Array.isArray(value)) return value.map(opened);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, child]) => [name, opened(child)]));
+}
+
+function outcomeOf(read: () => unknown): unknown {
+  try {
+    return JSON.stringify(opened(read()));
+  } catch (error) {
+    return (error as { code?: string }).code;
+  }
+}
+
+function parsed(text: string): unknown {
+  return outcomeOf(() => {
+    try {
+      return JSON.parse(text);
+    } catch (error) {
+      throw Object.assign(error as Error, { code: 'MALFORMED_JSON' });
+    }
+  });
+}
+
+/** JSON whose names matter here, with some of its characters left out, doubled or replaced. */
+const submissions = fc
+  .dictionary(
+    fc.constantFrom('payload', 'jobs', 'task', 'p"a', 'ä'),
+    fc.oneof(
+      fc.jsonValue({ maxDepth: 3 }),
+      fc.array(fc.dictionary(fc.constantFrom('payload', 'task', 'é\n'), fc.jsonValue({ maxDepth: 2 })), {
+        maxLength: 5,
+      }),
+      fc.array(fc.jsonValue({ maxDepth: 1 }), { maxLength: 3 }),
+    ),
+  )
+  .map((value) => JSON.stringify(value));
+const damaged = fc
+  .tuple(
+    submissions,
+    fc.nat(),
+    fc.constantFrom('', ',', '"', '\\', '\\u12', '{', ']', ' ', '-', '0', '1.', 'e', '\n', 'tru', '\u0001'),
+    fc.nat(2),
+  )
+  .map(([text, place, by, gone]) => {
+    const at = place % (text.length + 1);
+    return text.slice(0, at) + by + text.slice(at + gone);
+  });
+
+describe('reading JSON', () => {
+  it('takes what JSON.parse takes and gives the same value, whatever is kept as text or read in parts', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(submissions, damaged, fc.json()), async (text) => {
+        // Names that are given twice, numbers that do not fit and __proto__ are refused for reasons of their own.
+        fc.pre(!text.includes('__proto__'));
+        const bytes = Buffer.from(text);
+        fc.pre(bytes.toString() === text);
+        for (const shape of [BULK, ONE, { maxDepth: 64 }]) {
+          const here = outcomeOf(() => readJsonText(bytes, shape));
+          if (here === 'INVALID_REQUEST') continue;
+          expect(here).toBe(parsed(text));
+          const large = await readLargeJsonText(bytes, shape).catch((error) => error);
+          expect(outcomeOf(() => (large instanceof Error ? raise(large) : large))).toBe(here);
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('refuses what is too deep, and nothing else', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 6 }), fc.nat(8), (value, maxDepth) => {
+        fc.pre(!JSON.stringify(value).includes('__proto__'));
+        const body = Buffer.from(JSON.stringify(value, null, 1));
+        if (depthOf(value) > maxDepth) {
+          expect(() => readJsonText(body, { maxDepth })).toThrow(/nested deeper/);
+        } else {
+          expect(JSON.stringify(readJsonText(body, { maxDepth }))).toBe(JSON.stringify(value));
+        }
+      }),
+    );
+  });
+
+  it('refuses any bytes with an error that names a code, or gives a value, never a crash', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+        try {
+          readJsonText(Buffer.from(bytes), { maxDepth: 4 });
+        } catch (error) {
+          expect(error).toHaveProperty('code');
+        }
+      }),
+    );
+  });
+
+  it('lets the word __proto__ stand as a value', () => {
+    const text = '{"word":"__proto__","list":["__proto__"],"say":"\\"__proto__\\": no"}';
+    expect(readJsonText(Buffer.from(text), { maxDepth: 8 })).toEqual(JSON.parse(text));
+  });
+
+  it.each([
+    ['{"task":"a","payload":{"a":[{"__proto__":1}]}}', ONE, '/payload/a/0/__proto__'],
+    ['{"jobs":[{"payload":1},{"payload":{"\\u005f_proto__":1}}]}', BULK, '/jobs/1/payload/__proto__'],
+    ['{"jobs":[{"payload":1,"payload":2}]}', BULK, '/jobs/0/payload'],
+    ['{"jobs":[],"jobs":[]}', BULK, '/jobs'],
+    ['{"payload":1,"p\\u0061yload":2}', ONE, '/payload'],
+    ['{"jobs":[{"n":[0,1e999]}]}', BULK, '/jobs/0/n/1'],
+    ['{"n":12345678901234567890}', ONE, '/n'],
+    ['{"n":9007199254740993}', ONE, '/n'],
+    ['{"n":-1e-400}', ONE, '/n'],
+    [`{"n":0.${'1'.repeat(2_000)}}`, ONE, '/n'],
+  ])('points at what it refuses: %s', (text, shape, pointer) => {
+    let errors: unknown;
+    try {
+      readJsonText(Buffer.from(text), shape);
+    } catch (error) {
+      errors = (error as { errors: unknown }).errors;
+    }
+    expect(errors).toMatchObject([{ pointer }]);
+  });
+
+  it.each(['0.1', '1e3', '-0', '3.141592653589793238462643', '0e999', '1152921504606846976'])(
+    'takes numbers that stay what they are, or are fractions: %s',
+    (number) => {
+      expect(readJsonText(Buffer.from(`[${number}]`), ONE)).toEqual([Number(number)]);
+    },
+  );
+
+  it('keeps a text to the letter, with its numbers and blanks', () => {
+    const payload = '{ "n": 12345678901234567890, "big":1e999, "s":"\\u00e9ü" }';
+    const body = Buffer.from(`{"jobs":[{"task":"a","payload": ${payload} ,"queue":"ü"},{"payload":1e999}]}`);
+    expect(readJsonText(body, BULK)).toEqual({
+      jobs: [
+        { task: 'a', queue: 'ü', payload: new JsonText(payload, Buffer.byteLength(payload)) },
+        { payload: new JsonText('1e999', 5) },
+      ],
+    });
+  });
+
+  it('counts values outside of texts before it builds any, at once and in all', () => {
+    const many = (count: number) => `[${Array(count).fill('{}').join(',')}]`;
+    const read = (text: string) =>
+      outcomeOf(() => readJsonText(Buffer.from(text), BULK) instanceof Object && 'read');
+    expect(read(`{"jobs":[{"payload":${many(MOST_VALUES)}}]}`)).toBe('"read"');
+    expect(read(`{"jobs":${many(MOST_VALUES_AT_ONCE * 2)}}`)).toBe('"read"');
+    expect(read(`{"jobs":${many(MOST_VALUES)}}`)).toBe('INVALID_REQUEST');
+    expect(read(`{"jobs":[{"a":${many(MOST_VALUES_AT_ONCE)}}]}`)).toBe('INVALID_REQUEST');
+    expect(read(`{"a":${many(MOST_VALUES_AT_ONCE)}}`)).toBe('INVALID_REQUEST');
+  });
+});
+
+function raise(error: Error): never {
+  throw error;
+}

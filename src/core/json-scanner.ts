@@ -1,0 +1,402 @@
+import { invalid, PunctualError } from './errors.js';
+import { pointerStep } from './fields.js';
+
+/**
+ * Walks over the bytes of a JSON text without building anything from it. It finds out whether the text is JSON, how
+ * deep it is and how many values it holds, and where the parts lie that are read one by one (`jobs` of a bulk) or kept
+ * as text (`payload`). The walk can be made in portions, so that a large text does not hold the event loop.
+ *
+ * The text must be valid UTF-8: bytes above 0x7f are taken as parts of characters.
+ */
+
+/** Which parts of a text stand apart from the rest. */
+export interface JsonShape {
+  readonly maxDepth: number;
+  /** The field that is kept as text: of each item of a list if there are `lists`, else of the object itself. */
+  readonly text?: string | undefined;
+  /** Fields of the object that hold lists whose items are read one by one. */
+  readonly lists?: readonly string[] | undefined;
+  /** Whether a field may be called `__proto__`. */
+  readonly allowProto?: boolean | undefined;
+}
+
+/** Where something lies: from a byte to the one before `end`. */
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Four numbers for each item: its span, and that of the text in it (twice -1 if there is none). */
+export interface ListSpan extends Span {
+  readonly name: string;
+  readonly spans: readonly number[];
+}
+
+/** Values that are built at once, in one item of a list or in all the rest. It takes some 10 ms. */
+export const MOST_VALUES_AT_ONCE = 50_000;
+/** Values of a whole body, apart from those in texts that are kept. */
+export const MOST_VALUES = 1_000_000;
+
+/** What may come next. */
+const VALUE = 0;
+const FIRST_VALUE = 1;
+const KEY = 2;
+const FIRST_KEY = 3;
+const COLON = 4;
+const AFTER_VALUE = 5;
+const REST_OF_TEXT = 6;
+const REST_OF_KEY = 7;
+const END = 8;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON_SIGN = 0x3a;
+const OPEN_ARRAY = 0x5b;
+const CLOSE_ARRAY = 0x5d;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+const MINUS = 0x2d;
+const PLUS = 0x2b;
+const POINT = 0x2e;
+const ZERO = 0x30;
+const NINE = 0x39;
+const SPACE = 0x20;
+const UNDERSCORE = 0x5f;
+const LOWER_U = 0x75;
+
+const PROTO = '__proto__';
+/** What may follow a backslash, but for the `u`. */
+const ESCAPES = new Set([...'"\\/bfnrt'].map((letter) => letter.charCodeAt(0)));
+const LITERALS = new Map(
+  ['true', 'false', 'null'].map((word) => [word.charCodeAt(0), Buffer.from(word)] as const),
+);
+/** Numbers that are no longer than this and have no exponent are held exactly, whatever their digits. */
+const SURELY_EXACT_DIGITS = 15;
+/** Nobody means a number that is longer. */
+const MOST_DIGITS = 1_000;
+
+/** Room for what is open at one time; scanners that are never at work at the same time can share it. */
+export class OpenValues {
+  readonly isObject: Uint8Array;
+  readonly places: Int32Array;
+
+  constructor(readonly maxDepth: number) {
+    this.isObject = new Uint8Array(maxDepth + 1);
+    this.places = new Int32Array(maxDepth + 1);
+  }
+}
+
+export class JsonScanner {
+  /** The text of the object itself, when there are no lists. */
+  text: Span | null = null;
+  readonly lists: ListSpan[] = [];
+
+  private at = 0;
+  private next = VALUE;
+  private depth = 0;
+  /** Which of the open values are objects, from 1 on. */
+  private readonly isObject: Uint8Array;
+  /** For each open object where its current key begins, for each open array the place of its current value. */
+  private readonly places: Int32Array;
+  private readonly textDepth: number;
+
+  private values = 0;
+  private valuesInItems = 0;
+  private valuesBeforeItem = 0;
+  private keyIsText = false;
+  private keeping = false;
+  private textStart = -1;
+  private textEnd = -1;
+  private inList = false;
+  private listStart = 0;
+  private items: number[] = [];
+  private itemStart = 0;
+  private keyStart = 0;
+  private keyHasEscapes = false;
+
+  constructor(
+    private readonly bytes: Buffer,
+    private readonly shape: JsonShape,
+    open = new OpenValues(shape.maxDepth),
+  ) {
+    this.isObject = open.isObject;
+    this.places = open.places;
+    this.textDepth = shape.text === undefined ? -1 : shape.lists === undefined ? 1 : 3;
+  }
+
+  /** Goes on for about so many bytes; true at the end of a text that is as it should be. */
+  advance(portion: number): boolean {
+    const { bytes } = this;
+    const { length } = bytes;
+    const until = Math.min(length, this.at + portion);
+    let { at, next } = this;
+    while (at < until) {
+      if (next === REST_OF_TEXT || next === REST_OF_KEY) {
+        at = this.skipText(at, until);
+        if (at >= until) break;
+        at += 1;
+        if (next === REST_OF_KEY) {
+          this.endKey(at);
+          next = COLON;
+        } else next = this.endValue(at);
+        continue;
+      }
+      const byte = bytes[at]!;
+      if (byte <= SPACE && (byte === SPACE || byte === 0x0a || byte === 0x0d || byte === 0x09)) {
+        at += 1;
+        continue;
+      }
+      switch (next) {
+        case AFTER_VALUE:
+          if (byte === COMMA) {
+            if (this.isObject[this.depth]) next = KEY;
+            else {
+              this.places[this.depth]! += 1;
+              next = VALUE;
+            }
+          } else if (byte === (this.isObject[this.depth] ? CLOSE_OBJECT : CLOSE_ARRAY)) {
+            this.depth -= 1;
+            next = this.endValue(at + 1);
+          } else throw this.unexpected(at);
+          at += 1;
+          break;
+        case FIRST_KEY:
+        case KEY:
+          if (byte === QUOTE) {
+            this.keyStart = at;
+            this.keyHasEscapes = false;
+            this.places[this.depth] = at;
+            next = REST_OF_KEY;
+          } else if (byte === CLOSE_OBJECT && next === FIRST_KEY) {
+            this.depth -= 1;
+            next = this.endValue(at + 1);
+          } else throw this.unexpected(at);
+          at += 1;
+          break;
+        case COLON:
+          if (byte !== COLON_SIGN) throw this.unexpected(at);
+          next = VALUE;
+          at += 1;
+          break;
+        case FIRST_VALUE:
+        case VALUE:
+          if (byte === CLOSE_ARRAY && next === FIRST_VALUE) {
+            this.depth -= 1;
+            at += 1;
+            next = this.endValue(at);
+            break;
+          }
+          this.beginValue(at, byte);
+          if (byte === QUOTE) {
+            at += 1;
+            next = REST_OF_TEXT;
+          } else if (byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
+            next = this.open(byte === OPEN_OBJECT);
+            at += 1;
+          } else {
+            at =
+              byte === MINUS || (byte >= ZERO && byte <= NINE) ? this.skipNumber(at) : this.skipLiteral(at);
+            next = this.endValue(at);
+          }
+          break;
+        default:
+          throw this.unexpected(at);
+      }
+    }
+    this.at = at;
+    this.next = next;
+    if (this.values > MOST_VALUES) throw tooManyValues('', MOST_VALUES);
+    if (at < length) return false;
+    if (next !== END) throw new PunctualError('MALFORMED_JSON', 'The text ends too early.');
+    if (this.values - this.valuesInItems > MOST_VALUES_AT_ONCE) throw tooManyValues('', MOST_VALUES_AT_ONCE);
+    return true;
+  }
+
+  private open(isObject: boolean): number {
+    if (this.depth === this.shape.maxDepth) {
+      throw invalid([
+        { pointer: '', detail: `must not be nested deeper than ${this.shape.maxDepth} levels` },
+      ]);
+    }
+    this.depth += 1;
+    this.isObject[this.depth] = isObject ? 1 : 0;
+    this.places[this.depth] = 0;
+    return isObject ? FIRST_KEY : FIRST_VALUE;
+  }
+
+  private beginValue(at: number, byte: number): void {
+    if (this.keeping) return;
+    this.values += 1;
+    if (this.depth > 3) return;
+    if (this.keyIsText) {
+      this.keyIsText = false;
+      if (this.textStart >= 0) throw this.wrong('is given twice');
+      this.keeping = true;
+      this.textStart = at;
+    } else if (this.depth === 1 && byte === OPEN_ARRAY) this.beginList(at);
+    else if (this.depth === 2 && this.inList) {
+      this.itemStart = at;
+      this.valuesBeforeItem = this.values - 1;
+      this.textStart = -1;
+      this.textEnd = -1;
+    }
+  }
+
+  private beginList(at: number): void {
+    const { lists } = this.shape;
+    if (!lists || !this.isObject[1] || !lists.includes(this.keyAt(this.places[1]!))) return;
+    this.inList = true;
+    this.listStart = at;
+    this.items = [];
+  }
+
+  /** The value that ends before this byte lies in what is open now. */
+  private endValue(at: number): number {
+    const { depth } = this;
+    if (depth > 3) return AFTER_VALUE;
+    if (this.keeping) {
+      if (depth !== this.textDepth) return AFTER_VALUE;
+      this.keeping = false;
+      this.textEnd = at;
+      if (depth === 1) this.text = { start: this.textStart, end: at };
+    } else if (this.inList && depth === 2) {
+      const values = this.values - this.valuesBeforeItem;
+      if (values > MOST_VALUES_AT_ONCE) throw tooManyValues(this.pointer(), MOST_VALUES_AT_ONCE);
+      this.valuesInItems += values;
+      this.items.push(this.itemStart, at, this.textStart, this.textEnd);
+    } else if (this.inList && depth === 1) {
+      this.inList = false;
+      const name = this.keyAt(this.places[1]!);
+      if (this.lists.some((list) => list.name === name)) throw this.wrong('is given twice');
+      this.lists.push({ name, start: this.listStart, end: at, spans: this.items });
+    }
+    return depth === 0 ? END : AFTER_VALUE;
+  }
+
+  /** The place of the quote that ends a text, or the place up to which it was looked for. */
+  private skipText(from: number, until: number): number {
+    const { bytes } = this;
+    let at = from;
+    while (at < until) {
+      const byte = bytes[at]!;
+      if (byte === QUOTE) return at;
+      if (byte === BACKSLASH) at = this.skipEscape(at);
+      else if (byte < SPACE) throw this.unexpected(at);
+      else at += 1;
+    }
+    return at;
+  }
+
+  private skipEscape(at: number): number {
+    const { bytes } = this;
+    const letter = bytes[at + 1];
+    this.keyHasEscapes = true;
+    if (letter === LOWER_U) {
+      for (let i = at + 2; i < at + 6; i++) if (!isHex(bytes[i])) throw this.unexpected(i);
+      return at + 6;
+    }
+    if (letter === undefined || !ESCAPES.has(letter)) throw this.unexpected(at + 1);
+    return at + 2;
+  }
+
+  private endKey(at: number): void {
+    const { bytes, keyStart, depth } = this;
+    const mayBeProto = this.keyHasEscapes || (bytes[keyStart + 1] === UNDERSCORE && at - keyStart === 11);
+    if (mayBeProto && !this.shape.allowProto && this.keyAt(keyStart) === PROTO) {
+      throw this.wrong('is a name that is not allowed');
+    }
+    if (depth !== this.textDepth || this.keeping) return;
+    this.keyIsText = (depth === 1 || this.inList) && this.isTextKey(keyStart, at);
+  }
+
+  private isTextKey(start: number, end: number): boolean {
+    const text = this.shape.text!;
+    if (this.keyHasEscapes) return this.keyAt(start) === text;
+    if (end - start - 2 !== text.length) return false;
+    for (let i = 0; i < text.length; i++) if (this.bytes[start + 1 + i] !== text.charCodeAt(i)) return false;
+    return true;
+  }
+
+  private skipNumber(from: number): number {
+    const { bytes } = this;
+    let at = bytes[from] === MINUS ? from + 1 : from;
+    at = bytes[at] === ZERO ? at + 1 : this.skipDigits(at);
+    let isPlain = true;
+    if (bytes[at] === POINT) at = this.skipDigits(at + 1);
+    if ((bytes[at]! | 0x20) === 0x65) {
+      isPlain = false;
+      at += 1;
+      at = this.skipDigits(bytes[at] === MINUS || bytes[at] === PLUS ? at + 1 : at);
+    }
+    const mayBeAnother = !this.keeping && (!isPlain || at - from > SURELY_EXACT_DIGITS);
+    if (mayBeAnother && (at - from > MOST_DIGITS || !isHeld(bytes.toString('latin1', from, at)))) {
+      throw this.wrong('is a number that would be stored as another one; send it as text');
+    }
+    return at;
+  }
+
+  private skipDigits(from: number): number {
+    const { bytes } = this;
+    let at = from;
+    for (let byte = bytes[at]!; byte >= ZERO && byte <= NINE; byte = bytes[at]!) at += 1;
+    if (at === from) throw this.unexpected(at);
+    return at;
+  }
+
+  private skipLiteral(at: number): number {
+    const word = LITERALS.get(this.bytes[at]!);
+    if (!word) throw this.unexpected(at);
+    for (let i = 0; i < word.length; i++) if (this.bytes[at + i] !== word[i]) throw this.unexpected(at + i);
+    return at + word.length;
+  }
+
+  /** The key that begins at this byte. */
+  private keyAt(start: number): string {
+    let end = start + 1;
+    for (; this.bytes[end] !== QUOTE; end++) if (this.bytes[end] === BACKSLASH) end += 1;
+    return JSON.parse(this.bytes.toString('utf8', start, end + 1)) as string;
+  }
+
+  /** The way to the value, or the key, that is being looked at. */
+  private pointer(): string {
+    let pointer = '';
+    for (let level = 1; level <= this.depth; level++) {
+      const place = this.places[level]!;
+      pointer += pointerStep(this.isObject[level] ? this.keyAt(place) : place);
+    }
+    return pointer;
+  }
+
+  private wrong(detail: string): PunctualError {
+    return invalid([{ pointer: this.pointer(), detail }]);
+  }
+
+  private unexpected(at: number): PunctualError {
+    const byte = this.bytes[at];
+    if (byte === undefined) return new PunctualError('MALFORMED_JSON', 'The text ends too early.');
+    const shown = byte > SPACE && byte < 0x7f ? `"${String.fromCharCode(byte)}"` : `0x${byte.toString(16)}`;
+    return new PunctualError('MALFORMED_JSON', `Unexpected ${shown} at byte ${at}.`);
+  }
+}
+
+function tooManyValues(pointer: string, most: number): PunctualError {
+  return invalid([{ pointer, detail: `must not hold more than ${most} values` }]);
+}
+
+function isHex(byte: number | undefined): boolean {
+  if (byte === undefined) return false;
+  const letter = byte | 0x20;
+  return (byte >= ZERO && byte <= NINE) || (letter >= 0x61 && letter <= 0x66);
+}
+
+/**
+ * Whether a number can be read and written again without becoming another one. Fractions are understood to be
+ * approximations; whole numbers are not, and neither are those that become nothing or infinite.
+ */
+function isHeld(text: string): boolean {
+  const value = Number(text);
+  if (!Number.isFinite(value)) return false;
+  if (value === 0) return !/[1-9]/.test(text.split(/e/i)[0]!);
+  return !/^-?\d+$/.test(text) || BigInt(text) === BigInt(value);
+}
