@@ -2,7 +2,14 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { intervals, notifications, type SourceFile, strayStatements, wrongImports } from './source-rules.js';
+import {
+  intervals,
+  notifications,
+  type SourceFile,
+  spreadArguments,
+  strayStatements,
+  wrongImports,
+} from './source-rules.js';
 
 const root = fileURLToPath(new URL('../src', import.meta.url));
 
@@ -36,6 +43,10 @@ describe('the sources', () => {
   it('neither send nor await notifications of the database', () => {
     expect(notifications(sources)).toEqual([]);
   });
+
+  it('spread no list into the arguments of a call', () => {
+    expect(spreadArguments(sources)).toEqual([]);
+  });
 });
 
 describe('the rules', () => {
@@ -64,6 +75,27 @@ describe('the rules', () => {
     ['core/job.test.ts', "import { query } from '../store/query.js';"],
   ])('accept %s with %s', (path, text) => {
     expect(wrongImports([{ path, text }])).toEqual([]);
+  });
+
+  it.each([
+    'errors.push(...found);',
+    'const least = Math.min(0, ...jobs.map(runAt));',
+    'new Set(...lists);',
+    'target.push.apply(target, list);',
+    'all.push(...[...list]);',
+    'function f(list) { g(...list); }',
+  ])('refuse a list among the arguments: %s', (text) => {
+    expect(spreadArguments([{ path: 'core/a.ts', text }])).toHaveLength(1);
+  });
+
+  it.each([
+    'const all = [...a, ...b];',
+    'command.argument(...NAME);',
+    'parameters.push(null, ...(json ? [1, 2] : []));',
+    'const twice = (...args) => run(...args);',
+    'const copy = make({ ...input });',
+  ])('accept a list whose length is known, and copies: %s', (text) => {
+    expect(spreadArguments([{ path: 'core/a.ts', text }])).toEqual([]);
   });
 
   it('find statements and intervals where they do not belong', () => {

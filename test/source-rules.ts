@@ -89,6 +89,57 @@ export function notifications(files: readonly SourceFile[]): string[] {
     .flatMap((file) => linesMatching(file, /\bpg_notify\b|\b(NOTIFY|LISTEN|UNLISTEN)\s+[a-z"*$]/));
 }
 
+/**
+ * Lists that are spread into the arguments of a call, which go on the stack: a list of a hundred thousand overflows it.
+ * Lists whose length stands in the source are fine: literals, constants, and arguments that are passed on.
+ */
+export function spreadArguments(files: readonly SourceFile[]): string[] {
+  return files.filter(isProductCode).flatMap((file) => {
+    const lists = [...file.text.matchAll(/\.\.\./g)].flatMap(({ index }) => {
+      const open = enclosingBracket(file.text, index);
+      const isCall = /[\w)\]>]\($/.test(file.text.slice(0, open + 1));
+      const list = file.text.slice(index + 3, endOfItem(file.text, index + 3)).trim();
+      return isCall && !isOfKnownLength(list, file.text) ? [lineAt(file, index)] : [];
+    });
+    return [...lists, ...linesMatching(file, /\.apply\(/)];
+  });
+}
+
+const LITERAL = String.raw`\[(?:(?!\.\.\.).)*\]`;
+const OF_KNOWN_LENGTH = new RegExp(`^[A-Z_]+$|^${LITERAL}$|^\\([^[]*${LITERAL} : ${LITERAL}\\)$`, 's');
+
+/** Rest parameters are written like spread lists, and what they hold came as arguments already. */
+function isOfKnownLength(list: string, text: string): boolean {
+  const isRest = /^\w+: /.test(list) || (/^\w+$/.test(list) && text.includes(`(...${list}) =>`));
+  return isRest || OF_KNOWN_LENGTH.test(list);
+}
+
+/** The place of the bracket that is open at a place; -1 at the top. */
+function enclosingBracket(text: string, place: number): number {
+  let closed = 0;
+  for (let at = place - 1; at >= 0; at--) {
+    if (')]}'.includes(text[at]!)) closed += 1;
+    else if ('([{'.includes(text[at]!) && closed-- === 0) return at;
+  }
+  return -1;
+}
+
+/** The place of the comma or bracket that ends an item of a list. */
+function endOfItem(text: string, place: number): number {
+  let open = 0;
+  for (let at = place; at < text.length; at++) {
+    if ('([{'.includes(text[at]!)) open += 1;
+    else if (')]}'.includes(text[at]!) && open-- === 0) return at;
+    else if (text[at] === ',' && open === 0) return at;
+  }
+  return text.length;
+}
+
+function lineAt({ path, text }: SourceFile, place: number): string {
+  const number = text.slice(0, place).split('\n').length;
+  return `${path}:${number}: ${text.split('\n')[number - 1]!.trim()}`;
+}
+
 /** Tests stand beside the code and may reach across the parts. */
 function isProductCode(file: SourceFile): boolean {
   return !/\.test(-d)?\.ts$/.test(file.path);

@@ -4,6 +4,7 @@ import type { Config } from '../core/config.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import { PORTION } from '../core/in-portions.js';
 import type { Log } from '../core/log.js';
+import { least } from '../core/long-lists.js';
 import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
 import { uuidv7 } from '../core/uuid.js';
 import { admissionTime } from '../dispatch/admission-time.js';
@@ -186,7 +187,7 @@ export class Submitter {
     const live = jobs.filter((job) => job.admitAt === null).map(({ row }) => toWaiting(row));
     const later = jobs.filter((job) => job.admitAt !== null && job.row.definition.start_before !== null);
     const startBefore =
-      later.length === 0 ? null : Math.min(...later.map((job) => job.row.definition.start_before!));
+      later.length === 0 ? null : least(later.map((job) => job.row.definition.start_before!));
     if ((live.length === 0 && startBefore === null) || !this.options.config.hints) return;
     this.options.hint(live, startBefore).catch((error: unknown) => {
       this.options.log.debug(

@@ -4,6 +4,7 @@ import type { Credentials } from '../client/credentials.js';
 import { humanDuration } from '../core/duration.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
+import { addAll } from '../core/long-lists.js';
 import { compareVersions, VERSION } from '../core/version.js';
 import type { ClusterView, Page, Why, WorkerView } from '../core/wire.js';
 import { migrationStatus } from '../store/migrate.js';
@@ -63,12 +64,12 @@ export async function checkServer(cli: Cli, options: GlobalOptions): Promise<Che
   const api = openApi(credentials, options.tenant);
   const checks: Check[] = [{ name: 'credentials', status: 'ok', detail: `for ${urls.join(', ')}` }];
   try {
-    for (const url of urls) checks.push(...(await checkNode(url, cli.now)));
+    for (const url of urls) addAll(checks, await checkNode(url, cli.now));
     if (checks.some((check) => check.status === 'fail')) return checks;
     const request = { signal: cli.interrupted, timeoutMs: REQUEST_TIMEOUT_MS };
     const cluster = await api.request<ClusterView>('GET', '/v1/cluster', request);
     checks.push({ name: 'key', status: 'ok', detail: 'accepted' });
-    checks.push(...checkCluster(cluster));
+    addAll(checks, checkCluster(cluster));
     const workers = await readPages<WorkerView>(api, '/v1/workers', request);
     checks.push(checkWorkers(workers.data));
     checks.push(await checkWaitingJobs(api, request));

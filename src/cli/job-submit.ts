@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import { humanDuration } from '../core/duration.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
+import { addAll } from '../core/long-lists.js';
 import { callsServer, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
 import { requireSuccess, waitForEnd } from './job-follow.js';
@@ -115,7 +116,7 @@ async function submitFile({ cli, api, output }: ServerCall<SubmitOptions>, path:
         body: { jobs: chunk },
         signal: cli.interrupted,
       });
-      ids.push(...answer.ids);
+      addAll(ids, answer.ids);
     }
   } catch (error) {
     progress.clear();

@@ -1,3 +1,4 @@
+import { greatest } from '../core/long-lists.js';
 import { type Paint, printable, type Style } from './paint.js';
 
 /** A column: its heading, and how it behaves when the terminal is narrow. */
@@ -51,7 +52,10 @@ export function renderTable(
   options: TableOptions,
 ): string {
   const widths = columns.map((column, index) =>
-    Math.max(lengthOf(column.header), ...rows.map((row) => lengthOf(textOf(row[index] ?? '')))),
+    greatest(
+      rows.map((row) => lengthOf(textOf(row[index] ?? ''))),
+      lengthOf(column.header),
+    ),
   );
   if (options.width !== undefined) shrinkToFit(widths, columns, options.width);
   const line = (cells: readonly Cell[], heading: boolean): string => {
@@ -78,7 +82,10 @@ export function renderDetails(
   const shown = entries.filter(
     (entry): entry is [string, Cell] => entry[1] !== null && entry[1] !== undefined,
   );
-  const width = Math.max(0, ...shown.map(([name]) => lengthOf(name)));
+  const width = greatest(
+    shown.map(([name]) => lengthOf(name)),
+    0,
+  );
   return shown
     .map(([name, value]) => {
       const text = textOf(value);

@@ -1,4 +1,5 @@
 import { TimerClock } from '../core/clock.js';
+import { greatest } from '../core/long-lists.js';
 
 /** What the drift between two clocks can come to between samples, generously. */
 const STEP_MS = 100;
@@ -28,6 +29,6 @@ export class DatabaseClock extends TimerClock {
     if (offset < this.offset - roundTripMs - STEP_MS) this.offsets.length = 0;
     this.offsets.push(offset);
     if (this.offsets.length > 8) this.offsets.shift();
-    this.offset = Math.max(...this.offsets);
+    this.offset = greatest(this.offsets);
   }
 }

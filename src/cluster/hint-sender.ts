@@ -1,3 +1,4 @@
+import { addAll } from '../core/long-lists.js';
 import type { Waiting } from '../store/read-backlog.js';
 import type { PeerCaller } from './peer-caller.js';
 
@@ -26,7 +27,7 @@ export class HintSender {
   ) {}
 
   send(hint: Hint): void {
-    if (this.jobs.length + hint.jobs.length <= MAX_JOBS) this.jobs.push(...hint.jobs.map(withoutRow));
+    if (this.jobs.length + hint.jobs.length <= MAX_JOBS) addAll(this.jobs, hint.jobs.map(withoutRow));
     this.startBefore = earliest(this.startBefore, hint.startBefore);
     if (!this.sending) void this.flush();
   }

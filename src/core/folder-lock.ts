@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { greatest } from './long-lists.js';
 import { processMark } from './process-mark.js';
 
 /**
@@ -65,7 +66,7 @@ function numbers(folder: string, prefix: string): number[] {
 }
 
 function highestNumber(folder: string, prefix: string): number {
-  return Math.max(0, ...numbers(folder, prefix));
+  return greatest(numbers(folder, prefix), 0);
 }
 
 /** A file that cannot be understood was cut short by a power cut, so its writer is dead; `null` says so. */

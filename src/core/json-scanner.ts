@@ -398,5 +398,5 @@ function isHeld(text: string): boolean {
   const value = Number(text);
   if (!Number.isFinite(value)) return false;
   if (value === 0) return !/[1-9]/.test(text.split(/e/i)[0]!);
-  return !/^-?\d+$/.test(text) || BigInt(text) === BigInt(value);
+  return !/^-?\d+$/.test(text) || String(value) === text || BigInt(text) === BigInt(value);
 }

@@ -2,6 +2,7 @@ import { parseDuration } from './duration.js';
 import { type FieldError, invalid, PunctualError } from './errors.js';
 import { FieldReader, isPlainObject } from './fields.js';
 import type { Delivery, Labels, RetryInput, Target } from './job.js';
+import { addAll } from './long-lists.js';
 import type { CatchUp } from './schedule/catch-up.js';
 import { parseCron } from './schedule/parse-cron.js';
 import { ScheduleError } from './schedule/schedule-error.js';
@@ -177,7 +178,7 @@ function readTiming(
     parseCron(expression);
   } catch (error) {
     if (!(error instanceof ScheduleError)) throw error;
-    fields.errors.push(...error.errors);
+    addAll(fields.errors, error.errors);
   }
   return { kind: 'cron', expression, timezone: rest.timezone, dst: rest.dst };
 }
@@ -224,7 +225,7 @@ function readJob(
     return parseSubmission(job, context);
   } catch (error) {
     if (!(error instanceof PunctualError) || error.code !== 'INVALID_REQUEST') throw error;
-    errors.push(...error.errors);
+    addAll(errors, error.errors);
     return null;
   }
 }

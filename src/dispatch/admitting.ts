@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf, PunctualError } from '../core/errors.js';
+import { addAll } from '../core/long-lists.js';
 import { Loop } from '../core/loop.js';
 import { type ParsedSubmission, parseSubmission } from '../core/submission.js';
 import { Batcher } from '../store/batcher.js';
@@ -168,7 +169,7 @@ export class Admitting {
       .map((job) => ({ ...job, bytes: measured.get(job.id)! }));
     for (let from = 0; from < unread.length; ) {
       const portion = unread.slice(from, from + this.batcher.count(unread, from));
-      ready.push(...(await this.settle(await this.toRaws(await this.read(portion)))));
+      addAll(ready, await this.settle(await this.toRaws(await this.read(portion))));
       from += portion.length;
     }
     if (ready.length === 0) return [];

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../core/clock.js';
 import { messageOf } from '../core/errors.js';
 import { bucketOf, emptyHistogram } from '../core/histogram.js';
+import { addAll } from '../core/long-lists.js';
 import { Loop } from '../core/loop.js';
 import { bisect } from '../store/bisect.js';
 import { type ClaimIntent, claimJobs, claimKnownJobs } from '../store/claim-jobs.js';
@@ -180,7 +181,7 @@ export class Claiming {
           intents,
           async (part) => {
             const find = await this.write(part, now);
-            refused.push(...this.handOver(part, find, now));
+            addAll(refused, this.handOver(part, find, now));
             return part;
           },
           (intent, error) => {

@@ -218,8 +218,8 @@ export class Finishing {
     }
     // The server refused the transaction as a whole, so nothing of it happened and all of it can be repeated. One that
     // failed alone lets the others go first.
-    if (batch.length > 1 || isMissingPartition(error)) this.queue.unshift(...batch);
-    else this.queue.push(...batch);
+    const comesFirst = batch.length > 1 || isMissingPartition(error);
+    this.queue = comesFirst ? batch.concat(this.queue) : this.queue.concat(batch);
     if (isMissingPartition(error)) await makePartition(state.hot, 'job_history', state.clock.now());
     else this.batcher.failed(batch);
   }

@@ -1,5 +1,6 @@
 import { humanDuration } from '../core/duration.js';
 import type { Labels, Target } from '../core/job.js';
+import { least } from '../core/long-lists.js';
 import { type Bucket, rateView } from '../core/rate.js';
 import type { Gate, Why } from '../core/wire.js';
 import type { PlacedRow } from '../store/job-places.js';
@@ -156,7 +157,7 @@ function explainWorkerRates(
   const now = state.clock.steady();
   const withRoom = fitting.filter((session) => session.freeSlots > 0);
   const opensAt = withRoom.map(({ bucket }) => (bucket && !bucket.isOpen(now) ? bucket.opensAt : now));
-  const opensInMs = Math.ceil(Math.min(...opensAt) - now);
+  const opensInMs = Math.ceil(least(opensAt) - now);
   if (opensInMs <= 0) return undefined;
   const next = `the next may start in ${humanDuration(opensInMs)}`;
   const detail = `The fitting workers start jobs at a limited rate of their own; ${next}.`;

@@ -1,3 +1,4 @@
+import { greatest } from '../core/long-lists.js';
 import type { ParsedSchedule } from '../core/schedule-definition.js';
 import { forgetAhead, readAhead, readWaitingAhead, skipOccurrences } from '../store/change-schedule.js';
 import type { Queryable } from '../store/database.js';
@@ -46,7 +47,7 @@ export async function withdrawAhead(
       leaderTransaction(leader.hot, leader.term, async (db) => {
         const waiting = await readWaitingAhead(db, taken);
         const kept = ahead.filter(({ job }) => !waiting.has(job)).map(({ at }) => at);
-        const lastKept = Math.max(Number.NEGATIVE_INFINITY, ...kept);
+        const lastKept = greatest(kept);
         const withdrawn = ahead.filter(
           ({ at, job }) => waiting.has(job) && (reason !== 'changed' || at > lastKept),
         );

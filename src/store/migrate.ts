@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { messageOf, PunctualError } from '../core/errors.js';
+import { greatest } from '../core/long-lists.js';
 import { compareVersions, VERSION } from '../core/version.js';
 import { isBlocked, OUR_SETTINGS } from './database.js';
 import { loadMigrations } from './migrations.js';
@@ -108,7 +109,10 @@ async function tryApply(client: pg.Client): Promise<Pick<MigrationReport, 'appli
     await client.query('COMMIT');
     return {
       applied: missing.map((migration) => migration.name),
-      at: Math.max(0, ...present.map((row) => row.number), ...missing.map((migration) => migration.number)),
+      at: greatest(
+        [...present, ...missing].map(({ number }) => number),
+        0,
+      ),
     };
   } catch (error) {
     if (!isBlocked(error)) throw error;
@@ -146,7 +150,10 @@ export async function migrationStatus(databaseUrl: string): Promise<MigrationRep
     return {
       serverVersion,
       applied: present.map((row) => row.name),
-      at: Math.max(0, ...present.map((row) => row.number)),
+      at: greatest(
+        present.map((row) => row.number),
+        0,
+      ),
       pending: loadMigrations()
         .filter((migration) => !present.some((row) => row.number === migration.number))
         .map((migration) => migration.name),

@@ -1,3 +1,4 @@
+import { addAll } from '../core/long-lists.js';
 import { plainArray } from './array-text.js';
 import { inClaimOrder } from './claim-order.js';
 import { type Column, isUniform, type Value } from './columns.js';
@@ -63,7 +64,7 @@ export class PlacedColumns<Row extends { readonly id: string }> {
     for (const { type, of } of this.columns) {
       if (isUniform(ordered, of))
         parameters.push(of(ordered[0]!), null, ...(type === 'json' ? [null, null] : []));
-      else if (type === 'json') parameters.push(null, ...slices(ordered.map(of) as (string | null)[]));
+      else if (type === 'json') addAll(parameters, [null, ...slices(ordered.map(of) as (string | null)[])]);
       else parameters.push(null, plainArray(ordered.map((row) => of(row) ?? MISSING)));
     }
     return parameters;

@@ -76,7 +76,7 @@ export class Reporter<T extends AttemptIdentity> {
           this.#growing.reset();
           this.#maxResults = Math.min(this.#maxResults * 2, MAX_RESULTS);
         } else {
-          this.#pending.unshift(...unanswered);
+          this.#pending = unanswered.concat(this.#pending);
           await pause(this.#growing.nextMs(), signal);
         }
       } catch (thrown) {

@@ -4,6 +4,7 @@ import { JsonText } from '../../core/json-text.js';
 import { News } from '../../core/news.js';
 import type { ClusterView, QueueView, ScheduleView, TenantView, WorkerView } from '../../core/wire.js';
 import { Completion, Failure, LogReport, ProgressReport } from '../schemas/attempt.js';
+import { NewTenant, QueueChange, TenantChange } from '../schemas/limits.js';
 import { BackfillRequest, PreviewRequest, ScheduleChange, ScheduleInput } from '../schemas/schedule.js';
 import { BulkSubmission, JobChange, JobSubmission, Redrive } from '../schemas/submission.js';
 import { ClaimRequest, Heartbeat, ReportRequest, WorkerRegistration } from '../schemas/worker.js';
@@ -194,14 +195,16 @@ export function recordingUseCases(): RecordingUseCases {
       get: (by, name) => record('queue', by, [name], exampleQueue(name)),
       pause: (by, name) => record('pauseQueue', by, [name], exampleQueue(name)),
       resume: (by, name) => record('resumeQueue', by, [name], exampleQueue(name)),
-      change: (by, name, body) => record('changeQueue', by, [name, body], exampleQueue(name)),
+      change: async (by, name, body) =>
+        record('changeQueue', by, [name, validate(QueueChange, body)], exampleQueue(name)),
     },
     tenants: {
-      create: (by, body) => record('createTenant', by, [body], EXAMPLE_TENANT),
+      create: async (by, body) => record('createTenant', by, [validate(NewTenant, body)], EXAMPLE_TENANT),
       list: (by, after, limit) =>
         record('tenants', by, [after, limit], { data: [EXAMPLE_TENANT], next: null }),
       get: (by, id) => record('tenant', by, [id], EXAMPLE_TENANT),
-      change: (by, id, body) => record('changeTenant', by, [id, body], EXAMPLE_TENANT),
+      change: async (by, id, body) =>
+        record('changeTenant', by, [id, validate(TenantChange, body)], EXAMPLE_TENANT),
     },
     schedules: {
       create: async (by, body) => {

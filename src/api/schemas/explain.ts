@@ -1,6 +1,7 @@
 import type { TSchema } from 'typebox';
 import { type FieldError, MOST_ERRORS } from '../../core/errors.js';
 import { isPlainObject, pointerStep } from '../../core/fields.js';
+import { addAll } from '../../core/long-lists.js';
 
 /**
  * Says in plain words what a schema finds wrong with a value. It knows the part of JSON Schema that the
@@ -63,7 +64,7 @@ function lookAtChoice(
       look(choice, value, pointer, found);
       return found;
     });
-    if (attempts.every((found) => found.length > 0)) for (const error of attempts[0]!) errors.push(error);
+    if (attempts.every((found) => found.length > 0)) addAll(errors, attempts[0]!);
     return;
   }
   if (!isPlainObject(value)) {

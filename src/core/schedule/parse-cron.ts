@@ -1,3 +1,4 @@
+import { addAll } from '../long-lists.js';
 import { CronDays, type MonthDays, type WeekDays } from './cron-days.js';
 import { CronExpression } from './cron-expression.js';
 import {
@@ -125,7 +126,7 @@ function monthDaysOf(text: string): MonthDays {
     if (beforeLast) found.beforeLast.push(beforeLastOf(beforeLast[1], item));
     else if (nearest) found.nearestWeekday.push(oneValue(nearest[1]!, MONTH_DAY));
     else if (/^LW$/i.test(item)) lastWeekday = true;
-    else found.days.push(...valuesOf(item, MONTH_DAY));
+    else addAll(found.days, valuesOf(item, MONTH_DAY));
   }
   return { ...found, lastWeekday };
 }
@@ -149,7 +150,11 @@ function weekDaysOf(text: string): WeekDays {
     else if (nth) found.nth.push({ weekday: oneValue(nth[1]!, WEEKDAY) % 7, n: nthOf(nth[2]!, item) });
     else if (/^L$/i.test(item))
       throw wrong(WEEKDAY, item, 'needs a day in front, such as 5L for the last Friday');
-    else found.weekdays.push(...valuesOf(item, WEEKDAY).map((weekday) => weekday % 7));
+    else
+      addAll(
+        found.weekdays,
+        valuesOf(item, WEEKDAY).map((weekday) => weekday % 7),
+      );
   }
   return found;
 }
