@@ -154,6 +154,7 @@ function addSteering(job: Command, cli: Cli): void {
 interface RedriveOptions {
   readonly task?: string;
   readonly queue?: string;
+  readonly all?: boolean;
   readonly dryRun?: boolean;
 }
 
@@ -163,10 +164,11 @@ function addRedriveCommand(job: Command, cli: Cli): void {
     .description('send permanently failed jobs round again')
     .option('--task <name>', 'only jobs of this task')
     .option('--queue <name>', 'only jobs of this queue')
+    .option('--all', 'every failed job')
     .option('--dry-run', 'only count them');
   callsServer<RedriveOptions>(cli, command, async ({ api, output, options }) => {
-    const { task, queue, dryRun = false } = options;
-    const body = { ...(task && { task }), ...(queue && { queue }), dryRun };
+    const { task, queue, all, dryRun = false } = options;
+    const body = { ...(task && { task }), ...(queue && { queue }), ...(all && { all }), dryRun };
     const answer = await api.request<RedriveAnswer>('POST', '/v1/jobs/redrive', {
       body,
       signal: cli.interrupted,

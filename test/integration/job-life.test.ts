@@ -271,7 +271,14 @@ it('dead letters are sent round again by filter, after a dry run that changes no
   expect(await redrive({ task: 'a', queue: 'other' })).toMatchObject({ matched: 1, redriven: 1 });
   expect(await worker.claimOne()).toMatchObject({ task: 'a', attempt: 2, fence: 2 });
   expect(await redrive({ task: 'nothing' })).toMatchObject({ matched: 0, redriven: 0 });
-  expect(await redrive({})).toMatchObject({ matched: 2, redriven: 2, dryRun: false });
+  for (const body of [undefined, {}, { dryRun: false }, { all: false }, { all: true, task: 'a' }]) {
+    const refused = await node.ask<{ errors: unknown }>('POST', '/v1/jobs/redrive', body ? { body } : {});
+    expect([refused.status, refused.body.errors]).toEqual([
+      422,
+      [expect.objectContaining({ pointer: '/all' })],
+    ]);
+  }
+  expect(await redrive({ all: true })).toMatchObject({ matched: 2, redriven: 2, dryRun: false });
   expect(await worker.claim(10)).toHaveLength(2);
   expect(await failed()).toBe(1);
 });

@@ -85,11 +85,59 @@ describe('a request that is not one', () => {
   it.each([
     ['no HTTP', 'hello\r\n\r\n', 400, 'MALFORMED_REQUEST'],
     ['endless headers', `GET / HTTP/1.1\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`, 431, 'HEADERS_TOO_LARGE'],
-  ])('is refused in our own words: %s', async (_, bytes, status, code) => {
+    ['an endless path', `GET /${'y'.repeat(20_000)} HTTP/1.1\r\nhost: a\r\n\r\n`, 431, 'HEADERS_TOO_LARGE'],
+    ['very endless headers', `GET / HTTP/1.1\r\nx: ${'y'.repeat(2_000_000)}\r\n`, 431, 'HEADERS_TOO_LARGE'],
+    ['no host', 'GET /livez HTTP/1.1\r\n\r\n', 400, 'MALFORMED_REQUEST'],
+    [
+      'no host, with a body',
+      'POST /v1/jobs HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}',
+      400,
+      'MALFORMED_REQUEST',
+    ],
+    ['no such method', 'FROB / HTTP/1.1\r\nhost: a\r\n\r\n', 400, 'MALFORMED_REQUEST'],
+    [
+      'two lengths',
+      'POST /v1/jobs HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n',
+      400,
+      'MALFORMED_REQUEST',
+    ],
+    [
+      'a length that is none',
+      'POST /v1/jobs HTTP/1.1\r\nhost: a\r\ncontent-length: x\r\n\r\n',
+      400,
+      'MALFORMED_REQUEST',
+    ],
+    ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400, 'MALFORMED_REQUEST'],
+    ['a tunnel', 'CONNECT a:80 HTTP/1.1\r\nhost: a\r\n\r\n', 400, 'MALFORMED_REQUEST'],
+    [
+      'endless chunk extensions',
+      `POST /v1/jobs HTTP/1.1\r\nhost: a\r\nauthorization: ${AUTHORIZED.authorization}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n2;${'y'.repeat(20_000)}\r\n{}\r\n`,
+      413,
+      'BODY_TOO_LARGE',
+    ],
+    [
+      'a broken chunk',
+      `POST /v1/jobs HTTP/1.1\r\nhost: a\r\nauthorization: ${AUTHORIZED.authorization}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n`,
+      400,
+      'MALFORMED_REQUEST',
+    ],
+  ])('is refused in our own words, and its connection ends: %s', async (_, bytes, status, code) => {
     const { port } = await listen();
     const said = await raw(port, bytes);
     expect(said).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-    expect(JSON.parse(said.slice(said.indexOf('\r\n\r\n') + 4))).toMatchObject({ code, status });
+    const [head, body] = said.split('\r\n\r\n') as [string, string];
+    expect(head.toLowerCase()).toContain('content-type: application/problem+json');
+    expect(head.toLowerCase()).toContain('connection: close');
+    expect(JSON.parse(body)).toMatchObject({ code, status });
+  });
+
+  it('may expect what nobody knows', async () => {
+    const { port } = await listen();
+    const said = await raw(
+      port,
+      'GET /livez HTTP/1.1\r\nhost: a\r\nconnection: close\r\nexpect: wonders\r\n\r\n',
+    );
+    expect(said).toMatch(/^HTTP\/1.1 200 /);
   });
 
   it('is given up when it does not arrive in time', async () => {

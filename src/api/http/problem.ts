@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, PunctualError } from '../../core/errors.js';
 import { explainDatabaseError } from '../../store/database.js';
@@ -25,6 +25,9 @@ const LIBRARY_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 /** What Node reports about a connection on which no request could be read. */
 const CONNECTION_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   HPE_HEADER_OVERFLOW: ['HEADERS_TOO_LARGE', 'The headers are larger than the server takes.'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['BODY_TOO_LARGE', 'The chunks of the body say too much about themselves.'],
+  NO_HOST: ['MALFORMED_REQUEST', 'The request does not say which host it is meant for.'],
+  NO_TUNNEL: ['MALFORMED_REQUEST', 'The server is no proxy.'],
   ERR_HTTP_REQUEST_TIMEOUT: ['REQUEST_TIMED_OUT', 'The request was not complete in time.'],
 };
 
@@ -71,7 +74,7 @@ export function sendProblem(
 }
 
 /** The last words on a connection whose request could not even be read. */
-export function refuseConnection(error: Error & { code?: string }, socket: Socket, requestId: string): void {
+export function refuseConnection(error: { code?: string }, socket: Duplex, requestId: string): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;

@@ -73,7 +73,10 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   server.addHook('onRequest', (request, reply, done) => {
     reply.headers(SAFE_HEADERS).header('request-id', request.id);
     if (closing.yes) done(shuttingDown());
-    else if (!PATH.test(request.raw.url ?? ''))
+    else if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
+      reply.hijack();
+      refuseConnection({ code: 'NO_HOST' }, request.raw.socket, request.id);
+    } else if (!PATH.test(request.raw.url ?? ''))
       done(
         new PunctualError('MALFORMED_REQUEST', 'The target of a request is a path that begins with one "/".'),
       );
@@ -116,6 +119,8 @@ function bareServer(
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     http: {
       maxHeaderSize: MAX_HEADER_BYTES,
+      // Node's own refusal has no words; the check is made with the others.
+      requireHostHeader: false,
       headersTimeout: HEADERS_TIMEOUT_MS,
       connectionsCheckingInterval: TIMEOUT_CHECK_MS,
     },
@@ -132,6 +137,9 @@ function bareServer(
   server.server.on('checkExpectation', (request, response) => {
     server.server.emit('request', request, response);
   });
+  server.server.on('connect', (_request, socket) =>
+    refuseConnection({ code: 'NO_TUNNEL' }, socket, randomUUID()),
+  );
   server.setErrorHandler(async (error, request, reply) => {
     try {
       if (!(error instanceof LeaderElsewhere)) throw error;

@@ -80,8 +80,17 @@ export const JobChange = strict(
 
 /** Which dead letters to send round again; with `dryRun` they are only counted. */
 export const Redrive = strict(
-  { task: Type.Optional(Name), queue: Type.Optional(Name), dryRun: Type.Optional(Type.Boolean()) },
-  { title: 'Redrive' },
+  {
+    task: Type.Optional(Name),
+    queue: Type.Optional(Name),
+    all: Type.Optional(Type.Boolean({ description: 'Every dead letter of the tenant.' })),
+    dryRun: Type.Optional(Type.Boolean()),
+  },
+  {
+    title: 'Redrive',
+    description: 'Give `task`, `queue` or both, or else `all`; a dry run may leave all of them out.',
+    examples: [{ task: 'send-mail' }],
+  },
 );
 
 /** How many dead letters matched and how many were sent round again. */

@@ -131,7 +131,12 @@ export class Jobs implements JobUseCases {
   }
 
   async redrive(caller: Caller, body: unknown): Promise<RedriveAnswer> {
-    const { dryRun = false, ...filter } = validate(Redrive, body ?? {});
+    const { dryRun = false, all = false, ...filter } = validate(Redrive, body ?? {});
+    const isFiltered = filter.task !== undefined || filter.queue !== undefined;
+    // Nobody means everything by saying nothing; to count is no harm.
+    if (all === isFiltered && !(dryRun && !all)) {
+      throw invalid([{ pointer: '/all', detail: 'give "task", "queue" or both, or else "all": true' }]);
+    }
     const answer = await (await this.node.leader()).steering.redrive(caller.tenant, filter, dryRun);
     return { ...answer, dryRun };
   }
