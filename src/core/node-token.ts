@@ -18,3 +18,14 @@ export function verifyNodeToken(
   const body = verifyToken(secret, AUDIENCE, token, nowMs);
   return body && { nodeId: String(body.node), actor: String(body.act) };
 }
+
+/** Marks a request that a node passes on. It opens no door, and a client cannot make one. */
+const FORWARDED_AUDIENCE = 'punctual:forwarded';
+
+export function signForwarded(secret: Buffer, nodeId: string, nowMs: number): string {
+  return signToken(secret, FORWARDED_AUDIENCE, { node: nodeId }, nowMs + LIFETIME_MS);
+}
+
+export function isForwarded(secret: Buffer, token: string, nowMs: number): boolean {
+  return verifyToken(secret, FORWARDED_AUDIENCE, token, nowMs) !== null;
+}

@@ -19,7 +19,7 @@ import { messageOf, PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { LoopDelay } from '../core/loop-delay.js';
 import { News } from '../core/news.js';
-import { signNodeToken } from '../core/node-token.js';
+import { isForwarded, signForwarded, signNodeToken } from '../core/node-token.js';
 import { VERSION } from '../core/version.js';
 import { databaseTime, readClusterState } from '../store/cluster-state.js';
 import { openAll } from '../store/database.js';
@@ -176,6 +176,8 @@ async function assemble(
         request.headers.authorization === `Bearer ${localKey}`
           ? signNodeToken(secret, id, 'embedded', clock.now())
           : null,
+      mark: () => signForwarded(secret, id, clock.now()),
+      isMark: (text) => isForwarded(secret, text, clock.now()),
     },
   });
   await server.ready();

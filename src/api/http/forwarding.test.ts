@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Happening } from '../../../test/happening.js';
 import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
 import { News } from '../../core/news.js';
+import { isForwarded, signForwarded } from '../../core/node-token.js';
 import type { KnownLeader } from './forwarding.js';
 import { createHttpServer } from './server.js';
 import { OPERATOR_KEY, OTHER_ID, recordingUseCases } from './use-cases.fixture.js';
@@ -28,6 +29,8 @@ function follower(leader: () => KnownLeader | null, leaderNews?: News) {
   return nodeWith(leader, elsewhere, leaderNews);
 }
 
+const SECRET = Buffer.alloc(32, 7);
+
 /** A node on loopback until the test ends. */
 async function nodeWith(
   leader: () => KnownLeader | null,
@@ -43,7 +46,11 @@ async function nodeWith(
       workers: { ...useCases.workers, claim: answer, report: withoutSignal },
     },
     limits: { maxBulkBytes: 100_000, maxPayload: 10_000, maxDepth: 16 },
-    forwarding: { leader, leaderNews, credentialFor: () => null, onLeaderLost: () => undefined },
+    forwarding: {
+      ...{ leader, leaderNews, credentialFor: () => null, onLeaderLost: () => undefined },
+      mark: () => signForwarded(SECRET, 'a-node', 0),
+      isMark: (text) => isForwarded(SECRET, text, 0),
+    },
     log: { error: () => undefined },
     version: '0.0.0',
     defaultTenant: 'default',
@@ -100,6 +107,24 @@ describe('a request that only the leader can carry out', () => {
       ['POST', `/v1/workers/${OTHER_ID}/claim`, AUTHORIZATION, '{"max":1,"wait":"60s"}'],
       ['GET', '/v1/queues/..?', AUTHORIZATION, ''],
     ]);
+  });
+
+  it('is passed on once, and only a node can say that it was', async () => {
+    const marks: unknown[] = [];
+    const leader = await listening((message, response) => {
+      marks.push(message.headers['punctual-forwarded']);
+      response.setHeader('content-type', 'application/json').end('{"here":true}');
+    });
+    const node = await follower(() => lasting(leader.url));
+    const ask = (mark: string) =>
+      request(`${node.url}/v1/queues`, {
+        headers: { authorization: AUTHORIZATION, 'punctual-forwarded': mark },
+      });
+    const byClient = await ask('1');
+    expect([byClient.statusCode, await byClient.body.json()]).toEqual([200, { here: true }]);
+    const byNode = await ask(String(marks[0]));
+    expect([byNode.statusCode, await byNode.body.json()]).toMatchObject([503, { code: 'NO_LEADER' }]);
+    expect(marks).toHaveLength(1);
   });
 
   it('never takes its key to another place, whatever its target names', async () => {

@@ -38,6 +38,9 @@ export interface ForwardingOptions {
   readonly onLeaderLost: () => void;
   /** The credential to use instead of the caller's, for callers that only this process knows. */
   readonly credentialFor: (request: FastifyRequest) => string | null;
+  /** Marks a request as passed on by a node, and tells whether a node made such a mark. */
+  readonly mark: () => string;
+  readonly isMark: (text: string) => boolean;
 }
 
 const FORWARDED = 'punctual-forwarded';
@@ -112,7 +115,8 @@ export class Forwarding {
     gone: AbortSignal,
     mayWait: boolean,
   ): Promise<void> {
-    if (request.headers[FORWARDED] !== undefined) throw noLeader('This node does not lead.');
+    if (this.options.isMark(String(request.headers[FORWARDED] ?? '')))
+      throw noLeader('This node does not lead.');
     const answer = await this.ask(request, performance.now() - reply.elapsedTime, gone, mayWait);
     const headers = Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.has(name));
     for (const [name, value] of headers) if (value !== undefined) reply.header(name, value);
@@ -175,7 +179,7 @@ export class Forwarding {
     for (const [name, value] of Object.entries(request.headers)) {
       if (typeof value === 'string' && !HOP_BY_HOP.has(name)) headers[name] = value;
     }
-    headers[FORWARDED] = '1';
+    headers[FORWARDED] = this.options.mark();
     headers[WAITED] = String(waitedMs);
     const credential = this.options.credentialFor(request);
     if (credential !== null) headers.authorization = `Bearer ${credential}`;

@@ -16,6 +16,8 @@ export async function openApiText(version: string): Promise<string> {
       leader: () => null,
       leaderNews: new News(),
       credentialFor: () => null,
+      mark: () => '',
+      isMark: () => false,
       onLeaderLost: () => undefined,
     },
     log: { error: () => undefined },

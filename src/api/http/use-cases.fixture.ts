@@ -54,6 +54,8 @@ export function testServer(limits: Partial<HttpLimits> = {}) {
       leader: () => null,
       leaderNews: new News(),
       credentialFor: () => null,
+      mark: () => '',
+      isMark: () => false,
       onLeaderLost: () => undefined,
     },
     log: { error: (fields) => logged.push(fields) },
