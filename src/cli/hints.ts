@@ -40,6 +40,7 @@ export const HINTS: Readonly<Record<ErrorCode, string | null>> = {
   QUOTA_EXCEEDED: 'Use less of it, or ask the operator for more.',
   NO_LEADER: 'Try again in a few seconds; `punctual cluster status` shows whether a node leads.',
   TOO_MANY_WAITS: 'Ask another node with --url, or wait for fewer results at a time.',
+  TOO_BUSY: 'Try again in a few seconds, or send less at once.',
   SHUTTING_DOWN: 'Try again in a few seconds, or ask another node with --url.',
   DATABASE_UNAVAILABLE: 'Check that Postgres runs and that the address, user and password are right.',
   DATABASE_TOO_OLD: null,

@@ -49,7 +49,7 @@ export class ApiClient implements Transport {
 function mayRepeat(error: unknown, repeatable: boolean): boolean {
   if (!(error instanceof PunctualError)) return false;
   if (error instanceof UnreachableError && !error.sent) return true;
-  // A node that stops says so before it has done anything.
-  if (error.code === 'SHUTTING_DOWN') return true;
+  // A node that stops, or has too much to do, says so before it has done anything.
+  if (error.code === 'SHUTTING_DOWN' || error.code === 'TOO_BUSY') return true;
   return repeatable && error.status === 503;
 }

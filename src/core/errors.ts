@@ -37,6 +37,7 @@ export const ERROR_CODES = {
   NO_LEADER: { status: 503, exit: 7, title: 'The shard has no leader at the moment' },
   SHUTTING_DOWN: { status: 503, exit: 7, title: 'The node is stopping' },
   TOO_MANY_WAITS: { status: 503, exit: 7, title: 'Too many calls wait at this node' },
+  TOO_BUSY: { status: 503, exit: 7, title: 'The node has too much to do at the moment' },
   DATABASE_UNAVAILABLE: { status: 503, exit: 7, title: 'The database cannot be reached' },
   DATABASE_TOO_OLD: { status: 500, exit: 1, title: 'The database server is too old' },
   DATABASE_NOT_WRITABLE: { status: 500, exit: 1, title: 'The database cannot be written to' },

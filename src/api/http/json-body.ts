@@ -30,11 +30,16 @@ export function acceptJsonOnly(server: FastifyInstance, maxDepth: number): void 
       const shape = shapeOf(request, maxDepth);
       if (length === 0) done(null, undefined);
       else if (length <= SMALL_BYTES) done(null, readJsonText(body as Buffer, shape));
-      else readLargeJsonText(body as Buffer, shape).then((value) => done(null, value), done);
+      else readInTurn(request, body as Buffer, shape).then((value) => done(null, value), done);
     } catch (error) {
       done(error as Error);
     }
   });
+}
+
+async function readInTurn(request: FastifyRequest, body: Buffer, shape: JsonShape): Promise<unknown> {
+  await request.largeBody?.arrive();
+  return readLargeJsonText(body, shape);
 }
 
 function shapeOf({ routeOptions }: FastifyRequest, maxDepth: number): JsonShape {

@@ -8,6 +8,7 @@ import { documentApi } from './api-document.js';
 import { routeDescriber } from './describe-route.js';
 import { Forwarding } from './forwarding.js';
 import { acceptJsonOnly } from './json-body.js';
+import { LargeBodies } from './large-bodies.js';
 import { LongPolls, shuttingDown } from './long-polls.js';
 import { AllowedMethods } from './method-not-allowed.js';
 import type { HttpServerOptions } from './options.js';
@@ -90,6 +91,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     done();
   });
   requireCredentials(server, options.useCases, options.defaultTenant);
+  new LargeBodies(options.limits.maxBulkBytes).watch(server);
   acceptJsonOnly(server, options.limits.maxDepth);
 
   documentApi(server, options.version);

@@ -1,0 +1,81 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { request } from 'undici';
+import { expect, it, onTestFinished } from 'vitest';
+import { OPERATOR_KEY, testServer } from './use-cases.fixture.js';
+
+const MIB = 1024 * 1024;
+const LIMITS = { maxBulkBytes: 16 * MIB };
+
+async function listen() {
+  const parts = testServer(LIMITS);
+  await parts.server.listen({ port: 0, host: '127.0.0.1' });
+  onTestFinished(() => parts.server.close());
+  const { port } = parts.server.server.address() as AddressInfo;
+  return { ...parts, port };
+}
+
+const HEADERS = { authorization: `Bearer ${OPERATOR_KEY}`, 'content-type': 'application/json' };
+const LARGE = Buffer.from(`{"jobs":[{"task":"a","payload":"${'x'.repeat(14 * MIB)}"}]}`);
+
+const bulkAt = (port: number, tenant = 'default') =>
+  request(`http://127.0.0.1:${port}/v1/jobs/bulk`, {
+    method: 'POST',
+    headers: { ...HEADERS, 'punctual-tenant': tenant },
+    body: LARGE,
+  }).then(async ({ statusCode, headers, body }) => ({ statusCode, headers, body: await body.json() }));
+
+/** A client that promises a large body and sends a little of it. */
+async function slowClient(port: number, tenant: string): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  await once(socket, 'connect');
+  const head = Object.entries(HEADERS).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.write(
+    `POST /v1/jobs/bulk HTTP/1.1\r\nhost: a\r\n${head.join('')}punctual-tenant: ${tenant}\r\n` +
+      `content-length: ${16 * MIB}\r\n\r\n{"jobs":[`,
+  );
+  return socket;
+}
+
+it('large bodies are handled two at a time, and all of them in the end', async () => {
+  const { port, useCases } = await listen();
+  let now = 0;
+  let most = 0;
+  const submit = useCases.jobs.submitBulk.bind(useCases.jobs);
+  useCases.jobs.submitBulk = async (caller, body) => {
+    now += 1;
+    most = Math.max(most, now);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    now -= 1;
+    return submit(caller, body);
+  };
+  const answers = await Promise.all(Array.from({ length: 6 }, () => bulkAt(port)));
+  expect(answers.map(({ statusCode }) => statusCode)).toEqual(Array(6).fill(201));
+  expect(most).toBe(2);
+});
+
+it('beyond what a tenant may have on the way a large body is refused, others and small ones are not', async () => {
+  const { port, call } = await listen();
+  const slow = await Promise.all(Array.from({ length: 8 }, () => slowClient(port, 'slow')));
+  const refused = await until(
+    () => bulkAt(port, 'slow'),
+    ({ statusCode }) => statusCode === 503,
+  );
+  expect(refused.body).toMatchObject({ code: 'TOO_BUSY' });
+  expect(refused.headers['retry-after']).toBe('1');
+  expect((await bulkAt(port, 'calm')).statusCode).toBe(201);
+  expect((await call('POST', '/v1/jobs', { task: 'a' })).statusCode).toBe(201);
+  // What breaks off does not count any more.
+  for (const socket of slow) socket.destroy();
+  await until(
+    () => bulkAt(port, 'slow'),
+    ({ statusCode }) => statusCode === 201,
+  );
+});
+
+async function until<T>(ask: () => Promise<T>, isDone: (answer: T) => boolean): Promise<T> {
+  for (;;) {
+    const answer = await ask();
+    if (isDone(answer)) return answer;
+  }
+}

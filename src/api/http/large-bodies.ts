@@ -1,0 +1,143 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { PunctualError } from '../../core/errors.js';
+
+/**
+ * Keeps large bodies from filling the memory of a node. What they weigh is counted from when their headers are here
+ * until they are answered; what would be too much is refused before it is read. Those that have arrived wait for their
+ * turn, few at a time: whoever has the turn waits for no other body, so all have theirs in the end.
+ */
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Of a request whose body is large. */
+    largeBody: LargeBody | null;
+  }
+}
+
+/** Smaller bodies do not count: heartbeats and single jobs must not wait for bulks. */
+const LARGE_BYTES = 1024 * 1024;
+/** Bytes that are handled at once, or one body, however large. */
+const HANDLED_BYTES = 32 * 1024 * 1024;
+/** Bytes that arrive, wait and are handled. One tenant has half of them at most, so that it cannot shut out the others. */
+const COUNTED_BYTES = 256 * 1024 * 1024;
+const RETRY_AFTER_S = 1;
+
+/** The large bodies of a server. */
+export class LargeBodies {
+  private counted = 0;
+  private readonly countedOf = new Map<string, number>();
+  private handled = 0;
+  private readonly waiting: LargeBody[] = [];
+  private readonly most: number;
+
+  constructor(maxBulkBytes: number) {
+    // The largest must always fit, even for a tenant that sends two.
+    this.most = Math.max(COUNTED_BYTES, 4 * maxBulkBytes);
+  }
+
+  /** Counts every large body from now on. The credentials must have been checked by then. */
+  watch(server: FastifyInstance): void {
+    server.decorateRequest('largeBody', null);
+    server.addHook('onRequest', (request, reply, done) => {
+      const bytes = bytesOf(request);
+      if (bytes <= LARGE_BYTES) done();
+      else if (!this.fits(request.credential?.tenant ?? '', bytes)) done(tooBusy());
+      else {
+        const body = this.count(request.credential?.tenant ?? '', bytes);
+        request.largeBody = body;
+        // One that breaks off is never answered. One that has arrived is handled even if its client has left.
+        reply.raw.once('close', () => {
+          if (!body.hasArrived) this.end(body);
+        });
+        done();
+      }
+    });
+    server.addHook('onSend', (request, _reply, _payload, done) => {
+      if (request.largeBody) this.end(request.largeBody);
+      done();
+    });
+  }
+
+  private fits(tenant: string, bytes: number): boolean {
+    const ofTenant = this.countedOf.get(tenant) ?? 0;
+    return this.counted + bytes <= this.most && ofTenant + bytes <= this.most / 2;
+  }
+
+  private count(tenant: string, bytes: number): LargeBody {
+    this.counted += bytes;
+    this.countedOf.set(tenant, (this.countedOf.get(tenant) ?? 0) + bytes);
+    return new LargeBody(tenant, bytes, (body) => {
+      this.waiting.push(body);
+      this.letIn();
+    });
+  }
+
+  private end(body: LargeBody): void {
+    const { tenant, bytes } = body;
+    if (body.hasEnded) return;
+    body.hasEnded = true;
+    this.counted -= bytes;
+    const left = this.countedOf.get(tenant)! - bytes;
+    if (left === 0) this.countedOf.delete(tenant);
+    else this.countedOf.set(tenant, left);
+    if (body.hasTurn) this.handled -= bytes;
+    this.letIn();
+  }
+
+  private letIn(): void {
+    for (let next = this.waiting[0]; next; next = this.waiting[0]) {
+      if (this.handled > 0 && this.handled + next.bytes > HANDLED_BYTES) return;
+      this.waiting.shift();
+      this.handled += next.bytes;
+      next.giveTurn();
+    }
+  }
+}
+
+/** A large body between its headers and its answer. */
+class LargeBody {
+  hasArrived = false;
+  hasTurn = false;
+  hasEnded = false;
+  private readonly turn: Promise<void>;
+  private resolve: () => void = () => undefined;
+
+  constructor(
+    readonly tenant: string,
+    readonly bytes: number,
+    private readonly queueUp: (body: LargeBody) => void,
+  ) {
+    this.turn = new Promise((resolve) => {
+      this.resolve = resolve;
+    });
+  }
+
+  /** To be called when all of it is here; resolves when it may be handled. */
+  arrive(): Promise<void> {
+    this.hasArrived = true;
+    this.queueUp(this);
+    return this.turn;
+  }
+
+  giveTurn(): void {
+    this.hasTurn = true;
+    this.resolve();
+  }
+}
+
+function tooBusy(): PunctualError {
+  return new PunctualError(
+    'TOO_BUSY',
+    'The node has as many large bodies as it can hold; try again shortly.',
+    {
+      retryAfter: RETRY_AFTER_S,
+    },
+  );
+}
+
+/** What the body will weigh. One that does not say may become as large as the route takes. */
+function bytesOf({ headers, routeOptions }: FastifyRequest): number {
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
+  if (encoding !== undefined) return routeOptions.bodyLimit;
+  return length === undefined ? 0 : Math.min(Number(length), routeOptions.bodyLimit);
+}
