@@ -3,9 +3,13 @@ import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { Delivery, JobSubmission, Labels } from '../core/job.js';
+import { readJsonText } from '../core/json-reader.js';
 import type { Cli } from './cli.js';
 
 /** From the options of `job submit` to what the API takes. */
+
+/** Deeper than any server takes; how deep it may be is the server's to say. */
+const MOST_DEPTH = 10_000;
 
 export interface SubmitOptions {
   readonly task?: string;
@@ -60,7 +64,7 @@ export async function readPayload(cli: Cli, value: string | undefined): Promise<
   const fromFile = value.startsWith('@') ? value.slice(1) : value === '-' ? '-' : null;
   const source = fromFile === null ? value : await readInput(cli, fromFile);
   try {
-    return JSON.parse(source);
+    return readOwnJson(source);
   } catch (error) {
     const where = fromFile === null ? '--payload' : fromFile === '-' ? 'stdin' : fromFile;
     throw new PunctualError(
@@ -68,6 +72,11 @@ export async function readPayload(cli: Cli, value: string | undefined): Promise<
       `The payload (${where}) is not valid JSON: ${messageOf(error)}.`,
     );
   }
+}
+
+/** Numbers that would reach the server as others are refused here, where they are known. */
+function readOwnJson(source: string): unknown {
+  return readJsonText(Buffer.from(source), { maxDepth: MOST_DEPTH, allowProto: true, anySize: true });
 }
 
 /** The text of a file, or of stdin for `-`. */
@@ -94,7 +103,7 @@ export function parseJobLines(source: string): unknown[] {
   for (const [index, line] of source.split('\n').entries()) {
     if (line.trim() === '') continue;
     try {
-      jobs.push(JSON.parse(line));
+      jobs.push(readOwnJson(line));
     } catch (error) {
       throw new PunctualError('MALFORMED_JSON', `Line ${index + 1} is not valid JSON: ${messageOf(error)}.`);
     }

@@ -79,7 +79,7 @@ describe('reading JSON', () => {
           expect(outcomeOf(() => (large instanceof Error ? raise(large) : large))).toBe(here);
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: 600 },
     );
   });
 
@@ -124,7 +124,7 @@ describe('reading JSON', () => {
     ['{"n":12345678901234567890}', ONE, '/n'],
     ['{"n":9007199254740993}', ONE, '/n'],
     ['{"n":-1e-400}', ONE, '/n'],
-    [`{"n":0.${'1'.repeat(2_000)}}`, ONE, '/n'],
+    [`{"payload":[${'1'.repeat(20_000)}]}`, ONE, '/payload/0'],
   ])('points at what it refuses: %s', (text, shape, pointer) => {
     let errors: unknown;
     try {

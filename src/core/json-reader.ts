@@ -17,12 +17,12 @@ let shared = new OpenValues(64);
 /** The value of a small text. */
 export function readJsonText(bytes: Buffer, shape: JsonShape): unknown {
   if (shared.maxDepth < shape.maxDepth) shared = new OpenValues(shape.maxDepth);
-  const source = new Source(bytes);
   const scanner = new JsonScanner(bytes, shape, shared);
   scanner.advance(bytes.length);
+  const source = new Source(bytes);
   const lists = scanner.lists.map((list) => {
     const items = new Items(source, shape, list);
-    items.readSome(list.spans.length);
+    while (!items.readSome(bytes.length));
     return items.read;
   });
   return readRest(source, shape, scanner, lists);
@@ -30,14 +30,17 @@ export function readJsonText(bytes: Buffer, shape: JsonShape): unknown {
 
 /** The value of a text of any size, read in portions. */
 export async function readLargeJsonText(bytes: Buffer, shape: JsonShape): Promise<unknown> {
-  const source = new Source(bytes);
   const scanner = new JsonScanner(bytes, shape);
   const turn = new Turn();
+  // Whoever has put the bytes together has worked enough for this turn.
+  await turn.next();
   while (!scanner.advance(PORTION_BYTES)) if (turn.isOver) await turn.next();
+  const source = new Source(bytes);
+  await turn.next();
   const lists: unknown[][] = [];
   for (const list of scanner.lists) {
     const items = new Items(source, shape, list);
-    while (!items.readSome(ITEMS_AT_ONCE)) if (turn.isOver) await turn.next();
+    while (!items.readSome(BYTES_AT_ONCE)) if (turn.isOver) await turn.next();
     lists.push(items.read);
   }
   await turn.next();
@@ -85,8 +88,9 @@ class Source {
 }
 
 const SMALL_BYTES = 1_024;
-/** Items that are read between two looks at the clock. */
-const ITEMS_AT_ONCE = 32;
+/** Bytes of items that are parsed between two looks at the clock; of one item, as many as it has. */
+const BYTES_AT_ONCE = 4 * 1024;
+const ITEMS_AT_ONCE = 64;
 /** Numbers in the spans of an item. */
 const NUMBERS = 4;
 
@@ -103,20 +107,24 @@ class Items {
     private readonly list: ListSpan,
   ) {}
 
-  /** Reads so many more; true when all are read. */
-  readSome(count: number): boolean {
+  /** Reads some more, up to so many bytes and some; true when all are read. */
+  readSome(bytes: number): boolean {
     const { source, list, read } = this;
     const { spans } = list;
     const from = this.place;
-    const end = Math.min(spans.length, from + count * NUMBERS);
     const isLike: boolean[] = [];
     const texts: string[] = [];
-    for (let i = from; i < end; i += NUMBERS) {
-      const [start, to, textStart, textEnd] = [spans[i]!, spans[i + 1]!, spans[i + 2]!, spans[i + 3]!];
-      const like = textStart >= 0 && i > 0 && this.isLikeBefore(i);
+    let left = bytes;
+    let end = from;
+    for (; end < spans.length && left > 0 && isLike.length < ITEMS_AT_ONCE; end += NUMBERS) {
+      const [start, to] = [spans[end]!, spans[end + 1]!];
+      const [textStart, textEnd] = [spans[end + 2]!, spans[end + 3]!];
+      const like = textStart >= 0 && end > 0 && this.isLikeBefore(end);
       isLike.push(like);
       if (like) continue;
-      texts.push(textStart < 0 ? source.part(start, to) : source.around(start, textStart, textEnd, to));
+      const text = textStart < 0 ? source.part(start, to) : source.around(start, textStart, textEnd, to);
+      texts.push(text);
+      left -= text.length;
     }
     const parsed = texts.length === 0 ? [] : (JSON.parse(`[${texts.join(',')}]`) as unknown[]);
     let next = 0;

@@ -3,6 +3,7 @@ import { type FieldError, invalid, MOST_ERRORS, PunctualError } from './errors.j
 import { FieldReader, isPlainObject } from './fields.js';
 import { Turn } from './in-portions.js';
 import type { Delivery, Labels, Target, TargetType } from './job.js';
+import { readJsonText } from './json-reader.js';
 import { JsonText } from './json-text.js';
 import { DEFAULT_BACKOFF, DEFAULT_RETRY, type RetryPolicy } from './retry.js';
 
@@ -80,6 +81,11 @@ export function parseSubmission(input: unknown, context: SubmissionContext, poin
   const parsed = readSubmission(input, context, pointer, errors);
   if (!parsed) throw invalid(errors);
   return parsed;
+}
+
+/** A submission that stands in the database as text: its payload stays the text that it is. */
+export function readSubmissionText(text: string, { maxDepth }: { readonly maxDepth: number }): unknown {
+  return readJsonText(Buffer.from(text), { maxDepth, text: 'payload', allowProto: true });
 }
 
 /** Checks many; either all are good or the error names what is wrong with each. */

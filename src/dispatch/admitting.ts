@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf, PunctualError } from '../core/errors.js';
 import { addAll } from '../core/long-lists.js';
 import { Loop } from '../core/loop.js';
-import { type ParsedSubmission, parseSubmission } from '../core/submission.js';
+import { type ParsedSubmission, parseSubmission, readSubmissionText } from '../core/submission.js';
 import { Batcher } from '../store/batcher.js';
 import { bisect } from '../store/bisect.js';
 import { isDatabaseBusy, isDataError } from '../store/database.js';
@@ -203,7 +203,8 @@ export class Admitting {
   private parse(job: ToAdmit, text: string): Parsed {
     try {
       const context = { ...this.state.config, now: job.createdAt };
-      return { job, submission: parseSubmission(JSON.parse(text), context), refusal: null };
+      const submission = parseSubmission(readSubmissionText(text, context), context);
+      return { job, submission, refusal: null };
     } catch (error) {
       const code = error instanceof PunctualError ? error.code : 'INVALID_REQUEST';
       return { job, submission: null, refusal: { code, message: messageOf(error) } };

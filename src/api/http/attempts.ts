@@ -61,7 +61,10 @@ export function attemptRoutes(server: FastifyInstance, { useCases, limits, descr
       `/v1/jobs/:id/${verb}`,
       {
         bodyLimit: Math.max(REPORT_BYTES, limits.maxPayload + 64 * 1024),
-        config: { access: 'attempt', bodyText: 'result' },
+        config: {
+          access: 'attempt',
+          ...(verb === 'logs' ? { bodyLists: ['lines'] } : { bodyText: 'result' }),
+        },
         schema: describe({
           id,
           tag: 'attempts',
