@@ -11,6 +11,7 @@ import { JsonText } from './json-text.js';
 
 /** Bytes that are walked over between two looks at the clock: about a millisecond. */
 const PORTION_BYTES = 256 * 1024;
+const VERY_LARGE_BYTES = 1024 * 1024;
 
 let shared = new OpenValues(64);
 
@@ -32,18 +33,18 @@ export function readJsonText(bytes: Buffer, shape: JsonShape): unknown {
 export async function readLargeJsonText(bytes: Buffer, shape: JsonShape): Promise<unknown> {
   const scanner = new JsonScanner(bytes, shape);
   const turn = new Turn();
-  // Whoever has put the bytes together has worked enough for this turn.
-  await turn.next();
+  // Whoever has put so many bytes together has worked enough for this turn.
+  if (bytes.length > VERY_LARGE_BYTES) await turn.next();
   while (!scanner.advance(PORTION_BYTES)) if (turn.isOver) await turn.next();
   const source = new Source(bytes);
-  await turn.next();
+  if (turn.isOver) await turn.next();
   const lists: unknown[][] = [];
   for (const list of scanner.lists) {
     const items = new Items(source, shape, list);
     while (!items.readSome(BYTES_AT_ONCE)) if (turn.isOver) await turn.next();
     lists.push(items.read);
   }
-  await turn.next();
+  if (turn.isOver) await turn.next();
   return readRest(source, shape, scanner, lists);
 }
 
@@ -115,6 +116,7 @@ class Items {
     const isLike: boolean[] = [];
     const texts: string[] = [];
     let left = bytes;
+    let runStart = -1;
     let end = from;
     for (; end < spans.length && left > 0 && isLike.length < ITEMS_AT_ONCE; end += NUMBERS) {
       const [start, to] = [spans[end]!, spans[end + 1]!];
@@ -122,9 +124,12 @@ class Items {
       const like = textStart >= 0 && end > 0 && this.isLikeBefore(end);
       isLike.push(like);
       if (like) continue;
-      const text = textStart < 0 ? source.part(start, to) : source.around(start, textStart, textEnd, to);
-      texts.push(text);
-      left -= text.length;
+      // Items without a text are parsed as they stand, with the commas between them.
+      const isRun = textStart < 0 && runStart >= 0;
+      if (isRun) texts[texts.length - 1] = source.part(runStart, to);
+      else texts.push(textStart < 0 ? source.part(start, to) : source.around(start, textStart, textEnd, to));
+      if (!isRun) runStart = textStart < 0 ? start : -1;
+      left -= to - start - (textEnd - textStart);
     }
     const parsed = texts.length === 0 ? [] : (JSON.parse(`[${texts.join(',')}]`) as unknown[]);
     let next = 0;
