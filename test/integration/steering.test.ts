@@ -128,6 +128,7 @@ it('a job in the far future is admitted in time and starts when it is due', asyn
   await expect
     .poll(
       async () => (await node.get<{ data: { upcoming: number }[] }>('GET', '/v1/queues')).data[0]?.upcoming,
+      { timeout: 10_000 },
     )
     .toBe(1);
   await worker.claimNothing();
@@ -233,7 +234,8 @@ it('a running job is told to stop and is cancelled when its worker confirms', as
   await node.work([endless]);
   const handle = await node.connect().submit(endless, null);
   await started.times(1);
-  expect(await handle.cancel()).toMatchObject({ state: 'running' });
+  // Its worker may have confirmed before the answer was read.
+  expect(await handle.cancel()).toMatchObject({ state: expect.stringMatching(/^(running|cancelled)$/) });
   await expect(handle.result()).rejects.toMatchObject({
     code: 'JOB_UNSUCCESSFUL',
     job: { state: 'cancelled', attempts: [{ fence: 1, outcome: 'cancelled' }] },

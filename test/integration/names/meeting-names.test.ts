@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { createTestDatabase } from '../../database.js';
 import { type ApiUser, nodeForTest, TestNode } from '../../node-for-tests.js';
 import { withClient } from '../../postgres-client.js';
 import { ProtocolWorker } from '../../protocol-worker.js';
@@ -89,7 +90,6 @@ it('a takeover reads no names but those of jobs that are there', async () => {
 
 /** A database with many names that no job uses, and statistics that begin afterwards. */
 async function countedNames(count: number) {
-  const { createTestDatabase } = await import('../../database.js');
   const database = await createTestDatabase();
   await withClient(database.url, async (client) => {
     await client.query(
@@ -101,8 +101,7 @@ async function countedNames(count: number) {
        SELECT sha256(n::text::bytea), 'default', 'handler', 'h' || n, '' FROM generate_series(1, $1::int) n`,
       [count],
     );
-    await client.query('SELECT pg_stat_force_next_flush()');
-    await client.query('SELECT pg_stat_reset()');
   });
+  await withClient(database.administratorUrl, (client) => client.query('SELECT pg_stat_reset()'));
   return { database, stop: () => database.drop() };
 }
