@@ -92,7 +92,7 @@ export class Submitter {
   private resolve(kinds: readonly Kind[]): Promise<Resolved[]> {
     const { names, clock } = this.options;
     return names.resolve(
-      kinds.map(({ tenant, definition: { queue, needs, runAt } }) => ({ tenant, queue, needs, runAt })),
+      kinds.map(({ tenant, definition: { queue, needs } }) => ({ tenant, queue, needs })),
       clock.now(),
     );
   }

@@ -46,13 +46,14 @@ export class LeaderEnds {
   async change(add: readonly string[], remove: readonly string[]): Promise<void> {
     const change = ++this.changes;
     const taken = this.isTaken(change);
+    // It may fail while the answer is still awaited, when nobody listens to it yet.
+    taken.catch(() => undefined);
     try {
       const answer = await this.ask('POST', JSON.stringify({ change, add, remove }));
       await answer.body.dump();
       if (answer.statusCode !== 204) throw new Error(`the leader answered ${answer.statusCode}`);
       await taken;
     } catch (error) {
-      taken.catch(() => undefined);
       this.close();
       throw error;
     }
@@ -80,11 +81,17 @@ export class LeaderEnds {
   private read(text: string): void {
     const lines = (this.rest + text).split('\n');
     this.rest = lines.pop()!;
-    for (const line of lines) {
-      const said = JSON.parse(line) as number | string[];
-      if (typeof said === 'number') this.taken.get(said)?.();
-      else this.line.onEnded(said);
+    try {
+      for (const line of lines) this.hear(JSON.parse(line) as number | string[]);
+    } catch {
+      // Whoever answers like this is no leader; those who wait are attached anew.
+      this.close();
     }
+  }
+
+  private hear(said: number | string[]): void {
+    if (typeof said === 'number') this.taken.get(said)?.();
+    else this.line.onEnded(said);
   }
 
   private isTaken(change: number): Promise<void> {

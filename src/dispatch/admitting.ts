@@ -9,7 +9,7 @@ import { isDatabaseBusy, isDataError } from '../store/database.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
 import { type JobRow, toRow } from '../store/job-row.js';
 import { leaderTransaction } from '../store/leader-statement.js';
-import { Names } from '../store/names.js';
+import { Names, type Resolved } from '../store/names.js';
 import {
   admitJobs,
   measureToAdmit,
@@ -77,7 +77,7 @@ export class Admitting {
     private readonly reading: Reading,
     private readonly onStartBefore: (at: number | null) => void,
   ) {
-    this.names = new Names(state.hot);
+    this.names = new Names(state.hot, state.config);
     this.aside = new SetAside(state.clock);
     this.loop = new Loop({
       name: 'admitting',
@@ -119,8 +119,9 @@ export class Admitting {
 
   private async pass(): Promise<void> {
     const { state } = this;
-    const skipped = new Set(this.aside.current());
-    while (skipped.size < MAX_SKIPPED) {
+    const aside = this.aside.current();
+    const skipped = new Set(aside);
+    while (skipped.size - aside.length < MAX_SKIPPED) {
       const due = await readToAdmit(state.hot, state.clock.now(), MAX_CANDIDATES, [...skipped]);
       const lookAgainAt = performance.now() + LOOK_AGAIN_MS;
       const done = await this.batcher.run(
@@ -215,15 +216,16 @@ export class Admitting {
     const { config, clock } = this.state;
     const now = clock.now();
     const read = parsed.map((each) => ({ ...each, submission: each.submission ?? PLACEHOLDER }));
-    const ids = await this.names.resolve(
-      read.map(({ job, submission }) => ({
-        tenant: job.tenant,
-        queue: submission.definition.queue,
-        needs: submission.definition.needs,
-        runAt: submission.definition.runAt,
-      })),
-      now,
-    );
+    let ids: Resolved[];
+    try {
+      ids = await this.names.resolve(
+        read.map(({ job, submission }) => ({ tenant: job.tenant, ...namesOf(submission) })),
+        now,
+      );
+    } catch (error) {
+      if (!(error instanceof PunctualError) || error.code !== 'QUOTA_EXCEEDED') throw error;
+      return this.toRawsEach(parsed, error);
+    }
     return read.map(({ job, submission, refusal }, i) => ({
       id: job.id,
       row: toRow(job.id, submission, {
@@ -236,6 +238,18 @@ export class Admitting {
       admitAt: admissionTime(submission.definition.runAt, now, config.laterThreshold),
       refusal,
     }));
+  }
+
+  /** One tenant's quota is used up: those that need more of it are refused, each for itself. */
+  private async toRawsEach(parsed: readonly Parsed[], error: PunctualError): Promise<Raw[]> {
+    const [only] = parsed;
+    if (parsed.length === 1) {
+      const { code, message } = error;
+      return this.toRaws([{ job: only!.job, submission: null, refusal: { code, message } }]);
+    }
+    const raws: Raw[] = [];
+    for (const each of parsed) addAll(raws, await this.toRaws([each]));
+    return raws;
   }
 
   /** A job that cannot be stored where it belongs fails; one for which the time did not suffice is tried again later. */
@@ -295,6 +309,10 @@ export class Admitting {
     for (const raw of raws) this.onStartBefore(raw.row.definition.start_before);
     return ready.map((raw) => raw.id);
   }
+}
+
+function namesOf({ definition: { queue, needs } }: ParsedSubmission) {
+  return { queue, needs };
 }
 
 function refuse(raw: Raw, winner: string | undefined) {

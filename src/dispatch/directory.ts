@@ -56,6 +56,8 @@ export class Directory {
   private readonly needs = new Map<number, NeedsInfo>();
   private readonly tenants = new Map<string, TenantInfo>();
   private forgetting = false;
+  /** How many wait for names at the moment. */
+  private learning = 0;
   private readonly crowdedAt = { queues: CROWDED_AT, needs: CROWDED_AT };
 
   constructor(
@@ -92,11 +94,36 @@ export class Directory {
     this.tenants.set(row.id, { weight: row.weight, rate: rateOfRow(row), fullAt: row.full_at });
   }
 
+  /** Whether the tables still have these names as memory does. */
+  async isAsStored({ queue, needs }: NameIds): Promise<boolean> {
+    const [[queueRow], [needsRow]] = await Promise.all([
+      readQueues(this.db, [queue]),
+      readNeeds(this.db, [needs]),
+    ]);
+    const [known, knownNeeds] = [this.queues.get(queue), this.needs.get(needs)];
+    return (
+      queueRow?.tenant === known?.tenant &&
+      queueRow?.name === known?.name &&
+      needsRow?.tenant === knownNeeds?.tenant &&
+      needsRow?.handler === knownNeeds?.handler
+    );
+  }
+
   /**
    * Reads the names that are not known. Afterwards all are, but for those that the tables do not have; whoever relies on
    * that uses them in the same turn of the event loop.
    */
   async learn(jobs: readonly NameIds[]): Promise<void> {
+    this.learning += 1;
+    try {
+      await this.learnUnknown(jobs);
+    } finally {
+      this.learning -= 1;
+      this.forgetSoon();
+    }
+  }
+
+  private async learnUnknown(jobs: readonly NameIds[]): Promise<void> {
     const queues = new Set<number>();
     const needs = new Set<number>();
     for (const job of jobs) {
@@ -107,7 +134,6 @@ export class Directory {
       ...portions(queues).map((ids) => this.learnQueues(ids)),
       ...portions(needs).map((ids) => this.learnNeeds(ids)),
     ]);
-    this.forgetSoon();
   }
 
   /** What was written while it was read is newer, so nothing that is known is replaced. */
@@ -123,14 +149,17 @@ export class Directory {
     }
   }
 
-  /** In a later turn of the event loop: nobody may lose what he has just waited for. */
+  /**
+   * In a later turn of the event loop, and never while somebody learns: nobody may lose what he has just waited for, or
+   * knew when he began to.
+   */
   private forgetSoon(): void {
     const isCrowded = this.queues.size > this.crowdedAt.queues || this.needs.size > this.crowdedAt.needs;
     if (!isCrowded || this.forgetting) return;
     this.forgetting = true;
     setImmediate(() => {
       this.forgetting = false;
-      this.forgetUnused();
+      if (this.learning === 0) this.forgetUnused();
     });
   }
 

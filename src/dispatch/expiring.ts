@@ -67,7 +67,7 @@ export class Expiring {
     const { state } = this;
     const aside = this.aside.current();
     const skipped = new Set(aside);
-    while (skipped.size < MAX_CANDIDATES) {
+    while (skipped.size - aside.length < MAX_CANDIDATES) {
       const now = state.clock.now();
       const expired = await findExpired(state.hot, now, MAX_CANDIDATES, [...skipped]);
       for (const place of ['live', 'later'] as const) {

@@ -71,12 +71,14 @@ export class Express {
   }
 
   /** The queue, when nothing in it could start before and none of its limits has to be looked at. */
-  private freeLine({ definition }: JobRow, now: number): QueueLine | null {
+  private freeLine({ id, definition }: JobRow, now: number): QueueLine | null {
     const { state } = this;
     if (state.paused || state.term.over || !state.isLoaded || !state.directory.knows(definition)) return null;
     const { queue, run_at, key, concurrency_key, start_before } = definition;
     if (run_at > now || concurrency_key !== null || key !== null) return null;
     if (start_before !== null && start_before <= now) return null;
+    // As for every job that is taken in: memory may be wrong about what the numbers stand for.
+    if (!state.hasPlace({ id, ...definition })) return null;
     const line = state.shares.line(queue);
     const isLimited = line.bucket !== null || line.tenant.bucket !== null || line.isSaturated;
     return isLimited || !line.isClear || line.info.paused ? null : line;

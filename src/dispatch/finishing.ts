@@ -114,6 +114,7 @@ export class Finishing {
   async runOnce(): Promise<void> {
     while (this.queue.length > 0) {
       const batch = this.queue.splice(0, this.batcher.count(this.queue));
+      const startedAt = performance.now();
       const { hot, term } = this.state;
       const ends = batch.filter((pending) => pending.decision.kind === 'end');
       const agains = batch.filter((pending) => pending.decision.kind === 'again');
@@ -136,7 +137,7 @@ export class Finishing {
         ),
       ]);
       for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
-      this.batcher.worked(batch);
+      this.batcher.worked(batch, performance.now() - startedAt);
     }
   }
 
@@ -225,9 +226,10 @@ export class Finishing {
   }
 }
 
-/** Bytes that are written about an attempt's end, or so. */
-function bytesOf({ decision }: Pending): number {
-  return 256 + (decision.kind === 'end' ? (decision.result?.length ?? 0) : 0);
+/** Bytes that an attempt's end moves, or so: what the job works on goes with it. */
+function bytesOf({ running, decision }: Pending): number {
+  const result = decision.kind === 'end' ? (decision.result?.length ?? 0) : 0;
+  return 256 + 1_024 * running.sizeKib + result;
 }
 
 function retryAt(running: Running, decision: Extract<Decision, { kind: 'again' }>, now: number): number {

@@ -1,7 +1,8 @@
 import {
   BEFORE_ALL_NAMES,
-  findNamesInUse,
+  findLiveNames,
   keepNames,
+  keepNamesOfLater,
   type NamePair,
   removeNames,
 } from '../store/unused-names.js';
@@ -18,7 +19,7 @@ const PAGE = 2_000;
 /** Removes names of queues and needs that no job in any place uses any more; answers how many. */
 export async function forgetNames(state: LeaderState): Promise<number> {
   const now = state.clock.now();
-  for (const place of ['live', 'held'] as const) await keepUsed(state, place, now);
+  await keepUsed(state, now, now - KEEP_EVERY_MS);
   const before = now - state.config.historyRetention - MARGIN_MS;
   let removed = 0;
   for (const kind of ['queues', 'needs'] as const) {
@@ -32,12 +33,12 @@ export async function forgetNames(state: LeaderState): Promise<number> {
   return removed;
 }
 
-async function keepUsed(state: LeaderState, place: 'live' | 'held', now: number): Promise<void> {
+/** What takes long does so with the deadlines of reads: nothing waits for it, and without it nothing is removed. */
+async function keepUsed(state: LeaderState, now: number, since: number): Promise<void> {
   for (let after: NamePair | undefined = BEFORE_ALL_NAMES; after; ) {
-    // Not with the deadlines of a leader's writes: nothing waits for it.
-    const names: NamePair[] = await findNamesInUse(state.pool, place, after, PAGE);
-    if (names.length > 0)
-      await state.write(() => keepNames(state.hot, state.term, names, now, now - KEEP_EVERY_MS));
+    const names: NamePair[] = await findLiveNames(state.pool, after, PAGE);
+    if (names.length > 0) await state.write(() => keepNames(state.hot, state.term, names, now, since));
     after = names.length < PAGE ? undefined : names.at(-1);
   }
+  await state.write(() => keepNamesOfLater(state.pool, state.term, now, since));
 }

@@ -11,7 +11,7 @@ import { lookAtLease } from '../store/lease.js';
 import { PatientReads } from '../store/patient-reads.js';
 import { readWaiting, type Waiting } from '../store/read-backlog.js';
 import { Backlog } from './backlog.js';
-import { Directory } from './directory.js';
+import { Directory, type NameIds } from './directory.js';
 import { Fitness } from './fitness.js';
 import type { Running } from './running.js';
 import type { WorkerSession } from './session.js';
@@ -213,17 +213,30 @@ export class LeaderState {
     const queue = this.directory.queue(job.queue);
     const needs = this.directory.needsOf(job.needs);
     if (queue?.tenant === job.tenant && needs?.tenant === job.tenant) return true;
-    if (queue && needs) this.doubt(`job ${job.id} is in a queue of another tenant`);
-    else this.complain(job.queue, job.needs);
+    if (queue && needs) void this.compareNames(job);
+    else this.complain(job);
     return false;
   }
 
+  /** The table itself may be wrong about a job: then it can never start. When memory is, nothing in it is certain. */
+  private async compareNames(job: NameIds): Promise<void> {
+    try {
+      if (await this.directory.isAsStored(job)) this.complain(job);
+      else this.doubt(`the names ${job.queue} and ${job.needs} are not what they were`);
+    } catch (error) {
+      this.doubt(`it is not known whether names are what they were: ${messageOf(error)}`);
+    }
+  }
+
   /** Jobs of such a queue can never start; once is enough to say so. */
-  private complain(queue: number, needs: number): void {
+  private complain({ queue, needs }: NameIds): void {
     const names = `${queue}/${needs}`;
     if (this.complained.has(names) || this.complained.size >= MAX_COMPLAINTS) return;
     this.complained.add(names);
-    this.log.error({ queue, needs }, 'there are jobs whose queue or needs the database does not have');
+    this.log.error(
+      { queue, needs },
+      'there are jobs whose queue or needs are not there, or are of another tenant',
+    );
   }
 
   /** Puts jobs that were written into the backlog; none may be forgotten because a read failed after the write. */

@@ -108,9 +108,9 @@ export class Firing {
   ): Promise<ScheduledJob[]> {
     const now = this.leader.clock.now();
     const ids = await this.names.resolve(
-      made.map(({ schedule: { tenant }, job: { submission, runAt } }) => {
+      made.map(({ schedule: { tenant }, job: { submission } }) => {
         const { queue, needs } = submission.definition;
-        return { tenant, queue, needs, runAt };
+        return { tenant, queue, needs };
       }),
       now,
     );

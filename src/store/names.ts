@@ -12,7 +12,7 @@ import { type Queryable, run, type Statement } from './database.js';
  * nothing when that does not hold (`NAMES_HOLD`).
  *
  * Names that no job uses any more are removed. A name is safe from that for days after its last use, and using one
- * writes that down first, so no job is ever stored under a name that is about to go.
+ * puts that down first, so no job is ever stored under a name that is about to go.
  */
 
 export interface QueueRow {
@@ -43,7 +43,7 @@ const ADD_QUEUES: Statement = {
   name: 'add-queues',
   text: `
     INSERT INTO punctual.queues (tenant, name, created_at, used_at)
-    SELECT u.tenant, u.name, $4::bigint, u.used_at FROM unnest($1::text[], $2::text[], $3::bigint[]) u(tenant, name, used_at)
+    SELECT u.tenant, u.name, $3::bigint, $3::bigint FROM unnest($1::text[], $2::text[]) u(tenant, name)
     WHERE NOT EXISTS (SELECT 1 FROM punctual.queues q WHERE q.tenant = u.tenant AND q.name = u.name)
     ORDER BY 1, 2
     ON CONFLICT (tenant, name) DO NOTHING`,
@@ -61,9 +61,8 @@ const ADD_NEEDS: Statement = {
   name: 'add-needs',
   text: `
     INSERT INTO punctual.needs (signature, tenant, target, handler, labels, used_at)
-    SELECT u.signature, u.tenant, u.target, u.handler, u.labels, u.used_at
-    FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[])
-      u(signature, tenant, target, handler, labels, used_at)
+    SELECT u.signature, u.tenant, u.target, u.handler, u.labels, $6::bigint
+    FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[]) u(signature, tenant, target, handler, labels)
     WHERE NOT EXISTS (SELECT 1 FROM punctual.needs n WHERE n.signature = u.signature)
     ORDER BY 1
     ON CONFLICT (signature) DO NOTHING`,
@@ -81,8 +80,8 @@ function useNames(table: 'queues' | 'needs'): Statement {
   return {
     name: `use-${table}`,
     text: `
-      UPDATE punctual.${table} n SET used_at = greatest(n.used_at, u.used_at)
-      FROM (SELECT * FROM unnest($1::int[], $2::bigint[]) u(id, used_at) ORDER BY u.id) u
+      UPDATE punctual.${table} n SET used_at = greatest(n.used_at, $2::bigint)
+      FROM (SELECT * FROM unnest($1::int[]) u(id) ORDER BY u.id) u
       WHERE ${byIndex('n.id', 'u.id')}
       RETURNING n.id, n.used_at AS "usedAt"`,
   };
@@ -117,8 +116,6 @@ export interface Named {
   readonly tenant: string;
   readonly queue: string;
   readonly needs: Needs;
-  /** When the job is due. */
-  readonly runAt: number;
 }
 
 /** A name of a queue, and the integer that stands for it. */
@@ -145,7 +142,7 @@ export interface Resolved {
 
 /** Whether two use the same names, as far as can be told at once: jobs of a bulk mostly share their needs. */
 function isSame(a: Named, b: Named): boolean {
-  return a.needs === b.needs && a.queue === b.queue && a.tenant === b.tenant && a.runAt === b.runAt;
+  return a.needs === b.needs && a.queue === b.queue && a.tenant === b.tenant;
 }
 
 /** The digest under which needs are stored: labels may be longer than an index can hold. */
@@ -180,6 +177,7 @@ export interface NamesOptions {
 export class Names {
   private readonly queues = new Map<string, KnownQueue>();
   private readonly needs = new Map<string, KnownNeeds>();
+  private lastLearning: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly db: Queryable,
@@ -237,9 +235,7 @@ export class Names {
     const unknown = new Map<string, Named>();
     named.forEach((each, i) => {
       const known = found[i];
-      if (known && known.usedAt + USE_STEP_MS >= lastUse(each, now)) return;
-      const other = unknown.get(keys[i]!);
-      if (!other || other.runAt < each.runAt) unknown.set(keys[i]!, each);
+      if (!known || known.usedAt + USE_STEP_MS < now) unknown.set(keys[i]!, each);
     });
     if (unknown.size === 0) return found as K[];
     const learned = await learn([...unknown.values()]);
@@ -260,20 +256,25 @@ export class Names {
     now: number,
   ): Promise<readonly (KnownQueue | undefined)[]> {
     const names = [unknown.map((each) => each.tenant), unknown.map((each) => each.queue)];
-    const uses = unknown.map((each) => lastUse(each, now));
-    await run(this.db, ADD_QUEUES, [...names, uses, now]);
+    await run(this.db, ADD_QUEUES, [...names, now]);
     const found = await run<Found>(this.db, FIND_QUEUES, names);
-    return (await this.use(USE_QUEUES, found, uses)).map(
+    return (await this.use(USE_QUEUES, found, unknown.length, now)).map(
       (name, i) => name && { ...name, tenant: unknown[i]!.tenant, name: unknown[i]!.queue },
     );
   }
 
-  private async learnNeeds(
+  /** One after the other on a node, or many at once would each find room for the same label sets. */
+  private learnNeeds(unknown: readonly Named[], now: number): Promise<readonly (KnownNeeds | undefined)[]> {
+    const learned = this.lastLearning.then(() => this.learnNeedsNow(unknown, now));
+    this.lastLearning = learned.catch(() => undefined);
+    return learned;
+  }
+
+  private async learnNeedsNow(
     unknown: readonly Named[],
     now: number,
   ): Promise<readonly (KnownNeeds | undefined)[]> {
     const signatures = unknown.map(signatureOf);
-    const uses = unknown.map((each) => lastUse(each, now));
     await this.checkLabelSets(unknown, signatures);
     await run(this.db, ADD_NEEDS, [
       signatures,
@@ -281,35 +282,37 @@ export class Names {
       unknown.map((each) => each.needs.target),
       unknown.map((each) => each.needs.handler),
       unknown.map((each) => labelsText(each.needs.labels)),
-      uses,
+      now,
     ]);
     const found = await run<Found>(this.db, FIND_NEEDS, [signatures]);
-    return (await this.use(USE_NEEDS, found, uses)).map(
+    return (await this.use(USE_NEEDS, found, unknown.length, now)).map(
       (name, i) => name && { ...name, signature: signatures[i]! },
     );
   }
 
-  /** Puts down the uses of what was found, by place; what is missing has gone. */
+  /** Puts down the use of what was found, by place; what is missing has gone. */
   private async use(
     statement: Statement,
     found: readonly Found[],
-    uses: readonly number[],
-  ): Promise<({ readonly id: number; usedAt: number } | undefined)[]> {
-    const names: ({ readonly id: number; usedAt: number } | undefined)[] = uses.map(() => undefined);
+    count: number,
+    now: number,
+  ): Promise<(Use | undefined)[]> {
+    const names = new Array<Use | undefined>(count).fill(undefined);
     for (const { place, id, usedAt } of found) names[place - 1] = { id, usedAt };
-    const stale = names.flatMap((name, i) =>
-      name && name.usedAt + USE_STEP_MS < uses[i]! ? [{ id: name.id, usedAt: uses[i]!, place: i }] : [],
-    );
+    const stale = names.filter((name) => name && name.usedAt + USE_STEP_MS < now).map((name) => name!.id);
     if (stale.length === 0) return names;
-    const used = await run<{ id: number; usedAt: number }>(this.db, statement, [
-      stale.map(({ id }) => id),
-      stale.map(({ usedAt }) => usedAt),
-    ]);
-    const usedAt = new Map(used.map((row) => [row.id, row.usedAt]));
-    for (const { id, place } of stale) {
-      names[place] = usedAt.has(id) ? { id, usedAt: usedAt.get(id)! } : undefined;
-    }
-    return names;
+    const used = new Map(
+      (await run<Use & Record<string, unknown>>(this.db, statement, [stale, now])).map((row) => [
+        row.id,
+        row,
+      ]),
+    );
+    const isStale = new Set(stale);
+    return names.map((name) => {
+      if (!name || !isStale.has(name.id)) return name;
+      const row = used.get(name.id);
+      return row && { id: row.id, usedAt: row.usedAt };
+    });
   }
 
   /** Refuses label sets beyond what a tenant may have. Two nodes that add at once may together go a little beyond. */
@@ -339,16 +342,17 @@ export class Names {
   }
 }
 
+/** A name, and when it was last put down that a job uses it. */
+interface Use {
+  readonly id: number;
+  usedAt: number;
+}
+
 interface Found extends Record<string, unknown> {
   /** The place among those that were asked for, from one on. */
   readonly place: number;
   readonly id: number;
   readonly usedAt: number;
-}
-
-/** Until when the job is known to use its names. */
-function lastUse({ runAt }: Named, now: number): number {
-  return Math.max(runAt, now);
 }
 
 /**

@@ -1,4 +1,5 @@
 import { type Connection, isStatementTimeout, type Pool, type Queryable } from './database.js';
+import { sessionPid } from './lease.js';
 
 interface Query {
   readonly name?: string;
@@ -15,7 +16,7 @@ interface Query {
  * on a connection for this purpose, so that no write ever waits behind it.
  */
 export class PatientReads implements Queryable {
-  private readonly reading = new Set<Connection>();
+  private readonly reading = new Map<Connection, number | null>();
   private stopped = false;
 
   constructor(
@@ -36,19 +37,21 @@ export class PatientReads implements Queryable {
   /** Gives up what is being read: the term is over, and nobody waits for it. */
   stop(): void {
     this.stopped = true;
-    for (const connection of this.reading) {
-      const { processID } = connection as Connection & { readonly processID?: number | null };
+    for (const [connection, session] of this.reading) {
       // The server looks at its client only when it has something to send, which may be minutes from now.
-      this.quick.query('SELECT pg_cancel_backend($1)', [processID]).catch(() => undefined);
+      this.quick.query('SELECT pg_cancel_backend($1)', [session]).catch(() => undefined);
       this.giveBack(connection, true);
     }
   }
 
   private async readOn(query: Query): ReturnType<Queryable['query']> {
     const connection = await this.patient.connect();
-    this.reading.add(connection);
+    this.reading.set(connection, null);
     let failed = true;
     try {
+      // Asked for: behind a pooler the driver knows only the pooler's number.
+      const session = await sessionPid(connection);
+      if (this.reading.has(connection)) this.reading.set(connection, session);
       if (this.stopped) throw new Error('the term is over');
       const result = await connection.query(query);
       failed = false;

@@ -21,15 +21,6 @@ const CHANGED_COLUMNS = `id, tenant, queue, needs, coalesce(new_rank, rank), coa
   created_by, key, concurrency_key, target, backoff, requires, coalesce(new_payload, payload), earlier_attempts,
   lane, schedule, occurrence, coalesce(${newSize('new_payload', 'target')}, size_kib)`;
 
-/** Names are kept for jobs that are now due later than they were (see unused-names.ts). */
-const NAMES_USED = `queues_used AS (
-    UPDATE punctual.queues q SET used_at = a.run_at FROM answer a
-    WHERE ${byIndex('q.id', 'a.queue')} AND q.used_at < a.run_at
-  ), needs_used AS (
-    UPDATE punctual.needs n SET used_at = a.run_at FROM answer a
-    WHERE ${byIndex('n.id', 'a.needs')} AND n.used_at < a.run_at
-  )`;
-
 const POSTPONE_JOB = leaderStatement(
   'postpone-job',
   `gone AS (
@@ -39,8 +30,8 @@ const POSTPONE_JOB = leaderStatement(
   ), answer AS (
     INSERT INTO punctual.later (${SHARED_COLUMNS}, size_kib, admit_at, held)
     SELECT ${CHANGED_COLUMNS}, $8::bigint, $9::boolean FROM gone
-    RETURNING id, queue, needs, run_at
-  ), ${NAMES_USED}`,
+    RETURNING id
+  )`,
 );
 
 const CHANGE_LATER = leaderStatement(
@@ -54,8 +45,8 @@ const CHANGE_LATER = leaderStatement(
       admit_at = $8::bigint,
       held = $9::boolean
     WHERE l.id = $4::uuid AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
-    RETURNING l.id, l.queue, l.needs, l.run_at
-  ), ${NAMES_USED}`,
+    RETURNING l.id
+  )`,
 );
 
 const CHANGE_LIVE = leaderStatement(

@@ -39,7 +39,7 @@ export interface Cursor {
 export const SHELF_START = { runAt: -1, id: '00000000-0000-0000-0000-000000000000' } as const;
 
 const WAITING = `j.id, j.tenant, j.queue, j.needs, j.lane, j.concurrency_key AS "key", j.rank, j.run_at AS "runAt",
-  j.attempts + 1 AS fence, j.start_before AS "startBefore", j.size_kib AS "sizeKib"`;
+  j.attempts + 1 AS fence, j.start_before AS "startBefore", greatest(j.size_kib, pg_column_size(j.payload) >> 10) AS "sizeKib"`;
 
 /**
  * Hops from shelf to shelf through the index instead of reading every row: cost grows with shelves, and with the dead rows

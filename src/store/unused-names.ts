@@ -4,12 +4,12 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
 /**
  * Removing names of queues and needs that no job uses any more.
  *
- * When a name was last used stands in its row: submissions put it down (see names.ts), and so does the leader for jobs
- * that wait for long. The history of a job is kept for a known time after its end, so a name whose last use lies further
+ * When a name was last used stands in its row: submissions put it down (see names.ts), and so does the leader, several
+ * times a day, for all jobs that have not ended. The history of a job is kept for a known time after its end, so a name whose last use lies further
  * back than that, with days to spare, is in no place.
  */
 
-/** Names that jobs in one place use, in order. */
+/** Names that live jobs use, in order. */
 export interface NamePair extends Record<string, unknown> {
   readonly queue: number;
   readonly needs: number;
@@ -18,25 +18,32 @@ export interface NamePair extends Record<string, unknown> {
 /** Before all there are. */
 export const BEFORE_ALL_NAMES: NamePair = { queue: -1, needs: -1 };
 
-/** Hops from pair to pair through an index: cost grows with the pairs, not with the jobs. */
-function findNames(name: string, table: 'jobs' | 'later', only: string): Statement {
-  return {
-    name,
-    text: `
-      WITH RECURSIVE pair AS (
-        SELECT $1::int AS queue, $2::int AS needs
-        UNION ALL
-        SELECT n.queue, n.needs FROM pair p CROSS JOIN LATERAL (
-          SELECT j.queue, j.needs FROM punctual.${table} j
-          WHERE (j.queue, j.needs) > (p.queue, p.needs) AND ${only}
-          ORDER BY j.queue, j.needs LIMIT 1) n
-      )
-      SELECT queue, needs FROM pair OFFSET 1 LIMIT $3`,
-  };
-}
+/** Hops from pair to pair through the index: cost grows with the pairs, not with the jobs. */
+const FIND_LIVE_NAMES: Statement = {
+  name: 'find-live-names',
+  text: `
+    WITH RECURSIVE pair AS (
+      SELECT $1::int AS queue, $2::int AS needs
+      UNION ALL
+      SELECT n.queue, n.needs FROM pair p CROSS JOIN LATERAL (
+        SELECT j.queue, j.needs FROM punctual.jobs j
+        WHERE (j.queue, j.needs) > (p.queue, p.needs) ORDER BY j.queue, j.needs LIMIT 1) n
+    )
+    SELECT queue, needs FROM pair OFFSET 1 LIMIT $3`,
+};
 
-const FIND_LIVE_NAMES = findNames('find-live-names', 'jobs', 'true');
-const FIND_HELD_NAMES = findNames('find-held-names', 'later', 'held');
+/** Those of jobs that wait outside the live table, for however long. It has no index for this and is read as it lies. */
+const KEEP_NAMES_OF_LATER = leaderStatement(
+  'keep-names-of-later',
+  `kept_queues AS (
+    UPDATE punctual.queues SET used_at = $4::bigint
+    WHERE used_at < $5::bigint AND id IN (SELECT queue FROM punctual.later) AND ${WHILE_TERM_LASTS}
+  ), answer AS (
+    UPDATE punctual.needs SET used_at = $4::bigint
+    WHERE used_at < $5::bigint AND id IN (SELECT needs FROM punctual.later) AND ${WHILE_TERM_LASTS}
+    RETURNING id
+  )`,
+);
 
 const KEEP_NAMES = leaderStatement(
   'keep-names',
@@ -72,15 +79,19 @@ function removal(table: 'queues' | 'needs', removable: string) {
   );
 }
 
-/** Names that live jobs, or held ones, use; up to `limit` after the given ones. */
-export function findNamesInUse(
+/** Names that live jobs use; up to `limit` after the given ones. */
+export function findLiveNames(db: Queryable, after: NamePair, limit: number): Promise<NamePair[]> {
+  return run(db, FIND_LIVE_NAMES, [after.queue, after.needs, limit]);
+}
+
+/** Puts down that the names of jobs outside the live table are in use now, unless that was put down after `since`. */
+export async function keepNamesOfLater(
   db: Queryable,
-  place: 'live' | 'held',
-  after: NamePair,
-  limit: number,
-): Promise<NamePair[]> {
-  const statement = place === 'live' ? FIND_LIVE_NAMES : FIND_HELD_NAMES;
-  return run(db, statement, [after.queue, after.needs, limit]);
+  term: TermKey,
+  now: number,
+  since: number,
+): Promise<void> {
+  await runAsLeader(db, term, KEEP_NAMES_OF_LATER, [now, since]);
 }
 
 /** Puts down that these names are in use now, unless that was put down after `since`. */

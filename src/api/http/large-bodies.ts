@@ -14,8 +14,10 @@ declare module 'fastify' {
   }
 }
 
-/** Smaller bodies do not count: heartbeats and single jobs must not wait for bulks. */
-const LARGE_BYTES = 1024 * 1024;
+/** Smaller bodies do not count. */
+const LARGE_BYTES = 64 * 1024;
+/** Smaller bodies wait for no turn: the reports of workers must not wait for bulks. */
+const IN_TURN_BYTES = 1024 * 1024;
 /** Bytes that are handled at once, or one body, however large. */
 const HANDLED_BYTES = 32 * 1024 * 1024;
 /** Bytes that arrive, wait and are handled. One tenant has half of them at most, so that it cannot shut out the others. */
@@ -115,6 +117,7 @@ class LargeBody {
   /** To be called when all of it is here; resolves when it may be handled. */
   arrive(): Promise<void> {
     this.hasArrived = true;
+    if (this.bytes <= IN_TURN_BYTES) return Promise.resolve();
     this.queueUp(this);
     return this.turn;
   }

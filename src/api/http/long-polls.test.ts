@@ -3,10 +3,11 @@ import type { FastifyReply } from 'fastify';
 import { expect, it } from 'vitest';
 import { LongPolls } from './long-polls.js';
 
-const reply = () => ({ request: {}, raw: new EventEmitter() }) as unknown as FastifyReply;
+const reply = (tenant = 'acme') =>
+  ({ request: { credential: { tenant } }, raw: new EventEmitter() }) as unknown as FastifyReply;
 
 it('more calls than may wait are sent elsewhere, and room is freed by those that end', async () => {
-  const longPolls = new LongPolls(2);
+  const longPolls = new LongPolls(3);
   const leaving = reply();
   const wait = (to: FastifyReply) =>
     longPolls.run(
@@ -14,12 +15,31 @@ it('more calls than may wait are sent elsewhere, and room is freed by those that
       'results',
       (signal) => new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve())),
     );
-  const waits = [wait(leaving), wait(reply())];
-  await expect(wait(reply())).rejects.toMatchObject({ code: 'TOO_MANY_WAITS', status: 503, retryAfter: 1 });
+  const waits = [wait(leaving), wait(reply()), wait(reply('globex'))];
+  await expect(wait(reply('rival'))).rejects.toMatchObject({
+    code: 'TOO_MANY_WAITS',
+    status: 503,
+    retryAfter: 1,
+  });
   expect(await longPolls.run(reply(), 'work', async () => 'workers have room of their own')).toBeTruthy();
   leaving.raw.emit('close');
   await waits[0];
   waits.push(wait(reply()));
+  longPolls.end();
+  await Promise.all(waits);
+});
+
+it('one tenant has half of the room, so that it cannot shut out the others', async () => {
+  const longPolls = new LongPolls(4);
+  const wait = (tenant: string) =>
+    longPolls.run(
+      reply(tenant),
+      'work',
+      (signal) => new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve())),
+    );
+  const waits = [wait('acme'), wait('acme')];
+  await expect(wait('acme')).rejects.toMatchObject({ code: 'TOO_MANY_WAITS' });
+  waits.push(wait('globex'));
   longPolls.end();
   await Promise.all(waits);
 });

@@ -1,7 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { PunctualError } from '../../core/errors.js';
 
-/** How many calls of one kind may wait at a node at a time: each holds a connection and some memory. */
+/**
+ * How many calls of one kind may wait at a node at a time: each holds a connection and some memory. One tenant may have
+ * half of them, so that it cannot shut out the others.
+ */
 const MOST_WAITS = 20_000;
 
 /** What calls wait for. Each kind has room of its own, so that no number of one keeps the other out. */
@@ -12,6 +15,7 @@ export class LongPolls {
   private readonly open = new Set<AbortController>();
   private readonly waiting = new WeakMap<FastifyRequest, WaitKind>();
   private readonly counts: Record<WaitKind, number> = { results: 0, work: 0, nodes: 0 };
+  private readonly countsOf = new Map<string, number>();
   private ended = false;
 
   constructor(private readonly mostWaits = MOST_WAITS) {}
@@ -19,11 +23,15 @@ export class LongPolls {
   /** Runs a call that may wait; its signal aborts when nobody is there to hear the answer any more. */
   async run<T>(reply: FastifyReply, kind: WaitKind, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
     this.waiting.set(reply.request, kind);
+    const tenant = `${kind} ${reply.request.credential?.tenant ?? ''}`;
+    const ofTenant = this.countsOf.get(tenant) ?? 0;
     if (this.counts[kind] >= this.mostWaits) throw tooManyWaits(this.mostWaits);
+    if (ofTenant >= this.mostWaits / 2) throw tooManyWaits(this.mostWaits / 2);
     return this.untilGone(reply, async (controller) => {
       if (this.ended) controller.abort();
       this.open.add(controller);
       this.counts[kind] += 1;
+      this.countsOf.set(tenant, (this.countsOf.get(tenant) ?? 0) + 1);
       try {
         return await call(controller.signal);
       } catch (error) {
@@ -33,6 +41,9 @@ export class LongPolls {
       } finally {
         this.open.delete(controller);
         this.counts[kind] -= 1;
+        const left = this.countsOf.get(tenant)! - 1;
+        if (left > 0) this.countsOf.set(tenant, left);
+        else this.countsOf.delete(tenant);
       }
     });
   }

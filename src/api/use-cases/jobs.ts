@@ -27,6 +27,9 @@ const PORTION = 50;
 /** The same when each may be large: Postgres has to unpack them to see how many fit. */
 const LARGE_PORTION = 16;
 
+/** How often a key is tried whose job goes away before it can be read. */
+const KEY_TRIES = 5;
+
 /** Submitting, reading and steering jobs. */
 export class Jobs implements JobUseCases {
   constructor(private readonly node: NodeContext) {}
@@ -35,13 +38,18 @@ export class Jobs implements JobUseCases {
     const submission = parseSubmission(body, this.submissionContext());
     const { tenant, actor } = caller;
     const { queue, hold } = submission.definition;
-    for (;;) {
+    for (let tries = 1; ; tries += 1) {
       const { id, row } = await this.node.submitter.submit({ tenant, createdBy: actor, submission });
       // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
       if (row) return { created: true, job: new JobView(newlyPlaced(row, queue, hold), null) };
       const found = await readJob(this.node.hot, tenant, id);
       // Nothing is found when its history was removed just now: then its key is free again.
       if (found) return { created: false, job: this.view(found) };
+      if (tries === KEY_TRIES) {
+        throw new PunctualError('DATABASE_UNAVAILABLE', 'The job of this key cannot be read; try again.', {
+          retryAfter: 1,
+        });
+      }
     }
   }
 

@@ -41,8 +41,9 @@ async function queueNames(): Promise<string[]> {
 it('names go when no job can use them any more, and come back under other ids', async () => {
   const now = Date.now();
   const names = new Names(shard.hot);
-  const named = (queue: string, runAt: number) => ({ tenant: TENANT, queue, needs: needs(queue), runAt });
-  const [idle] = await names.resolve([named('idle', now), named('due-in-a-year', now + 365 * DAY_MS)], now);
+  const idleName = { tenant: TENANT, queue: 'idle', needs: needs('idle') };
+  const [idle] = await names.resolve([idleName], now);
+  await shard.submit({ queue: 'due-in-a-year', task: 'c' }, { admitAt: now + 365 * DAY_MS });
   await shard.submit({ queue: 'waits', task: 'a' });
   await shard.submit({ queue: 'held', task: 'b' }, { held: true });
   await shard.pool.query(
@@ -53,7 +54,7 @@ it('names go when no job can use them any more, and come back under other ids', 
   expect(await queueNames()).toEqual(['due-in-a-year', 'held', 'idle', 'limited', 'waits']);
   expect(await forgetAt(now + RETENTION_MS + 8 * DAY_MS)).toBe(2);
   expect(await queueNames()).toEqual(['due-in-a-year', 'held', 'limited', 'waits']);
-  const [again] = await new Names(shard.hot).resolve([named('idle', now)], now);
+  const [again] = await new Names(shard.hot).resolve([idleName], now);
   expect(again!.queue).not.toBe(idle!.queue);
   expect(again!.needs).not.toBe(idle!.needs);
 });
@@ -61,10 +62,10 @@ it('names go when no job can use them any more, and come back under other ids', 
 it('a node that has not used a name for days puts down that it does before it relies on it', async () => {
   const now = Date.now();
   const names = new Names(shard.hot);
-  const named = { tenant: TENANT, queue: 'rare', needs: needs('rare'), runAt: now };
+  const named = { tenant: TENANT, queue: 'rare', needs: needs('rare') };
   const [first] = await names.resolve([named], now);
   const later = now + RETENTION_MS + 8 * DAY_MS;
-  expect(await names.resolve([{ ...named, runAt: later }], later)).toEqual([
+  expect(await names.resolve([named], later)).toEqual([
     {
       ...first,
       queueName: { ...first!.queueName, usedAt: later },
@@ -77,18 +78,6 @@ it('a node that has not used a name for days puts down that it does before it re
   const muchLater = later + RETENTION_MS + 8 * DAY_MS;
   await forgetAt(muchLater);
   expect(await queueNames()).not.toContain('rare');
-  const [anew] = await names.resolve([{ ...named, runAt: muchLater }], muchLater);
+  const [anew] = await names.resolve([named], muchLater);
   expect(anew!.queue).not.toBe(first!.queue);
-});
-
-it('a job that is put off keeps its names until then', async () => {
-  const { postponeJob, changeLater, unchanged } = await import('../../../src/store/place-jobs.js');
-  const now = Date.now();
-  const far = now + 400 * DAY_MS;
-  const live = await shard.submit({ queue: 'put-off' });
-  await postponeJob(shard.hot, term, { ...unchanged(live), runAt: far, admitAt: far, held: false });
-  const later = await shard.submit({ queue: 'put-off-again' }, { admitAt: now + DAY_MS });
-  await changeLater(shard.hot, term, { ...unchanged(later), runAt: far, admitAt: far, held: false });
-  await forgetAt(now + 399 * DAY_MS);
-  expect(await queueNames()).toEqual(expect.arrayContaining(['put-off', 'put-off-again']));
 });

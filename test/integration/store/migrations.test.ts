@@ -230,33 +230,3 @@ it('a database is led and used by the user who migrated it, without any other ri
   expect((await migrate(url)).applied).toEqual(MIGRATIONS);
   expect((await migrate(url)).applied).toEqual([]);
 });
-
-it('jobs from before their size was kept get it, whether they are stored compressed or not', async () => {
-  const { url } = await emptyDatabase();
-  await migrate(url);
-  const { sql } = loadMigrations().find(({ name }) => name === 'sizes')!;
-  const columns = `id, tenant, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at,
-    created_by, payload, target`;
-  const job = (size: number, payload: string, target = 'NULL') =>
-    `SELECT lpad('${size}', 32, '0')::uuid, 't', 1, 1, 5, 0, 1, 1, false, 1, 0, 'test', ${payload}::json, ${target}::json`;
-  const random = `(SELECT to_json(string_agg(md5(n::text), '')) FROM generate_series(1, 3000) n)`;
-  const jobs = [
-    job(0, `'"small"'`),
-    job(1, `to_json(repeat('x', 1100))`),
-    job(93, random),
-    job(200, `to_json(repeat('x', 200 * 1024))`),
-    job(100, `'"small"'`, `json_build_object('body', repeat('x', 100 * 1024))`),
-  ].join(' UNION ALL ');
-  const { rows } = await onServer(
-    url,
-    'ALTER TABLE punctual.jobs DROP COLUMN size_kib',
-    'ALTER TABLE punctual.later DROP COLUMN size_kib',
-    `INSERT INTO punctual.jobs (${columns}) ${jobs}`,
-    `INSERT INTO punctual.later (${columns}, admit_at) SELECT j.*, 0 FROM (${jobs}) j`,
-    `INSERT INTO punctual.later (id, tenant, admit_at, submission, created_at, created_by)
-     VALUES ('${'f'.repeat(32)}'::uuid, 't', 0, '{}', 0, 'test')`,
-    sql,
-    `SELECT id, size_kib FROM punctual.jobs UNION ALL SELECT id, size_kib FROM punctual.later ORDER BY id`,
-  );
-  expect(rows.map((row) => row.size_kib)).toEqual([0, 0, 1, 1, 93, 93, 100, 100, 200, 200, 0]);
-});

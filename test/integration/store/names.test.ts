@@ -24,7 +24,7 @@ function largestLabels(): Record<string, string> {
 
 function named(labels: Record<string, string>, tenant = TENANT): Named {
   const needs = { target: 'handler', handler: 'h'.repeat(128), labels } as const;
-  return { tenant, queue: 'q'.repeat(128), needs, runAt: 0 };
+  return { tenant, queue: 'q'.repeat(128), needs };
 }
 
 const EVERYTHING_IS_USED = {

@@ -134,7 +134,6 @@ const NAMED = {
   tenant: TENANT,
   queue: 'q1',
   needs: { target: 'handler', handler: 'greet', labels: {} },
-  runAt: 0,
 } as const;
 
 async function keyedRow(): Promise<JobRow> {

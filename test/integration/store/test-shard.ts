@@ -107,8 +107,8 @@ export class TestShard {
     const task = body.target === undefined ? { task: 'greet' } : {};
     const limits = { maxPayload: 262_144, maxDepth: 64, jobTimeout: 60_000, maxJobTimeout: 60_000 };
     const submission = parseSubmission({ ...task, ...body }, { now, ...limits });
-    const { queue, needs, runAt } = submission.definition;
-    const [ids] = await this.names.resolve([{ tenant, queue, needs, runAt }], now);
+    const { queue, needs } = submission.definition;
+    const [ids] = await this.names.resolve([{ tenant, queue, needs }], now);
     this.resolved.add(ids!);
     return {
       row: toRow(uuidv7(now), submission, { ...ids!, tenant, createdAt: now, createdBy: 'test' }),
