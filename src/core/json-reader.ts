@@ -134,13 +134,13 @@ class Items {
     const parsed = texts.length === 0 ? [] : (JSON.parse(`[${texts.join(',')}]`) as unknown[]);
     let next = 0;
     for (let i = from, n = 0; i < end; i += NUMBERS, n++) {
-      const item = isLike[n] ? this.last : parsed[next++];
       const textStart = spans[i + 2]!;
-      if (textStart < 0) read.push(item);
-      else {
-        this.last = item as object;
-        read.push({ ...this.last, [this.shape.text!]: source.textOf(textStart, spans[i + 3]!) });
+      const item = (isLike[n] ? { ...this.last } : parsed[next++]) as Record<string, unknown>;
+      if (textStart >= 0) {
+        item[this.shape.text!] = source.textOf(textStart, spans[i + 3]!);
+        this.last = item;
       }
+      read.push(item);
     }
     this.place = end;
     return end === spans.length;

@@ -7,6 +7,10 @@ import type { Postgres } from './postgres.js';
  */
 const CLOCK = `
   CREATE SCHEMA fault;
+  -- Nodes are an ordinary role, and what the triggers of the harness write is written by them.
+  GRANT USAGE ON SCHEMA fault TO PUBLIC;
+  ALTER DEFAULT PRIVILEGES IN SCHEMA fault GRANT ALL ON TABLES TO PUBLIC;
+  ALTER DEFAULT PRIVILEGES IN SCHEMA fault GRANT ALL ON SEQUENCES TO PUBLIC;
   CREATE FUNCTION fault.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
     SELECT pg_catalog.clock_timestamp() - coalesce(current_setting('fault.clock_back', true), '0')::interval
   $$;
