@@ -249,7 +249,7 @@ const UNREACHABLE = new Set([
 ]);
 /** What the driver says without a code when a connection ends or cannot be had in time. */
 const CONNECTION_LOST =
-  /connection terminated|timeout exceeded when trying to connect|query read timeout|client was closed/i;
+  /connection terminated|timeout exceeded when trying to connect|query read timeout|client was closed|not queryable/i;
 
 /** Whether the database could not be reached, went away, or has no room for another connection. */
 export function isDatabaseUnavailable(error: unknown): boolean {

@@ -5,11 +5,11 @@ import type { Scene } from '../scene.js';
 
 /** As much as a payload may weigh by default, less the few fields beside it. */
 const BYTES = 256 * 1_024 - 512;
-/** A bulk of this many is just below what a request may weigh. */
-const IN_BULK = 60;
-const BULKS = 2;
-const SINGLY = 20;
-const IN_TRANSACTION = 300;
+/** All of it crosses the proxies, which are one thread: in a mixed run more would slow down everything, not the nodes. */
+const IN_BULK = 30;
+const BULKS = 1;
+const SINGLY = 10;
+const IN_TRANSACTION = 60;
 const ENDED_WITHIN_MS = 60_000;
 /** A queue of their own: others have their turns beside it. */
 const LARGE: Partial<Order> = { queue: 'large', bytes: BYTES };
