@@ -15,7 +15,9 @@ it.each([
     await tester.stopFor(5 * MINUTE + 40 * SECOND);
     // A leader that is slow to catch up may already look into their lateness in the same pass.
     await expect
-      .poll(async () => (await tester.lines(since)).map((row) => row.replace('pending', 'late')))
+      .poll(async () => (await tester.lines(since)).map((row) => row.replace('pending', 'late')), {
+        timeout: 20_000,
+      })
       .toEqual(expected);
     // Otherwise lateness is looked into a little later.
     tester.clock.advance(5 * SECOND);
