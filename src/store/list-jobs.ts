@@ -36,8 +36,10 @@ const isAskedFor = (part: JobPart) => `'${part}' = ANY ($8::text[])`;
 const isShown = (part: JobPart, value: string, bytes = LARGE) =>
   `(${value} IS NULL OR ${isAskedFor(part)} OR ${isSmall(value, bytes)})`;
 
-/** The error without its stack. */
-const WITHOUT_STACK = `(concat('{"message":', error -> 'message', ',"code":' || (error -> 'code')::text, '}'))::json`;
+/** The error without its stack. What a handler said may hold characters that Postgres cannot look past. */
+const READABLE_ERROR = 'punctual.readable(error)';
+const WITHOUT_STACK = `(concat('{"message":', ${READABLE_ERROR} -> 'message',
+  ',"code":' || (${READABLE_ERROR} -> 'code')::text, '}'))::json`;
 
 const WEIGHED = ['payload', 'result', 'error', 'earlier_attempts', 'target', 'requires'].map(bytesOf);
 

@@ -1,3 +1,5 @@
+import { readJsonText } from '../core/json-reader.js';
+import type { JsonText } from '../core/json-text.js';
 import { type Queryable, run, type Statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import {
@@ -41,14 +43,20 @@ export interface ScheduleWithLast extends ScheduleRow {
   readonly last_run: string | null;
 }
 
+/** The most levels that a setting allows to be stored. */
+const DEEPEST = 1_000;
+
 const PLAIN_COLUMNS = `s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
   s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at`;
 
 const COLUMNS = `${PLAIN_COLUMNS}, s.definition`;
 
-/** The payload apart from the rest, so that nobody has to read it who only passes it on. */
-const COLUMNS_APART = `${PLAIN_COLUMNS}, s.definition -> 'payload' AS payload,
-  (SELECT json_object_agg(d.key, d.value) FROM json_each(s.definition) d WHERE d.key <> 'payload') AS definition`;
+/** A definition as Postgres can look into it; most are so as they stand, and looking for escapes is cheap. */
+const READABLE = `CASE WHEN s.definition::text LIKE '%\\\\u%' THEN punctual.readable(s.definition) ELSE s.definition END`;
+
+/** The payload apart from the rest, so that a list can leave it out. */
+const COLUMNS_APART = `${PLAIN_COLUMNS}, r.definition -> 'payload' AS payload,
+  (SELECT json_object_agg(d.key, d.value) FROM json_each(r.definition) d WHERE d.key <> 'payload') AS definition`;
 
 const LAST = `
   LEFT JOIN LATERAL (
@@ -75,7 +83,7 @@ const FIND_SCHEDULE: Statement = {
 const READ_SCHEDULE: Statement = {
   name: 'read-schedule',
   text: `
-    SELECT ${COLUMNS_APART}, false AS without_payload, o.last_at, o.last_run FROM punctual.schedules s ${LAST}
+    SELECT ${COLUMNS}, o.last_at, o.last_run FROM punctual.schedules s ${LAST}
     WHERE s.tenant = $1 AND s.name = $3 AND s.deleted_at IS NULL`,
 };
 
@@ -88,7 +96,8 @@ const LIST_SCHEDULES: Statement = {
        SELECT ${PLAIN_COLUMNS}, definition, last_at, last_run, NOT ${PAYLOAD_SHOWN} AS without_payload,
          CASE WHEN ${PAYLOAD_SHOWN} THEN payload END AS payload
        FROM (
-         SELECT ${COLUMNS_APART}, o.last_at, o.last_run FROM punctual.schedules s ${LAST}
+         SELECT ${COLUMNS_APART}, o.last_at, o.last_run FROM punctual.schedules s
+         CROSS JOIN LATERAL (SELECT ${READABLE} AS definition) r ${LAST}
          WHERE s.tenant = $1 AND s.name > $3 AND s.deleted_at IS NULL ORDER BY s.name LIMIT $4::int + 1) s
        OFFSET 0) r`,
     'name',
@@ -167,7 +176,15 @@ export async function readSchedule(
   name: string,
   now: number,
 ): Promise<ScheduleWithLast | null> {
-  return (await run<ScheduleWithLast>(db, READ_SCHEDULE, [tenant, now, name]))[0] ?? null;
+  const [row] = await run<ScheduleWithLast>(db, READ_SCHEDULE, [tenant, now, name]);
+  return row ? { ...row, ...apart(row.definition), without_payload: false } : null;
+}
+
+/** The payload of a definition as the text it is, and the rest. */
+function apart(text: string): Pick<ScheduleWithLast, 'definition' | 'payload'> {
+  const shape = { maxDepth: DEEPEST, text: 'payload', allowProto: true } as const;
+  const { payload, ...rest } = readJsonText(Buffer.from(text), shape) as { payload?: JsonText };
+  return { definition: JSON.stringify(rest), payload: payload?.text ?? null };
 }
 
 /** A portion of a tenant's schedules by name; large payloads are left out unless they are asked for. */
