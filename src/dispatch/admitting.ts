@@ -9,7 +9,7 @@ import { isDatabaseBusy, isDataError } from '../store/database.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
 import { type JobRow, toRow } from '../store/job-row.js';
 import { leaderTransaction } from '../store/leader-statement.js';
-import { Names, type Resolved } from '../store/names.js';
+import { LabelSetsError, Names, type Resolved } from '../store/names.js';
 import {
   admitJobs,
   measureToAdmit,
@@ -122,7 +122,7 @@ export class Admitting {
     const aside = this.aside.current();
     const skipped = new Set(aside);
     while (skipped.size - aside.length < MAX_SKIPPED) {
-      const due = await readToAdmit(state.hot, state.clock.now(), MAX_CANDIDATES, [...skipped]);
+      const due = await readToAdmit(state.reads, state.clock.now(), MAX_CANDIDATES, [...skipped]);
       const lookAgainAt = performance.now() + LOOK_AGAIN_MS;
       const done = await this.batcher.run(
         inFairOrder(due),
@@ -223,8 +223,8 @@ export class Admitting {
         now,
       );
     } catch (error) {
-      if (!(error instanceof PunctualError) || error.code !== 'QUOTA_EXCEEDED') throw error;
-      return this.toRawsEach(parsed, error);
+      if (!(error instanceof LabelSetsError)) throw error;
+      return this.toRaws(parsed.map((each) => refuseLabels(each, error)));
     }
     return read.map(({ job, submission, refusal }, i) => ({
       id: job.id,
@@ -238,18 +238,6 @@ export class Admitting {
       admitAt: admissionTime(submission.definition.runAt, now, config.laterThreshold),
       refusal,
     }));
-  }
-
-  /** One tenant's quota is used up: those that need more of it are refused, each for itself. */
-  private async toRawsEach(parsed: readonly Parsed[], error: PunctualError): Promise<Raw[]> {
-    const [only] = parsed;
-    if (parsed.length === 1) {
-      const { code, message } = error;
-      return this.toRaws([{ job: only!.job, submission: null, refusal: { code, message } }]);
-    }
-    const raws: Raw[] = [];
-    for (const each of parsed) addAll(raws, await this.toRaws([each]));
-    return raws;
   }
 
   /** A job that cannot be stored where it belongs fails; one for which the time did not suffice is tried again later. */
@@ -309,6 +297,14 @@ export class Admitting {
     for (const raw of raws) this.onStartBefore(raw.row.definition.start_before);
     return ready.map((raw) => raw.id);
   }
+}
+
+/** A submission that needs a label set beyond the quota of its tenant cannot run. */
+function refuseLabels(parsed: Parsed, error: LabelSetsError): Parsed {
+  const { job, submission } = parsed;
+  if (!submission || !error.refuses({ tenant: job.tenant, ...namesOf(submission) })) return parsed;
+  const { code, message } = error;
+  return { job, submission: null, refusal: { code, message } };
 }
 
 function namesOf({ definition: { queue, needs } }: ParsedSubmission) {

@@ -1,5 +1,6 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf } from '../core/errors.js';
-import { inPortions } from '../core/in-portions.js';
+import { PORTION } from '../core/in-portions.js';
 import type { Progress } from '../core/job.js';
 import type { AttemptEnd } from '../core/transition.js';
 import type { FencedJob, Why } from '../core/wire.js';
@@ -96,10 +97,13 @@ export class Dispatcher {
     const { state } = this;
     state.paused = (await readClusterState(state.hot)).paused;
     const claims = await readClaims(state.reads);
-    await state.directory.learn(claims);
-    await inPortions(claims, (portion) => {
+    for (let from = 0; from < claims.length; from += PORTION) {
+      // What is learned may be forgotten again as long as nothing in memory uses it.
+      const portion = claims.slice(from, from + PORTION);
+      if (from > 0) await nextTurn();
+      await state.directory.learn(portion);
       for (const claim of portion) state.resume(resumeRunning(claim, state.clock));
-    });
+    }
     await this.workers.load();
     await this.reading.load();
     if (state.term.over) return;

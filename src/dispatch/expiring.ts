@@ -69,7 +69,7 @@ export class Expiring {
     const skipped = new Set(aside);
     while (skipped.size - aside.length < MAX_CANDIDATES) {
       const now = state.clock.now();
-      const expired = await findExpired(state.hot, now, MAX_CANDIDATES, [...skipped]);
+      const expired = await findExpired(state.reads, now, MAX_CANDIDATES, [...skipped]);
       for (const place of ['live', 'later'] as const) {
         await this.batcher.run(
           expired.filter((job) => job.later === (place === 'later')),
@@ -86,7 +86,7 @@ export class Expiring {
       }
       if (expired.length < MAX_CANDIDATES) break;
     }
-    const next = await nextExpiry(state.hot);
+    const next = await nextExpiry(state.reads);
     // One whose claim is in flight can lie in the past: give the claim time to end.
     const pause = aside.length > 0 ? AFTER_FAILURE_MS : SOON_MS;
     if (next !== null) this.expect(Math.max(next, state.clock.now() + pause));

@@ -1,3 +1,4 @@
+import type { Timer } from '../core/clock.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { JobError } from '../core/job.js';
 import { Loop } from '../core/loop.js';
@@ -5,7 +6,7 @@ import { stands } from '../core/test-switches.js';
 import { type AttemptEnd, type Decision, decide } from '../core/transition.js';
 import { Batcher } from '../store/batcher.js';
 import { bisect } from '../store/bisect.js';
-import { isMissingPartition } from '../store/database.js';
+import { isDatabaseBusy, isMissingPartition } from '../store/database.js';
 import { type Ending, finishJobs, type Retrying, retryJobs } from '../store/finish-jobs.js';
 import type { StoredAttempt } from '../store/job-places.js';
 import { makePartition } from '../store/partitions.js';
@@ -14,6 +15,8 @@ import { type LeaderState, noLeader } from './state.js';
 
 /** Attempts ended in one transaction. */
 const LIMITS = { items: 2_000, bytes: 4 * 1024 * 1024 };
+/** When an end is tried again that could not be stored although it was alone. */
+const ASIDE_MS = 1_000;
 
 const ANSWERS_AFTER_COMMIT = stands('commit-first');
 const CHECKS_FENCE = stands('attempt');
@@ -44,6 +47,8 @@ interface Pending {
 export class Finishing {
   private queue: Pending[] = [];
   private readonly batcher = new Batcher<Pending>(LIMITS, bytesOf);
+  /** Ends that could not be written although each was alone, and when each is tried again. */
+  private readonly aside = new Map<Pending, Timer>();
   private readonly loop: Loop;
 
   constructor(private readonly state: LeaderState) {
@@ -62,7 +67,8 @@ export class Finishing {
 
   async stop(): Promise<void> {
     await this.loop.stop();
-    for (const pending of this.queue.splice(0)) {
+    for (const timer of this.aside.values()) timer.cancel();
+    for (const pending of [...this.queue.splice(0), ...this.aside.keys()]) {
       this.giveTurn(pending.running);
       pending.listener.failed(noLeader());
     }
@@ -167,8 +173,11 @@ export class Finishing {
       );
     } catch (error) {
       const left = batch.filter((pending) => !pending.isSettled);
-      await this.afterFailure(left, error);
-      throw error;
+      if (left.length === 1 && isDatabaseBusy(error)) this.setAside(left[0]!, error);
+      else {
+        await this.afterFailure(left, error);
+        throw error;
+      }
     }
   }
 
@@ -208,6 +217,20 @@ export class Finishing {
     }
   }
 
+  /** Somebody else has locked this job, perhaps for long: it waits by itself, so that no other end waits with it. */
+  private setAside(pending: Pending, error: unknown): void {
+    const { state } = this;
+    const { id } = pending.running;
+    state.log.warn({ job: id, error: messageOf(error) }, 'the end of an attempt could not be stored yet');
+    this.batcher.failed([pending]);
+    const timer = state.clock.after(ASIDE_MS, () => {
+      this.aside.delete(pending);
+      this.queue.push(pending);
+      this.loop.wake();
+    });
+    this.aside.set(pending, timer);
+  }
+
   private async afterFailure(batch: readonly Pending[], error: unknown): Promise<void> {
     const { state } = this;
     if (state.term.over || (error instanceof PunctualError && error.code === 'NO_LEADER')) {
@@ -217,10 +240,8 @@ export class Finishing {
       }
       return;
     }
-    // The server refused the transaction as a whole, so nothing of it happened and all of it can be repeated. One that
-    // failed alone lets the others go first.
-    const comesFirst = batch.length > 1 || isMissingPartition(error);
-    this.queue = comesFirst ? batch.concat(this.queue) : this.queue.concat(batch);
+    // The server refused the transaction as a whole, so nothing of it happened and all of it can be repeated.
+    this.queue = batch.concat(this.queue);
     if (isMissingPartition(error)) await makePartition(state.hot, 'job_history', state.clock.now());
     else this.batcher.failed(batch);
   }

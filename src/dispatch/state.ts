@@ -213,6 +213,7 @@ export class LeaderState {
     const queue = this.directory.queue(job.queue);
     const needs = this.directory.needsOf(job.needs);
     if (queue?.tenant === job.tenant && needs?.tenant === job.tenant) return true;
+    if (this.complained.has(`${job.queue}/${job.needs}`)) return false;
     if (queue && needs) void this.compareNames(job);
     else this.complain(job);
     return false;

@@ -26,12 +26,19 @@ import { type LeaderState, noLeader } from './state.js';
 
 /** How often heartbeats reach the database. */
 const SAVE_EVERY_MS = 15_000;
-/** Sessions that a tenant may have at a time. */
+/** Sessions that a tenant may have at a time, and what their registrations may take up together. */
 const MAX_SESSIONS = 10_000;
+const MAX_REGISTRATION_BYTES = 32 * 1024 * 1024;
 /** Sessions of earlier terms that are read at once. */
 const LOADED_AT_ONCE = { rows: 500, bytes: 1024 * 1024 };
 /** How long a cancelled attempt may take to confirm, and a timed-out one to report, before the leader decides. */
 const GRACE_MS = 10_000;
+
+/** What counts of a registration. */
+interface Arriving {
+  readonly owner: string;
+  readonly bytes: number;
+}
 
 /**
  * The lives of worker sessions. A session that is silent for the worker timeout is dead, or one whose worker
@@ -40,6 +47,8 @@ const GRACE_MS = 10_000;
 export class Workers {
   private readonly loop: Loop;
   private savedAt: number;
+  /** Registrations that are being written, so that many at once do not together exceed what a tenant may have. */
+  private readonly arriving = new Set<Arriving>();
   private readonly reconciling: Reconciling;
 
   constructor(
@@ -63,8 +72,13 @@ export class Workers {
     for (let last: string | null = null; ; ) {
       const { rows, more }: Portion<WorkerRow> = await readWorkers(state.hot, last, LOADED_AT_ONCE);
       for (const row of rows) {
-        const registration = JSON.parse(row.registration) as WorkerRegistration;
-        const session = new WorkerSession(row.id, row.tenant, registration, row.registeredAt, state.clock);
+        const session = new WorkerSession(
+          row.id,
+          row.tenant,
+          row.registration,
+          row.registeredAt,
+          state.clock,
+        );
         session.draining = row.state === 'draining';
         if (!stands('full-timeout')) session.heardAt -= state.clock.now() - row.lastSeen;
         state.openSession(session);
@@ -85,14 +99,20 @@ export class Workers {
 
   async register(tenant: string, registration: WorkerRegistration): Promise<WorkerWelcome> {
     const { state } = this;
-    this.mustHaveRoom(tenant, registration.replaces);
     const now = state.clock.now();
     const id = uuidv7(now);
     const text = JSON.stringify(registration);
-    await state.write(() =>
-      addWorker(state.hot, state.term, { id, tenant, name: registration.name, registration: text }, now),
-    );
-    state.openSession(new WorkerSession(id, tenant, registration, now, state.clock));
+    const arriving = { owner: tenant, bytes: text.length };
+    this.mustHaveRoom(arriving, registration.replaces);
+    this.arriving.add(arriving);
+    try {
+      await state.write(() =>
+        addWorker(state.hot, state.term, { id, tenant, name: registration.name, registration: text }, now),
+      );
+    } finally {
+      this.arriving.delete(arriving);
+    }
+    state.openSession(new WorkerSession(id, tenant, text, now, state.clock));
     const previous = state.sessions.get(registration.replaces ?? '');
     if (previous?.owner === tenant) await this.bury(previous, 'its worker registered anew');
     state.log.info({ worker: id, name: registration.name, tenant }, 'worker registered');
@@ -107,13 +127,23 @@ export class Workers {
   }
 
   /** What workers say about themselves is kept in memory, so there are not arbitrarily many of a tenant. */
-  private mustHaveRoom(tenant: string, replaces: string | undefined): void {
-    let others = 0;
-    for (const { id, owner } of this.state.sessions.values()) {
-      if (owner === tenant && id !== replaces) others += 1;
+  private mustHaveRoom({ owner, bytes }: Arriving, replaces: string | undefined): void {
+    let count = 1;
+    let total = bytes;
+    const sessions = [...this.state.sessions.values()].filter(({ id }) => id !== replaces);
+    for (const other of [...sessions, ...this.arriving]) {
+      if (other.owner !== owner) continue;
+      count += 1;
+      total += other.bytes;
     }
-    if (others < MAX_SESSIONS) return;
-    const detail = `The tenant has ${MAX_SESSIONS} workers already; one that is silent for the worker timeout counts no more.`;
+    const tooMany =
+      count > MAX_SESSIONS
+        ? `${MAX_SESSIONS} workers`
+        : total > MAX_REGISTRATION_BYTES && count > 1
+          ? `workers whose registrations take up ${MAX_REGISTRATION_BYTES} bytes`
+          : null;
+    if (tooMany === null) return;
+    const detail = `The tenant has ${tooMany} already; one that is silent for the worker timeout counts no more.`;
     throw new PunctualError('TOO_MANY_WORKERS', detail, { retryAfter: 10 });
   }
 
@@ -326,7 +356,7 @@ export class Workers {
     const { state } = this;
     state.closeSession(session);
     for (const poll of session.polls) poll.settle({ epoch: state.term.epoch, jobs: [] });
-    const { name } = session.registration;
+    const { name } = session;
     state.log.info({ worker: session.id, name, running: session.running.size, why }, 'worker session ended');
   }
 

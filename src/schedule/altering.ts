@@ -16,6 +16,7 @@ import {
 } from '../store/change-schedule.js';
 import { insertScheduledJobs, recordOccurrences } from '../store/fire-occurrences.js';
 import { leaderTransaction } from '../store/leader-statement.js';
+import { Names } from '../store/names.js';
 import { toWaiting } from '../store/new-waiting.js';
 import { createSchedule, findSchedule, type ScheduleRow } from '../store/schedules.js';
 import { type Backfill, type BackfillRange, backfill } from './backfilling.js';
@@ -47,12 +48,16 @@ type Reason = 'changed' | 'paused' | 'deleted';
  * without a gap and without a double.
  */
 export class Altering {
+  private readonly names: Names;
+
   constructor(
     private readonly leader: Leader,
     private readonly firing: Firing,
     private readonly inTurn: InTurn,
     private readonly parts: AlteringParts,
-  ) {}
+  ) {
+    this.names = new Names(leader.hot, leader.config);
+  }
 
   async create(
     { tenant, actor, name }: Request,
@@ -66,6 +71,7 @@ export class Altering {
     const now = leader.clock.now();
     const definition = normalise(input);
     const parsed = this.parse(definition, now, now);
+    await this.mustHaveNames(tenant, parsed, now);
     const id = uuidv7(now);
     const fireAt = paused ? null : fireAtFor({ id }, parsed, now);
     const stored = await leader.write(() =>
@@ -78,6 +84,12 @@ export class Altering {
     this.parts.onFireAt(fireAt);
   }
 
+  /** The quota of label sets is checked here, where somebody can be told; firing takes what a schedule needs. */
+  private async mustHaveNames(tenant: string, parsed: ParsedSchedule, now: number): Promise<void> {
+    const { queue, needs } = parsed.job.definition;
+    await this.names.resolve([{ tenant, queue, needs }], now);
+  }
+
   /** Changes the definition, from the next occurrence on. A change to what is there already changes nothing. */
   change(request: Request, change: Readonly<Record<string, unknown>>): Promise<void> {
     return this.inTurn.run(async () => {
@@ -87,6 +99,7 @@ export class Altering {
       const text = JSON.stringify(definition);
       if (text === found.definition) return;
       const parsed = this.parse(definition, now, found.created_at);
+      await this.mustHaveNames(request.tenant, parsed, now);
       const schedule = await this.settle(found, now, false);
       await this.alter(request, schedule, now, 'changed', (watermark) => ({
         definition: text,

@@ -315,7 +315,7 @@ export class Names {
     });
   }
 
-  /** Refuses label sets beyond what a tenant may have. Two nodes that add at once may together go a little beyond. */
+  /** Refuses label sets beyond what a tenant may have. Two nodes that add at once may together exceed it a little. */
   private async checkLabelSets(unknown: readonly Named[], signatures: readonly Buffer[]): Promise<void> {
     const { maxLabelSets } = this.options;
     const labelled = unknown.map((each, i) => ({ ...each, signature: signatures[i]! }));
@@ -332,13 +332,33 @@ export class Names {
       [...added.keys()],
       maxLabelSets,
     ]);
-    for (const { tenant, sets } of counts) {
-      if (sets + added.get(tenant)! <= maxLabelSets) continue;
-      throw new PunctualError(
-        'QUOTA_EXCEEDED',
-        `Tenant ${tenant} may use ${maxLabelSets} different sets of labels in \`requires\`; those that no job has used for a while make room.`,
-      );
-    }
+    const full = new Set(
+      counts
+        .filter(({ tenant, sets }) => sets + added.get(tenant)! > maxLabelSets)
+        .map(({ tenant }) => tenant),
+    );
+    if (full.size === 0) return;
+    const refused = sets.filter(({ tenant }, i) => full.has(tenant) && !isPresent.has(i));
+    throw new LabelSetsError(refused[0]!.tenant, maxLabelSets, new Set(refused.map(needsKey)));
+  }
+}
+
+/** Tenants have as many label sets as they may have; the others of the same request can be stored without these. */
+export class LabelSetsError extends PunctualError {
+  constructor(
+    tenant: string,
+    maxLabelSets: number,
+    private readonly refused: ReadonlySet<string>,
+  ) {
+    super(
+      'QUOTA_EXCEEDED',
+      `Tenant ${tenant} may use ${maxLabelSets} different sets of labels in \`requires\`; those that no job has used for a while make room.`,
+    );
+  }
+
+  /** Whether these are among the needs that were refused. */
+  refuses(named: Named): boolean {
+    return this.refused.has(needsKey(named));
   }
 }
 

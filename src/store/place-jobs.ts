@@ -133,13 +133,30 @@ const SUBMISSION_BYTES = `coalesce(pg_column_size(l.submission), 0)
       * CASE WHEN pg_column_compression(l.submission) IS NULL THEN 1 ELSE 8 END`;
 
 /** Sizes are read off what points to a value; the value itself, which may be large, is not touched. */
+/** How far behind a full page is looked for jobs of tenants that have none on it, and how many are taken. */
+const LOOK_BEHIND = 100_000;
+const FROM_BEHIND = 500;
+
+/**
+ * The oldest first. When they fill a page, some of tenants that have none among them come along: one tenant's flood must
+ * not keep all others from being admitted until it is through.
+ */
 const READ_TO_ADMIT: Statement = {
   name: 'read-to-admit',
   text: `
-    SELECT l.id, l.tenant, l.created_at AS "createdAt", l.created_by AS "createdBy",
-      ${rowBytes('l')} + ${SUBMISSION_BYTES} AS bytes
-    FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
-    ORDER BY l.admit_at LIMIT $2`,
+    WITH oldest AS MATERIALIZED (
+      SELECT l.id, l.tenant, l.created_at AS "createdAt", l.created_by AS "createdBy",
+        ${rowBytes('l')} + ${SUBMISSION_BYTES} AS bytes
+      FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
+      ORDER BY l.admit_at LIMIT $2::int)
+    SELECT * FROM oldest
+    UNION ALL
+    (SELECT l.id, l.tenant, l.created_at, l.created_by, ${rowBytes('l')} + ${SUBMISSION_BYTES}
+     FROM (
+       SELECT * FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
+         AND (SELECT count(*) FROM oldest) = $2::int
+       ORDER BY l.admit_at OFFSET $2::int LIMIT ${LOOK_BEHIND}) l
+     WHERE l.tenant <> ALL (ARRAY(SELECT DISTINCT o.tenant FROM oldest o)) LIMIT ${FROM_BEHIND})`,
 };
 
 /** Those of the given that are still to be admitted, with the exact size of what nobody has parsed. */

@@ -1,5 +1,3 @@
-import { readJsonText } from '../core/json-reader.js';
-import type { JsonText } from '../core/json-text.js';
 import { type Queryable, run, type Statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import {
@@ -34,17 +32,14 @@ export interface ScheduleRow extends Record<string, unknown> {
   readonly deleted_at: number | null;
 }
 
-/** A schedule with its newest occurrence that is due. Its definition is without the payload, which may be large. */
+/** A schedule with its newest occurrence that is due. */
 export interface ScheduleWithLast extends ScheduleRow {
-  /** JSON text; null when the definition has none, or when it was left out. */
-  readonly payload: string | null;
-  readonly without_payload: boolean;
+  /** JSON text; null when there is none or it was left out. Absent while it is part of the definition. */
+  readonly payload?: string | null;
+  readonly without_payload?: boolean;
   readonly last_at: number | null;
   readonly last_run: string | null;
 }
-
-/** The most levels that a setting allows to be stored. */
-const DEEPEST = 1_000;
 
 const PLAIN_COLUMNS = `s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
   s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at`;
@@ -176,15 +171,7 @@ export async function readSchedule(
   name: string,
   now: number,
 ): Promise<ScheduleWithLast | null> {
-  const [row] = await run<ScheduleWithLast>(db, READ_SCHEDULE, [tenant, now, name]);
-  return row ? { ...row, ...apart(row.definition), without_payload: false } : null;
-}
-
-/** The payload of a definition as the text it is, and the rest. */
-function apart(text: string): Pick<ScheduleWithLast, 'definition' | 'payload'> {
-  const shape = { maxDepth: DEEPEST, text: 'payload', allowProto: true } as const;
-  const { payload, ...rest } = readJsonText(Buffer.from(text), shape) as { payload?: JsonText };
-  return { definition: JSON.stringify(rest), payload: payload?.text ?? null };
+  return (await run<ScheduleWithLast>(db, READ_SCHEDULE, [tenant, now, name]))[0] ?? null;
 }
 
 /** A portion of a tenant's schedules by name; large payloads are left out unless they are asked for. */
