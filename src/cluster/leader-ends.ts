@@ -4,7 +4,8 @@ import { LeaderElsewhere } from './leader-elsewhere.js';
 
 const TIMEOUT_MS = 2_000;
 
-export interface LeaderLine {
+/** How to reach the leader, and whom to tell of ends. */
+interface LeaderLine {
   readonly url: string;
   /** Aborts when this node learns that the leader's term is over. */
   readonly termOver: AbortSignal;

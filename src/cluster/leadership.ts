@@ -29,7 +29,7 @@ import { Term } from './term.js';
  * it ends the term and takes a new one, which waits for or ends its own stragglers.
  */
 
-export interface LeadershipOptions {
+interface LeadershipOptions {
   readonly databaseUrl: string;
   readonly shard: number;
   readonly nodeId: string;

@@ -6,7 +6,7 @@ import { forgetNode, type OtherNode, seeNode } from '../store/cluster-state.js';
 import type { Queryable } from '../store/database.js';
 import type { PeerCaller } from './peer-caller.js';
 
-export interface MembershipParts {
+interface MembershipParts {
   readonly db: Queryable;
   readonly self: { readonly id: string; readonly url: string; readonly version: string };
   readonly clock: Clock;

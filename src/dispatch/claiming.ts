@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../core/clock.js';
+import { EarliestTimer } from '../core/clock.js';
 import { messageOf } from '../core/errors.js';
 import { bucketOf, emptyHistogram } from '../core/histogram.js';
 import { addAll } from '../core/long-lists.js';
@@ -52,8 +52,8 @@ function isOpen(session: WorkerSession, now: number): boolean {
  */
 export class Claiming {
   private readonly loop: Loop;
-  private timer: Timer | undefined;
-  private timerAt = 0;
+  /** Fires when a worker's own rate allows its next job; on the steady clock. */
+  private readonly rateTimer: EarliestTimer;
 
   constructor(
     private readonly state: LeaderState,
@@ -71,6 +71,10 @@ export class Claiming {
       onError: (loop, error) =>
         state.log.warn({ loop, error: messageOf(error) }, 'jobs could not be claimed'),
     });
+    this.rateTimer = new EarliestTimer(
+      (moment, run) => state.clock.after(Math.ceil(moment - state.clock.steady()), run),
+      () => this.loop.wake(),
+    );
     state.wakeClaiming = () => this.loop.wake();
   }
 
@@ -79,7 +83,7 @@ export class Claiming {
   }
 
   stop(): Promise<void> {
-    this.timer?.cancel();
+    this.rateTimer.cancel();
     return this.loop.stop();
   }
 
@@ -119,12 +123,12 @@ export class Claiming {
   }
 
   private askers(now: number): Asker[] {
-    const { shares, fitness, sessions, clock } = this.state;
+    const { shares, fitness, sessions } = this.state;
     const askers: Asker[] = [];
     for (const session of sessions.values()) {
       if (session.draining || session.polls.size === 0) continue;
       if (!isOpen(session, now)) {
-        this.wakeAt(session.bucket!.opensAt, now, clock);
+        this.rateTimer.arm(session.bucket!.opensAt);
         continue;
       }
       const canRun = (needs: number) => fitness.fits(session, needs);
@@ -134,17 +138,6 @@ export class Claiming {
       }
     }
     return askers;
-  }
-
-  /** A worker's own rate opens again. */
-  private wakeAt(at: number, now: number, clock: Clock): void {
-    if (this.timer && at >= this.timerAt) return;
-    this.timer?.cancel();
-    this.timerAt = at;
-    this.timer = clock.after(Math.ceil(at - now), () => {
-      this.timer = undefined;
-      this.loop.wake();
-    });
   }
 
   /** The next job for a worker; tenants and queues take turns, inside a queue priority decides. */

@@ -1,6 +1,6 @@
 import { messageOf } from '../core/errors.js';
-import { inPortions } from '../core/in-portions.js';
 import type { Progress } from '../core/job.js';
+import { inPortions } from '../core/time-slice.js';
 import type { AttemptEnd } from '../core/transition.js';
 import type { FencedJob, Why } from '../core/wire.js';
 import { Schedules } from '../schedule/schedules.js';

@@ -1,4 +1,4 @@
-import type { Timer } from '../core/clock.js';
+import { EarliestTimer } from '../core/clock.js';
 import { messageOf } from '../core/errors.js';
 import { Loop } from '../core/loop.js';
 import { Batcher } from '../store/batcher.js';
@@ -23,13 +23,16 @@ export const EXPIRED = JSON.stringify({
 /** Ends jobs that were not started by their `startBefore`. Asks the database only when one can have passed. */
 export class Expiring {
   private readonly loop: Loop;
-  private timer: Timer | undefined;
-  private timerAt = Number.POSITIVE_INFINITY;
+  private readonly timer: EarliestTimer;
   private readonly batcher = new Batcher<Expired>(LIMITS, (job) => job.bytes);
   private readonly aside: SetAside;
 
   constructor(private readonly state: LeaderState) {
     this.aside = new SetAside(state.clock);
+    this.timer = new EarliestTimer(
+      (moment, run) => state.clock.at(moment, run),
+      () => this.loop.wake(),
+    );
     this.loop = new Loop({
       name: 'expiring',
       everyMs: 30_000,
@@ -44,7 +47,7 @@ export class Expiring {
   }
 
   async stop(): Promise<void> {
-    this.timer?.cancel();
+    this.timer.cancel();
     await this.loop.stop();
   }
 
@@ -54,13 +57,7 @@ export class Expiring {
 
   /** A job with this last moment to start exists. */
   expect(startBefore: number | null): void {
-    if (startBefore === null || startBefore >= this.timerAt) return;
-    this.timer?.cancel();
-    this.timerAt = startBefore;
-    this.timer = this.state.clock.at(startBefore, () => {
-      this.timerAt = Number.POSITIVE_INFINITY;
-      this.loop.wake();
-    });
+    this.timer.arm(startBefore);
   }
 
   async runOnce(): Promise<void> {

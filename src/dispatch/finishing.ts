@@ -1,8 +1,8 @@
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { JobError } from '../core/job.js';
 import { Loop } from '../core/loop.js';
-import { stands } from '../core/test-switches.js';
 import { type AttemptEnd, type Decision, decide } from '../core/transition.js';
+import { stands } from '../host/test-switches.js';
 import { Batcher } from '../store/batcher.js';
 import { bisect } from '../store/bisect.js';
 import { isMissingPartition } from '../store/database.js';

@@ -2,7 +2,6 @@ import { formatDuration } from '../core/duration.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { JobError } from '../core/job.js';
 import { Loop } from '../core/loop.js';
-import { stands } from '../core/test-switches.js';
 import type { AttemptEnd } from '../core/transition.js';
 import { uuidv7 } from '../core/uuid.js';
 import type {
@@ -14,6 +13,7 @@ import type {
   WorkerView,
   WorkerWelcome,
 } from '../core/wire.js';
+import { stands } from '../host/test-switches.js';
 import { readWork } from '../store/claims.js';
 import type { Portion } from '../store/portion.js';
 import { addWorker, forgetWorkers, readWorkers, seeWorkers, type WorkerRow } from '../store/workers.js';

@@ -1,6 +1,6 @@
 import { addAll } from '../long-lists.js';
 import { CronDays, type MonthDays, type WeekDays } from './cron-days.js';
-import { CronExpression } from './cron-expression.js';
+import { CronExpression, TimesOfDay } from './cron-expression.js';
 import {
   type FieldRule,
   HOUR,
@@ -10,13 +10,12 @@ import {
   MONTH_DAY,
   oneValue,
   SECOND,
+  ValueSet,
   valuesOf,
   WEEKDAY,
   wrong,
 } from './cron-field.js';
 import { ScheduleError } from './schedule-error.js';
-import { TimesOfDay } from './times-of-day.js';
-import { ValueSet } from './value-set.js';
 
 const NICKNAMES: Readonly<Record<string, string>> = {
   '@yearly': '0 0 1 1 *',

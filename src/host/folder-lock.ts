@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { greatest } from './long-lists.js';
-import { processMark } from './process-mark.js';
+import { greatest } from '../core/long-lists.js';
+import { processMark } from './processes.js';
 
 /**
  * At most one program works on a folder, also when programs are killed and start at the same moment.
