@@ -2,8 +2,8 @@ import { formatDuration, parseDuration } from './duration.js';
 import { messageOf, PunctualError } from './errors.js';
 
 /**
- * Every setting of the product, once: its type, default, environment name and description. Flags win over
- * the environment, the environment over the default. Resolved once at start and frozen.
+ * Every setting of the product, declared once: type, default, environment variable and description. A flag takes
+ * precedence over the environment, and the environment over the default. Settings are resolved once at start and frozen.
  */
 
 type Kind = 'duration' | 'integer' | 'boolean' | 'text' | 'secret';
@@ -54,7 +54,7 @@ const secret = (description: string): Setting<'secret', string> => ({
   description,
 });
 
-/** The settings, by name. Durations are kept in milliseconds. */
+/** The settings, by name. Durations are in milliseconds. */
 export const SETTINGS = {
   url: text('', 'Address of a node (or several, separated by commas) for clients and workers.'),
   apiKey: secret('Key for the API.'),
@@ -83,8 +83,10 @@ export const SETTINGS = {
   hints: boolean(true, 'Wake the leader after each submission; without it the look-back finds new jobs.'),
 } as const;
 
+/** The name of a setting. */
 export type SettingName = keyof typeof SETTINGS;
 
+/** The resolved settings. */
 export type Config = {
   readonly [N in SettingName]: (typeof SETTINGS)[N]['default'] extends number
     ? number
@@ -93,7 +95,7 @@ export type Config = {
       : string;
 };
 
-/** What flags or a program may set: durations as text or milliseconds, the rest as it is or as text. */
+/** What flags or a program may set: durations as text or in milliseconds, other values as they are or as text. */
 export type ConfigInput = { readonly [N in SettingName]?: string | number | boolean | undefined };
 
 /** The environment variable of a setting: `leaseTtl` → `PUNCTUAL_LEASE_TTL`. */
@@ -130,13 +132,14 @@ function parse(name: SettingName, value: string | number | boolean, from: string
   return number;
 }
 
+/** The settings, and where they came from. */
 export interface ResolvedConfig {
   readonly config: Config;
   /** Where each value came from: `flag`, an environment variable, or `default`. */
   readonly sources: Readonly<Record<SettingName, string>>;
 }
 
-/** Resolves all settings. `readFile` serves the `_FILE` variants, which keep secrets out of the environment. */
+/** Resolves all settings. `readFile` reads the files that `_FILE` variables name, to keep secrets out of the environment. */
 export function resolveConfig(
   input: ConfigInput,
   environment: Readonly<Record<string, string | undefined>>,

@@ -7,18 +7,18 @@ import type { ValueSet } from './cron-field.js';
  * its year plus 0 (January) to 11. Inside the calculation years begin in March, so that the leap day is the last one.
  */
 
-/** What the day-of-month field names; days count from 1. */
+/** The day-of-month field; days count from 1. */
 export interface MonthDays {
   readonly days: readonly number[];
-  /** Days before the last one of the month: `L` is 0, `L-3` is 3. */
+  /** Distances from the last day of the month: `L` is 0, `L-3` is 3. */
   readonly beforeLast: readonly number[];
   /** `15W`: the weekday nearest to the day, in the same month. */
   readonly nearestWeekday: readonly number[];
-  /** `LW`: the last day of the month that is a weekday. */
+  /** `LW`: the last weekday of the month. */
   readonly lastWeekday: boolean;
 }
 
-/** What the day-of-week field names; 0 is Sunday. */
+/** The day-of-week field; 0 is Sunday. */
 export interface WeekDays {
   readonly weekdays: readonly number[];
   /** `5L`: the last such day of the month. */
@@ -28,16 +28,16 @@ export interface WeekDays {
 }
 
 /**
- * Every combination of leap year and weekday of January 1st comes back within 40 years (across a century that
- * has no leap day), and with it every month of that length and first weekday.
+ * Every combination of leap year and weekday of January 1st recurs within 40 years (that long around a year such as
+ * 2100, which is no leap year), and with it every combination of a month's length and first weekday.
  */
 const MONTHS_UNTIL_ALL_WERE_SEEN = 41 * 12;
 
 const UNKNOWN = -1;
 
 /**
- * The days that an expression names. A month's days depend only on its length and on the weekday it begins
- * with, so there are 28 sets of days at most, each a number with bit 0 for the first day of the month.
+ * The days that an expression names. The days of a month depend only on its length and on its first weekday, so there
+ * are at most 28 sets of days. A set is a number whose bit 0 is the first day of the month.
  */
 export class CronDays {
   private readonly sets = new Int32Array(28).fill(UNKNOWN);
@@ -46,11 +46,11 @@ export class CronDays {
     private readonly months: ValueSet,
     private readonly monthDays: MonthDays,
     private readonly weekDays: WeekDays,
-    /** When both fields are restricted, either may match; otherwise both must. */
+    /** Whether one matching field is enough, which it is when both are restricted; otherwise both must match. */
     private readonly either: boolean,
   ) {}
 
-  /** Whether any day will ever match: every length of a month meets every first weekday in 400 years. */
+  /** Whether any day ever matches. Every length of a month occurs with every first weekday within 400 years. */
   everComes(): boolean {
     return this.months.values.some((month) =>
       LENGTHS[month - 1]!.some((length) => WEEKDAYS.some((weekday) => this.set(length, weekday) !== 0)),

@@ -5,18 +5,19 @@ import { BLOCK, piecesOf, type Zone, type ZonePiece } from './timezone.js';
 
 const DAY = 86_400;
 
-/** No clock is further from UTC than a day, and no gap moves a time by more than another day. */
+/** An upper bound of an offset from UTC (a day) plus the length of a gap (another day). */
 const FAR = 2 * DAY;
 
 /**
- * How far a search goes. Dates come back within 40 years; what zones do irregularly (Ramadan in Morocco) is laid
- * down until 2087 and regular after that. So only a time that lies in a gap every year ends a search without
- * success, such as 02:30 on the last Sunday of March in Berlin, with gaps skipped.
+ * How far a search goes. Dates recur within 40 years, and irregular zones (Morocco during Ramadan) are defined until 2087
+ * and regular after that. So a search fails only for a time that lies in a gap every year while gaps are skipped, such as
+ * 02:30 on the last Sunday of March in Berlin.
  */
 const SEARCH = 120 * 366 * DAY;
 
-/** When a cron expression is due in a zone. `dst` is null where the policy does not apply. */
+/** When a cron expression is due in a zone. */
 export class CronTimetable implements Timetable {
+  /** Null where the DST policy does not apply. */
   private readonly dst: Dst | null;
   private block = Number.NaN;
   private pieces: readonly ZonePiece[] = [];
@@ -106,7 +107,7 @@ export class CronTimetable implements Timetable {
     return named + shifted - this.countTwice(piece.offset, piece.shifted, from, until);
   }
 
-  /** How many moments are named by two wall-clock times; a gap is short enough to look at each. */
+  /** How many moments are named by two wall-clock times. A gap is short, so this iterates over it. */
   private countTwice(offset: number, shifted: number, from: number, until: number): number {
     let count = 0;
     let moment = this.expression.next(from + shifted) - shifted;
@@ -119,8 +120,8 @@ export class CronTimetable implements Timetable {
 }
 
 /**
- * What is special about an occurrence, given in seconds, because the clocks change around it. `shifting` is the
- * expression when its missing times are moved, else null.
+ * What a preview says about an occurrence, given in seconds, that lies near a change of the clocks. `shifting` is the
+ * expression if its missing times are shifted, else null.
  */
 function noteOf(moment: number, zone: Zone, shifting: CronExpression | null): string | undefined {
   for (const { at, before, after } of zone.changesAround(Math.floor(moment / BLOCK))) {

@@ -27,21 +27,21 @@ const NICKNAMES: Readonly<Record<string, string>> = {
   '@hourly': '0 * * * *',
 };
 
-/** Very many schedules share few expressions, and an expression takes some kilobytes. */
+/** A cache: many schedules share few expressions, and a parsed one takes some kilobytes. */
 const parsed = new Map<string, CronExpression>();
 const MOST_PARSED = 10_000;
 
-/** More than every value of every field, written out one by one. */
+/** Longer than an expression that lists every value of every field. */
 const MOST_LETTERS = 1_000;
 
 /**
- * Reads a cron expression: minute, hour, day of month, month, day of week, with the second in front if there
- * are six fields (0 otherwise). The dialect, where letters may be large or small and anything else is refused:
+ * Parses a cron expression: minute, hour, day of month, month, day of week, preceded by the second if there are six
+ * fields (otherwise it is 0). The dialect ignores case and refuses everything that is not listed here:
  *
  * - a value, a range `a-b`, `*` for all, a list of these with commas; names JAN to DEC and SUN to SAT; weekdays
  *   are 0 to 7, where 0 and 7 are Sunday. A range that runs backwards is refused: `22-23,0-2`, not `22-2`.
- * - a step after a range, after `*` or after a value, from where it goes on to the end of the field (to Saturday
- *   in the day of week). A step is at most as large as the field has values.
+ * - a step after a range, after `*`, or after a value; then it goes from the value to the end of the field (to Saturday
+ *   in the day of week). A step is at most the number of the field's values.
  * - day of month: `L` the last day, `L-3` three days before it, `15W` the weekday (Monday to Friday) nearest to
  *   the 15th inside the month, `LW` the last weekday. A month without a 31st has no `31W`.
  * - day of week: `5L` or `FRIL` the last Friday of the month, `5#2` or `FRI#2` the second one.
