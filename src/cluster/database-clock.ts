@@ -21,7 +21,8 @@ export class DatabaseClock extends TimerClock {
 
   /**
    * To be called as soon as an answer with the database's time arrives. A sample that is older than its round trip can
-   * explain means that the database's clock was set back. Then the older samples are dropped: they would start jobs early.
+   * explain means that the database's clock was set back. Then the older samples are dropped: they would start jobs
+   * early.
    */
   sample(databaseNow: number, roundTripMs: number): void {
     const offset = databaseNow - performance.now();

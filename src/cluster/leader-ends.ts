@@ -15,9 +15,9 @@ interface LeaderEndsOptions {
 }
 
 /**
- * A subscription to the ends of jobs, with a leader on another node. It is one streamed response, which lasts until either
- * side closes it. Separate calls add jobs to the subscription and remove them. Each call is confirmed on the stream, so
- * that a dead stream is noticed.
+ * A subscription to the ends of jobs, with a leader on another node. It is one streamed response, which lasts until
+ * either side closes it. Separate calls add jobs to the subscription and remove them. Each call is confirmed on the
+ * stream, so that a dead stream is noticed.
  */
 export class LeaderEnds {
   private readonly agent = new Agent({ connections: 2, connect: { timeout: TIMEOUT_MS } });

@@ -21,12 +21,12 @@ import { Term } from './term.js';
  *
  * A standby reads the lease without locking anything. Only when the lease is expired, or its holder's session is gone
  * from the database, does it lock the table, which waits for every fenced write of the old term, and check again inside
- * the UPDATE. The connection that holds the lease is used for nothing else: its session is the proof of life, and renewals
- * never wait for a free connection. Sockets between nodes prove nothing: three nodes that cannot reach each other must not
- * take the term from one another.
+ * the UPDATE. The connection that holds the lease is used for nothing else: its session is the proof of life, and
+ * renewals never wait for a free connection. Sockets between nodes prove nothing: three nodes that cannot reach each
+ * other must not take the term from one another.
  *
- * A leader trusts its term from when the renewal was sent, and only for a part of the TTL. In doubt it ends the term and
- * takes a new one, which waits for its own unfinished writes or ends them.
+ * A leader trusts its term from when the renewal was sent, and only for a part of the TTL. In doubt it ends the term
+ * and takes a new one, which waits for its own unfinished writes or ends them.
  */
 
 interface LeadershipOptions {
@@ -150,8 +150,8 @@ export class Leadership {
   }
 
   /**
-   * Looks at the lease soon, because something suggests that the leader may be gone. Only the database decides whether the
-   * term is over. Many suspicions at once cause one look.
+   * Looks at the lease soon, because something suggests that the leader may be gone. Only the database decides whether
+   * the term is over. Many suspicions at once cause one look.
    */
   suspect(): void {
     const now = performance.now();
@@ -260,7 +260,8 @@ export class Leadership {
       await connection.query('BEGIN');
       if (!(await lockLeasesNow(connection))) {
         await connection.query('ROLLBACK');
-        // Another node may have been faster. A lock that waits for the new leader's first writes would delay all its later ones.
+        // Another node may have been faster. A lock that waits for the new leader's first writes would delay all its
+        // later ones.
         if (!this.isFree(await lookAtLease(connection, this.options.shard))) return null;
         await connection.query('BEGIN');
       }
@@ -354,8 +355,8 @@ function whyOver({ holder, expiresAt, expired }: LeaseView): string {
 }
 
 /**
- * The session of a connection, or null behind a pooler. At the start of a connection a server sends the id of the backend
- * that serves it; a pooler sends an id of its own.
+ * The session of a connection, or null behind a pooler. At the start of a connection a server sends the id of the
+ * backend that serves it; a pooler sends an id of its own.
  */
 async function ownSession(connection: pg.Client): Promise<number | null> {
   const pid = await sessionPid(connection);

@@ -3,7 +3,8 @@ import { messageOf, PunctualError } from './errors.js';
 
 /**
  * Every setting of the product, declared once: type, default, environment variable and description. A flag takes
- * precedence over the environment, and the environment over the default. Settings are resolved once at start and frozen.
+ * precedence over the environment, and the environment over the default. Settings are resolved once at start and
+ * frozen.
  */
 
 type Kind = 'duration' | 'integer' | 'boolean' | 'text' | 'secret';
@@ -139,7 +140,7 @@ export interface ResolvedConfig {
   readonly sources: Readonly<Record<SettingName, string>>;
 }
 
-/** Resolves all settings. `readFile` reads the files that `_FILE` variables name, to keep secrets out of the environment. */
+/** Resolves all settings. `readFile` reads the secrets that `_FILE` variables point to. */
 export function resolveConfig(
   input: ConfigInput,
   environment: Readonly<Record<string, string | undefined>>,

@@ -13,8 +13,8 @@ import type {
 } from './wire.js';
 
 /**
- * What a worker needs of the scheduler. Workers in their own processes call it over HTTP, workers embedded in a node call
- * it directly; both run the same worker code.
+ * What a worker needs of the scheduler. Workers in their own processes call it over HTTP, workers embedded in a node
+ * call it directly; both run the same worker code.
  */
 export interface WorkerGateway {
   /** How often a request may be repeated without a pause when a node cannot serve it, because the next node may. */

@@ -2,9 +2,10 @@ import { invalid, PunctualError } from './errors.js';
 import { pointerStep } from './fields.js';
 
 /**
- * Scans the bytes of a JSON text without building values. It checks that the text is JSON, how deep it is nested and how
- * many values it holds, and records where the parts lie that are read one by one (`jobs` of a bulk) or kept as text
- * (`payload`). It can stop after any number of bytes and go on later, so that a large text does not block the event loop.
+ * Scans the bytes of a JSON text without building values. It checks that the text is JSON, how deep it is nested and
+ * how many values it holds, and records where the parts lie that are read one by one (`jobs` of a bulk) or kept as text
+ * (`payload`). It can stop after any number of bytes and go on later, so that a large text does not block the event
+ * loop.
  *
  * The text must be valid UTF-8: bytes above 0x7f are taken as parts of characters.
  */
@@ -12,7 +13,7 @@ import { pointerStep } from './fields.js';
 /** The limits of a text, and which of its parts are treated apart from the rest. */
 export interface JsonShape {
   readonly maxDepth: number;
-  /** The field that is kept as text: a field of every item of the `lists`, or of the object itself if there are none. */
+  /** The field that is kept as text: of every item if there are `lists`, else of the object itself. */
   readonly text?: string | undefined;
   /** Fields of the object that hold lists whose items are read one by one. */
   readonly lists?: readonly string[] | undefined;
@@ -28,7 +29,7 @@ interface Span {
   readonly end: number;
 }
 
-/** Where a list and its items lie. `spans` has four numbers per item: start and end of the item and of its text, or -1. */
+/** Where a list and its items lie. `spans` holds start and end of each item and of its text (-1 without). */
 export interface ListSpan extends Span {
   readonly name: string;
   readonly spans: readonly number[];
@@ -100,7 +101,7 @@ export class JsonScanner {
   private depth = 0;
   /** Which of the open values are objects, by depth from 1 on. */
   private readonly isObject: Uint8Array;
-  /** For each open object the byte at which its current key begins, for each open array the index of its current value. */
+  /** For each open object the byte of its current key, for each open array the index of its current value. */
   private readonly positions: Int32Array;
   private readonly textDepth: number;
 

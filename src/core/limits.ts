@@ -27,7 +27,7 @@ export const DEFAULT_QUEUE_LIMITS: QueueLimits = {
 /** The limits of a tenant that nobody has limited. */
 export const DEFAULT_TENANT_LIMITS: TenantLimits = { weight: 1, rate: null };
 
-/** How many lanes a queue has for its concurrency keys: each takes memory in the leader, however many keys there are. */
+/** How many lanes a queue has for its concurrency keys; each takes memory in the leader. */
 const LANES = 4_095;
 
 /**

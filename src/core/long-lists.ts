@@ -1,4 +1,4 @@
-/** Operations on lists of any length. Spreading a long list into the arguments of `push` or `Math.max` overflows the stack. */
+/** Operations on long lists: spreading one into the arguments of a call (`push`, `Math.max`) overflows the stack. */
 
 /** Appends all items to a list. */
 export function addAll<T>(list: T[], more: Iterable<T>): void {

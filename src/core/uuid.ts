@@ -1,8 +1,8 @@
 import { randomFillSync } from 'node:crypto';
 
 /**
- * UUIDv7: the first 48 bits are the time in milliseconds, so that ids sort by creation and a range of time is a range of
- * ids. Within a millisecond the next 12 bits are a counter, so that the ids of one process are strictly ascending.
+ * UUIDv7: the first 48 bits are the time in milliseconds, so that ids sort by creation and a range of time is a range
+ * of ids. Within a millisecond the next 12 bits are a counter, so that the ids of one process are strictly ascending.
  */
 
 const POOL_BYTES = 8 * 1024;

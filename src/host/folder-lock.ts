@@ -7,13 +7,13 @@ import { processMark } from './processes.js';
 /**
  * At most one process works on a folder, even if processes are killed and others start at the same moment.
  *
- * The lock is a file with a number in its name, and numbers only grow. A process that finds the highest number released,
- * or its holder dead, may create the next one. It does so with a hard link: exactly one process succeeds, and the file is
- * complete as soon as it is visible. The highest number is never removed. A slow process that has read an older state
- * therefore finds its number taken, or a higher one beside its own, and gives up its own.
+ * The lock is a file with a number in its name, and numbers only grow. A process that finds the highest number
+ * released, or its holder dead, may create the next one. It does so with a hard link: exactly one process succeeds, and
+ * the file is complete as soon as it is visible. The highest number is never removed. A slow process that has read an
+ * older state therefore finds its number taken, or a higher one beside its own, and gives up its own.
  *
- * With one file of a fixed name, two processes could both find the holder dead; the second would remove the lock that the
- * first has just taken.
+ * With one file of a fixed name, two processes could both find the holder dead; the second would remove the lock that
+ * the first has just taken.
  */
 
 /** The process that holds a lock. */

@@ -17,9 +17,9 @@ interface LoopWatch {
 }
 
 /**
- * How long this process's event loop was blocked, as a histogram of how late a timer fired. A node whose timers fire late
- * renews its lease late, and all its clients wait. A hold may begin at any moment between two samples, so it is measured
- * up to one period too short.
+ * How long this process's event loop was blocked, as a histogram of how late a timer fired. A node whose timers fire
+ * late renews its lease late, and all its clients wait. A hold may begin at any moment between two samples, so it is
+ * measured up to one period too short.
  */
 export class LoopDelay {
   /** Counts per bucket since the start. */

@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs';
 export const ONE_ORDER_MS = 200;
 
 /**
- * A mark of the process that has this id now, or null when there is none (a zombie counts as none). Ids are reused, above
- * all after a reboot, so the mark holds the boot and the moment the process started.
+ * A mark of the process that has this id now, or null when there is none (a zombie counts as none). Ids are reused,
+ * above all after a reboot, so the mark holds the boot and the moment the process started.
  */
 export function processMark(pid: number): string | null {
   try {

@@ -1,6 +1,6 @@
 /**
- * Fences that tests disable one at a time, to prove that something breaks without them. Nothing here is for users: unless
- * PUNCTUAL_TEST is 1, every fence stands. `test/fence-proofs.ts` names the proof of each.
+ * Fences that tests disable one at a time, to prove that something breaks without them. Nothing here is for users:
+ * unless PUNCTUAL_TEST is 1, every fence stands. `test/fence-proofs.ts` names the proof of each.
  */
 export const FENCES = [
   /** A leader's write is refused when its term is over. */

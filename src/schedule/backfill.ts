@@ -28,7 +28,7 @@ export interface Backfill {
   readonly occurrences: readonly number[];
 }
 
-/** Runs the occurrences of a past range that have no run in the ledger. There, each replaces its `missed` or `skipped`. */
+/** Runs the occurrences of a past range that have no run in the ledger, where each replaces its gap. */
 export async function backfill(
   leader: ScheduleLeader,
   firer: OccurrenceFirer,
@@ -62,8 +62,8 @@ export async function backfill(
 
 /**
  * Refuses a range that reaches back beyond the ledger's retention: occurrences that ran would run again. To be called
- * after the runs were read, or runs could be removed between the check and the read. A schedule that is younger than the
- * retention has lost nothing.
+ * after the runs were read, or runs could be removed between the check and the read. A schedule that is younger than
+ * the retention has lost nothing.
  */
 async function mustBeKnown(leader: ScheduleLeader, schedule: ScheduleRow, from: number): Promise<void> {
   const { clock, config, hot } = leader;

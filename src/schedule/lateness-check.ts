@@ -10,7 +10,7 @@ const GATHER_MS = 2_000;
 /** Late occurrences of one pass that are logged one by one. */
 const LOGGED = 20;
 
-/** Checks once for each occurrence whether its job started in time; those that did not are recorded and logged as late. */
+/** Checks once for each occurrence whether its job started in time; late ones are recorded and logged. */
 export class LatenessCheck {
   private readonly loop: Loop;
   private readonly timer: EarliestTimer;

@@ -10,9 +10,9 @@ import { dueAt, planJob } from './plan-firing.js';
 import type { ScheduleLeader } from './schedule-leader.js';
 
 /**
- * Occurrences that wait for the previous job of their schedule (`overlap: queue`). They start one by one, in order, each
- * when the job before it has ended. The ledger says which occurrences wait, so a new leader knows them too; the end of a
- * job only makes the leader look sooner.
+ * Occurrences that wait for the previous job of their schedule (`overlap: queue`). They start one by one, in order,
+ * each when the job before it has ended. The ledger says which occurrences wait, so a new leader knows them too; the
+ * end of a job only makes the leader look sooner.
  */
 export class OverlapQueue {
   private readonly watched = new Set<string>();
@@ -23,7 +23,7 @@ export class OverlapQueue {
     private readonly onReady: () => void,
   ) {}
 
-  /** Starts one occurrence of each schedule whose previous job has ended; answers when the first lateness check is due. */
+  /** Starts the next occurrence of each schedule that may go on; answers when the first lateness check is due. */
   async runOnce(): Promise<number | null> {
     const first = await this.startReady();
     // A job may have ended between the read and the start of the watch, which nobody would report: read again.

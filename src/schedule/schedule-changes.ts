@@ -204,7 +204,8 @@ export class ScheduleChanges {
       listener.onLatenessCheckAt(fired.checkAt);
       if (fired.waiting) listener.onWaiting();
       const after = await this.mustFind(schedule);
-      // One transaction catches up with a part of a long downtime. If the watermark stays, the rest waits for its jitter.
+      // One transaction catches up with a part of a long downtime. If the watermark stays, the rest waits for its
+      // jitter.
       if (after.watermark >= now || after.watermark === before.watermark) return after;
       before = after;
     }

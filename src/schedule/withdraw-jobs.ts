@@ -25,8 +25,8 @@ interface Withdrawal {
 /**
  * Withdraws jobs that were made ahead and have not started, and does `work` in the same transaction. It takes their
  * turns first, so that none can start meanwhile. `work` is given the last occurrence whose job has started or ended and
- * so cannot be withdrawn: everything up to it stays decided. After a change, the withdrawable jobs before it run as they
- * were made; after a pause or a deletion they are recorded as skipped.
+ * so cannot be withdrawn: everything up to it stays decided. After a change, the withdrawable jobs before it run as
+ * they were made; after a pause or a deletion they are recorded as skipped.
  */
 export async function withdrawAhead(
   leader: ScheduleLeader,

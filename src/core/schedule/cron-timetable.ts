@@ -9,9 +9,9 @@ const DAY = 86_400;
 const FAR = 2 * DAY;
 
 /**
- * How far a search goes. Dates recur within 40 years, and irregular zones (Morocco during Ramadan) are defined until 2087
- * and regular after that. So a search fails only for a time that lies in a gap every year while gaps are skipped, such as
- * 02:30 on the last Sunday of March in Berlin.
+ * How far a search goes. Dates recur within 40 years, and irregular zones (Morocco during Ramadan) are defined until
+ * 2087 and regular after that. So a search fails only for a time that lies in a gap every year while gaps are skipped,
+ * such as 02:30 on the last Sunday of March in Berlin.
  */
 const SEARCH = 120 * 366 * DAY;
 

@@ -17,7 +17,7 @@ export const BLOCK = 400 * DAY;
 /** An offset changes by at most a day, so changes this far outside of a block matter to it as well. */
 const AROUND = 2 * DAY;
 
-/** No zone keeps an offset for less time than this: the shortest are a week (Gaza, 2040) and four days (Freetown, 1939). */
+/** No zone keeps an offset for a shorter time; four days (Freetown, 1939) and a week (Gaza, 2040) are the shortest. */
 const SHORTEST_STAY = 3 * DAY;
 
 /** 1800: before it every zone has its local mean time. */
@@ -134,8 +134,8 @@ function forgetBlocks(): void {
 }
 
 /**
- * A range [from, until) of moments, in seconds, in which wall-clock times are converted to moments in one way. Ranges in
- * which no wall-clock time is due belong to no piece.
+ * A range [from, until) of moments, in seconds, in which wall-clock times are converted to moments in one way. Ranges
+ * in which no wall-clock time is due belong to no piece.
  */
 export interface ZonePiece {
   readonly from: number;
@@ -147,11 +147,11 @@ export interface ZonePiece {
 }
 
 /**
- * The pieces of one block, in order and disjoint. A zone keeps an offset for days and changes it by at most a day, so each
- * change is treated on its own:
+ * The pieces of one block, in order and disjoint. A zone keeps an offset for days and changes it by at most a day, so
+ * each change is treated on its own:
  *
- * - gap (clocks go forward): a missing wall-clock time, converted with the offset from before the gap, is a moment in the
- *   range after the change that is as long as the gap. There, two wall-clock times may name the same moment.
+ * - gap (clocks go forward): a missing wall-clock time, converted with the offset from before the gap, is a moment in
+ *   the range after the change that is as long as the gap. There, two wall-clock times may name the same moment.
  * - overlap (clocks go back): the repeated times are due once, because their second range (`first`) or their first one
  *   (`last`) is left out.
  */
