@@ -143,12 +143,11 @@ describe('a timer for the earliest of many moments', () => {
     expect(waiting()).toEqual([40]);
   });
 
-  it('can be cancelled and armed again', () => {
+  it('waits for nothing after it was stopped', () => {
     const { earliest, waiting } = armed();
     earliest.arm(20);
-    earliest.cancel();
+    earliest.stop();
+    earliest.arm(10);
     expect(waiting()).toEqual([]);
-    earliest.arm(40);
-    expect(waiting()).toEqual([40]);
   });
 });

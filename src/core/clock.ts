@@ -49,9 +49,10 @@ export class EarliestTimer {
     });
   }
 
-  cancel(): void {
+  /** Fires no more, even if it is armed again: work that ends after its owner has stopped leaves no timer behind. */
+  stop(): void {
     this.timer?.cancel();
-    this.moment = Number.POSITIVE_INFINITY;
+    this.moment = Number.NEGATIVE_INFINITY;
   }
 }
 

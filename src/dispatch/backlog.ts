@@ -165,7 +165,7 @@ export class Backlog {
 
   stop(): void {
     this.stopped = true;
-    this.dueTimer.cancel();
+    this.dueTimer.stop();
     this.options.shares.stop();
   }
 

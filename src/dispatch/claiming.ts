@@ -83,7 +83,7 @@ export class Claiming {
   }
 
   stop(): Promise<void> {
-    this.rateTimer.cancel();
+    this.rateTimer.stop();
     return this.loop.stop();
   }
 

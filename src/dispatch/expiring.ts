@@ -47,7 +47,7 @@ export class Expiring {
   }
 
   async stop(): Promise<void> {
-    this.timer.cancel();
+    this.timer.stop();
     await this.loop.stop();
   }
 

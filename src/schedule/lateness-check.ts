@@ -37,7 +37,7 @@ export class LatenessCheck {
   }
 
   async stop(): Promise<void> {
-    this.timer.cancel();
+    this.timer.stop();
     await this.loop.stop();
   }
 

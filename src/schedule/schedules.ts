@@ -66,7 +66,7 @@ export class Schedules {
   }
 
   async stop(): Promise<void> {
-    this.fireTimer.cancel();
+    this.fireTimer.stop();
     await Promise.all([...this.loops.map((loop) => loop.stop()), this.lateness.stop()]);
   }
 

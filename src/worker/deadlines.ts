@@ -34,10 +34,10 @@ export class Deadlines {
     this.#entries.delete(entry);
   }
 
-  /** Drops everything; nothing expires any more. */
+  /** Drops all deadlines for good; nothing expires any more. */
   clear(): void {
     this.#entries.clear();
-    this.#timer.cancel();
+    this.#timer.stop();
   }
 
   #look(): void {
