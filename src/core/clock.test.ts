@@ -115,14 +115,12 @@ describe('a timer for the earliest of many moments', () => {
   function armed() {
     const timers: { moment: number; run: () => void; cancelled: boolean }[] = [];
     let fired = 0;
-    const earliest = new EarliestTimer(
-      (moment, run) => {
-        const timer = { moment, run, cancelled: false };
-        timers.push(timer);
-        return { cancel: () => (timer.cancelled = true) };
-      },
-      () => (fired += 1),
-    );
+    const at = (moment: number, run: () => void) => {
+      const timer = { moment, run, cancelled: false };
+      timers.push(timer);
+      return { cancel: () => (timer.cancelled = true) };
+    };
+    const earliest = new EarliestTimer({ at }, () => (fired += 1));
     const waiting = () => timers.filter(({ cancelled }) => !cancelled).map(({ moment }) => moment);
     return { earliest, timers, waiting, fired: () => fired };
   }

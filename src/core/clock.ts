@@ -34,7 +34,7 @@ export class EarliestTimer {
   private moment = Number.POSITIVE_INFINITY;
 
   constructor(
-    private readonly startTimer: (moment: number, run: () => void) => Timer,
+    private readonly clock: Pick<Clock, 'at'>,
     private readonly run: () => void,
   ) {}
 
@@ -43,7 +43,7 @@ export class EarliestTimer {
     if (moment === null || moment >= this.moment) return;
     this.timer?.cancel();
     this.moment = moment;
-    this.timer = this.startTimer(moment, () => {
+    this.timer = this.clock.at(moment, () => {
       this.moment = Number.POSITIVE_INFINITY;
       this.run();
     });

@@ -17,43 +17,24 @@ interface Setting<K extends Kind, D> {
   readonly description: string;
 }
 
-const duration = (text: string, description: string, min = 1): Setting<'duration', number> => ({
-  kind: 'duration',
-  default: parseDuration(text)!,
-  min,
-  description,
-});
+type Range = Pick<Setting<Kind, unknown>, 'min' | 'max'>;
 
-const integer = (
-  value: number,
+const setting = <K extends Kind, D>(
+  kind: K,
+  value: D,
   description: string,
-  min = 0,
-  max = 2 ** 31 - 1,
-): Setting<'integer', number> => ({
-  kind: 'integer',
-  default: value,
-  min,
-  max,
-  description,
-});
+  range: Range = {},
+): Setting<K, D> => ({ kind, default: value, description, ...range });
 
-const boolean = (value: boolean, description: string): Setting<'boolean', boolean> => ({
-  kind: 'boolean',
-  default: value,
-  description,
-});
+const duration = (text: string, description: string, min = 1) =>
+  setting('duration', parseDuration(text)!, description, { min });
 
-const text = (value: string, description: string): Setting<'text', string> => ({
-  kind: 'text',
-  default: value,
-  description,
-});
+const integer = (value: number, description: string, min = 0, max = 2 ** 31 - 1) =>
+  setting('integer', value, description, { min, max });
 
-const secret = (description: string): Setting<'secret', string> => ({
-  kind: 'secret',
-  default: '',
-  description,
-});
+const boolean = (value: boolean, description: string) => setting('boolean', value, description);
+const text = (value: string, description: string) => setting('text', value, description);
+const secret = (description: string) => setting('secret', '', description);
 
 /** The settings, by name. Durations are in milliseconds. */
 export const SETTINGS = {
@@ -150,18 +131,18 @@ export function resolveConfig(
   const sources: Record<string, string> = {};
   for (const name of Object.keys(SETTINGS) as SettingName[]) {
     const variable = environmentName(name);
+    const fileVariable = `${variable}_FILE`;
     const given = input[name];
-    const fromEnvironment = environment[variable];
-    const file = environment[`${variable}_FILE`];
+    const [fromEnvironment, file] = [environment[variable], environment[fileVariable]];
     if (given !== undefined) {
       config[name] = parse(name, given, name);
       sources[name] = 'flag';
-    } else if (fromEnvironment !== undefined && fromEnvironment !== '') {
+    } else if (fromEnvironment) {
       config[name] = parse(name, fromEnvironment, variable);
       sources[name] = variable;
     } else if (file) {
-      config[name] = parse(name, readSecret(file, `${variable}_FILE`, readFile), `${variable}_FILE`);
-      sources[name] = `${variable}_FILE`;
+      config[name] = parse(name, readSecret(file, fileVariable, readFile), fileVariable);
+      sources[name] = fileVariable;
     } else {
       config[name] = SETTINGS[name].default;
       sources[name] = 'default';

@@ -34,13 +34,12 @@ export class Backlog {
   private remembered = 0;
   private readonly unreadShelves = new Set<Shelf>();
   private readonly due = new Heap<{ at: number; shelf: Shelf }>((a, b) => a.at < b.at);
-  private readonly dueTimer = new EarliestTimer(
-    (moment, run) => this.options.clock.at(moment, run),
-    () => this.ripen(),
-  );
+  private readonly dueTimer: EarliestTimer;
   private stopped = false;
 
-  constructor(private readonly options: BacklogOptions) {}
+  constructor(private readonly options: BacklogOptions) {
+    this.dueTimer = new EarliestTimer(options.clock, () => this.ripen());
+  }
 
   get size(): number {
     return this.known.size;

@@ -71,10 +71,9 @@ export class Claiming {
       onError: (loop, error) =>
         state.log.warn({ loop, error: messageOf(error) }, 'jobs could not be claimed'),
     });
-    this.rateTimer = new EarliestTimer(
-      (moment, run) => state.clock.after(Math.ceil(moment - state.clock.steady()), run),
-      () => this.loop.wake(),
-    );
+    const { clock } = state;
+    const steady = { at: (moment: number, run: () => void) => clock.after(moment - clock.steady(), run) };
+    this.rateTimer = new EarliestTimer(steady, () => this.loop.wake());
     state.wakeClaiming = () => this.loop.wake();
   }
 

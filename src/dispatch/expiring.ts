@@ -29,10 +29,7 @@ export class Expiring {
 
   constructor(private readonly state: LeaderState) {
     this.aside = new SetAside(state.clock);
-    this.timer = new EarliestTimer(
-      (moment, run) => state.clock.at(moment, run),
-      () => this.loop.wake(),
-    );
+    this.timer = new EarliestTimer(state.clock, () => this.loop.wake());
     this.loop = new Loop({
       name: 'expiring',
       everyMs: 30_000,

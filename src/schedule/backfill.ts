@@ -1,4 +1,5 @@
 import { invalid } from '../core/errors.js';
+import { rangeBetween } from '../core/schedule/catch-up.js';
 import type { ParsedSchedule } from '../core/schedule-definition.js';
 import { type PassedOverRow, putBackPassedOver, readRuns, takePassedOver } from '../store/backfill.js';
 import { Batcher } from '../store/batcher.js';
@@ -8,7 +9,7 @@ import { toWaiting } from '../store/new-waiting.js';
 import { ledgerKnownSince } from '../store/occurrences.js';
 import type { ScheduleRow } from '../store/schedules.js';
 import type { OccurrenceFirer } from './occurrence-firer.js';
-import { FIRE_AHEAD_MS, planJob, rangeBetween, ranRow } from './plan-firing.js';
+import { FIRE_AHEAD_MS, planJob, ranRow } from './plan-firing.js';
 import type { ScheduleLeader } from './schedule-leader.js';
 
 /** Occurrences that one request may run. */

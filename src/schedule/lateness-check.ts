@@ -26,10 +26,7 @@ export class LatenessCheck {
           'the lateness of occurrences could not be checked',
         ),
     });
-    this.timer = new EarliestTimer(
-      (moment, run) => leader.clock.at(moment + GATHER_MS, run),
-      () => this.loop.wake(),
-    );
+    this.timer = new EarliestTimer(leader.clock, () => this.loop.wake());
   }
 
   start(): void {
@@ -43,7 +40,7 @@ export class LatenessCheck {
 
   /** An occurrence is to be checked at this moment. */
   expect(checkAt: number | null): void {
-    this.timer.arm(checkAt);
+    if (checkAt !== null) this.timer.arm(checkAt + GATHER_MS);
   }
 
   async runOnce(): Promise<void> {

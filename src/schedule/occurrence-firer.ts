@@ -98,11 +98,6 @@ export class OccurrenceFirer {
     };
   }
 
-  /** Writes one plan that the caller has made. */
-  storeOne(plan: FiringPlan): Promise<void> {
-    return this.store([plan]);
-  }
-
   /** Makes the rows of jobs, with the ids of their queues and needs. */
   async makeJobs(
     made: readonly { schedule: ScheduleRow; job: PlannedJob; byHandOf?: string }[],
@@ -194,7 +189,7 @@ export class OccurrenceFirer {
   }
 
   /** Writes all plans together. A plan that the database refuses is set aside, so that the others are written. */
-  private async store(plans: readonly FiringPlan[]): Promise<void> {
+  async store(plans: readonly FiringPlan[]): Promise<void> {
     await bisect(
       plans,
       (part) => this.storeTogether(part).then(() => []),

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { catchUp } from '../core/schedule/catch-up.js';
+import { catchUp, type OccurrenceRange } from '../core/schedule/catch-up.js';
 import type { ParsedSchedule } from '../core/schedule-definition.js';
 import type { ParsedSubmission } from '../core/submission.js';
 import { uuidv7 } from '../core/uuid.js';
@@ -128,17 +128,10 @@ export function planJob({ job }: ParsedSchedule, at: number, runAt: number, now:
 
 interface Due {
   readonly run: readonly number[];
-  readonly passedOver: readonly Range[];
+  readonly passedOver: readonly OccurrenceRange[];
   readonly watermark: number;
   /** The first occurrence after the watermark. */
   readonly next: number | null;
-}
-
-/** Consecutive occurrences, from the first to the last. */
-interface Range {
-  readonly from: number;
-  readonly until: number;
-  readonly count: number;
 }
 
 function occurrencesDue(request: FiringRequest): Due {
@@ -242,17 +235,10 @@ export function ranRow(
 /** The ledger's row of occurrences that were passed over together. */
 export function passedOverRow(
   schedule: ScheduleRow,
-  range: Range,
+  range: OccurrenceRange,
   state: 'missed' | 'skipped',
   reason: string,
 ): OccurrenceRow {
   const { from, until, count } = range;
   return row(schedule, from, { state, reason, count, until: count > 1 ? until : null });
-}
-
-/** The occurrences in (after, until] as one range; null when there are none. */
-export function rangeBetween({ table }: ParsedSchedule, after: number, until: number): Range | null {
-  const from = table.next(after);
-  if (from === null || from > until) return null;
-  return { from, until: table.previous(until) ?? from, count: table.count(after, until) };
 }

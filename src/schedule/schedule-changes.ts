@@ -1,4 +1,5 @@
 import { invalid, PunctualError } from '../core/errors.js';
+import { rangeBetween } from '../core/schedule/catch-up.js';
 import {
   changed,
   checkComing,
@@ -21,9 +22,9 @@ import { toWaiting } from '../store/new-waiting.js';
 import { createSchedule, findSchedule, type ScheduleRow } from '../store/schedules.js';
 import { type Backfill, type BackfillRange, backfill } from './backfill.js';
 import type { OccurrenceFirer } from './occurrence-firer.js';
-import { fireAtFor, passedOverRow, planJob, rangeBetween, ranRow } from './plan-firing.js';
+import { fireAtFor, passedOverRow, planJob, ranRow } from './plan-firing.js';
 import type { ScheduleLeader } from './schedule-leader.js';
-import { withdrawAhead } from './withdraw-jobs.js';
+import { withdrawJobs } from './withdraw-jobs.js';
 
 /** Who asks for a change, and of which schedule. */
 export interface Request {
@@ -196,7 +197,7 @@ export class ScheduleChanges {
       const rows = range === null ? [] : [passedOverRow(schedule, range, 'skipped', 'paused')];
       // A job that was made ahead and could not be withdrawn when the pause began is decided already: never move back.
       const move = { id, version, from, watermark: Math.max(from, now), fireAt: null, lastJob: null };
-      await firer.storeOne({ schedule, move, rows, jobs: [], cancel: null });
+      await firer.store([{ schedule, move, rows, jobs: [], cancel: null }]);
       return this.mustFind(schedule);
     }
     for (let before = schedule; ; ) {
@@ -233,7 +234,7 @@ export class ScheduleChanges {
     const left = reason === 'changed' || !parsed ? null : rangeBetween(parsed, schedule.watermark, now);
     let fireAt: number | null = null;
     const jitterMs = parsed?.jitterMs ?? 0;
-    await withdrawAhead(leader, { schedule, parsed: { jitterMs }, now, reason }, async (db, lastKept) => {
+    await withdrawJobs(leader, { schedule, parsed: { jitterMs }, now, reason }, async (db, lastKept) => {
       if (left !== null) await recordOccurrences(db, [passedOverRow(schedule, left, 'skipped', reason)], now);
       const decided = reason === 'changed' ? Math.min(now, schedule.watermark) : now;
       const next = update?.(Math.max(decided, lastKept)) ?? null;

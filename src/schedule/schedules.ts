@@ -47,10 +47,7 @@ export class Schedules {
     const onError = (loop: string, error: unknown) =>
       leader.log.warn({ loop, error: messageOf(error) }, 'schedules could not be served');
     this.fire = new Loop({ name: 'firing', everyMs: LOOK_EVERY_MS, pass: () => this.runOnce(), onError });
-    this.fireTimer = new EarliestTimer(
-      (moment, run) => leader.clock.at(moment, run),
-      () => this.fire.wake(),
-    );
+    this.fireTimer = new EarliestTimer(leader.clock, () => this.fire.wake());
     const forget = new Loop({
       name: 'forgetting occurrences',
       everyMs: FORGET_EVERY_MS,

@@ -28,7 +28,7 @@ interface Withdrawal {
  * so cannot be withdrawn: everything up to it stays decided. After a change, the withdrawable jobs before it run as
  * they were made; after a pause or a deletion they are recorded as skipped.
  */
-export async function withdrawAhead(
+export async function withdrawJobs(
   leader: ScheduleLeader,
   { schedule, parsed, now, reason }: Withdrawal,
   work: (db: Queryable, lastKept: number) => Promise<void>,

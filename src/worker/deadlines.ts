@@ -19,10 +19,7 @@ export class Deadlines {
 
   constructor(clock: Clock = monotonic) {
     this.#clock = clock;
-    this.#timer = new EarliestTimer(
-      (moment, run) => clock.at(moment, run),
-      () => this.#look(),
-    );
+    this.#timer = new EarliestTimer(clock, () => this.#look());
   }
 
   add(entry: Timed): void {

@@ -1,5 +1,6 @@
 import { type FieldError, invalid, PunctualError } from '../../core/errors.js';
 import { FieldReader, isPlainObject, parseMoment } from '../../core/fields.js';
+import { rangeBetween } from '../../core/schedule/catch-up.js';
 import { timetable } from '../../core/schedule/timetable.js';
 import { DEFINITION_FIELDS, readWhen, TIMING_FIELDS } from '../../core/schedule-definition.js';
 import type {
@@ -11,7 +12,6 @@ import type {
   ScheduleView,
 } from '../../core/wire.js';
 import { tryParseStored } from '../../schedule/parsed-schedules.js';
-import { rangeBetween } from '../../schedule/plan-firing.js';
 import type { Request, ScheduleChanges } from '../../schedule/schedule-changes.js';
 import { type LedgerPosition, readLedger } from '../../store/occurrences.js';
 import { readJob } from '../../store/read-job.js';

@@ -3,8 +3,8 @@ import type { Timetable } from './timetable.js';
 /** Which of the occurrences that were missed during a downtime still run. */
 export type CatchUp = 'none' | 'latest' | 'all' | { readonly withinMs: number };
 
-/** Consecutive occurrences that do not run: the first, the last and how many they are. */
-interface PassedOver {
+/** Consecutive occurrences: the first, the last and how many they are. */
+export interface OccurrenceRange {
   readonly from: number;
   readonly until: number;
   readonly count: number;
@@ -13,7 +13,7 @@ interface PassedOver {
 /** The decision about the occurrences of a range. */
 interface CaughtUp {
   readonly run: number[];
-  readonly passedOver: PassedOver[];
+  readonly passedOver: OccurrenceRange[];
   /** Everything up to here is decided. If `run` was cut at `max`, call again from here with the same `now`. */
   readonly watermark: number;
 }
@@ -38,7 +38,7 @@ export function catchUp(
     watermark,
     Math.min(onTimeAfter, lastToPassOver(table, policy, now, onTimeAfter)),
   );
-  const passedOver = rangeOf(table, watermark, runAfter);
+  const passedOver = rangeBetween({ table }, watermark, runAfter);
   const run: number[] = [];
   let due = table.next(runAfter);
   while (due !== null && due <= now && run.length < max) {
@@ -47,7 +47,7 @@ export function catchUp(
   }
   const isCut = due !== null && due <= now;
   const reached = run.at(-1) ?? runAfter;
-  return { run, passedOver, watermark: isCut ? reached : now };
+  return { run, passedOver: passedOver ? [passedOver] : [], watermark: isCut ? reached : now };
 }
 
 /** The moment up to which the policy passes everything over. */
@@ -58,8 +58,13 @@ function lastToPassOver(table: Timetable, policy: CatchUp, now: number, onTimeAf
   return now - policy.withinMs - 1;
 }
 
-function rangeOf(table: Timetable, after: number, until: number): PassedOver[] {
+/** The occurrences in (after, until] as one range; null when there are none. */
+export function rangeBetween(
+  { table }: { readonly table: Timetable },
+  after: number,
+  until: number,
+): OccurrenceRange | null {
   const from = table.next(after);
-  if (from === null || from > until) return [];
-  return [{ from, until: table.previous(until)!, count: table.count(after, until) }];
+  if (from === null || from > until) return null;
+  return { from, until: table.previous(until)!, count: table.count(after, until) };
 }

@@ -62,16 +62,17 @@ export function parseCron(expression: string): CronExpression {
   return cron;
 }
 
+type Fields = [
+  second: string,
+  minute: string,
+  hour: string,
+  monthDay: string,
+  month: string,
+  weekday: string,
+];
+
 function parse(text: string): CronExpression {
-  const fields = fieldsOf(text);
-  const [second, minute, hour, monthDay, month, weekday] = fields as [
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-  ];
+  const [second, minute, hour, monthDay, month, weekday] = fieldsOf(text);
   const hours = setOf(hour, HOUR);
   const times = new TimesOfDay(hours, setOf(minute, MINUTE), setOf(second, SECOND));
   const either = isRestricted(monthDay) && isRestricted(weekday);
@@ -86,18 +87,18 @@ function parse(text: string): CronExpression {
   return new CronExpression(days, times, hours.size === 24);
 }
 
-function fieldsOf(text: string): string[] {
+function fieldsOf(text: string): Fields {
   if (text.length > MOST_LETTERS) {
     throw new ScheduleError('/cron', `has ${text.length} characters: must have at most ${MOST_LETTERS}`);
   }
   if (text.startsWith('@')) {
     const meaning = NICKNAMES[text.toLowerCase()];
-    if (meaning !== undefined) return ['0', ...meaning.split(' ')];
+    if (meaning !== undefined) return ['0', ...meaning.split(' ')] as Fields;
     throw new ScheduleError('/cron', `"${text}" is none of ${Object.keys(NICKNAMES).join(', ')}`);
   }
   const fields = text.split(/[ \t]+/);
-  if (fields.length === 6) return fields;
-  if (fields.length === 5) return ['0', ...fields];
+  if (fields.length === 6) return fields as Fields;
+  if (fields.length === 5) return ['0', ...fields] as Fields;
   const found = text === '' ? 'is empty' : `has ${fields.length} field${fields.length === 1 ? '' : 's'}`;
   throw new ScheduleError(
     '/cron',

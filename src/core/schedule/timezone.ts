@@ -84,15 +84,8 @@ export class Zone {
   offsetAt(moment: number): number {
     const known = Math.max(moment, FIRST_KNOWN);
     const parts = /(\d+)\D+(\d+)\D+(\d+)\D+(\d+)\D+(\d+)\D+(\d+)/.exec(this.format.format(known * 1_000))!;
-    const [month, day, year, hour, minute, second] = parts.slice(1).map(Number) as [
-      number,
-      number,
-      number,
-      number,
-      number,
-      number,
-    ];
-    return Date.UTC(year, month - 1, day, hour, minute, second) / 1_000 - known;
+    const [month, day, year, hour, minute, second] = parts.slice(1).map(Number);
+    return Date.UTC(year!, month! - 1, day, hour, minute, second) / 1_000 - known;
   }
 
   /** The changes of offset inside a block, shortly before and shortly after it, in order. */
