@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { messageOf } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { Loop } from '../core/loop.js';
+import { Loop, logFailure } from '../core/loop.js';
 import { openConnection } from '../store/database.js';
 import {
   endLeaseBlockers,
@@ -87,8 +87,7 @@ export class Leadership {
       name: 'leadership',
       everyMs: this.standbyMs,
       pass: () => this.runOnce(),
-      onError: (name, error) =>
-        options.log.warn({ loop: name, error: messageOf(error) }, 'the lease could not be kept or looked at'),
+      onError: logFailure(options.log, 'the lease could not be kept or looked at'),
     });
   }
 

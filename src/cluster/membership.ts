@@ -1,7 +1,6 @@
 import type { Clock } from '../core/clock.js';
-import { messageOf } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { Loop } from '../core/loop.js';
+import { Loop, logFailure } from '../core/loop.js';
 import { forgetNode, type OtherNode, seeNode } from '../store/cluster-state.js';
 import type { Queryable } from '../store/database.js';
 import type { PeerCaller } from './peer-caller.js';
@@ -31,8 +30,7 @@ export class Membership {
       name: 'membership',
       everyMs: SEEN_EVERY_MS,
       pass: () => this.runOnce(),
-      onError: (loop, error) =>
-        parts.log.warn({ loop, error: messageOf(error) }, 'this node could not be registered'),
+      onError: logFailure(parts.log, 'this node could not be registered'),
     });
   }
 

@@ -1,4 +1,6 @@
 import { MAX_TIMER_MS } from './clock.js';
+import { messageOf } from './errors.js';
+import type { Log } from './log.js';
 
 /** A background pass that is repeated. All background work of the product is driven by a `Loop`. */
 interface LoopOptions {
@@ -8,6 +10,11 @@ interface LoopOptions {
   /** One pass; if it answers with a number, that is the pause until the next one in milliseconds. */
   readonly pass: () => Promise<unknown>;
   readonly onError: (name: string, error: unknown) => void;
+}
+
+/** The usual `onError`: a warning with the name of the loop and the error. */
+export function logFailure(log: Log, message: string): LoopOptions['onError'] {
+  return (loop, error) => log.warn({ loop, error: messageOf(error) }, message);
 }
 
 const MAX_BACKOFF_MS = 5_000;

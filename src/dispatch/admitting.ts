@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf, PunctualError } from '../core/errors.js';
 import { addAll } from '../core/long-lists.js';
-import { Loop } from '../core/loop.js';
+import { Loop, logFailure } from '../core/loop.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import { type ParsedSubmission, parseSubmission, readSubmissionText } from '../core/submission.js';
 import { Batcher } from '../store/batcher.js';
@@ -84,8 +84,7 @@ export class Admitting {
       name: 'admitting',
       everyMs: EVERY_MS,
       pass: () => this.runOnce(),
-      onError: (loop, error) =>
-        state.log.warn({ loop, error: messageOf(error) }, 'jobs could not be admitted'),
+      onError: logFailure(state.log, 'jobs could not be admitted'),
     });
   }
 

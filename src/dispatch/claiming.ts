@@ -2,7 +2,7 @@ import { EarliestTimer } from '../core/clock.js';
 import { messageOf } from '../core/errors.js';
 import { bucketOf, emptyHistogram } from '../core/histogram.js';
 import { addAll } from '../core/long-lists.js';
-import { Loop } from '../core/loop.js';
+import { Loop, logFailure } from '../core/loop.js';
 import { bisect } from '../store/bisect.js';
 import { type ClaimIntent, claimJobs, claimKnownJobs } from '../store/claim-jobs.js';
 import type { Work } from '../store/claims.js';
@@ -68,8 +68,7 @@ export class Claiming {
       name: 'claiming',
       everyMs: 60_000,
       pass: () => this.runOnce(),
-      onError: (loop, error) =>
-        state.log.warn({ loop, error: messageOf(error) }, 'jobs could not be claimed'),
+      onError: logFailure(state.log, 'jobs could not be claimed'),
     });
     const { clock } = state;
     const steady = { at: (moment: number, run: () => void) => clock.after(moment - clock.steady(), run) };

@@ -1,6 +1,6 @@
 import { EarliestTimer } from '../core/clock.js';
 import { messageOf } from '../core/errors.js';
-import { Loop } from '../core/loop.js';
+import { Loop, logFailure } from '../core/loop.js';
 import { Batcher } from '../store/batcher.js';
 import { type Expired, endWaitingJobs, findExpired, nextExpiry } from '../store/end-waiting-jobs.js';
 import { SetAside } from './set-aside.js';
@@ -34,8 +34,7 @@ export class Expiring {
       name: 'expiring',
       everyMs: 30_000,
       pass: () => this.runOnce(),
-      onError: (loop, error) =>
-        state.log.warn({ loop, error: messageOf(error) }, 'expired jobs could not be ended'),
+      onError: logFailure(state.log, 'expired jobs could not be ended'),
     });
   }
 

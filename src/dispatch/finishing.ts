@@ -1,6 +1,6 @@
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { JobError } from '../core/job.js';
-import { Loop } from '../core/loop.js';
+import { Loop, logFailure } from '../core/loop.js';
 import { type AttemptEnd, type Decision, decide } from '../core/transition.js';
 import { stands } from '../host/test-switches.js';
 import { Batcher } from '../store/batcher.js';
@@ -51,8 +51,7 @@ export class Finishing {
       name: 'finishing',
       everyMs: 60_000,
       pass: () => this.runOnce(),
-      onError: (loop, error) =>
-        state.log.warn({ loop, error: messageOf(error) }, 'ended attempts could not be stored'),
+      onError: logFailure(state.log, 'ended attempts could not be stored'),
     });
   }
 

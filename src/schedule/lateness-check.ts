@@ -1,6 +1,5 @@
 import { EarliestTimer } from '../core/clock.js';
-import { messageOf } from '../core/errors.js';
-import { Loop } from '../core/loop.js';
+import { Loop, logFailure } from '../core/loop.js';
 import { judgeOccurrences, nextJudgement } from '../store/occurrences.js';
 import type { ScheduleLeader } from './schedule-leader.js';
 
@@ -20,11 +19,7 @@ export class LatenessCheck {
       name: 'lateness check',
       everyMs: 60_000,
       pass: () => this.runOnce(),
-      onError: (loop, error) =>
-        leader.log.warn(
-          { loop, error: messageOf(error) },
-          'the lateness of occurrences could not be checked',
-        ),
+      onError: logFailure(leader.log, 'the lateness of occurrences could not be checked'),
     });
     this.timer = new EarliestTimer(leader.clock, () => this.loop.wake());
   }

@@ -1,6 +1,5 @@
 import { EarliestTimer } from '../core/clock.js';
-import { messageOf } from '../core/errors.js';
-import { Loop } from '../core/loop.js';
+import { Loop, logFailure } from '../core/loop.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import { forgetOccurrences, forgetSchedules } from '../store/occurrences.js';
 import { nextFire } from '../store/schedules.js';
@@ -44,8 +43,7 @@ export class Schedules {
       onLatenessCheckAt: (at) => this.lateness.expect(at),
       onWaiting: () => this.startWaitingSoon(),
     });
-    const onError = (loop: string, error: unknown) =>
-      leader.log.warn({ loop, error: messageOf(error) }, 'schedules could not be served');
+    const onError = logFailure(leader.log, 'schedules could not be served');
     this.fire = new Loop({ name: 'firing', everyMs: LOOK_EVERY_MS, pass: () => this.runOnce(), onError });
     this.fireTimer = new EarliestTimer(leader.clock, () => this.fire.wake());
     const forget = new Loop({
