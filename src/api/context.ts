@@ -1,8 +1,8 @@
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import type { Log } from '../core/log.js';
-import type { LoopDelay } from '../core/loop-delay.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
+import type { LoopDelay } from '../host/loop-delay.js';
 import type { Pool, Queryable } from '../store/database.js';
 import type { LeaseView } from '../store/lease.js';
 import type { EndWatch } from './end-watch.js';

@@ -9,7 +9,7 @@ import {
   type ScheduleDefinition,
 } from '../core/schedule-definition.js';
 import type { OccurrenceView, ScheduleView } from '../core/wire.js';
-import { tryParseStored } from '../schedule/parsing.js';
+import { tryParseStored } from '../schedule/parsed-schedules.js';
 import type { LedgerRow } from '../store/occurrences.js';
 import type { ScheduleWithLast } from '../store/schedules.js';
 import { JsonText } from './json-text.js';

@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf, PunctualError } from '../core/errors.js';
 import { addAll } from '../core/long-lists.js';
-import { Loop } from '../core/loop.js';
+import { Loop, logFailure } from '../core/loop.js';
+import { SerialQueue } from '../core/serial-queue.js';
 import { type ParsedSubmission, parseSubmission, readSubmissionText } from '../core/submission.js';
 import { Batcher } from '../store/batcher.js';
 import { bisect } from '../store/bisect.js';
@@ -68,7 +69,7 @@ type Parsed = { readonly job: ToAdmit } & (
 export class Admitting {
   private readonly loop: Loop;
   private readonly names: Names;
-  private passing: Promise<void> = Promise.resolve();
+  private readonly passes = new SerialQueue();
   private readonly batcher = new Batcher<ToAdmit>(LIMITS, (job) => job.bytes);
   private readonly aside: SetAside;
 
@@ -83,8 +84,7 @@ export class Admitting {
       name: 'admitting',
       everyMs: EVERY_MS,
       pass: () => this.runOnce(),
-      onError: (loop, error) =>
-        state.log.warn({ loop, error: messageOf(error) }, 'jobs could not be admitted'),
+      onError: logFailure(state.log, 'jobs could not be admitted'),
     });
   }
 
@@ -102,8 +102,7 @@ export class Admitting {
 
   /** Admits everything whose time has come, after a pass that runs already. */
   runOnce(): Promise<void> {
-    this.passing = this.passing.catch(() => undefined).then(() => this.pass());
-    return this.passing;
+    return this.passes.run(() => this.pass());
   }
 
   /** Admits one submission that nobody has read yet, whatever lies before it. */

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf } from '../core/errors.js';
-import { PORTION } from '../core/in-portions.js';
 import type { Progress } from '../core/job.js';
+import { PORTION } from '../core/time-slice.js';
 import type { AttemptEnd } from '../core/transition.js';
 import type { FencedJob, Why } from '../core/wire.js';
 import { Schedules } from '../schedule/schedules.js';

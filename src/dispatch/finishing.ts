@@ -1,9 +1,9 @@
 import type { Timer } from '../core/clock.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { JobError } from '../core/job.js';
-import { Loop } from '../core/loop.js';
-import { stands } from '../core/test-switches.js';
+import { Loop, logFailure } from '../core/loop.js';
 import { type AttemptEnd, type Decision, decide } from '../core/transition.js';
+import { stands } from '../host/test-switches.js';
 import { Batcher } from '../store/batcher.js';
 import { bisect } from '../store/bisect.js';
 import { isDatabaseBusy, isMissingPartition } from '../store/database.js';
@@ -56,8 +56,7 @@ export class Finishing {
       name: 'finishing',
       everyMs: 60_000,
       pass: () => this.runOnce(),
-      onError: (loop, error) =>
-        state.log.warn({ loop, error: messageOf(error) }, 'ended attempts could not be stored'),
+      onError: logFailure(state.log, 'ended attempts could not be stored'),
     });
   }
 

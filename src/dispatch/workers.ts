@@ -1,8 +1,7 @@
 import { formatDuration } from '../core/duration.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { JobError } from '../core/job.js';
-import { Loop } from '../core/loop.js';
-import { stands } from '../core/test-switches.js';
+import { Loop, logFailure } from '../core/loop.js';
 import type { AttemptEnd } from '../core/transition.js';
 import { uuidv7 } from '../core/uuid.js';
 import type {
@@ -14,6 +13,7 @@ import type {
   WorkerView,
   WorkerWelcome,
 } from '../core/wire.js';
+import { stands } from '../host/test-switches.js';
 import { readWork } from '../store/claims.js';
 import type { Portion } from '../store/portion.js';
 import { addWorker, forgetWorkers, readWorkers, seeWorkers, type WorkerRow } from '../store/workers.js';
@@ -61,8 +61,7 @@ export class Workers {
       name: 'workers',
       everyMs: Math.min(1_000, state.config.workerTimeout / 4),
       pass: () => this.runOnce(),
-      onError: (loop, error) =>
-        state.log.warn({ loop, error: messageOf(error) }, 'worker sessions could not be looked after'),
+      onError: logFailure(state.log, 'worker sessions could not be looked after'),
     });
   }
 

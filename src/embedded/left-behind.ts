@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import { processMark } from '../core/process-mark.js';
+import { processMark } from '../host/processes.js';
 import { readPostmasterFile } from './postmaster-file.js';
 import { isServerOf } from './process-identity.js';
 import { endServer, type Patience, type ServerProcess, watchServer } from './server-process.js';

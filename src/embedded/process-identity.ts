@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { readFile, readlink } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { processMark } from '../core/process-mark.js';
+import { processMark } from '../host/processes.js';
 
 const run = promisify(execFile);
 

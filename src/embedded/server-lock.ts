@@ -1,4 +1,4 @@
-import { lockFolder } from '../core/folder-lock.js';
+import { lockFolder } from '../host/folder-lock.js';
 import { embeddedFailure } from './failure.js';
 
 /** Locks a folder of the server for this process and gives the way to let go of it; fails naming who has it. */

@@ -1,4 +1,4 @@
-import { stands } from '../core/test-switches.js';
+import { stands } from '../host/test-switches.js';
 import type { Work } from './claims.js';
 import type { Queryable } from './database.js';
 import { SHARED_COLUMNS } from './finish-jobs.js';

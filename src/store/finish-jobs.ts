@@ -1,5 +1,5 @@
 import { ATTEMPT_OUTCOMES, type AttemptOutcome, END_STATES, type EndState } from '../core/job.js';
-import { stands } from '../core/test-switches.js';
+import { stands } from '../host/test-switches.js';
 import { byIndex } from './by-index.js';
 import { inClaimOrder } from './claim-order.js';
 import { Columns } from './columns.js';

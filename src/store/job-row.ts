@@ -1,4 +1,4 @@
-import { laneOf } from '../core/lane.js';
+import { laneOf } from '../core/limits.js';
 import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
 import { type Column, Columns } from './columns.js';
 

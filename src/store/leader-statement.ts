@@ -1,4 +1,4 @@
-import { stands } from '../core/test-switches.js';
+import { stands } from '../host/test-switches.js';
 import {
   inTransaction,
   isCertainFailure,

@@ -1,4 +1,4 @@
-import { stands } from '../core/test-switches.js';
+import { stands } from '../host/test-switches.js';
 import { isLockTaken, type Queryable, run, type Statement } from './database.js';
 import type { TermKey } from './leader-statement.js';
 

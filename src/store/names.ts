@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { PunctualError } from '../core/errors.js';
+import { SerialQueue } from '../core/serial-queue.js';
 import type { Needs } from '../core/submission.js';
 import { byIndex } from './by-index.js';
 import { type Queryable, run, type Statement } from './database.js';
@@ -177,7 +178,7 @@ export interface NamesOptions {
 export class Names {
   private readonly queues = new Map<string, KnownQueue>();
   private readonly needs = new Map<string, KnownNeeds>();
-  private lastLearning: Promise<unknown> = Promise.resolve();
+  private readonly learning = new SerialQueue();
 
   constructor(
     private readonly db: Queryable,
@@ -265,9 +266,7 @@ export class Names {
 
   /** One after the other on a node, or many at once would each find room for the same label sets. */
   private learnNeeds(unknown: readonly Named[], now: number): Promise<readonly (KnownNeeds | undefined)[]> {
-    const learned = this.lastLearning.then(() => this.learnNeedsNow(unknown, now));
-    this.lastLearning = learned.catch(() => undefined);
-    return learned;
+    return this.learning.run(() => this.learnNeedsNow(unknown, now));
   }
 
   private async learnNeedsNow(

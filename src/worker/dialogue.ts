@@ -1,7 +1,7 @@
 import type { PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
-import { stands } from '../core/test-switches.js';
 import type { AttemptResult, FencedJob, ReportAnswer } from '../core/wire.js';
+import { stands } from '../host/test-switches.js';
 import type { Attempt } from './attempt.js';
 import type { AttemptLedger } from './attempt-ledger.js';
 import { type Claimed, startInPortions } from './claim-loop.js';

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { Door, Happening } from '../../test/happening.js';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
 import type { PunctualError } from '../core/errors.js';
-import { lockFolder } from '../core/folder-lock.js';
+import { lockFolder } from '../host/folder-lock.js';
 import { decodeRecords } from './result-file.js';
 import { HandlerRunner } from './runners/handler.js';
 import { task } from './task.js';

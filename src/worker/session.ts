@@ -1,8 +1,8 @@
 import { parseDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
-import { stands } from '../core/test-switches.js';
 import type { WorkerRegistration, WorkerWelcome } from '../core/wire.js';
+import { stands } from '../host/test-switches.js';
 import { asPunctualError } from './failure.js';
 import { GrowingPause, pause } from './pause.js';
 import type { ServerClock } from './server-clock.js';

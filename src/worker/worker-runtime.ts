@@ -1,6 +1,6 @@
 import { PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
-import { ONE_ORDER_MS } from '../core/one-order.js';
+import { ONE_ORDER_MS } from '../host/processes.js';
 import type { Attempt } from './attempt.js';
 import { AttemptLedger } from './attempt-ledger.js';
 import { ClaimLoop } from './claim-loop.js';

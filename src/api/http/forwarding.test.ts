@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Happening } from '../../../test/happening.js';
 import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
 import { News } from '../../core/news.js';
-import { isForwarded, signForwarded } from '../../core/node-token.js';
+import { isForwarded, signForwarded } from '../../core/tokens.js';
 import type { KnownLeader } from './forwarding.js';
 import { createHttpServer } from './server.js';
 import { OPERATOR_KEY, OTHER_ID, recordingUseCases } from './use-cases.fixture.js';

@@ -1,6 +1,6 @@
 import { PunctualError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
-import { JsonText } from '../../core/json-text.js';
+import { JsonText } from '../../core/json-reader.js';
 import { News } from '../../core/news.js';
 import type { ClusterView, QueueView, ScheduleView, TenantView, WorkerView } from '../../core/wire.js';
 import { Completion, Failure, LogReport, ProgressReport } from '../schemas/attempt.js';

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { verifyAttemptToken } from '../../core/attempt-token.js';
-import { verifyNodeToken } from '../../core/node-token.js';
+import { verifyAttemptToken, verifyNodeToken } from '../../core/tokens.js';
 import { findKeys, hashKey, isGenuineKey, type KeyRow } from '../../store/operator-key.js';
 import type { NodeContext } from '../context.js';
 import type { AttemptCredential } from '../use-cases.js';

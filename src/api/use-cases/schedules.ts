@@ -1,5 +1,6 @@
 import { type FieldError, invalid, PunctualError } from '../../core/errors.js';
 import { FieldReader, isPlainObject, parseMoment } from '../../core/fields.js';
+import { rangeBetween } from '../../core/schedule/catch-up.js';
 import { timetable } from '../../core/schedule/timetable.js';
 import { DEFINITION_FIELDS, readWhen, TIMING_FIELDS } from '../../core/schedule-definition.js';
 import type {
@@ -10,9 +11,8 @@ import type {
   PreviewAnswer,
   ScheduleView,
 } from '../../core/wire.js';
-import type { Altering, Request } from '../../schedule/altering.js';
-import { tryParseStored } from '../../schedule/parsing.js';
-import { rangeBetween } from '../../schedule/plan-firing.js';
+import { tryParseStored } from '../../schedule/parsed-schedules.js';
+import type { Request, ScheduleChanges } from '../../schedule/schedule-changes.js';
 import { type LedgerPosition, readLedger } from '../../store/occurrences.js';
 import { readJob } from '../../store/read-job.js';
 import {
@@ -44,14 +44,14 @@ export class Schedules implements ScheduleUseCases {
   constructor(private readonly node: NodeContext) {}
 
   async create(caller: Caller, body: unknown): Promise<{ name: string; schedule: Answered<ScheduleView> }> {
-    const { altering } = (await this.node.leader()).schedules;
+    const { changes } = (await this.node.leader()).schedules;
     const fields = new FieldReader(body, '', ['name', 'paused', ...DEFINITION_FIELDS]);
     if (isPlainObject(body)) fields.require('name');
     const name = fields.name('name');
     const paused = fields.boolean('paused') ?? false;
     if (fields.errors.length > 0) throw invalid(fields.errors);
     const { name: _name, paused: _paused, ...definition } = body as Record<string, unknown>;
-    await altering.create(by(caller, name!), definition, paused);
+    await changes.create(by(caller, name!), definition, paused);
     return { name: name!, schedule: await this.get(caller, name!) };
   }
 
@@ -83,37 +83,37 @@ export class Schedules implements ScheduleUseCases {
   }
 
   async change(caller: Caller, name: string, body: unknown): Promise<Answered<ScheduleView>> {
-    const { altering } = (await this.node.leader()).schedules;
+    const { changes } = (await this.node.leader()).schedules;
     const { errors } = new FieldReader(body, '', DEFINITION_FIELDS);
     if (isPlainObject(body) && Object.keys(body).length === 0) {
       errors.push({ pointer: '', detail: 'must have at least one field' });
     }
     if (errors.length > 0) throw invalid(errors);
-    await altering.change(by(caller, name), body as Record<string, unknown>);
+    await changes.change(by(caller, name), body as Record<string, unknown>);
     return this.get(caller, name);
   }
 
   async remove(caller: Caller, name: string): Promise<void> {
-    await (await this.node.leader()).schedules.altering.remove(by(caller, name));
+    await (await this.node.leader()).schedules.changes.remove(by(caller, name));
   }
 
   pause(caller: Caller, name: string): Promise<Answered<ScheduleView>> {
-    return this.steer(caller, name, (altering) => altering.pause(by(caller, name)));
+    return this.steer(caller, name, (changes) => changes.pause(by(caller, name)));
   }
 
   resume(caller: Caller, name: string): Promise<Answered<ScheduleView>> {
-    return this.steer(caller, name, (altering) => altering.resume(by(caller, name)));
+    return this.steer(caller, name, (changes) => changes.resume(by(caller, name)));
   }
 
   async run(caller: Caller, name: string): Promise<JobView> {
-    const id = await (await this.node.leader()).schedules.altering.run(by(caller, name));
+    const id = await (await this.node.leader()).schedules.changes.run(by(caller, name));
     const row = await readJob(this.node.hot, caller.tenant, id);
     if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
     return new JobView(row, null);
   }
 
   async backfill(caller: Caller, name: string, body: unknown): Promise<BackfillAnswer> {
-    const { altering } = (await this.node.leader()).schedules;
+    const { changes } = (await this.node.leader()).schedules;
     const fields = new FieldReader(body, '', ['from', 'to', 'dryRun']);
     if (isPlainObject(body)) fields.require('from', 'to');
     const from = fields.moment('from') ?? 0;
@@ -121,7 +121,7 @@ export class Schedules implements ScheduleUseCases {
     const dryRun = fields.boolean('dryRun') ?? false;
     if (fields.errors.length === 0 && to < from) fields.wrong('to', 'lies before from');
     if (fields.errors.length > 0) throw invalid(fields.errors);
-    const { occurrences } = await altering.backfill(by(caller, name), { from, to, dryRun });
+    const { occurrences } = await changes.backfill(by(caller, name), { from, to, dryRun });
     return {
       matched: occurrences.length,
       started: dryRun ? 0 : occurrences.length,
@@ -168,9 +168,9 @@ export class Schedules implements ScheduleUseCases {
   private async steer(
     caller: Caller,
     name: string,
-    steer: (altering: Altering) => Promise<void>,
+    steer: (changes: ScheduleChanges) => Promise<void>,
   ): Promise<Answered<ScheduleView>> {
-    await steer((await this.node.leader()).schedules.altering);
+    await steer((await this.node.leader()).schedules.changes);
     return this.get(caller, name);
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { inPortions } from './in-portions.js';
+import { inPortions } from './time-slice.js';
 
 describe('work in portions', () => {
   it('covers everything once, in order', async () => {

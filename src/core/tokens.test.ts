@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { signAttemptToken, verifyAttemptToken } from './attempt-token.js';
+import { hmac, signAttemptToken, verifyAttemptToken } from './tokens.js';
 
 const secret = randomBytes(32);
 const NOW = Date.UTC(2026, 0, 1);
@@ -82,4 +82,14 @@ describe('the token of an attempt', () => {
     expect(verifyAttemptToken(secret, `${token}.`, NOW)).toBeNull();
     expect(verifyAttemptToken(secret, `${head}.${body}`, NOW)).toBeNull();
   });
+});
+it('signs like the HMAC of Node, whatever the secret and the message', () => {
+  const secrets = fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes));
+  fc.assert(
+    fc.property(secrets, fc.array(fc.string({ unit: 'binary' })), (secret, messages) => {
+      for (const message of messages) {
+        expect(hmac(secret, message)).toBe(createHmac('sha256', secret).update(message).digest('base64url'));
+      }
+    }),
+  );
 });

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { BOUNDS, bucketOf } from './histogram.js';
+import { BOUNDS, bucketOf } from '../core/histogram.js';
 import { LoopDelay } from './loop-delay.js';
 
 const slowest = (delay: LoopDelay) => delay.counts.findLastIndex((count) => count > 0);

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { markFromStat, processMark } from './process-mark.js';
+import { markFromStat, processMark } from './processes.js';
 
 describe('the mark of a process', () => {
   it('stays the same while the process lives and is gone with it', async () => {

@@ -1,33 +1,35 @@
 import { randomUUID } from 'node:crypto';
 import { linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { greatest } from './long-lists.js';
-import { processMark } from './process-mark.js';
+import { greatest } from '../core/long-lists.js';
+import { processMark } from './processes.js';
 
 /**
- * At most one program works on a folder, also when programs are killed and start at the same moment.
+ * At most one process works on a folder, even if processes are killed and others start at the same moment.
  *
- * The lock is a file with a number that only grows. Whoever finds the highest one released, or its holder dead, may
- * make the next one; making it is a hard link, which exactly one process can win and which shows a complete file at
- * once. The highest number is never removed: a slow process that read an older state finds its number taken, or a
- * higher one beside its own, and withdraws. Removing and making anew one file of a fixed name would let two processes
- * both remove "the dead one's", the second time a living one's.
+ * The lock is a file with a number in its name, and numbers only grow. A process that finds the highest number
+ * released, or its holder dead, may create the next one. It does so with a hard link: exactly one process succeeds, and
+ * the file is complete as soon as it is visible. The highest number is never removed. A slow process that has read an
+ * older state therefore finds its number taken, or a higher one beside its own, and gives up its own.
+ *
+ * With one file of a fixed name, two processes could both find the holder dead; the second would remove the lock that
+ * the first has just taken.
  */
 
-/** Who has a lock. */
+/** The process that holds a lock. */
 export interface FolderHolder {
   readonly pid: number;
-  /** Since when, as people read it. */
+  /** Since when, as an ISO 8601 date. */
   readonly since: string;
 }
 
 interface Holder extends FolderHolder {
-  /** Tells the process from a later one under its number. */
+  /** Distinguishes the process from a later one with the same id; see `processMark`. */
   readonly mark: string | null;
   readonly released: boolean;
 }
 
-/** Locks a folder for this process and gives the way to let go of it; throws what `inUse` makes of its holder. */
+/** Locks a folder for this process and answers with the function that releases it; throws `inUse` if it is locked. */
 export function lockFolder(
   folder: string,
   prefix: string,
@@ -69,7 +71,7 @@ function highestNumber(folder: string, prefix: string): number {
   return greatest(numbers(folder, prefix), 0);
 }
 
-/** A file that cannot be understood was cut short by a power cut, so its writer is dead; `null` says so. */
+/** Null for a file that a power cut has truncated: its writer is dead. */
 function readHolder(path: string): Holder | null | 'gone' {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as Holder | null;
@@ -94,7 +96,7 @@ function take(path: string, draft: string): boolean {
 
 function writeDraft(folder: string, prefix: string, holder: Holder): string {
   const draft = join(folder, `${prefix}draft-${randomUUID()}`);
-  // Readable for all: whoever finds the folder in use may be another user than the holder.
+  // Readable for all users: one who is refused must be able to read who holds the lock.
   writeFileSync(draft, `${JSON.stringify(holder)}\n`, { mode: 0o644 });
   return draft;
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { lockFolder } from './folder-lock.js';
-import { processMark } from './process-mark.js';
+import { processMark } from './processes.js';
 
 let folder: string;
 
@@ -23,7 +23,7 @@ function leaveLock(number: number, text: string): void {
 }
 
 const LEFT = { since: '2026-01-01T00:00:00.000Z', released: false };
-const BUILT = new URL('../../dist/core/folder-lock.js', import.meta.url).href;
+const BUILT = new URL('../../dist/host/folder-lock.js', import.meta.url).href;
 
 /** Other processes that race for the folder; each says whether it has got it, and holds it. */
 function rivals(count: number) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { laneOf } from './lane.js';
+import { laneOf } from './limits.js';
 
 describe('the lane of a concurrency key', () => {
   it('is zero without a key, never zero with one, and always the same', () => {

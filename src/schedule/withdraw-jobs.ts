@@ -5,30 +5,31 @@ import type { Queryable } from '../store/database.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import type { ScheduleRow } from '../store/schedules.js';
-import type { Leader } from './leader.js';
 import { dueAt } from './plan-firing.js';
+import type { ScheduleLeader } from './schedule-leader.js';
 
 const WITHDRAWN = JSON.stringify({
   code: 'WITHDRAWN',
   message: 'The schedule was changed, paused or deleted before the job was due.',
 });
 
-export interface Withdrawal {
+/** Whose jobs are withdrawn, and why. */
+interface Withdrawal {
   readonly schedule: ScheduleRow;
   readonly parsed: Pick<ParsedSchedule, 'jitterMs'>;
   readonly now: number;
-  /** A changed schedule keeps occurrences whose moment has passed and whose jitter has not. */
+  /** A changed schedule keeps occurrences whose moment has passed, even if their jitter has not. */
   readonly reason: 'changed' | 'paused' | 'deleted';
 }
 
 /**
- * Takes back jobs that were made ahead and have not started, and does `work` in the same transaction. Their turns
- * are taken first, so that none can start meanwhile. `work` is told the last occurrence after now that cannot be
- * taken back, because its job has gone: up to there everything stays decided. A change therefore lets what comes
- * before it run as it was made; a pause or an end records it as skipped.
+ * Withdraws jobs that were made ahead and have not started, and does `work` in the same transaction. It takes their
+ * turns first, so that none can start meanwhile. `work` is given the last occurrence whose job has started or ended and
+ * so cannot be withdrawn: everything up to it stays decided. After a change, the withdrawable jobs before it run as
+ * they were made; after a pause or a deletion they are recorded as skipped.
  */
-export async function withdrawAhead(
-  leader: Leader,
+export async function withdrawJobs(
+  leader: ScheduleLeader,
   { schedule, parsed, now, reason }: Withdrawal,
   work: (db: Queryable, lastKept: number) => Promise<void>,
 ): Promise<void> {

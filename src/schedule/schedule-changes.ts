@@ -1,4 +1,5 @@
 import { invalid, PunctualError } from '../core/errors.js';
+import { rangeBetween } from '../core/schedule/catch-up.js';
 import {
   changed,
   checkComing,
@@ -7,6 +8,7 @@ import {
   parseDefinition,
   type ScheduleDefinition,
 } from '../core/schedule-definition.js';
+import type { SerialQueue } from '../core/serial-queue.js';
 import { uuidv7 } from '../core/uuid.js';
 import {
   deleteSchedule,
@@ -19,42 +21,42 @@ import { leaderTransaction } from '../store/leader-statement.js';
 import { Names } from '../store/names.js';
 import { toWaiting } from '../store/new-waiting.js';
 import { createSchedule, findSchedule, type ScheduleRow } from '../store/schedules.js';
-import { type Backfill, type BackfillRange, backfill } from './backfilling.js';
-import type { Firing } from './firing.js';
-import type { InTurn } from './in-turn.js';
-import type { Leader } from './leader.js';
-import { fireAtFor, passedOverRow, planJob, rangeBetween, ranRow } from './plan-firing.js';
-import { withdrawAhead } from './withdrawing.js';
+import { type Backfill, type BackfillRange, backfill } from './backfill.js';
+import type { OccurrenceFirer } from './occurrence-firer.js';
+import { fireAtFor, passedOverRow, planJob, ranRow } from './plan-firing.js';
+import type { ScheduleLeader } from './schedule-leader.js';
+import { withdrawJobs } from './withdraw-jobs.js';
 
-/** Who asks, and about which schedule. */
+/** Who asks for a change, and of which schedule. */
 export interface Request {
   readonly tenant: string;
   readonly actor: string;
   readonly name: string;
 }
 
-/** Whom a change concerns besides the table. */
-export interface AlteringParts {
+/** What the leader must do after a change. */
+interface ChangeListener {
   onFireAt(at: number | null): void;
-  onJudgeAt(at: number | null): void;
+  onLatenessCheckAt(at: number | null): void;
   onWaiting(): void;
 }
 
 type Reason = 'changed' | 'paused' | 'deleted';
 
 /**
- * What people do to schedules. A change first decides everything that is due by now under the old definition,
- * then takes back what was made ahead and has not started: from the next occurrence on the new definition holds,
- * without a gap and without a double.
+ * The changes that users make to schedules. A change first decides every occurrence that is due by now under the old
+ * definition, then withdraws the jobs that were made ahead and have not started. From the next occurrence on the new
+ * definition holds; no occurrence is lost and none runs twice.
  */
-export class Altering {
+export class ScheduleChanges {
   private readonly names: Names;
 
   constructor(
-    private readonly leader: Leader,
-    private readonly firing: Firing,
-    private readonly inTurn: InTurn,
-    private readonly parts: AlteringParts,
+    private readonly leader: ScheduleLeader,
+    private readonly firer: OccurrenceFirer,
+    /** Everything that writes about schedules goes through this queue. */
+    private readonly writes: SerialQueue,
+    private readonly listener: ChangeListener,
   ) {
     this.names = new Names(leader.hot, leader.config);
   }
@@ -66,7 +68,7 @@ export class Altering {
   ): Promise<void> {
     const { leader } = this;
     const taken = new PunctualError('SCHEDULE_EXISTS', `There is a schedule ${name} already.`);
-    // Before anything else: whoever makes it again may name a moment that has passed meanwhile.
+    // First of all: a repeated request may name a moment that has passed meanwhile, and must still hear that it exists.
     if (await findSchedule(leader.hot, tenant, name)) throw taken;
     const now = leader.clock.now();
     const definition = normalise(input);
@@ -81,18 +83,18 @@ export class Altering {
       }),
     );
     if (!stored) throw taken;
-    this.parts.onFireAt(fireAt);
+    this.listener.onFireAt(fireAt);
   }
 
-  /** The quota of label sets is checked here, where somebody can be told; firing takes what a schedule needs. */
+  /** Checks the quota of label sets here, where the user can be told; firing makes whatever names a schedule needs. */
   private async mustHaveNames(tenant: string, parsed: ParsedSchedule, now: number): Promise<void> {
     const { queue, needs } = parsed.job.definition;
     await this.names.resolve([{ tenant, queue, needs }], now);
   }
 
-  /** Changes the definition, from the next occurrence on. A change to what is there already changes nothing. */
+  /** Changes the definition from the next occurrence on. A change that leaves it as it is writes nothing. */
   change(request: Request, change: Readonly<Record<string, unknown>>): Promise<void> {
-    return this.inTurn.run(async () => {
+    return this.writes.run(async () => {
       const found = await this.mustFind(request);
       const now = this.leader.clock.now();
       const definition = changed(JSON.parse(found.definition), change);
@@ -100,8 +102,8 @@ export class Altering {
       if (text === found.definition) return;
       const parsed = this.parse(definition, now, found.created_at);
       await this.mustHaveNames(request.tenant, parsed, now);
-      const schedule = await this.settle(found, now, false);
-      await this.alter(request, schedule, now, 'changed', (watermark) => ({
+      const schedule = await this.decideDue(found, now, false);
+      await this.writeChange(request, schedule, now, 'changed', (watermark) => ({
         definition: text,
         paused: schedule.paused,
         watermark,
@@ -110,56 +112,56 @@ export class Altering {
     });
   }
 
-  /** Makes no more jobs; occurrences from now on are skipped. */
+  /** Pauses a schedule: occurrences from now on are skipped. */
   pause(request: Request): Promise<void> {
-    return this.inTurn.run(async () => {
+    return this.writes.run(async () => {
       const found = await this.mustFind(request);
       if (found.paused)
         throw new PunctualError('ALREADY_PAUSED', `Schedule ${found.name} is paused already.`);
       const now = this.leader.clock.now();
-      const schedule = await this.settle(found, now, true);
-      await this.alter(request, schedule, now, 'paused', (watermark) => ({
+      const schedule = await this.decideDue(found, now, true);
+      await this.writeChange(request, schedule, now, 'paused', (watermark) => ({
         ...{ definition: schedule.definition, paused: true, watermark, fireAt: null },
       }));
     });
   }
 
-  /** Goes on with the next occurrence. */
+  /** Resumes a schedule with its next occurrence. */
   resume(request: Request): Promise<void> {
-    return this.inTurn.run(async () => {
+    return this.writes.run(async () => {
       const found = await this.mustFind(request);
       if (!found.paused) throw new PunctualError('NOT_PAUSED', `Schedule ${found.name} is not paused.`);
       const now = this.leader.clock.now();
-      const schedule = await this.settle(found, now, true);
-      const parsed = this.firing.parsing.parse(schedule);
-      await this.alter(request, schedule, now, 'changed', (watermark) => ({
+      const schedule = await this.decideDue(found, now, true);
+      const parsed = this.firer.parsedSchedules.parse(schedule);
+      await this.writeChange(request, schedule, now, 'changed', (watermark) => ({
         ...{ definition: schedule.definition, paused: false, watermark },
         fireAt: fireAtFor(schedule, parsed, watermark),
       }));
-      this.parts.onWaiting();
+      this.listener.onWaiting();
     });
   }
 
-  /** Ends a schedule; jobs that have started go on, and the ledger stays. */
+  /** Deletes a schedule. Jobs that have started go on, and the ledger stays. */
   remove(request: Request): Promise<void> {
-    return this.inTurn.run(async () => {
+    return this.writes.run(async () => {
       const now = this.leader.clock.now();
-      const schedule = await this.settle(await this.mustFind(request), now, true);
-      await this.alter(request, schedule, now, 'deleted', null);
+      const schedule = await this.decideDue(await this.mustFind(request), now, true);
+      await this.writeChange(request, schedule, now, 'deleted', null);
     });
   }
 
-  /** Makes a job now, beside the timetable; answers with its id. */
+  /** Makes a job now, independent of the timetable; answers with its id. */
   run(request: Request): Promise<string> {
-    return this.inTurn.run(async () => {
-      const { leader, firing } = this;
+    return this.writes.run(async () => {
+      const { leader, firer } = this;
       const schedule = await this.mustFind(request);
-      const parsed = firing.parsing.parse(schedule);
+      const parsed = firer.parsedSchedules.parse(schedule);
       const now = leader.clock.now();
-      // Two runs in one millisecond must not be one.
+      // Occurrences are unique by their moment: two runs in one millisecond take different ones.
       for (let at = now; ; at++) {
         const job = planJob(parsed, at, now, now);
-        const jobs = await firing.makeJobs([{ schedule, job, byHandOf: request.actor }]);
+        const jobs = await firer.makeJobs([{ schedule, job, byHandOf: request.actor }]);
         const row = ranRow(schedule, parsed, job, now, { byHand: true, reason: 'manual' });
         const made = await leader.write(() =>
           leaderTransaction(leader.hot, leader.term, async (db) => {
@@ -170,19 +172,19 @@ export class Altering {
         );
         if (!made) continue;
         await leader.admit(jobs.map((each) => toWaiting(each.row)));
-        this.parts.onJudgeAt(row.judgeAt);
+        this.listener.onLatenessCheckAt(row.judgeAt);
         return job.id;
       }
     });
   }
 
-  /** Runs the occurrences of a past time that have no run on record. */
+  /** Runs the occurrences of a past range that have no run in the ledger. */
   backfill(request: Request, range: BackfillRange): Promise<Backfill> {
-    return this.inTurn.run(async () => {
+    return this.writes.run(async () => {
       const now = this.leader.clock.now();
       if (range.to > now) throw invalid([{ pointer: '/to', detail: 'must not lie in the future' }]);
-      const schedule = await this.settle(await this.mustFind(request), now, true);
-      return backfill(this.leader, this.firing, schedule, range);
+      const schedule = await this.decideDue(await this.mustFind(request), now, true);
+      return backfill(this.leader, this.firer, schedule, range);
     });
   }
 
@@ -198,41 +200,42 @@ export class Altering {
     return found;
   }
 
-  /** Decides every occurrence that is due by now. */
-  private async settle(schedule: ScheduleRow, now: number, heedJitter: boolean): Promise<ScheduleRow> {
-    const { firing, parts } = this;
+  /** Decides every occurrence that is due by now; answers with the schedule as it is then. */
+  private async decideDue(schedule: ScheduleRow, now: number, heedJitter: boolean): Promise<ScheduleRow> {
+    const { firer, listener } = this;
     if (schedule.paused) {
       const parsed = this.tryParse(schedule);
       const range = parsed && rangeBetween(parsed, schedule.watermark, now);
       const { id, version, watermark: from } = schedule;
       const rows = range === null ? [] : [passedOverRow(schedule, range, 'skipped', 'paused')];
-      // What was made ahead and had gone when the pause began is decided beyond now.
+      // A job that was made ahead and could not be withdrawn when the pause began is decided already: never move back.
       const move = { id, version, from, watermark: Math.max(from, now), fireAt: null, lastJob: null };
-      await firing.storeOne({ schedule, move, rows, jobs: [], cancel: null });
+      await firer.store([{ schedule, move, rows, jobs: [], cancel: null }]);
       return this.mustFind(schedule);
     }
     for (let before = schedule; ; ) {
-      const fired = await firing.fire([before], { aheadMs: 0, heedJitter });
-      parts.onJudgeAt(fired.judgeAt);
-      if (fired.waiting) parts.onWaiting();
+      const fired = await firer.fire([before], { aheadMs: 0, heedJitter });
+      listener.onLatenessCheckAt(fired.checkAt);
+      if (fired.waiting) listener.onWaiting();
       const after = await this.mustFind(schedule);
-      // One transaction takes a part of a long downtime; what does not move on waits for its jitter.
+      // One transaction catches up with a part of a long downtime. If the watermark stays, the rest waits for its
+      // jitter.
       if (after.watermark >= now || after.watermark === before.watermark) return after;
       before = after;
     }
   }
 
-  /** Null for a definition that this program does not understand: it can still be changed and deleted. */
+  /** Null for a definition that this version does not understand: the schedule can still be changed and deleted. */
   private tryParse(schedule: ScheduleRow): ParsedSchedule | null {
     try {
-      return this.firing.parsing.parse(schedule);
+      return this.firer.parsedSchedules.parse(schedule);
     } catch {
       return null;
     }
   }
 
-  /** Takes back what was made ahead, and changes the schedule, or ends it when there is no update. */
-  private async alter(
+  /** Withdraws the jobs that were made ahead, and updates the schedule, or deletes it when there is no update. */
+  private async writeChange(
     { actor }: Request,
     schedule: ScheduleRow,
     now: number,
@@ -244,7 +247,7 @@ export class Altering {
     const left = reason === 'changed' || !parsed ? null : rangeBetween(parsed, schedule.watermark, now);
     let fireAt: number | null = null;
     const jitterMs = parsed?.jitterMs ?? 0;
-    await withdrawAhead(leader, { schedule, parsed: { jitterMs }, now, reason }, async (db, lastKept) => {
+    await withdrawJobs(leader, { schedule, parsed: { jitterMs }, now, reason }, async (db, lastKept) => {
       if (left !== null) await recordOccurrences(db, [passedOverRow(schedule, left, 'skipped', reason)], now);
       const decided = reason === 'changed' ? Math.min(now, schedule.watermark) : now;
       const next = update?.(Math.max(decided, lastKept)) ?? null;
@@ -256,6 +259,6 @@ export class Altering {
       if (!done) throw new Error(`schedule ${schedule.name} changed while it was being changed`);
       fireAt = next?.fireAt ?? null;
     });
-    this.parts.onFireAt(fireAt);
+    this.listener.onFireAt(fireAt);
   }
 }

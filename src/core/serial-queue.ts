@@ -1,5 +1,5 @@
-/** Work that must not overlap, one piece after the other in the order it came. */
-export class InTurn {
+/** A mutex with a queue: pieces of work run one at a time, in the order in which they came. */
+export class SerialQueue {
   private last: Promise<unknown> = Promise.resolve();
 
   run<T>(work: () => Promise<T>): Promise<T> {

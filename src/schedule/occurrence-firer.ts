@@ -1,3 +1,4 @@
+import { earlier } from '../core/clock.js';
 import { messageOf } from '../core/errors.js';
 import type { ParsedSchedule } from '../core/schedule-definition.js';
 import { Batcher } from '../store/batcher.js';
@@ -15,8 +16,7 @@ import { Names } from '../store/names.js';
 import { toWaiting } from '../store/new-waiting.js';
 import { readPrevious } from '../store/read-overlap.js';
 import { readDueSchedules, type ScheduleRow } from '../store/schedules.js';
-import type { CancelJob, Leader } from './leader.js';
-import { Parsing } from './parsing.js';
+import { ParsedSchedules } from './parsed-schedules.js';
 import {
   FIRE_AHEAD_MS,
   type FiringPlan,
@@ -25,50 +25,51 @@ import {
   type Previous,
   planFiring,
 } from './plan-firing.js';
+import type { CancelJob, ScheduleLeader } from './schedule-leader.js';
 
-/** Schedules, occurrences and bytes of jobs that one transaction fires: it must be short, however much is due. */
+/** Schedules, and bytes of jobs, that one transaction fires: it must be short, however much is due. */
 const LIMITS = { items: 1_000, bytes: 8 * 1024 * 1024 };
-/** Occurrences per schedule that are allowed for, if each had as many. */
+/** Occurrences that one transaction fires, as a multiple of its schedules. */
 const RUNS_PER_SCHEDULE = 2;
-/** Jobs that are cancelled at the same time to make room for the next ones. */
+/** Jobs that are cancelled at the same time (`overlap: cancel-previous`). */
 const CANCELS = 50;
-/** How long a schedule that cannot be fired is left alone. */
+/** How long until a schedule that cannot be fired is tried again. */
 const SET_ASIDE_MS = 60_000;
 
-/** How schedules are fired. */
-export interface FireOptions {
+/** How schedules are fired; see `FiringRequest`. */
+interface FireOptions {
   readonly aheadMs: number;
   readonly heedJitter: boolean;
 }
 
-/** What has to be looked at after firing. */
-export interface Fired {
-  /** Whether occurrences were left waiting for the job before them. */
+/** What follows from firing. */
+interface Fired {
+  /** Whether occurrences now wait for the job before them. */
   readonly waiting: boolean;
-  /** When the first of the occurrences is to be judged. */
-  readonly judgeAt: number | null;
+  /** When the first lateness check is due. */
+  readonly checkAt: number | null;
 }
 
 const IN_TIME: FireOptions = { aheadMs: FIRE_AHEAD_MS, heedJitter: true };
 
 /**
- * Fires schedules: works out which occurrences are due and writes them, their jobs and the schedules' progress in
- * one fenced transaction. Whoever calls sees to it that nothing else changes schedules meanwhile.
+ * Fires schedules: works out which occurrences are due and writes them, their jobs and the schedules' watermarks in
+ * one fenced transaction. The caller makes sure that nothing else changes schedules meanwhile.
  */
-export class Firing {
-  readonly parsing: Parsing;
+export class OccurrenceFirer {
+  readonly parsedSchedules: ParsedSchedules;
   private readonly names: Names;
   private readonly batcher = new Batcher<ScheduleRow>(LIMITS, (schedule) => schedule.definition.length);
 
   constructor(
-    private readonly leader: Leader,
+    private readonly leader: ScheduleLeader,
     private readonly cancelJob: CancelJob,
   ) {
-    this.parsing = new Parsing(leader.config);
+    this.parsedSchedules = new ParsedSchedules(leader.config);
     this.names = new Names(leader.hot);
   }
 
-  /** Fires a part of what is due; null when nothing is. */
+  /** Fires due schedules, as many as one transaction takes; null when none is due. */
   async fireDue(): Promise<Fired | null> {
     const { leader } = this;
     const { maxItems } = this.batcher;
@@ -79,13 +80,13 @@ export class Firing {
       this.batcher.worked(due);
       return fired;
     } catch (error) {
-      // What took too long together is tried in smaller parts, as long as that takes.
+      // The batcher makes the next transactions smaller until they are fast enough.
       if (isDatabaseBusy(error)) this.batcher.failed(due);
       throw error;
     }
   }
 
-  /** Fires the schedules as far as one transaction goes. */
+  /** Fires the schedules, as far as one transaction goes. */
   async fire(schedules: readonly ScheduleRow[], options: FireOptions): Promise<Fired> {
     const plans = await this.plan(schedules, options);
     await this.cancelAll(plans.filter((plan) => plan.cancel !== null));
@@ -93,16 +94,11 @@ export class Firing {
     const rows = plans.flatMap((plan) => plan.rows);
     return {
       waiting: rows.some((row) => row.state === 'waiting'),
-      judgeAt: rows.reduce<number | null>((first, row) => earlier(first, row.judgeAt), null),
+      checkAt: rows.reduce<number | null>((first, row) => earlier(first, row.judgeAt), null),
     };
   }
 
-  /** Writes one plan that was worked out elsewhere. */
-  storeOne(plan: FiringPlan): Promise<void> {
-    return this.store([plan]);
-  }
-
-  /** Makes the rows of jobs, with the small numbers that stand for their names. */
+  /** Makes the rows of jobs, with the ids of their queues and needs. */
   async makeJobs(
     made: readonly { schedule: ScheduleRow; job: PlannedJob; byHandOf?: string }[],
   ): Promise<ScheduledJob[]> {
@@ -160,9 +156,9 @@ export class Firing {
 
   private tryParse(schedule: ScheduleRow): ParsedSchedule | null {
     try {
-      return this.parsing.parse(schedule);
+      return this.parsedSchedules.parse(schedule);
     } catch (error) {
-      this.complain(schedule, error);
+      this.logFailure(schedule, error);
       return null;
     }
   }
@@ -176,7 +172,7 @@ export class Firing {
     return new Map(rows.map((row) => [row.id, row]));
   }
 
-  /** Some at a time: the schedules behind them wait. */
+  /** Cancels many at the same time, because the other schedules wait meanwhile. */
   private async cancelAll(plans: readonly FiringPlan[]): Promise<void> {
     for (let from = 0; from < plans.length; from += CANCELS) {
       const some = plans.slice(from, from + CANCELS);
@@ -187,18 +183,18 @@ export class Firing {
   private async cancelPrevious({ schedule }: FiringPlan, jobId: string): Promise<void> {
     const { leader } = this;
     await this.cancelJob(schedule.tenant, jobId).catch((error: unknown) => {
-      // It has ended by itself meanwhile, or the term is over, which the write that follows finds out.
+      // Either the job has just ended, or the term is over, in which case the next write fails.
       leader.log.debug({ schedule: schedule.name, job: jobId, error: messageOf(error) }, 'not cancelled');
     });
   }
 
-  /** Writes all plans together; a plan that the database cannot hold is set aside and spoils no other. */
-  private async store(plans: readonly FiringPlan[]): Promise<void> {
+  /** Writes all plans together. A plan that the database refuses is set aside, so that the others are written. */
+  async store(plans: readonly FiringPlan[]): Promise<void> {
     await bisect(
       plans,
       (part) => this.storeTogether(part).then(() => []),
       async ({ schedule }, error) => {
-        this.complain(schedule, error);
+        this.logFailure(schedule, error);
         await this.storeTogether([setAside(schedule, this.leader.clock.now())]);
       },
     );
@@ -213,11 +209,11 @@ export class Firing {
     const stored = await leader.write(() =>
       leaderTransaction(leader.hot, leader.term, (db) => writePlans(db, plans, jobs, now)),
     );
-    for (const plan of plans) this.tellMissed(plan);
+    for (const plan of plans) this.logMissed(plan);
     await leader.admit(stored.map(({ row }) => toWaiting(row)));
   }
 
-  private tellMissed({ schedule, rows }: FiringPlan): void {
+  private logMissed({ schedule, rows }: FiringPlan): void {
     for (const row of rows) {
       if (row.state !== 'missed') continue;
       this.leader.log.warn(
@@ -233,7 +229,7 @@ export class Firing {
     }
   }
 
-  private complain(schedule: ScheduleRow, error: unknown): void {
+  private logFailure(schedule: ScheduleRow, error: unknown): void {
     const { tenant, name } = schedule;
     this.leader.log.error(
       { tenant, schedule: name, error: messageOf(error) },
@@ -259,12 +255,7 @@ async function writePlans(
   return made;
 }
 
-/** The earlier of two moments that may not exist. */
-export function earlier(a: number | null, b: number | null): number | null {
-  return a === null || b === null ? (a ?? b) : Math.min(a, b);
-}
-
-/** Leaves a schedule as it is and looks at it again later. */
+/** The plan that changes nothing but when the schedule is looked at again. */
 function setAside(schedule: ScheduleRow, now: number): FiringPlan {
   const { id, version, watermark } = schedule;
   const move = { id, version, from: watermark, watermark, fireAt: now + SET_ASIDE_MS, lastJob: null };

@@ -5,28 +5,29 @@ import type { Pool } from '../store/database.js';
 import type { TermKey } from '../store/leader-statement.js';
 import type { Waiting } from '../store/read-backlog.js';
 
-/** What schedules need of the leader whose term they live in. */
-export interface Leader {
+/** The part of the leader's state that schedules use. It lasts for one term. */
+export interface ScheduleLeader {
   readonly term: TermKey;
-  /** Whether its term is over. */
+  /** Whether the term is over. */
   readonly isOver: boolean;
   readonly hot: Pool;
   readonly clock: Clock;
   readonly config: Config;
   readonly log: Log;
-  /** Runs a leader's write; the term ends when its outcome is not known. */
+  /** Runs a fenced write; the term ends when its outcome is unknown. */
   write<T>(work: () => Promise<T>): Promise<T>;
-  /** Takes in jobs that were written. */
+  /** Adds jobs that were written to the backlog. */
   admit(jobs: readonly Waiting[]): Promise<void>;
-  /** Takes the turn of a job, which also takes it out of the backlog. */
+  /** Takes the turn of a job, which also removes it from the backlog. */
   turn(jobId: string): Promise<void>;
   readonly turns: { give(jobId: string): void };
-  /** Lets memory follow the table for jobs whose turn was taken. */
+  /** Reads jobs whose turn was taken from the table again, so that memory agrees with it. */
   follow(jobIds: readonly string[]): Promise<void>;
-  /** Calls back once when the job ends. */
+  /** Calls back once when the job ends; answers with a way to stop listening. */
   onJobEnd(jobId: string, listener: () => void): () => void;
+  /** Tells everybody who waits for the job that it has ended. */
   jobEnded(jobId: string): void;
 }
 
-/** Cancels a job, waiting or running, as if somebody had asked for it. */
+/** Cancels a job, waiting or running, as a request to cancel it would. */
 export type CancelJob = (tenant: string, jobId: string) => Promise<void>;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { firstDayOf, monthOf, weekdayOf } from './civil.js';
+import { firstDayOf, monthOf, weekdayOf } from './cron-days.js';
 
 const DAY_MS = 86_400_000;
 

@@ -1,4 +1,5 @@
 import { invalid } from '../core/errors.js';
+import { rangeBetween } from '../core/schedule/catch-up.js';
 import type { ParsedSchedule } from '../core/schedule-definition.js';
 import { type PassedOverRow, putBackPassedOver, readRuns, takePassedOver } from '../store/backfill.js';
 import { Batcher } from '../store/batcher.js';
@@ -7,34 +8,35 @@ import { leaderTransaction } from '../store/leader-statement.js';
 import { toWaiting } from '../store/new-waiting.js';
 import { ledgerKnownSince } from '../store/occurrences.js';
 import type { ScheduleRow } from '../store/schedules.js';
-import type { Firing } from './firing.js';
-import type { Leader } from './leader.js';
-import { FIRE_AHEAD_MS, planJob, rangeBetween, ranRow } from './plan-firing.js';
+import type { OccurrenceFirer } from './occurrence-firer.js';
+import { FIRE_AHEAD_MS, planJob, ranRow } from './plan-firing.js';
+import type { ScheduleLeader } from './schedule-leader.js';
 
 /** Occurrences that one request may run. */
-export const MAX_BACKFILL = 10_000;
-/** What is made in one transaction. */
+const MAX_BACKFILL = 10_000;
+/** Jobs, and their bytes, that one transaction makes. */
 const LIMITS = { items: 1_000, bytes: 8 * 1024 * 1024 };
 
+/** The range of time that is filled, both ends included. */
 export interface BackfillRange {
   readonly from: number;
   readonly to: number;
   readonly dryRun: boolean;
 }
 
-/** The occurrences without a run on record, which run now unless it was only asked for them. */
+/** The occurrences that had no run in the ledger. They run now, unless it was a dry run. */
 export interface Backfill {
   readonly occurrences: readonly number[];
 }
 
-/** Runs the occurrences of a past time that have no run on record; each takes the place of its gap in the ledger. */
+/** Runs the occurrences of a past range that have no run in the ledger, where each replaces its gap. */
 export async function backfill(
-  leader: Leader,
-  firing: Firing,
+  leader: ScheduleLeader,
+  firer: OccurrenceFirer,
   schedule: ScheduleRow,
   { from, to, dryRun }: BackfillRange,
 ): Promise<Backfill> {
-  const parsed = firing.parsing.parse(schedule);
+  const parsed = firer.parsedSchedules.parse(schedule);
   const { table } = parsed;
   const count = table.count(from - 1, to);
   if (count > MAX_BACKFILL) {
@@ -52,21 +54,22 @@ export async function backfill(
   const batcher = new Batcher<number>(LIMITS, () => size);
   await batcher.run(
     missing,
-    (ats) => fill(leader, firing, schedule, parsed, ats),
-    // All of them are alike: what one cannot have, none can.
+    (ats) => fill(leader, firer, schedule, parsed, ats),
+    // All jobs are alike: an error about one holds for all.
     (_, error) => Promise.reject(error),
   );
   return { occurrences: missing };
 }
 
 /**
- * Refuses a time of which the ledger has forgotten what ran: it would run again. To be asked after the runs were read, so
- * that none of them can have been forgotten unseen. Nothing is forgotten of a schedule that is younger than what is.
+ * Refuses a range that reaches back beyond the ledger's retention: occurrences that ran would run again. To be called
+ * after the runs were read, or runs could be removed between the check and the read. A schedule that is younger than
+ * the retention has lost nothing.
  */
-async function mustBeKnown(leader: Leader, schedule: ScheduleRow, from: number): Promise<void> {
+async function mustBeKnown(leader: ScheduleLeader, schedule: ScheduleRow, from: number): Promise<void> {
   const { clock, config, hot } = leader;
   const since = Math.max(await ledgerKnownSince(hot), clock.now() - config.ledgerRetention);
-  // Occurrences are recorded some time ahead.
+  // An occurrence is recorded up to this long before its moment, and is forgotten by when it was recorded.
   if (schedule.created_at >= since || from >= since + FIRE_AHEAD_MS) return;
   const known = new Date(since + FIRE_AHEAD_MS).toISOString();
   const detail = `the ledger is known from ${known} on; what ran before it is forgotten, and would run again`;
@@ -74,8 +77,8 @@ async function mustBeKnown(leader: Leader, schedule: ScheduleRow, from: number):
 }
 
 async function fill(
-  leader: Leader,
-  firing: Firing,
+  leader: ScheduleLeader,
+  firer: OccurrenceFirer,
   schedule: ScheduleRow,
   parsed: ParsedSchedule,
   ats: readonly number[],
@@ -84,8 +87,8 @@ async function fill(
   const first = ats[0]!;
   const last = ats.at(-1)!;
   const planned = ats.map((at) => planJob(parsed, at, now, now));
-  const jobs = await firing.makeJobs(planned.map((job) => ({ schedule, job })));
-  // Nobody is to be alarmed because work of the past starts late.
+  const jobs = await firer.makeJobs(planned.map((job) => ({ schedule, job })));
+  // No lateness check: work of the past is always late.
   const rows = planned.map((job) =>
     ranRow(schedule, parsed, job, now, { reason: 'backfill', judgeAt: null }),
   );
@@ -103,12 +106,12 @@ async function fill(
   await leader.admit(made.map(({ row }) => toWaiting(row)));
 }
 
-/** What a row of passed-over occurrences still says when the given ones, all of a time, are run. */
+/** What remains of a row of passed-over occurrences when the given ones, all in a range, are run. */
 function remainders(parsed: ParsedSchedule, row: PassedOverRow, ats: readonly number[]): PassedOverRow[] {
   const until = row.until ?? row.at;
   const first = ats[0]!;
   const last = ats.at(-1)!;
-  // It was recorded under another timetable, and cannot be taken apart by this one.
+  // The row was recorded under another timetable, so this one cannot say which moments it stands for.
   if (parsed.table.count(row.at - 1, until) !== row.count) return lessened(row, ats);
   const parts = [
     rangeBetween(parsed, row.at - 1, Math.min(until, first - 1)),
@@ -125,8 +128,8 @@ function remainders(parsed: ParsedSchedule, row: PassedOverRow, ats: readonly nu
 }
 
 /**
- * A row whose moments are not known one by one, but for its first and its last. Where the first is run, the row goes on
- * right after it, so that the run can have its place.
+ * The same for a row of which only the first and the last moment are known. If the first is run, the row begins a
+ * millisecond later, because the ledger is unique by moment.
  */
 function lessened(row: PassedOverRow, ats: readonly number[]): PassedOverRow[] {
   const until = row.until ?? row.at;

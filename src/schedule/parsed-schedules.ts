@@ -6,21 +6,21 @@ import {
 } from '../core/schedule-definition.js';
 import type { ScheduleRow } from '../store/schedules.js';
 
-/** Definitions kept in memory after they were worked out: many schedules differ in nothing but their payload. */
-const KEPT = 10_000;
+/** Parsed definitions that are cached, without their payloads: many schedules differ in nothing else. */
+const MAX_CACHED = 10_000;
 
 /**
- * Stored definitions as they can be fired. They were checked when they were stored; what an operator has
- * lowered since then does not stop a schedule.
+ * Parses stored definitions, and caches the results. Definitions were checked when they were stored: a limit that an
+ * operator has lowered since then does not stop a schedule.
  */
-export class Parsing {
-  private readonly kept = new Map<string, ParsedSchedule>();
+export class ParsedSchedules {
+  private readonly cache = new Map<string, ParsedSchedule>();
 
   constructor(private readonly config: Config) {}
 
   parse(schedule: ScheduleRow): ParsedSchedule {
     const { payload = null, ...rest } = JSON.parse(schedule.definition) as ScheduleDefinition;
-    // An interval without a start counts from when its schedule was made.
+    // An interval without a start counts from the creation of its schedule.
     const since = rest.every === undefined ? 0 : schedule.created_at;
     const parsed = this.parseWithoutPayload(rest, since);
     return payload === null
@@ -30,16 +30,16 @@ export class Parsing {
 
   private parseWithoutPayload(definition: ScheduleDefinition, createdAt: number): ParsedSchedule {
     const key = `${createdAt} ${JSON.stringify(definition)}`;
-    const known = this.kept.get(key);
+    const known = this.cache.get(key);
     if (known) return known;
     const parsed = parseChecked(definition, createdAt, this.config);
-    if (this.kept.size >= KEPT) this.kept.delete(this.kept.keys().next().value!);
-    this.kept.set(key, parsed);
+    if (this.cache.size >= MAX_CACHED) this.cache.delete(this.cache.keys().next().value!);
+    this.cache.set(key, parsed);
     return parsed;
   }
 }
 
-/** A stored definition as it can be fired; null when this program does not understand it. */
+/** Parses one stored definition; null when this version does not understand it. */
 export function tryParseStored(schedule: ScheduleRow, config: Config): ParsedSchedule | null {
   try {
     return parseChecked(JSON.parse(schedule.definition), schedule.created_at, config);

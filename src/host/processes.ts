@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-/**
- * Which process a number stands for. Numbers are given out again, above all after a reboot, so a process is named by
- * its number together with the moment it started.
- */
+/** Signals that arrive this close together are one order: some supervisors signal a process and then its group. */
+export const ONE_ORDER_MS = 200;
 
-/** A mark of this very start of a process, or null when there is no such process (a zombie counts as none). */
+/**
+ * A mark of the process that has this id now, or null when there is none (a zombie counts as none). Ids are reused,
+ * above all after a reboot, so the mark holds the boot and the moment the process started.
+ */
 export function processMark(pid: number): string | null {
   try {
     return process.platform === 'linux' ? markFromProc(pid) : markFromPs(pid);
@@ -20,7 +21,7 @@ function markFromProc(pid: number): string | null {
   return markFromStat(stat, readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim());
 }
 
-/** Reads the start time out of a line of `/proc/PID/stat`; the name in brackets may itself hold brackets. */
+/** The mark from a line of `/proc/PID/stat`; the name in brackets may itself contain brackets. */
 export function markFromStat(stat: string, bootId: string): string | null {
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state] = fields;

@@ -1,25 +1,25 @@
 import { type EventLoopUtilization, performance } from 'node:perf_hooks';
-import { bucketOf, emptyHistogram } from './histogram.js';
-import { Loop } from './loop.js';
+import { bucketOf, emptyHistogram } from '../core/histogram.js';
+import { Loop } from '../core/loop.js';
 
-/** Often enough that a hold of 50 ms is seen for the most part. */
+/** Short enough that a hold of 50 ms is measured as 30 ms at least. */
 const BUSY_EVERY_MS = 20;
-/** Waking an idle process costs more than the sample itself: at 20 ms half a percent of a core. */
+/** Waking an idle process every 20 ms would cost half a percent of a core, far more than the samples. */
 const IDLE_EVERY_MS = 100;
-/** The share of its time that a loop must be at work to count as busy. */
+/** From this utilization on an event loop counts as busy. */
 const BUSY_SHARE = 0.05;
 
-/** Where time and the use of the event loop are read. */
-export interface LoopWatch {
+/** The source of the time and of the event loop's utilization; tests replace it. */
+interface LoopWatch {
   now(): number;
-  /** The share of the time since the last call that the loop was at work. */
+  /** The utilization of the event loop since the last call, 0 … 1. */
   busyShare(): number;
 }
 
 /**
- * How long this process's event loop was held: by how much a timer came too late, as a histogram. A node that
- * cannot come to its timers cannot renew its lease either, and everybody who asks it waits. A hold is seen up to
- * one period shorter than it was, because it may begin at any moment between two samples.
+ * How long this process's event loop was blocked, as a histogram of how late a timer fired. A node whose timers fire
+ * late renews its lease late, and all its clients wait. A hold may begin at any moment between two samples, so it is
+ * measured up to one period too short.
  */
 export class LoopDelay {
   /** Counts per bucket since the start. */
@@ -53,7 +53,7 @@ export class LoopDelay {
     await this.#loop.stop();
   }
 
-  /** One sample, answered with the pause until the next; the first only sets the mark for the second. */
+  /** Takes one sample and answers with the pause until the next; the first one only starts the measurement. */
   runOnce(): number {
     const now = this.watch.now();
     if (this.#expected !== undefined) {
