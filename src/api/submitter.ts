@@ -1,11 +1,10 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { messageOf } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { least } from '../core/long-lists.js';
 import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
-import { PORTION } from '../core/time-slice.js';
+import { TimeSlice } from '../core/time-slice.js';
 import { uuidv7 } from '../core/uuid.js';
 import { admissionTime } from '../dispatch/admission-time.js';
 import { bisect } from '../store/bisect.js';
@@ -54,6 +53,8 @@ interface Gathered {
 /** Most single submissions that go into one insert, and most bytes of more than one. */
 const MAX_BATCH = 500;
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
+/** Rows that are made between two looks at the clock. */
+const LOOK_EVERY = 100;
 /** After this time a batch that takes too long is not tried in smaller parts any more: its submitters wait. */
 const SMALLER_PARTS_WITHIN_MS = 10_000;
 
@@ -102,6 +103,7 @@ export class Submitter {
     const now = clock.now();
     const made = { names: resolved, at: databaseNow(), since: performance.now() };
     const jobs: NewJob[] = [];
+    const slice = new TimeSlice();
     for (const [i, { tenant, createdBy, definition, payloads }] of kinds.entries()) {
       const { hold, runAt } = definition;
       const { queue, needs } = resolved[i]!;
@@ -109,7 +111,7 @@ export class Submitter {
       const admitAt = hold ? runAt : admissionTime(runAt, now, config.laterThreshold);
       for (const payload of payloads) {
         jobs.push({ row: { id: uuidv7(now), payload, definition: stored }, admitAt, held: hold });
-        if (jobs.length % PORTION === 0) await nextTurn();
+        if (jobs.length % LOOK_EVERY === 0 && slice.isOver) await slice.next();
       }
     }
     const [first] = jobs;

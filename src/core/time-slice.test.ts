@@ -1,35 +1,57 @@
-import { describe, expect, it } from 'vitest';
-import { inPortions } from './time-slice.js';
+import { expect, it } from 'vitest';
+import { TimeSlice } from './time-slice.js';
 
-describe('work in portions', () => {
-  it('covers everything once, in order', async () => {
-    const items = Array.from({ length: 3_500 }, (_, i) => i);
-    const seen: number[] = [];
-    const starts: number[] = [];
-    await inPortions(items, (portion, from) => {
-      starts.push(from);
-      seen.push(...portion);
-    });
-    expect(seen).toEqual(items);
-    expect(starts).toEqual([0, 1_000, 2_000, 3_000]);
-  });
+/** Blocks the event loop. */
+function block(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+}
 
-  it('lets others have their turn in between', async () => {
-    let turns = 0;
-    const beat = () => {
-      turns += 1;
-      if (turns < 100) setImmediate(beat);
-    };
-    setImmediate(beat);
-    await inPortions(new Array(4_000).fill(0), () => undefined);
-    expect(turns).toBeGreaterThanOrEqual(3);
-  });
+async function workFor(ms: number, onPiece: () => void = () => undefined): Promise<void> {
+  const slice = new TimeSlice();
+  for (let done = 0; done < ms; done += 1) {
+    block(1);
+    onPiece();
+    if (slice.isOver) await slice.next();
+  }
+}
 
-  it('does few items at once, before it returns', () => {
-    let done = 0;
-    void inPortions([1, 2, 3], (portion) => {
-      done += portion.length;
-    });
-    expect(done).toBe(3);
+it('much work at once blocks the event loop for no longer than one piece of it', async () => {
+  const WORKS = 30;
+  let pieces = 0;
+  let most = 0;
+  let isDone = false;
+  const beat = () => {
+    most = Math.max(most, pieces);
+    pieces = 0;
+    if (!isDone) setImmediate(beat);
+  };
+  const works = Array.from({ length: WORKS }, () =>
+    workFor(30, () => {
+      pieces += 1;
+    }),
+  );
+  // Each does one piece before it can look at the clock for the first time.
+  pieces = 0;
+  setImmediate(beat);
+  await Promise.all(works);
+  isDone = true;
+  // Pieces of a millisecond each, in a budget of eight; without a shared one it would be eight of every work.
+  expect(most).toBeLessThanOrEqual(WORKS);
+});
+
+it('those who work take turns', async () => {
+  const order: string[] = [];
+  await Promise.all([workFor(40, () => order.push('a')), workFor(40, () => order.push('b'))]);
+  expect(order.indexOf('b')).toBeLessThan(order.lastIndexOf('a'));
+  expect(order.indexOf('a')).toBeLessThan(order.lastIndexOf('b'));
+});
+
+it('little work is done before anybody else runs', async () => {
+  let others = 0;
+  setImmediate(() => {
+    others += 1;
   });
+  await workFor(2);
+  expect(others).toBe(0);
 });

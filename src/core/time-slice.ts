@@ -1,36 +1,50 @@
-import { setImmediate as nextTick } from 'node:timers/promises';
+/**
+ * Long work is cut into slices, so that it does not block the event loop for everybody else in the process. All such
+ * work shares one budget per iteration of the loop: a hundred large requests at once block it for no longer than one.
+ */
 
-/** Long work is cut into slices, so that it does not block the event loop for everybody else in the process. */
-
-/** Items that are worked on in one slice: a few milliseconds for jobs. */
+/** Items that are worked on between two looks at the clock: a millisecond or so for jobs. */
 export const PORTION = 1_000;
 
-/** Works on many items in slices of `PORTION`. When they fit into one, all are done before this returns. */
-export async function inPortions<T>(
-  items: readonly T[],
-  work: (portion: readonly T[], from: number) => void,
-): Promise<void> {
-  for (let from = 0; from < items.length; from += PORTION) {
-    if (from > 0) await nextTick();
-    work(items.length <= PORTION ? items : items.slice(from, from + PORTION), from);
-  }
+/** How long all slices of one iteration together may block the event loop. */
+const BUDGET_MS = 8;
+
+/** When the budget of this iteration is used up; zero while nobody has asked in this iteration. */
+let budgetEnd = 0;
+/** Those who wait for a later iteration, in order. */
+const waiting: (() => void)[] = [];
+let isScheduled = false;
+
+function schedule(): void {
+  if (isScheduled) return;
+  isScheduled = true;
+  setImmediate(() => {
+    isScheduled = false;
+    budgetEnd = 0;
+    // One continues per iteration, because what each does before it looks at the clock is not bounded by the budget.
+    const next = waiting.shift();
+    if (waiting.length > 0) schedule();
+    next?.();
+  });
 }
 
-/** How long one slice may block the event loop. */
-const SLICE_MS = 8;
-
-/** Measures a slice of work whose steps differ too much in size to be counted. */
+/** Tells long work when to let the event loop run. */
 export class TimeSlice {
-  private until = performance.now() + SLICE_MS;
-
   /** Whether it is time to call `next`. */
   get isOver(): boolean {
-    return performance.now() >= this.until;
+    const now = performance.now();
+    if (budgetEnd === 0) {
+      budgetEnd = now + BUDGET_MS;
+      schedule();
+    }
+    return now >= budgetEnd;
   }
 
-  /** Lets the event loop run, then begins a new slice. */
-  async next(): Promise<void> {
-    await nextTick();
-    this.until = performance.now() + SLICE_MS;
+  /** Lets the event loop run, and waits behind those who called this before. */
+  next(): Promise<void> {
+    return new Promise((resolve) => {
+      waiting.push(resolve);
+      schedule();
+    });
   }
 }
