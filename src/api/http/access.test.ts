@@ -1,13 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { OpenApiDocument } from './docs-page.js';
-import {
-  ATTEMPT_TOKEN,
-  JOB_ID,
-  OPERATOR_KEY,
-  OTHER_ID,
-  TENANT_KEY,
-  testServer,
-} from './use-cases.fixture.js';
+import { ATTEMPT_TOKEN, JOB_ID, OPERATOR_KEY, OTHER_ID, TENANT_KEY, testServer } from './routes.fixture.js';
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
 
@@ -19,7 +12,7 @@ describe('without a valid key', () => {
     ['no token', { authorization: 'Bearer ' }],
     ['two tokens', { authorization: `Bearer ${OPERATOR_KEY} x` }],
   ])('every route but the public ones is closed: %s', async (_, headers) => {
-    const { server, useCases } = testServer();
+    const { server, recording } = testServer();
     await server.ready();
     const { paths } = server.swagger() as OpenApiDocument;
     let closed = 0;
@@ -34,7 +27,7 @@ describe('without a valid key', () => {
       }
     }
     expect(closed).toBeGreaterThan(25);
-    expect(useCases.calls).toEqual([]);
+    expect(recording.calls).toEqual([]);
   });
 
   it('a broken body is not even looked at', async () => {
@@ -59,12 +52,12 @@ describe('without a valid key', () => {
 
 describe("an operator's key", () => {
   it('acts for the tenant in the header', async () => {
-    const { server, useCases } = testServer();
+    const { server, recording } = testServer();
     await server.inject({
       url: '/v1/queues',
       headers: { ...bearer(OPERATOR_KEY), 'punctual-tenant': 'acme' },
     });
-    expect(useCases.calls[0]?.by).toEqual({ tenant: 'acme', actor: 'admin', operator: true });
+    expect(recording.calls[0]?.by).toEqual({ tenant: 'acme', actor: 'admin', operator: true });
   });
 
   it.each(['', 'a b', 'ä', 'x'.repeat(129)])('may not name a tenant %j', async (tenant) => {
@@ -85,9 +78,9 @@ describe('a key without a tenant', () => {
 
 describe("an attempt's token", () => {
   const post = (url: string, payload: object) => {
-    const { server, useCases } = testServer();
+    const { server, recording } = testServer();
     const answer = server.inject({ method: 'POST', url, headers: bearer(ATTEMPT_TOKEN), payload });
-    return answer.then(({ statusCode, body }) => ({ statusCode, body, useCases }));
+    return answer.then(({ statusCode, body }) => ({ statusCode, body, recording }));
   };
 
   it.each([
@@ -96,9 +89,9 @@ describe("an attempt's token", () => {
     ['progress', { fence: 1, progress: 1 }],
     ['logs', { fence: 1, lines: [] }],
   ])('may report about its own job: %s', async (verb, payload) => {
-    const { statusCode, useCases } = await post(`/v1/jobs/${JOB_ID}/${verb}`, payload);
+    const { statusCode, recording } = await post(`/v1/jobs/${JOB_ID}/${verb}`, payload);
     expect(statusCode).toBe(204);
-    expect(useCases.calls[0]?.by).toEqual({ tenant: 'acme', jobId: JOB_ID, fence: 1 });
+    expect(recording.calls[0]?.by).toEqual({ tenant: 'acme', jobId: JOB_ID, fence: 1 });
   });
 
   it.each([
@@ -110,9 +103,9 @@ describe("an attempt's token", () => {
     `/v1/workers/${OTHER_ID}/report`,
     '/v1/cluster/pause',
   ])('may do nothing else: POST %s', async (url) => {
-    const { statusCode, body, useCases } = await post(url, { fence: 1 });
+    const { statusCode, body, recording } = await post(url, { fence: 1 });
     expect([statusCode, JSON.parse(body).code]).toEqual([403, 'FORBIDDEN']);
-    expect(useCases.calls).toEqual([]);
+    expect(recording.calls).toEqual([]);
   });
 
   it.each([`/v1/jobs/${JOB_ID}`, `/v1/jobs/${JOB_ID}/logs`, '/metrics'])(

@@ -3,27 +3,18 @@ import { PunctualError } from '../../core/errors.js';
 import { readJsonText, readLargeJsonText } from '../../core/json-reader.js';
 import type { JsonShape } from '../../core/json-scanner.js';
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** The field of the body, or of each item of its lists, that is kept as the text in which it came. */
-    bodyText?: 'payload' | 'result';
-    /** Fields of the body that hold lists which may be long. */
-    bodyLists?: readonly string[];
-  }
-}
-
 /** A body up to this size is read at once: it takes about a millisecond to walk over it. */
 const SMALL_BYTES = 256 * 1024;
 
-/** Makes JSON the only kind of body that the server reads. */
-export function acceptJsonOnly(server: FastifyInstance, maxDepth: number): void {
+/** Makes JSON the only kind of body that the server reads; a route that declares a stream gets it unread. */
+export function acceptBodies(server: FastifyInstance, maxDepth: number): void {
   server.decorateRequest('rawBody', null);
   server.removeAllContentTypeParsers();
   server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
       const encoding = request.headers['content-encoding'];
       if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-        throw new PunctualError('UNSUPPORTED_MEDIA_TYPE', 'Send the body without content-encoding.');
+        throw unsupported('Send the body without content-encoding.');
       }
       request.rawBody = body as Buffer;
       const { length } = body;
@@ -35,6 +26,17 @@ export function acceptJsonOnly(server: FastifyInstance, maxDepth: number): void 
       done(error as Error);
     }
   });
+  server.addContentTypeParser('*', (request, pieces, done) => {
+    const body = request.routeOptions.config.route?.body;
+    if (body?.kind !== 'stream')
+      done(unsupported('Send JSON, with the header content-type: application/json.'));
+    else if (request.mediaType !== body.type) done(unsupported(`Send the body as ${body.type}.`));
+    else done(null, pieces);
+  });
+}
+
+function unsupported(detail: string): PunctualError {
+  return new PunctualError('UNSUPPORTED_MEDIA_TYPE', detail);
 }
 
 async function readInTurn(request: FastifyRequest, body: Buffer, shape: JsonShape): Promise<unknown> {
@@ -43,6 +45,6 @@ async function readInTurn(request: FastifyRequest, body: Buffer, shape: JsonShap
 }
 
 function shapeOf({ routeOptions }: FastifyRequest, maxDepth: number): JsonShape {
-  const { bodyText, bodyLists } = routeOptions.config;
-  return { maxDepth, text: bodyText, lists: bodyLists };
+  const body = routeOptions.config.route?.body;
+  return body?.kind === 'json' ? { maxDepth, text: body.text, lists: body.lists } : { maxDepth };
 }
