@@ -48,7 +48,7 @@ export interface StreamBody<T> {
   readonly kind: 'stream';
   /** Its media type. */
   readonly type: string;
-  readonly maxBytes: MaxBytes;
+  readonly maxBytes: number;
   readonly check: (value: unknown) => T;
 }
 
@@ -73,10 +73,14 @@ async function* bounded(pieces: Readable, maxBytes: number): AsyncIterable<Buffe
   let bytes = 0;
   for await (const piece of pieces as AsyncIterable<Buffer>) {
     bytes += piece.length;
-    if (bytes > maxBytes)
-      throw new PunctualError('BODY_TOO_LARGE', `The body is larger than ${maxBytes} bytes.`);
+    if (bytes > maxBytes) throw tooLarge(maxBytes);
     yield piece;
   }
+}
+
+/** What a client hears whose streamed body goes beyond its bound. */
+export function tooLarge(maxBytes: number): PunctualError {
+  return new PunctualError('BODY_TOO_LARGE', `The body is larger than ${maxBytes} bytes.`);
 }
 
 /** Makes sure that a call without a body brings none, or an empty object. */

@@ -19,6 +19,7 @@ import { type Forwarding, waitedMs } from './forwarding.js';
 import type { LongPolls } from './long-polls.js';
 import type { HttpLog } from './options.js';
 import { queryReader } from './query.js';
+import { refuseOtherStreams } from './request-body.js';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -53,6 +54,7 @@ export function serveRoute(server: FastifyInstance, route: Route, parts: Serving
     url: route.path,
     ...(maxBytes !== undefined && { bodyLimit: typeof maxBytes === 'number' ? maxBytes : maxBytes(limits) }),
     config: { scope: route.scope, route },
+    ...(route.body?.kind === 'stream' && { onRequest: refuseOtherStreams(route.body) }),
     schema: parts.describe(route),
     handler: async (request, reply) => {
       const call = new HttpCall(request, reply, route, parts);
@@ -153,7 +155,8 @@ class HttpStream implements AnswerStream {
     if (this.isOpen) return;
     this.isOpen = true;
     this.reply.hijack();
-    const headers = { ...this.reply.getHeaders(), 'content-type': this.type };
+    // Nobody needs the connection afterwards, and a server that closes would wait for it.
+    const headers = { ...this.reply.getHeaders(), 'content-type': this.type, connection: 'close' };
     this.reply.raw.writeHead(200, headers as OutgoingHttpHeaders).flushHeaders();
   }
 

@@ -7,13 +7,13 @@ import { documentApi } from './api-document.js';
 import { routeDescriber } from './describe-route.js';
 import type { OpenApiDocument } from './docs-page.js';
 import { Forwarding } from './forwarding.js';
-import { acceptBodies } from './json-body.js';
 import { LargeBodies } from './large-bodies.js';
 import { LongPolls, shuttingDown } from './long-polls.js';
 import { AllowedMethods } from './method-not-allowed.js';
 import type { HttpServerOptions } from './options.js';
 import { refuseConnection, sendProblem } from './problem.js';
 import { referenceRoutes } from './reference.js';
+import { acceptBodies } from './request-body.js';
 import { serveRoute } from './serve-route.js';
 
 declare module 'fastify' {

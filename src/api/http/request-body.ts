@@ -1,7 +1,8 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { PunctualError } from '../../core/errors.js';
 import { readJsonText, readLargeJsonText } from '../../core/json-reader.js';
 import type { JsonShape } from '../../core/json-scanner.js';
+import { type StreamBody, tooLarge } from '../route.js';
 
 /** A body up to this size is read at once: it takes about a millisecond to walk over it. */
 const SMALL_BYTES = 256 * 1024;
@@ -27,12 +28,18 @@ export function acceptBodies(server: FastifyInstance, maxDepth: number): void {
     }
   });
   server.addContentTypeParser('*', (request, pieces, done) => {
-    const body = request.routeOptions.config.route?.body;
-    if (body?.kind !== 'stream')
-      done(unsupported('Send JSON, with the header content-type: application/json.'));
-    else if (request.mediaType !== body.type) done(unsupported(`Send the body as ${body.type}.`));
-    else done(null, pieces);
+    if (request.routeOptions.config.route?.body?.kind === 'stream') done(null, pieces);
+    else done(unsupported('Send JSON, with the header content-type: application/json.'));
   });
+}
+
+/** Refuses what a route that takes a stream does not want, before any of it is read. */
+export function refuseOtherStreams({ type, maxBytes }: StreamBody<unknown>): onRequestHookHandler {
+  return (request, _reply, done) => {
+    if (request.mediaType !== type) done(unsupported(`Send the body as ${type}.`));
+    else if (Number(request.headers['content-length']) > maxBytes) done(tooLarge(maxBytes));
+    else done();
+  };
 }
 
 function unsupported(detail: string): PunctualError {
