@@ -157,17 +157,17 @@ export interface Input<S extends Scope, P extends TSchema, Q extends TObject, B>
   readonly call: Call;
 }
 
-/** The sections of the OpenAPI document; what is `internal` is not in it. */
-type Tag =
-  | 'jobs'
-  | 'attempts'
-  | 'workers'
-  | 'queues'
-  | 'schedules'
-  | 'tenants'
-  | 'cluster'
-  | 'health'
-  | 'internal';
+/** The sections of the OpenAPI document. */
+export const TAGS = {
+  jobs: 'Submit, read and steer jobs.',
+  attempts: 'Reports about one attempt, by a key or by its token.',
+  workers: 'What workers say, and what is known about them.',
+  queues: 'Named lanes of a tenant.',
+  schedules: 'When tasks run, and the ledger of what became of it.',
+  tenants: 'Tenants, their shares and limits.',
+  cluster: 'Leaders, nodes and figures.',
+  health: 'For probes and monitoring.',
+} as const;
 
 interface Declaration<S extends Scope, P extends TSchema, Q extends TObject, B> {
   /** The name of the operation. */
@@ -175,7 +175,8 @@ interface Declaration<S extends Scope, P extends TSchema, Q extends TObject, B> 
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** With `:name` for what `params` describes. */
   readonly path: `/${string}`;
-  readonly tag: Tag;
+  /** Its section of the OpenAPI document; what is internal is not in it. */
+  readonly tag: keyof typeof TAGS | 'internal';
   readonly summary: string;
   readonly scope: S;
   readonly params?: P;

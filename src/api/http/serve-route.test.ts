@@ -192,6 +192,24 @@ it('what goes wrong before an answer streams is answered; afterwards it breaks o
   expect(late.logged).toMatchObject([{ err: { message: 'broken' } }]);
 });
 
+it('a query that must say something is not left out', async () => {
+  const { server } = serverOf([
+    route({
+      id: 'find',
+      method: 'GET',
+      path: '/v1/things',
+      tag: 'jobs',
+      summary: 'Finds things.',
+      scope: 'read',
+      query: strict({ text: Type.String() }),
+      answers: { 200: Type.Object({}) },
+      run: ({ query }) => query,
+    }),
+  ]);
+  const answer = await server.inject({ url: '/v1/things', headers: HEADERS });
+  expect([answer.statusCode, answer.json().errors[0].pointer]).toEqual([422, '/text']);
+});
+
 it('what a query leaves out has the default of its schema', async () => {
   const { server } = serverOf([
     route({

@@ -69,7 +69,8 @@ export function serveRoute(server: FastifyInstance, route: Route, parts: Serving
         };
         return answerTo(reply, await route.run(input as never));
       } catch (error) {
-        // Only the leader can do it, and nothing has been done here. A body that was streamed is gone, and cannot move on.
+        // The leader is elsewhere and nothing has been done here, so the request moves on to it. A streamed body cannot:
+        // what was read of it is gone.
         if (!(error instanceof LeaderElsewhere) || route.body?.kind === 'stream') throw error;
         await longPolls.runOn(reply, call.waitsFor, (gone) =>
           forwarding.forward(request, reply, gone, call.waitsFor !== undefined),
