@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Credentials } from '../client/credentials.js';
 import { humanDuration } from '../core/duration.js';
-import { messageOf, PunctualError } from '../core/errors.js';
+import { ERROR_CODES, messageOf, PunctualError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import { addAll } from '../core/long-lists.js';
 import { compareVersions, VERSION } from '../core/version.js';
@@ -13,7 +13,6 @@ import { findCredentials, type GlobalOptions, openApi } from './call.js';
 import type { Cli } from './cli.js';
 import { firstDatabase } from './configuration.js';
 import { credentialsPath } from './credentials-file.js';
-import { HINTS } from './hints.js';
 import { readPages } from './pages.js';
 
 /** One thing that was looked at. */
@@ -234,6 +233,6 @@ export async function checkDatabase(databaseUrl: string): Promise<Check[]> {
 }
 
 function failed(name: string, error: unknown): Check {
-  const advice = error instanceof PunctualError ? HINTS[error.code] : HINTS.INTERNAL;
+  const advice = error instanceof PunctualError ? error.hint : ERROR_CODES.INTERNAL.hint;
   return { name, status: 'fail', detail: messageOf(error), ...(advice && { advice }) };
 }

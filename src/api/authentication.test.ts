@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { makeKey } from '../../store/operator-key.js';
-import type { NodeContext } from '../context.js';
+import { makeKey } from '../store/operator-key.js';
 import { Authentication } from './authentication.js';
+import type { NodeContext } from './context.js';
 
 const SECRET = randomBytes(32);
 const LOCAL_KEY = 'pk_local_x';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { verifyAttemptToken, verifyNodeToken } from '../../core/tokens.js';
-import { findKeys, hashKey, isGenuineKey, type KeyRow } from '../../store/operator-key.js';
-import type { NodeContext } from '../context.js';
-import type { AttemptCredential } from '../use-cases.js';
+import { verifyAttemptToken, verifyNodeToken } from '../core/tokens.js';
+import { findKeys, hashKey, isGenuineKey, type KeyRow } from '../store/operator-key.js';
+import type { AttemptCredential, KeyIdentity } from './caller.js';
+import type { NodeContext } from './context.js';
 
 /** So old may be what is known of a key: one that is taken back is refused after this time. */
 const FRESH_MS = 1_000;
@@ -15,18 +15,11 @@ const MAX_REMEMBERED = 10_000;
 /** What is known of a key that somebody has used. */
 interface Remembered {
   readonly hash: Buffer;
-  identity: Promise<Identity | null>;
+  identity: Promise<KeyIdentity | null>;
   /** When the statement was sent that told who it is. */
   askedAt: number;
   /** Whether it was used since. */
   used: boolean;
-}
-
-interface Identity {
-  readonly operator: boolean;
-  readonly name: string;
-  /** Whether the caller is another node of the cluster. */
-  readonly node?: boolean;
 }
 
 /** Who a bearer credential belongs to. */
@@ -36,21 +29,22 @@ export class Authentication {
   private readonly localDigest: string;
 
   constructor(
-    private readonly node: NodeContext,
+    private readonly node: Pick<NodeContext, 'keys' | 'secret' | 'clock'>,
     localKey: string,
   ) {
     this.localDigest = digestOf(localKey);
   }
 
   /** A token that a node signed: for one attempt, or for another node that calls on somebody's behalf. */
-  private authenticateToken(token: string): Identity | AttemptCredential | null {
+  private authenticateToken(token: string): KeyIdentity | AttemptCredential | null {
     const { secret, clock } = this.node;
     const node = verifyNodeToken(secret, token, clock.now());
     if (node) return { operator: true, name: node.actor, node: true };
     return verifyAttemptToken(secret, token, clock.now());
   }
 
-  async authenticate(bearer: string): Promise<Identity | AttemptCredential | null> {
+  /** Whose credential it is; null when it is none of ours. */
+  async authenticate(bearer: string): Promise<KeyIdentity | AttemptCredential | null> {
     if (bearer.startsWith('ey')) return this.authenticateToken(bearer);
     if (!bearer.startsWith('pk_') || bearer.length > 200) return null;
     // Remembered by digest, so that a dump of memory shows no keys.
@@ -63,7 +57,7 @@ export class Authentication {
   }
 
   /** Asks the database once, however many requests come with the key meanwhile; that it is unknown is remembered too. */
-  private lookUp(digest: string, key: string): Promise<Identity | null> {
+  private lookUp(digest: string, key: string): Promise<KeyIdentity | null> {
     const hash = hashKey(this.node.secret, key);
     const identity = findKeys(this.node.keys, [hash]).then(([row]) => identityOf(row));
     if (this.remembered.size >= MAX_REMEMBERED) {
@@ -77,7 +71,7 @@ export class Authentication {
     return identity;
   }
 
-  private async recall(known: Remembered): Promise<Identity | null> {
+  private async recall(known: Remembered): Promise<KeyIdentity | null> {
     known.used = true;
     const age = performance.now() - known.askedAt;
     if (age > RENEW_MS) {
@@ -117,7 +111,7 @@ export class Authentication {
   }
 }
 
-function identityOf(row: KeyRow | undefined): Identity | null {
+function identityOf(row: KeyRow | undefined): KeyIdentity | null {
   return row ? { operator: row.operator, name: row.name } : null;
 }
 
