@@ -1,6 +1,6 @@
 import { byIndex } from './by-index.js';
 import { inClaimOrder } from './claim-order.js';
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
 /** Claims as a new leader finds them, and what is written to them while a job runs. */
@@ -10,15 +10,12 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
  * read as it lies, for which it takes a second column: its dead rows, of which there are as many as jobs have ended while
  * the xmin horizon is pinned, cost several times as much through the index.
  */
-const FIND_CLAIMS: Statement = {
-  name: 'find-claims',
-  text: 'SELECT job AS id, fence FROM punctual.claims',
-};
+const FIND_CLAIMS = statement('find-claims', 'SELECT job AS id, fence FROM punctual.claims');
 
 /** Without what an assignment carries, which few of them will need again. */
-const READ_CLAIMS: Statement = {
-  name: 'read-claims',
-  text: `
+const READ_CLAIMS = statement(
+  'read-claims',
+  `
     SELECT c.job AS id, c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt",
       c.cancelled_at AS "cancelledAt", c.progress, j.tenant, j.queue,
       j.needs, j.lane, j.concurrency_key AS "key", j.rank, j.task, j.timeout_ms AS "timeoutMs", j.failures, j.losses,
@@ -26,12 +23,12 @@ const READ_CLAIMS: Statement = {
       j.run_at AS "runAt", j.late_by AS "lateBy", j.start_before AS "startBefore", j.size_kib AS "sizeKib"
     FROM punctual.claims c JOIN punctual.jobs j ON ${byIndex('j.id', 'c.job')}
     WHERE c.job = ANY($1::uuid[])`,
-};
+);
 
-const READ_WORK: Statement = {
-  name: 'read-work',
-  text: 'SELECT id, payload, target FROM punctual.jobs WHERE id = ANY($1::uuid[])',
-};
+const READ_WORK = statement(
+  'read-work',
+  'SELECT id, payload, target FROM punctual.jobs WHERE id = ANY($1::uuid[])',
+);
 
 const SAVE_PROGRESS = leaderStatement(
   'save-progress',

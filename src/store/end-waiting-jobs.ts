@@ -1,6 +1,6 @@
 import type { EndState } from '../core/job.js';
 import { byIndex, NOT_CLAIMED } from './by-index.js';
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 import { rowBytes, SHARED_COLUMNS } from './finish-jobs.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
@@ -35,9 +35,9 @@ const END_LATER = leaderStatement(
   ), ${PARTS}`,
 );
 
-const FIND_EXPIRED: Statement = {
-  name: 'find-expired',
-  text: `
+const FIND_EXPIRED = statement(
+  'find-expired',
+  `
     (SELECT j.id, false AS later, ${rowBytes('j')} AS bytes FROM punctual.jobs j
      WHERE j.start_before <= $1 AND j.attempts = 0 AND j.id <> ALL ($3::uuid[])
        AND ${NOT_CLAIMED}
@@ -45,18 +45,18 @@ const FIND_EXPIRED: Statement = {
     UNION ALL
     (SELECT l.id, true, ${rowBytes('l')} FROM punctual.later l
      WHERE l.start_before <= $1 AND l.attempts = 0 AND l.id <> ALL ($3::uuid[]) ORDER BY l.start_before LIMIT $2)`,
-};
+);
 
-const NEXT_EXPIRY: Statement = {
-  name: 'next-expiry',
-  text: `
+const NEXT_EXPIRY = statement(
+  'next-expiry',
+  `
     SELECT least(
       (SELECT j.start_before FROM punctual.jobs j
        WHERE j.start_before IS NOT NULL AND j.attempts = 0
          AND ${NOT_CLAIMED}
        ORDER BY j.start_before LIMIT 1),
       (SELECT min(start_before) FROM punctual.later WHERE start_before IS NOT NULL AND attempts = 0)) AS at`,
-};
+);
 
 /** How a waiting job ends. */
 export interface WaitingEnd {

@@ -1,6 +1,6 @@
 import { byIndex, NOT_CLAIMED } from './by-index.js';
 import { Columns } from './columns.js';
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 import { rowBytes, SHARED_COLUMNS } from './finish-jobs.js';
 import { JOB_COLUMNS, type JobRow } from './job-row.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
@@ -133,40 +133,40 @@ const SUBMISSION_BYTES = `coalesce(pg_column_size(l.submission), 0)
       * CASE WHEN pg_column_compression(l.submission) IS NULL THEN 1 ELSE 8 END`;
 
 /** Sizes are read off what points to a value; the value itself, which may be large, is not touched. */
-const READ_TO_ADMIT: Statement = {
-  name: 'read-to-admit',
-  text: `
+const READ_TO_ADMIT = statement(
+  'read-to-admit',
+  `
     SELECT l.id, l.tenant, l.created_at AS "createdAt", l.created_by AS "createdBy",
       ${rowBytes('l')} + ${SUBMISSION_BYTES} AS bytes
     FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
     ORDER BY l.admit_at LIMIT $2`,
-};
+);
 
 /** Those of the given that are still to be admitted, with the exact size of what nobody has parsed. */
-const MEASURE_TO_ADMIT: Statement = {
-  name: 'measure-to-admit',
-  text: `
+const MEASURE_TO_ADMIT = statement(
+  'measure-to-admit',
+  `
     SELECT l.id, octet_length(l.submission::text) AS bytes
     FROM unnest($2::uuid[]) u(id) JOIN punctual.later l ON ${byIndex('l.id', 'u.id')}
     WHERE NOT l.held AND l.admit_at <= $1`,
-};
+);
 
-const READ_SUBMISSIONS: Statement = {
-  name: 'read-submissions',
-  text: `
+const READ_SUBMISSIONS = statement(
+  'read-submissions',
+  `
     SELECT l.id, l.submission FROM unnest($1::uuid[]) u(id) JOIN punctual.later l ON ${byIndex('l.id', 'u.id')}
     WHERE l.submission IS NOT NULL`,
-};
+);
 
 /** Dead letters that may be sent round again, newest first. */
-const FIND_DEAD: Statement = {
-  name: 'find-dead',
-  text: `
+const FIND_DEAD = statement(
+  'find-dead',
+  `
     SELECT h.id, ${rowBytes('h')} + coalesce(pg_column_size(h.result), 0) AS bytes FROM punctual.job_history h
     WHERE h.tenant = $1 AND h.state = 'failed' AND NOT h.at_most_once AND ($2::text IS NULL OR h.task = $2)
       AND ($3::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name = $3))
     ORDER BY h.id DESC LIMIT $4`,
-};
+);
 
 type WaitingRow = Waiting & Record<string, unknown>;
 

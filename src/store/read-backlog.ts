@@ -1,5 +1,5 @@
 import { byIndex, NOT_CLAIMED } from './by-index.js';
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 import type { JobRow } from './job-row.js';
 
 /** Reading what waits: the shelves that hold something, pages of a shelf from a cursor, and what is new. */
@@ -46,9 +46,9 @@ const WAITING = `j.id, j.tenant, j.queue, j.needs, j.lane, j.concurrency_key AS 
  * in front of what waits on each, but not with jobs. It tells where on the shelf that is, so that nobody steps over the
  * dead rows a second time.
  */
-const FIND_SHELVES: Statement = {
-  name: 'find-shelves',
-  text: `
+const FIND_SHELVES = statement(
+  'find-shelves',
+  `
     WITH RECURSIVE shelf AS (
       SELECT $1::int AS queue, $2::int AS needs, $3::int AS lane, $4::smallint AS rank,
         -1::bigint AS "runAt", NULL::uuid AS id
@@ -59,11 +59,11 @@ const FIND_SHELVES: Statement = {
         ORDER BY j.queue, j.needs, j.lane, j.rank, j.run_at, j.id LIMIT 1) n
     )
     SELECT queue, needs, lane, rank, "runAt", id FROM shelf OFFSET 1 LIMIT $5`,
-};
+);
 
-const READ_PAGES: Statement = {
-  name: 'read-pages',
-  text: `
+const READ_PAGES = statement(
+  'read-pages',
+  `
     SELECT p.* FROM unnest($1::int[], $2::int[], $3::int[], $4::smallint[], $5::bigint[], $6::uuid[])
       c(queue, needs, lane, rank, run_at, id)
     CROSS JOIN LATERAL (
@@ -72,21 +72,21 @@ const READ_PAGES: Statement = {
         AND (j.run_at, j.id) >= (c.run_at, c.id)
       ORDER BY j.run_at, j.id
       LIMIT $7) p`,
-};
+);
 
 /**
  * What is new, in one statement: live jobs in one range of the primary key for all queues (a range per queue
  * takes seconds at 100,000 queues), and whether anything in `later` is to be admitted.
  */
-const LOOK_BACK: Statement = {
-  name: 'look-back',
-  text: `
+const LOOK_BACK = statement(
+  'look-back',
+  `
     SELECT w.*, a.admit FROM (
       SELECT EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND admit_at <= $4) AS admit) a
     LEFT JOIN LATERAL (
       SELECT j.id FROM punctual.jobs j WHERE j.id >= $1::uuid AND j.id > $2::uuid ORDER BY j.id LIMIT $3
     ) w ON true`,
-};
+);
 
 /** One order of jobs in the live table: those that differ in nothing but when they are due. */
 export interface ShelfRank {
@@ -145,12 +145,12 @@ export async function lookBack(
   return { ids, admit: rows[0]?.admit ?? false };
 }
 
-const READ_WAITING: Statement = {
-  name: 'read-waiting',
-  text: `
+const READ_WAITING = statement(
+  'read-waiting',
+  `
     SELECT ${WAITING} FROM unnest($1::uuid[]) u(id) JOIN punctual.jobs j ON ${byIndex('j.id', 'u.id')}
     WHERE ${NOT_CLAIMED}`,
-};
+);
 
 /** Those of the given jobs that wait in the live table, as they are there now. */
 export function readWaiting(
