@@ -19,7 +19,8 @@ SELECT EXISTS (SELECT 1 FROM claim) AS running;
 -- add-needs
 INSERT INTO punctual.needs (signature, tenant, target, handler, labels, used_at)
 SELECT u.signature, u.tenant, u.target, u.handler, u.labels, $6::bigint
-FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[]) u(signature, tenant, target, handler, labels)
+FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[]) u(signature, tenant, target, handler,
+  labels)
 WHERE NOT EXISTS (SELECT 1 FROM punctual.needs n WHERE n.signature = u.signature)
 ORDER BY 1
 ON CONFLICT (signature) DO NOTHING;
@@ -66,14 +67,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND EXISTS (SELECT 1 FROM term)
   RETURNING l.*, u.run_at AS new_run_at, u.rank AS new_rank, u.payload AS new_payload
 ), answer AS (
-  INSERT INTO punctual.jobs (id, tenant, queue, needs, rank, run_at, attempts, failures, losses, max_attempts,
-max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-target, backoff, requires, payload, earlier_attempts, lane, schedule, occurrence, size_kib, edited) SELECT id, tenant, queue, needs, coalesce(new_rank, rank), coalesce(new_run_at, run_at), attempts,
-failures, losses, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task,
-created_by, key, concurrency_key, target, backoff, requires, coalesce(new_payload, payload), earlier_attempts,
-lane, schedule, occurrence, coalesce((octet_length((new_payload)::text) + coalesce(octet_length(target::text), 0)) >> 10, size_kib), true FROM taken
-  RETURNING id, tenant, queue, needs, lane, concurrency_key AS "key", rank, run_at AS "runAt",
-attempts + 1 AS fence, start_before AS "startBefore", size_kib AS "sizeKib"
+  INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
+    target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, coalesce(m.new_rank, m.rank) AS rank, coalesce(m.new_run_at,
+    m.run_at) AS run_at, m.attempts, m.failures, m.losses, m.max_attempts, m.max_losses, m.at_most_once,
+    m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
+    m.backoff, m.requires, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts, m.schedule,
+    m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10,
+    m.size_kib) AS size_kib, true AS edited
+  FROM taken m
+  RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
+    jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
+    jobs.attempts + 1 AS fence, jobs.size_kib AS "sizeKib"
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- cancel-claim
@@ -91,7 +97,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     run_at = coalesce($5::bigint, l.run_at),
     rank = coalesce($6::smallint, l.rank),
     payload = coalesce($7::json, l.payload),
-    size_kib = coalesce((octet_length(($7::json)::text) + coalesce(octet_length(l.target::text), 0)) >> 10, l.size_kib),
+    size_kib = coalesce((octet_length(($7::json)::text) + coalesce(octet_length(l.target::text), 0)) >> 10,
+      l.size_kib),
     admit_at = $8::bigint,
     held = $9::boolean
   WHERE l.id = $4::uuid AND l.submission IS NULL AND EXISTS (SELECT 1 FROM term)
@@ -105,11 +112,14 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     run_at = coalesce($5::bigint, j.run_at),
     rank = coalesce($6::smallint, j.rank),
     payload = coalesce($7::json, j.payload),
-    size_kib = coalesce((octet_length(($7::json)::text) + coalesce(octet_length(j.target::text), 0)) >> 10, j.size_kib),
+    size_kib = coalesce((octet_length(($7::json)::text) + coalesce(octet_length(j.target::text), 0)) >> 10,
+      j.size_kib),
     edited = true
-  WHERE j.id = $4::uuid AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS (SELECT 1 FROM term)
-  RETURNING id, tenant, queue, needs, lane, concurrency_key AS "key", rank, run_at AS "runAt",
-attempts + 1 AS fence, start_before AS "startBefore", size_kib AS "sizeKib"
+  WHERE j.id = $4::uuid AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS (SELECT 1
+    FROM term)
+  RETURNING j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore",
+    j.concurrency_key AS "key",
+    j.attempts + 1 AS fence, j.size_kib AS "sizeKib"
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- change-tenant
@@ -123,29 +133,15 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 
 -- claim-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS (
-    SELECT j.id, CASE WHEN ($9::int[]) IS NULL THEN $8::int ELSE nullif(($9::int[])[width_bucket(j.id, $7::uuid[])], -1) END AS fence, CASE WHEN ($11::uuid[]) IS NULL THEN $10::uuid ELSE ($11::uuid[])[width_bucket(j.id, $7::uuid[])] END AS worker, j.tenant, j.task, j.target, j.payload, j.timeout_ms, j.failures, j.losses, j.max_attempts, j.max_losses, j.at_most_once,
-  j.backoff, j.run_at, j.late_by
-    FROM punctual.jobs j
-    WHERE j.id = ANY($7::uuid[]) AND j.attempts + 1 = CASE WHEN ($9::int[]) IS NULL THEN $8::int ELSE nullif(($9::int[])[width_bucket(j.id, $7::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM term)
-  ), claimed AS (
-    INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
-    SELECT id, fence, worker, $2, $4 FROM chosen
-  ), counted AS (
-    INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness)
-    SELECT $4, c.tenant, count(*), (
-      SELECT l.lateness::bigint[] FROM unnest($5::text[], $6::text[]) l(tenant, lateness) WHERE l.tenant = c.tenant)
-    FROM chosen c GROUP BY c.tenant
-  ), answer AS (SELECT id, task, target, payload, timeout_ms AS "timeoutMs", failures, losses, max_attempts AS "maxAttempts",
-  max_losses AS "maxLosses", at_most_once AS "atMostOnce", backoff, run_at AS "runAt", late_by AS "lateBy"
-FROM chosen) SELECT answer.* FROM term LEFT JOIN answer ON true;
-
--- claim-known-jobs
-WITH term AS (SELECT 1 AS held FROM punctual.leases
 WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS (
-  SELECT j.id, CASE WHEN ($9::int[]) IS NULL THEN $8::int ELSE nullif(($9::int[])[width_bucket(j.id, $7::uuid[])], -1) END AS fence, CASE WHEN ($11::uuid[]) IS NULL THEN $10::uuid ELSE ($11::uuid[])[width_bucket(j.id, $7::uuid[])] END AS worker, j.tenant
+  SELECT j.id, CASE WHEN ($9::int[]) IS NULL THEN $8::int ELSE nullif(($9::int[])[width_bucket(j.id, $7::uuid[])],
+    -1) END AS fence, CASE WHEN ($11::uuid[]) IS NULL THEN $10::uuid ELSE ($11::uuid[])[width_bucket(j.id,
+    $7::uuid[])] END AS worker, j.tenant, j.task, j.timeout_ms, j.failures, j.losses, j.max_attempts, j.max_losses,
+    j.at_most_once, j.backoff, j.run_at, j.late_by, j.payload, j.target
   FROM punctual.jobs j
-  WHERE j.id = ANY($7::uuid[]) AND j.attempts + 1 = CASE WHEN ($9::int[]) IS NULL THEN $8::int ELSE nullif(($9::int[])[width_bucket(j.id, $7::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM term) AND NOT j.edited
+  WHERE j.id = ANY($7::uuid[]) AND j.attempts + 1 = CASE WHEN ($9::int[]) IS NULL THEN $8::int ELSE
+    nullif(($9::int[])[width_bucket(j.id, $7::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
+    term)
 ), claimed AS (
   INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
   SELECT id, fence, worker, $2, $4 FROM chosen
@@ -154,7 +150,30 @@ WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS (
   SELECT $4, c.tenant, count(*), (
     SELECT l.lateness::bigint[] FROM unnest($5::text[], $6::text[]) l(tenant, lateness) WHERE l.tenant = c.tenant)
   FROM chosen c GROUP BY c.tenant
-), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($7::uuid[]) THEN array_agg(id) END AS ids FROM chosen) SELECT answer.* FROM term LEFT JOIN answer ON true;
+), answer AS (SELECT c.id, c.task, c.timeout_ms AS "timeoutMs", c.failures, c.losses, c.max_attempts AS
+  "maxAttempts", c.max_losses AS "maxLosses", c.at_most_once AS "atMostOnce", c.backoff, c.run_at AS "runAt",
+  c.late_by AS "lateBy", c.payload, c.target FROM chosen c) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- claim-known-jobs
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS (
+  SELECT j.id, CASE WHEN ($9::int[]) IS NULL THEN $8::int ELSE nullif(($9::int[])[width_bucket(j.id, $7::uuid[])],
+    -1) END AS fence, CASE WHEN ($11::uuid[]) IS NULL THEN $10::uuid ELSE ($11::uuid[])[width_bucket(j.id,
+    $7::uuid[])] END AS worker, j.tenant
+  FROM punctual.jobs j
+  WHERE j.id = ANY($7::uuid[]) AND j.attempts + 1 = CASE WHEN ($9::int[]) IS NULL THEN $8::int ELSE
+    nullif(($9::int[])[width_bucket(j.id, $7::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
+    term) AND NOT j.edited
+), claimed AS (
+  INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
+  SELECT id, fence, worker, $2, $4 FROM chosen
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness)
+  SELECT $4, c.tenant, count(*), (
+    SELECT l.lateness::bigint[] FROM unnest($5::text[], $6::text[]) l(tenant, lateness) WHERE l.tenant = c.tenant)
+  FROM chosen c GROUP BY c.tenant
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($7::uuid[]) THEN array_agg(id) END AS ids
+  FROM chosen) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- count-label-sets
 SELECT u.tenant, (
@@ -200,12 +219,15 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING l.*, u.ended_as, u.ended_why
 ), 
 kept AS (
-  INSERT INTO punctual.job_history (id, tenant, queue, needs, rank, run_at, attempts, failures, losses, max_attempts,
-max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-target, backoff, requires, payload, earlier_attempts, lane, schedule, occurrence, state, finished_at, error)
-  SELECT id, tenant, queue, needs, rank, run_at, attempts, failures, losses, max_attempts,
-max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-target, backoff, requires, payload, earlier_attempts, lane, schedule, occurrence, ended_as, $7::bigint, ended_why FROM gone
+  INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, finished_at, state,
+    error)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, m.earlier_attempts,
+    m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS error
+  FROM gone m
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_failed, jobs_cancelled)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE ended_as = 'failed'),
@@ -217,16 +239,20 @@ target, backoff, requires, payload, earlier_attempts, lane, schedule, occurrence
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
   DELETE FROM punctual.jobs j USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
-  WHERE j.id BETWEEN u.id AND u.id AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS (SELECT 1 FROM term)
+  WHERE j.id BETWEEN u.id AND u.id AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS
+    (SELECT 1 FROM term)
   RETURNING j.*, u.ended_as, u.ended_why
 ), 
 kept AS (
-  INSERT INTO punctual.job_history (id, tenant, queue, needs, rank, run_at, attempts, failures, losses, max_attempts,
-max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-target, backoff, requires, payload, earlier_attempts, lane, schedule, occurrence, state, finished_at, error)
-  SELECT id, tenant, queue, needs, rank, run_at, attempts, failures, losses, max_attempts,
-max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-target, backoff, requires, payload, earlier_attempts, lane, schedule, occurrence, ended_as, $7::bigint, ended_why FROM gone
+  INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, finished_at, state,
+    error)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, m.earlier_attempts,
+    m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS error
+  FROM gone m
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_failed, jobs_cancelled)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE ended_as = 'failed'),
@@ -246,7 +272,9 @@ SELECT hash, id, name, operator FROM punctual.api_keys WHERE hash = ANY ($1::byt
 SELECT job AS id, fence FROM punctual.claims;
 
 -- find-dead
-SELECT h.id, (256 + coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0)) + coalesce(pg_column_size(h.result), 0) AS bytes FROM punctual.job_history h
+SELECT h.id, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+  coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+  coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM punctual.job_history h
 WHERE h.tenant = $1 AND h.state = 'failed' AND NOT h.at_most_once AND ($2::text IS NULL OR h.task = $2)
   AND ($3::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name = $3))
 ORDER BY h.id DESC LIMIT $4;
@@ -256,12 +284,15 @@ SELECT h.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
 JOIN punctual.job_history h ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3;
 
 -- find-expired
-(SELECT j.id, false AS later, (256 + coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0) + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0)) AS bytes FROM punctual.jobs j
+(SELECT j.id, false AS later, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0)
+  + coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+  punctual.jobs j
  WHERE j.start_before <= $1 AND j.attempts = 0 AND j.id <> ALL ($3::uuid[])
    AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL
  ORDER BY j.start_before LIMIT $2)
 UNION ALL
-(SELECT l.id, true, (256 + coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0) + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0)) FROM punctual.later l
+(SELECT l.id, true, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+  coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) FROM punctual.later l
  WHERE l.start_before <= $1 AND l.attempts = 0 AND l.id <> ALL ($3::uuid[]) ORDER BY l.start_before LIMIT $2);
 
 -- find-gone
@@ -306,14 +337,17 @@ JOIN punctual.queues q ON q.tenant = u.tenant AND q.name = u.name;
 
 -- find-schedule
 SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition FROM punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL;
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition FROM punctual.schedules s WHERE
+  s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL;
 
 -- find-schedule-with-ledger
   (SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition FROM punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL)
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition FROM punctual.schedules s WHERE
+  s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL)
   UNION ALL
   (SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition FROM punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NOT NULL
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition FROM punctual.schedules s WHERE
+  s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NOT NULL
    ORDER BY s.deleted_at DESC LIMIT 1)
   LIMIT 1;
 
@@ -324,7 +358,8 @@ WITH RECURSIVE shelf AS (
   UNION ALL
   SELECT n.* FROM shelf s CROSS JOIN LATERAL (
     SELECT j.queue, j.needs, j.lane, j.rank, j.run_at, j.id FROM punctual.jobs j
-    WHERE (j.queue, j.needs, j.lane, j.rank) > (s.queue, s.needs, s.lane, s.rank) AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL
+    WHERE (j.queue, j.needs, j.lane, j.rank) > (s.queue, s.needs, s.lane, s.rank) AND (SELECT true FROM
+      punctual.claims c WHERE c.job = j.id) IS NULL
     ORDER BY j.queue, j.needs, j.lane, j.rank, j.run_at, j.id LIMIT 1) n
 )
 SELECT queue, needs, lane, rank, "runAt", id FROM shelf OFFSET 1 LIMIT $5;
@@ -333,30 +368,52 @@ SELECT queue, needs, lane, rank, "runAt", id FROM shelf OFFSET 1 LIMIT $5;
 SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id = $1;
 
 -- find-worker
-SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen" FROM punctual.workers WHERE tenant = $1 AND id = $2::uuid;
+SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen" FROM
+  punctual.workers WHERE tenant = $1 AND id = $2::uuid;
 
 -- finish-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), freed AS (
   DELETE FROM punctual.claims c
-  WHERE c.job = ANY($5::uuid[]) AND c.fence = CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE nullif(($7::int[])[width_bucket(c.job, $5::uuid[])], -1) END AND EXISTS (SELECT 1 FROM term)
+  WHERE c.job = ANY($5::uuid[]) AND c.fence = CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE
+    nullif(($7::int[])[width_bucket(c.job, $5::uuid[])], -1) END AND EXISTS (SELECT 1 FROM term)
   RETURNING c.job
 ), moved AS (
   DELETE FROM punctual.jobs j WHERE j.id = ANY(ARRAY(SELECT job FROM freed))
   RETURNING j.*
 ), kept AS (
-  INSERT INTO punctual.job_history (id, tenant, queue, needs, rank, run_at, attempts, failures, losses, max_attempts,
-max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-target, backoff, requires, payload, earlier_attempts, lane, schedule, occurrence, state, finished_at, fence, worker, epoch, claimed_at,
-    started_at, outcome, result, error, progress)
-  SELECT m.id, m.tenant, m.queue, m.needs, m.rank, m.run_at, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END,
-    m.failures + (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] IN ('failed', 'timed-out'))::int, m.losses + (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] = 'lost')::int,
-    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before,
-    coalesce(m.late_by, greatest(0, coalesce(CASE WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END, CASE WHEN ($13::bigint[]) IS NULL THEN $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END) - m.run_at)),
-    m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload,
-    m.earlier_attempts, m.lane, m.schedule, m.occurrence, ('{succeeded,failed,cancelled,skipped}'::text[])[CASE WHEN ($17::smallint[]) IS NULL THEN $16::smallint ELSE nullif(($17::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END], $4::bigint, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END, CASE WHEN ($9::uuid[]) IS NULL THEN $8::uuid ELSE ($9::uuid[])[width_bucket(m.id, $5::uuid[])] END,
-    CASE WHEN ($11::bigint[]) IS NULL THEN $10::bigint ELSE nullif(($11::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END, CASE WHEN ($13::bigint[]) IS NULL THEN $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END, CASE WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END, ('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END], CASE WHEN $21::bytea IS NULL THEN $20::json ELSE convert_from(substring($21::bytea FROM ($22::int[])[width_bucket(m.id, $5::uuid[])] FOR nullif(($23::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END, CASE WHEN $25::bytea IS NULL THEN $24::json ELSE convert_from(substring($25::bytea FROM ($26::int[])[width_bucket(m.id, $5::uuid[])] FOR nullif(($27::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END,
-    CASE WHEN $29::bytea IS NULL THEN $28::json ELSE convert_from(substring($29::bytea FROM ($30::int[])[width_bucket(m.id, $5::uuid[])] FOR nullif(($31::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END
+  INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, fence, worker,
+    epoch, claimed_at, progress, started_at, finished_at, state, outcome, result, error)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE
+    nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END AS attempts, m.failures +
+    (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
+    ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] IN ('failed', 'timed-out'))::int AS
+    failures, m.losses + (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS
+    NULL THEN $18::smallint ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] = 'lost')::int
+    AS losses, m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before,
+    coalesce(m.late_by, greatest(0, coalesce(CASE WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE
+    nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END, CASE WHEN ($13::bigint[]) IS NULL THEN
+    $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END) - m.run_at)) AS late_by,
+    m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, m.earlier_attempts,
+    m.schedule, m.occurrence, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE nullif(($7::int[])[width_bucket(m.id,
+    $5::uuid[])], -1) END AS fence, CASE WHEN ($9::uuid[]) IS NULL THEN $8::uuid ELSE
+    ($9::uuid[])[width_bucket(m.id, $5::uuid[])] END AS worker, CASE WHEN ($11::bigint[]) IS NULL THEN $10::bigint
+    ELSE nullif(($11::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS epoch, CASE WHEN ($13::bigint[]) IS NULL
+    THEN $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS claimed_at, CASE WHEN
+    $29::bytea IS NULL THEN $28::json ELSE convert_from(substring($29::bytea FROM ($30::int[])[width_bucket(m.id,
+    $5::uuid[])] FOR nullif(($31::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS progress, CASE
+    WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1)
+    END AS started_at, $4::bigint AS finished_at, ('{succeeded,failed,cancelled,skipped}'::text[])[CASE WHEN
+    ($17::smallint[]) IS NULL THEN $16::smallint ELSE nullif(($17::smallint[])[width_bucket(m.id, $5::uuid[])], -1)
+    END] AS state, ('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN
+    $18::smallint ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] AS outcome, CASE WHEN
+    $21::bytea IS NULL THEN $20::json ELSE convert_from(substring($21::bytea FROM ($22::int[])[width_bucket(m.id,
+    $5::uuid[])] FOR nullif(($23::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS result, CASE
+    WHEN $25::bytea IS NULL THEN $24::json ELSE convert_from(substring($25::bytea FROM
+    ($26::int[])[width_bucket(m.id, $5::uuid[])] FOR nullif(($27::int[])[width_bucket(m.id, $5::uuid[])], 0)),
+    'UTF8')::json END AS error
   FROM moved m
   RETURNING id, tenant, state
 ), counted AS (
@@ -364,7 +421,8 @@ target, backoff, requires, payload, earlier_attempts, lane, schedule, occurrence
   SELECT $4::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
     count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
   FROM kept GROUP BY tenant
-), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(id) END AS ids FROM kept) SELECT answer.* FROM term LEFT JOIN answer ON true;
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(id) END AS ids
+  FROM kept) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- fold-tallies
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -373,15 +431,48 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     SELECT s.ctid FROM punctual.tallies s WHERE s.at < $4::bigint AND EXISTS (SELECT 1 FROM term) LIMIT $5::int))
   RETURNING t.*
 ), minutes AS (
-  INSERT INTO punctual.tally_minutes AS m (minute, tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late, occurrences_missed, lateness)
-  SELECT (at / 60000) * 60000, tenant, sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted, sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed, sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions, sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late, sum(occurrences_missed)::bigint AS occurrences_missed, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
+  INSERT INTO punctual.tally_minutes AS m (minute, tenant, leader_elections, jobs_submitted, jobs_assigned,
+    jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures,
+    occurrences_late, occurrences_missed, lateness)
+  SELECT (at / 60000) * 60000, tenant, sum(leader_elections)::bigint AS leader_elections,
+    sum(jobs_submitted)::bigint AS jobs_submitted, sum(jobs_assigned)::bigint AS jobs_assigned,
+    sum(jobs_completed)::bigint AS jobs_completed, sum(jobs_failed)::bigint AS jobs_failed,
+    sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint AS jobs_retried,
+    sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions,
+    sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late,
+    sum(occurrences_missed)::bigint AS occurrences_missed, coalesce(punctual.sum_histograms(lateness),
+    '{}'::bigint[])
   FROM folded GROUP BY 1, 2
-  ON CONFLICT (minute, tenant) DO UPDATE SET leader_elections = m.leader_elections + excluded.leader_elections, jobs_submitted = m.jobs_submitted + excluded.jobs_submitted, jobs_assigned = m.jobs_assigned + excluded.jobs_assigned, jobs_completed = m.jobs_completed + excluded.jobs_completed, jobs_failed = m.jobs_failed + excluded.jobs_failed, jobs_cancelled = m.jobs_cancelled + excluded.jobs_cancelled, jobs_retried = m.jobs_retried + excluded.jobs_retried, jobs_requeued = m.jobs_requeued + excluded.jobs_requeued, stale_completions = m.stale_completions + excluded.stale_completions, stale_failures = m.stale_failures + excluded.stale_failures, occurrences_late = m.occurrences_late + excluded.occurrences_late, occurrences_missed = m.occurrences_missed + excluded.occurrences_missed, lateness = punctual.add_histograms(m.lateness, excluded.lateness)
+  ON CONFLICT (minute, tenant) DO UPDATE SET leader_elections = m.leader_elections + excluded.leader_elections,
+    jobs_submitted = m.jobs_submitted + excluded.jobs_submitted, jobs_assigned = m.jobs_assigned +
+    excluded.jobs_assigned, jobs_completed = m.jobs_completed + excluded.jobs_completed, jobs_failed = m.jobs_failed
+    + excluded.jobs_failed, jobs_cancelled = m.jobs_cancelled + excluded.jobs_cancelled, jobs_retried =
+    m.jobs_retried + excluded.jobs_retried, jobs_requeued = m.jobs_requeued + excluded.jobs_requeued,
+    stale_completions = m.stale_completions + excluded.stale_completions, stale_failures = m.stale_failures +
+    excluded.stale_failures, occurrences_late = m.occurrences_late + excluded.occurrences_late, occurrences_missed =
+    m.occurrences_missed + excluded.occurrences_missed, lateness = punctual.add_histograms(m.lateness,
+    excluded.lateness)
 ), totals AS (
-  INSERT INTO punctual.tally_totals AS m (tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late, occurrences_missed, lateness)
-  SELECT tenant, sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted, sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed, sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions, sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late, sum(occurrences_missed)::bigint AS occurrences_missed, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
+  INSERT INTO punctual.tally_totals AS m (tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed,
+    jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late,
+    occurrences_missed, lateness)
+  SELECT tenant, sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted,
+    sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed,
+    sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled,
+    sum(jobs_retried)::bigint AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued,
+    sum(stale_completions)::bigint AS stale_completions, sum(stale_failures)::bigint AS stale_failures,
+    sum(occurrences_late)::bigint AS occurrences_late, sum(occurrences_missed)::bigint AS occurrences_missed,
+    coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
   FROM folded GROUP BY 1
-  ON CONFLICT (tenant) DO UPDATE SET leader_elections = m.leader_elections + excluded.leader_elections, jobs_submitted = m.jobs_submitted + excluded.jobs_submitted, jobs_assigned = m.jobs_assigned + excluded.jobs_assigned, jobs_completed = m.jobs_completed + excluded.jobs_completed, jobs_failed = m.jobs_failed + excluded.jobs_failed, jobs_cancelled = m.jobs_cancelled + excluded.jobs_cancelled, jobs_retried = m.jobs_retried + excluded.jobs_retried, jobs_requeued = m.jobs_requeued + excluded.jobs_requeued, stale_completions = m.stale_completions + excluded.stale_completions, stale_failures = m.stale_failures + excluded.stale_failures, occurrences_late = m.occurrences_late + excluded.occurrences_late, occurrences_missed = m.occurrences_missed + excluded.occurrences_missed, lateness = punctual.add_histograms(m.lateness, excluded.lateness)
+  ON CONFLICT (tenant) DO UPDATE SET leader_elections = m.leader_elections + excluded.leader_elections,
+    jobs_submitted = m.jobs_submitted + excluded.jobs_submitted, jobs_assigned = m.jobs_assigned +
+    excluded.jobs_assigned, jobs_completed = m.jobs_completed + excluded.jobs_completed, jobs_failed = m.jobs_failed
+    + excluded.jobs_failed, jobs_cancelled = m.jobs_cancelled + excluded.jobs_cancelled, jobs_retried =
+    m.jobs_retried + excluded.jobs_retried, jobs_requeued = m.jobs_requeued + excluded.jobs_requeued,
+    stale_completions = m.stale_completions + excluded.stale_completions, stale_failures = m.stale_failures +
+    excluded.stale_failures, occurrences_late = m.occurrences_late + excluded.occurrences_late, occurrences_missed =
+    m.occurrences_missed + excluded.occurrences_missed, lateness = punctual.add_histograms(m.lateness,
+    excluded.lateness)
 ), answer AS (SELECT count(*) AS folded FROM folded) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- forget-ahead
@@ -403,7 +494,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), forgotten AS (
   DELETE FROM punctual.tally_minutes t WHERE t.ctid = ANY (ARRAY(
-    SELECT s.ctid FROM punctual.tally_minutes s WHERE s.minute < $4::bigint AND EXISTS (SELECT 1 FROM term) LIMIT $5::int))
+    SELECT s.ctid FROM punctual.tally_minutes s WHERE s.minute < $4::bigint AND EXISTS (SELECT 1 FROM term) LIMIT
+      $5::int))
   RETURNING 1
 ), answer AS (SELECT count(*) AS forgotten FROM forgotten) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
@@ -428,7 +520,8 @@ marked AS (
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), forgotten AS (
   DELETE FROM punctual.schedules s WHERE s.ctid = ANY (ARRAY(
-    SELECT f.ctid FROM punctual.schedules f WHERE f.deleted_at < $4::bigint AND EXISTS (SELECT 1 FROM term) LIMIT $5::int))
+    SELECT f.ctid FROM punctual.schedules f WHERE f.deleted_at < $4::bigint AND EXISTS (SELECT 1 FROM term) LIMIT
+      $5::int))
   RETURNING 1
 ), answer AS (SELECT count(*) AS forgotten FROM forgotten) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
@@ -444,13 +537,29 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 -- insert-jobs
 WITH valid AS MATERIALIZED (
   SELECT (SELECT count(*) FROM unnest($4::int[], $5::text[], $6::text[]) n(id, tenant, name)
-    JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) = cardinality($4::int[])
+    JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+      cardinality($4::int[])
   AND (SELECT count(*) FROM unnest($7::int[], $8::bytea[]) n(id, signature)
-    JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($7::int[]) AS named,
+    JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($7::int[]) AS
+      named,
     floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + 5000 AS young
 ), stored AS (
-  INSERT INTO punctual.jobs (id, payload, tenant, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, lane, size_kib)
-  SELECT u.id, coalesce(u.payload, $32::json), coalesce(u.tenant, $33::text), coalesce(u.queue, $34::int), coalesce(u.needs, $35::int), coalesce(u.rank, $36::smallint), coalesce(u.run_at, $37::bigint), coalesce(u.max_attempts, $38::smallint), coalesce(u.max_losses, $39::smallint), coalesce(u.at_most_once, $40::boolean), coalesce(u.timeout_ms, $41::bigint), coalesce(u.created_at, $42::bigint), coalesce(u.start_before, $43::bigint), coalesce(u.task, $44::text), coalesce(u.created_by, $45::text), coalesce(u.key, $46::text), coalesce(u.concurrency_key, $47::text), coalesce(u.target, $48::json), coalesce(u.backoff, $49::json), coalesce(u.requires, $50::json), coalesce(u.lane, $51::int), coalesce(u.size_kib, $52::int) FROM unnest($10::uuid[], $11::json[], $12::text[], $13::int[], $14::int[], $15::smallint[], $16::bigint[], $17::smallint[], $18::smallint[], $19::boolean[], $20::bigint[], $21::bigint[], $22::bigint[], $23::text[], $24::text[], $25::text[], $26::text[], $27::json[], $28::json[], $29::json[], $30::int[], $31::int[]) u(id, payload, tenant, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, lane, size_kib) WHERE (SELECT named AND young FROM valid)
+  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires)
+  SELECT u.id, coalesce(u.payload, $32::json), coalesce(u.size_kib, $33::int), coalesce(u.tenant, $34::text),
+    coalesce(u.queue, $35::int), coalesce(u.needs, $36::int), coalesce(u.lane, $37::int), coalesce(u.rank,
+    $38::smallint), coalesce(u.run_at, $39::bigint), coalesce(u.max_attempts, $40::smallint), coalesce(u.max_losses,
+    $41::smallint), coalesce(u.at_most_once, $42::boolean), coalesce(u.timeout_ms, $43::bigint),
+    coalesce(u.created_at, $44::bigint), coalesce(u.start_before, $45::bigint), coalesce(u.task, $46::text),
+    coalesce(u.created_by, $47::text), coalesce(u.key, $48::text), coalesce(u.concurrency_key, $49::text),
+    coalesce(u.target, $50::json), coalesce(u.backoff, $51::json), coalesce(u.requires, $52::json) FROM
+    unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[], $15::int[], $16::int[], $17::smallint[],
+    $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[], $22::bigint[], $23::bigint[], $24::bigint[],
+    $25::text[], $26::text[], $27::text[], $28::text[], $29::json[], $30::json[], $31::json[]) u(id, payload,
+    size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
+    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires) WHERE (SELECT named
+    AND young FROM valid)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
   SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
@@ -467,13 +576,30 @@ ON CONFLICT (tenant, key) DO NOTHING;
 -- insert-later
 WITH valid AS MATERIALIZED (
   SELECT (SELECT count(*) FROM unnest($4::int[], $5::text[], $6::text[]) n(id, tenant, name)
-    JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) = cardinality($4::int[])
+    JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+      cardinality($4::int[])
   AND (SELECT count(*) FROM unnest($7::int[], $8::bytea[]) n(id, signature)
-    JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($7::int[]) AS named,
+    JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($7::int[]) AS
+      named,
     floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + 5000 AS young
 ), stored AS (
-  INSERT INTO punctual.later (id, payload, tenant, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, lane, size_kib, admit_at, held)
-  SELECT u.id, coalesce(u.payload, $34::json), coalesce(u.tenant, $35::text), coalesce(u.queue, $36::int), coalesce(u.needs, $37::int), coalesce(u.rank, $38::smallint), coalesce(u.run_at, $39::bigint), coalesce(u.max_attempts, $40::smallint), coalesce(u.max_losses, $41::smallint), coalesce(u.at_most_once, $42::boolean), coalesce(u.timeout_ms, $43::bigint), coalesce(u.created_at, $44::bigint), coalesce(u.start_before, $45::bigint), coalesce(u.task, $46::text), coalesce(u.created_by, $47::text), coalesce(u.key, $48::text), coalesce(u.concurrency_key, $49::text), coalesce(u.target, $50::json), coalesce(u.backoff, $51::json), coalesce(u.requires, $52::json), coalesce(u.lane, $53::int), coalesce(u.size_kib, $54::int), coalesce(u.admit_at, $55::bigint), coalesce(u.held, $56::boolean) FROM unnest($10::uuid[], $11::json[], $12::text[], $13::int[], $14::int[], $15::smallint[], $16::bigint[], $17::smallint[], $18::smallint[], $19::boolean[], $20::bigint[], $21::bigint[], $22::bigint[], $23::text[], $24::text[], $25::text[], $26::text[], $27::json[], $28::json[], $29::json[], $30::int[], $31::int[], $32::bigint[], $33::boolean[]) u(id, payload, tenant, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, lane, size_kib, admit_at, held) WHERE (SELECT named AND young FROM valid)
+  INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, admit_at, held)
+  SELECT u.id, coalesce(u.payload, $34::json), coalesce(u.size_kib, $35::int), coalesce(u.tenant, $36::text),
+    coalesce(u.queue, $37::int), coalesce(u.needs, $38::int), coalesce(u.lane, $39::int), coalesce(u.rank,
+    $40::smallint), coalesce(u.run_at, $41::bigint), coalesce(u.max_attempts, $42::smallint), coalesce(u.max_losses,
+    $43::smallint), coalesce(u.at_most_once, $44::boolean), coalesce(u.timeout_ms, $45::bigint),
+    coalesce(u.created_at, $46::bigint), coalesce(u.start_before, $47::bigint), coalesce(u.task, $48::text),
+    coalesce(u.created_by, $49::text), coalesce(u.key, $50::text), coalesce(u.concurrency_key, $51::text),
+    coalesce(u.target, $52::json), coalesce(u.backoff, $53::json), coalesce(u.requires, $54::json),
+    coalesce(u.admit_at, $55::bigint), coalesce(u.held, $56::boolean) FROM unnest($10::uuid[], $11::json[],
+    $12::int[], $13::text[], $14::int[], $15::int[], $16::int[], $17::smallint[], $18::bigint[], $19::smallint[],
+    $20::smallint[], $21::boolean[], $22::bigint[], $23::bigint[], $24::bigint[], $25::text[], $26::text[],
+    $27::text[], $28::text[], $29::json[], $30::json[], $31::json[], $32::bigint[], $33::boolean[]) u(id, payload,
+    size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
+    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, admit_at, held)
+    WHERE (SELECT named AND young FROM valid)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
   SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
@@ -486,7 +612,22 @@ WITH counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
   SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
 )
-INSERT INTO punctual.jobs (id, payload, tenant, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, lane, size_kib, schedule, occurrence) SELECT u.id, coalesce(u.payload, $28::json), coalesce(u.tenant, $29::text), coalesce(u.queue, $30::int), coalesce(u.needs, $31::int), coalesce(u.rank, $32::smallint), coalesce(u.run_at, $33::bigint), coalesce(u.max_attempts, $34::smallint), coalesce(u.max_losses, $35::smallint), coalesce(u.at_most_once, $36::boolean), coalesce(u.timeout_ms, $37::bigint), coalesce(u.created_at, $38::bigint), coalesce(u.start_before, $39::bigint), coalesce(u.task, $40::text), coalesce(u.created_by, $41::text), coalesce(u.key, $42::text), coalesce(u.concurrency_key, $43::text), coalesce(u.target, $44::json), coalesce(u.backoff, $45::json), coalesce(u.requires, $46::json), coalesce(u.lane, $47::int), coalesce(u.size_kib, $48::int), coalesce(u.schedule, $49::text), coalesce(u.occurrence, $50::bigint) FROM unnest($4::uuid[], $5::json[], $6::text[], $7::int[], $8::int[], $9::smallint[], $10::bigint[], $11::smallint[], $12::smallint[], $13::boolean[], $14::bigint[], $15::bigint[], $16::bigint[], $17::text[], $18::text[], $19::text[], $20::text[], $21::json[], $22::json[], $23::json[], $24::int[], $25::int[], $26::text[], $27::bigint[]) u(id, payload, tenant, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, lane, size_kib, schedule, occurrence);
+INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+  max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+  backoff, requires, schedule, occurrence) SELECT u.id, coalesce(u.payload, $28::json), coalesce(u.size_kib,
+  $29::int), coalesce(u.tenant, $30::text), coalesce(u.queue, $31::int), coalesce(u.needs, $32::int),
+  coalesce(u.lane, $33::int), coalesce(u.rank, $34::smallint), coalesce(u.run_at, $35::bigint),
+  coalesce(u.max_attempts, $36::smallint), coalesce(u.max_losses, $37::smallint), coalesce(u.at_most_once,
+  $38::boolean), coalesce(u.timeout_ms, $39::bigint), coalesce(u.created_at, $40::bigint), coalesce(u.start_before,
+  $41::bigint), coalesce(u.task, $42::text), coalesce(u.created_by, $43::text), coalesce(u.key, $44::text),
+  coalesce(u.concurrency_key, $45::text), coalesce(u.target, $46::json), coalesce(u.backoff, $47::json),
+  coalesce(u.requires, $48::json), coalesce(u.schedule, $49::text), coalesce(u.occurrence, $50::bigint) FROM
+  unnest($4::uuid[], $5::json[], $6::int[], $7::text[], $8::int[], $9::int[], $10::int[], $11::smallint[],
+  $12::bigint[], $13::smallint[], $14::smallint[], $15::boolean[], $16::bigint[], $17::bigint[], $18::bigint[],
+  $19::text[], $20::text[], $21::text[], $22::text[], $23::json[], $24::json[], $25::json[], $26::text[],
+  $27::bigint[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses,
+  at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
+  requires, schedule, occurrence);
 
 -- judge-occurrences
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -495,7 +636,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   ORDER BY o.judge_at LIMIT $5::int
 ), seen AS (
   SELECT o.schedule, o.at, o.by_hand, coalesce(o.late_by, j.late_by, h.late_by, l.late_by,
-    CASE WHEN c.job IS NOT NULL THEN greatest(0, c.claimed_at - j.run_at) END) AS late_by, h.id IS NOT NULL AS ended FROM due o
+    CASE WHEN c.job IS NOT NULL THEN greatest(0, c.claimed_at - j.run_at) END) AS late_by, h.id IS NOT NULL AS ended
+      FROM due o
     
 LEFT JOIN LATERAL (SELECT * FROM punctual.jobs WHERE id = o.job OFFSET 0) j ON true
 LEFT JOIN LATERAL (SELECT * FROM punctual.claims WHERE job = o.job OFFSET 0) c ON true
@@ -562,31 +704,42 @@ rate_burst, full_at
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
     FROM (
-SELECT *, 1024 + coalesce(octet_length(payload::text), 0) + coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) AS bytes
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
 FROM (
-  SELECT place, raw, id, tenant, queue, state, held, rank, run_at, attempts, failures, losses,
-max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-concurrency_key, target, backoff, requires, fence, worker, epoch, claimed_at, started_at, finished_at, outcome,
-progress, schedule, occurrence, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' || (error -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) AS without_stack
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
   FROM (
   (
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.state, false AS held,
-  h.rank, h.run_at, h.attempts, h.failures, h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms,
-  h.created_at, h.start_before, h.late_by, h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff,
-  h.requires, h.payload, h.earlier_attempts, h.fence, h.worker, h.epoch, h.claimed_at, h.started_at,
-  h.finished_at, h.outcome, h.result, h.error, h.progress, h.schedule, h.occurrence
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, h.progress, h.started_at,
+  h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue
    WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.state = $9  ORDER BY h.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.state = $9  ORDER BY h.id
+       DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-ended-jobs-of-schedule
@@ -594,31 +747,42 @@ JOIN punctual.queues q ON q.id = h.queue
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
     FROM (
-SELECT *, 1024 + coalesce(octet_length(payload::text), 0) + coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) AS bytes
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
 FROM (
-  SELECT place, raw, id, tenant, queue, state, held, rank, run_at, attempts, failures, losses,
-max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-concurrency_key, target, backoff, requires, fence, worker, epoch, claimed_at, started_at, finished_at, outcome,
-progress, schedule, occurrence, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' || (error -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) AS without_stack
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
   FROM (
   (
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.state, false AS held,
-  h.rank, h.run_at, h.attempts, h.failures, h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms,
-  h.created_at, h.start_before, h.late_by, h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff,
-  h.requires, h.payload, h.earlier_attempts, h.fence, h.worker, h.epoch, h.claimed_at, h.started_at,
-  h.finished_at, h.outcome, h.result, h.error, h.progress, h.schedule, h.occurrence
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, h.progress, h.started_at,
+  h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue
    WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.schedule = $9 AND h.state = $10  ORDER BY h.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.schedule = $9 AND h.state =
+       $10  ORDER BY h.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-failed-jobs
@@ -626,31 +790,42 @@ JOIN punctual.queues q ON q.id = h.queue
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
     FROM (
-SELECT *, 1024 + coalesce(octet_length(payload::text), 0) + coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) AS bytes
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
 FROM (
-  SELECT place, raw, id, tenant, queue, state, held, rank, run_at, attempts, failures, losses,
-max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-concurrency_key, target, backoff, requires, fence, worker, epoch, claimed_at, started_at, finished_at, outcome,
-progress, schedule, occurrence, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' || (error -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) AS without_stack
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
   FROM (
   (
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.state, false AS held,
-  h.rank, h.run_at, h.attempts, h.failures, h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms,
-  h.created_at, h.start_before, h.late_by, h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff,
-  h.requires, h.payload, h.earlier_attempts, h.fence, h.worker, h.epoch, h.claimed_at, h.started_at,
-  h.finished_at, h.outcome, h.result, h.error, h.progress, h.schedule, h.occurrence
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, h.progress, h.started_at,
+  h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue
    WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.state = 'failed'  ORDER BY h.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.state = 'failed'  ORDER BY
+       h.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-failed-jobs-of-schedule
@@ -658,31 +833,42 @@ JOIN punctual.queues q ON q.id = h.queue
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
     FROM (
-SELECT *, 1024 + coalesce(octet_length(payload::text), 0) + coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) AS bytes
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
 FROM (
-  SELECT place, raw, id, tenant, queue, state, held, rank, run_at, attempts, failures, losses,
-max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-concurrency_key, target, backoff, requires, fence, worker, epoch, claimed_at, started_at, finished_at, outcome,
-progress, schedule, occurrence, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' || (error -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) AS without_stack
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
   FROM (
   (
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.state, false AS held,
-  h.rank, h.run_at, h.attempts, h.failures, h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms,
-  h.created_at, h.start_before, h.late_by, h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff,
-  h.requires, h.payload, h.earlier_attempts, h.fence, h.worker, h.epoch, h.claimed_at, h.started_at,
-  h.finished_at, h.outcome, h.result, h.error, h.progress, h.schedule, h.occurrence
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, h.progress, h.started_at,
+  h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue
    WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.schedule = $9 AND h.state = 'failed'  ORDER BY h.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.schedule = $9 AND h.state =
+       'failed'  ORDER BY h.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-jobs
@@ -690,44 +876,55 @@ JOIN punctual.queues q ON q.id = h.queue
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
     FROM (
-SELECT *, 1024 + coalesce(octet_length(payload::text), 0) + coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) AS bytes
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
 FROM (
-  SELECT place, raw, id, tenant, queue, state, held, rank, run_at, attempts, failures, losses,
-max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-concurrency_key, target, backoff, requires, fence, worker, epoch, claimed_at, started_at, finished_at, outcome,
-progress, schedule, occurrence, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' || (error -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) AS without_stack
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
   FROM (
   (
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue,
-  CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, false AS held,
-  j.rank, j.run_at, j.attempts, j.failures, j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms,
-  j.created_at, j.start_before, j.late_by, j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff,
-  j.requires, j.payload, j.earlier_attempts, c.fence, c.worker, c.epoch, c.claimed_at, NULL::bigint AS started_at,
-  NULL::bigint AS finished_at, NULL::text AS outcome, NULL::json AS result, NULL::json AS error, c.progress,
-  j.schedule, j.occurrence
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, NULL::bigint AS
+  started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
+  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
    WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) ORDER BY j.id DESC LIMIT $3::int + 1) UNION ALL 
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) ORDER BY j.id DESC LIMIT $3::int
+       + 1) UNION ALL 
   (
-SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant,
-  coalesce(q.name, s.raw ->> 'queue', 'default') AS queue, 'pending' AS state, l.held,
-  coalesce(l.rank, 5::smallint), coalesce(l.run_at, l.admit_at), l.attempts, l.failures, l.losses,
-  coalesce(l.max_attempts, 4::smallint), coalesce(l.max_losses, 3::smallint), coalesce(l.at_most_once, false),
-  coalesce(l.timeout_ms, 1200000), l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task'),
-  l.created_by, l.key, l.concurrency_key, coalesce(l.target, s.raw -> 'target'), l.backoff, l.requires,
-  coalesce(l.payload, s.raw -> 'payload', 'null'::json), l.earlier_attempts, NULL::int, NULL::uuid, NULL::bigint,
-  NULL::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::json, NULL::json, NULL::json,
-  l.schedule, l.occurrence
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::json AS progress,
+  NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS outcome, NULL::json AS
+  result, NULL::json AS error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue
@@ -735,15 +932,16 @@ LEFT JOIN punctual.queues q ON q.id = l.queue
      AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
       ORDER BY l.id DESC LIMIT $3::int + 1) UNION ALL 
   (
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.state, false AS held,
-  h.rank, h.run_at, h.attempts, h.failures, h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms,
-  h.created_at, h.start_before, h.late_by, h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff,
-  h.requires, h.payload, h.earlier_attempts, h.fence, h.worker, h.epoch, h.claimed_at, h.started_at,
-  h.finished_at, h.outcome, h.result, h.error, h.progress, h.schedule, h.occurrence
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, h.progress, h.started_at,
+  h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue
    WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) ORDER BY h.id DESC LIMIT $3::int + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) ORDER BY h.id DESC LIMIT $3::int
+       + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-jobs-of-schedule
@@ -751,44 +949,55 @@ JOIN punctual.queues q ON q.id = h.queue
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
     FROM (
-SELECT *, 1024 + coalesce(octet_length(payload::text), 0) + coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) AS bytes
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
 FROM (
-  SELECT place, raw, id, tenant, queue, state, held, rank, run_at, attempts, failures, losses,
-max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-concurrency_key, target, backoff, requires, fence, worker, epoch, claimed_at, started_at, finished_at, outcome,
-progress, schedule, occurrence, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' || (error -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) AS without_stack
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
   FROM (
   (
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue,
-  CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, false AS held,
-  j.rank, j.run_at, j.attempts, j.failures, j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms,
-  j.created_at, j.start_before, j.late_by, j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff,
-  j.requires, j.payload, j.earlier_attempts, c.fence, c.worker, c.epoch, c.claimed_at, NULL::bigint AS started_at,
-  NULL::bigint AS finished_at, NULL::text AS outcome, NULL::json AS result, NULL::json AS error, c.progress,
-  j.schedule, j.occurrence
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, NULL::bigint AS
+  started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
+  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
    WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND j.schedule = $9 ORDER BY j.id DESC LIMIT $3::int + 1) UNION ALL 
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND j.schedule = $9 ORDER BY j.id
+       DESC LIMIT $3::int + 1) UNION ALL 
   (
-SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant,
-  coalesce(q.name, s.raw ->> 'queue', 'default') AS queue, 'pending' AS state, l.held,
-  coalesce(l.rank, 5::smallint), coalesce(l.run_at, l.admit_at), l.attempts, l.failures, l.losses,
-  coalesce(l.max_attempts, 4::smallint), coalesce(l.max_losses, 3::smallint), coalesce(l.at_most_once, false),
-  coalesce(l.timeout_ms, 1200000), l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task'),
-  l.created_by, l.key, l.concurrency_key, coalesce(l.target, s.raw -> 'target'), l.backoff, l.requires,
-  coalesce(l.payload, s.raw -> 'payload', 'null'::json), l.earlier_attempts, NULL::int, NULL::uuid, NULL::bigint,
-  NULL::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::json, NULL::json, NULL::json,
-  l.schedule, l.occurrence
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::json AS progress,
+  NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS outcome, NULL::json AS
+  result, NULL::json AS error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue
@@ -796,15 +1005,17 @@ LEFT JOIN punctual.queues q ON q.id = l.queue
      AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
       AND l.schedule = $9 ORDER BY l.id DESC LIMIT $3::int + 1) UNION ALL 
   (
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.state, false AS held,
-  h.rank, h.run_at, h.attempts, h.failures, h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms,
-  h.created_at, h.start_before, h.late_by, h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff,
-  h.requires, h.payload, h.earlier_attempts, h.fence, h.worker, h.epoch, h.claimed_at, h.started_at,
-  h.finished_at, h.outcome, h.result, h.error, h.progress, h.schedule, h.occurrence
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, h.progress, h.started_at,
+  h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue
    WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.schedule = $9 ORDER BY h.id DESC LIMIT $3::int + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.schedule = $9 ORDER BY h.id
+       DESC LIMIT $3::int + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id
+       DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-nodes
@@ -817,50 +1028,62 @@ ORDER BY started_at, id;
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
     FROM (
-SELECT *, 1024 + coalesce(octet_length(payload::text), 0) + coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) AS bytes
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
 FROM (
-  SELECT place, raw, id, tenant, queue, state, held, rank, run_at, attempts, failures, losses,
-max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-concurrency_key, target, backoff, requires, fence, worker, epoch, claimed_at, started_at, finished_at, outcome,
-progress, schedule, occurrence, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' || (error -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) AS without_stack
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
   FROM (
   (
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue,
-  CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, false AS held,
-  j.rank, j.run_at, j.attempts, j.failures, j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms,
-  j.created_at, j.start_before, j.late_by, j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff,
-  j.requires, j.payload, j.earlier_attempts, c.fence, c.worker, c.epoch, c.claimed_at, NULL::bigint AS started_at,
-  NULL::bigint AS finished_at, NULL::text AS outcome, NULL::json AS result, NULL::json AS error, c.progress,
-  j.schedule, j.occurrence
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, NULL::bigint AS
+  started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
+  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
    WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND c.job IS NULL  ORDER BY j.id DESC LIMIT $3::int + 1) UNION ALL 
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND c.job IS NULL  ORDER BY j.id
+       DESC LIMIT $3::int + 1) UNION ALL 
   (
-SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant,
-  coalesce(q.name, s.raw ->> 'queue', 'default') AS queue, 'pending' AS state, l.held,
-  coalesce(l.rank, 5::smallint), coalesce(l.run_at, l.admit_at), l.attempts, l.failures, l.losses,
-  coalesce(l.max_attempts, 4::smallint), coalesce(l.max_losses, 3::smallint), coalesce(l.at_most_once, false),
-  coalesce(l.timeout_ms, 1200000), l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task'),
-  l.created_by, l.key, l.concurrency_key, coalesce(l.target, s.raw -> 'target'), l.backoff, l.requires,
-  coalesce(l.payload, s.raw -> 'payload', 'null'::json), l.earlier_attempts, NULL::int, NULL::uuid, NULL::bigint,
-  NULL::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::json, NULL::json, NULL::json,
-  l.schedule, l.occurrence
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::json AS progress,
+  NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS outcome, NULL::json AS
+  result, NULL::json AS error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue
    WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
      AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-      ORDER BY l.id DESC LIMIT $3::int + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+      ORDER BY l.id DESC LIMIT $3::int + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS
+        (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-pending-jobs-of-schedule
@@ -868,50 +1091,62 @@ LEFT JOIN punctual.queues q ON q.id = l.queue
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
     FROM (
-SELECT *, 1024 + coalesce(octet_length(payload::text), 0) + coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) AS bytes
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
 FROM (
-  SELECT place, raw, id, tenant, queue, state, held, rank, run_at, attempts, failures, losses,
-max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-concurrency_key, target, backoff, requires, fence, worker, epoch, claimed_at, started_at, finished_at, outcome,
-progress, schedule, occurrence, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' || (error -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) AS without_stack
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
   FROM (
   (
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue,
-  CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, false AS held,
-  j.rank, j.run_at, j.attempts, j.failures, j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms,
-  j.created_at, j.start_before, j.late_by, j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff,
-  j.requires, j.payload, j.earlier_attempts, c.fence, c.worker, c.epoch, c.claimed_at, NULL::bigint AS started_at,
-  NULL::bigint AS finished_at, NULL::text AS outcome, NULL::json AS result, NULL::json AS error, c.progress,
-  j.schedule, j.occurrence
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, NULL::bigint AS
+  started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
+  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
    WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND j.schedule = $9 AND c.job IS NULL  ORDER BY j.id DESC LIMIT $3::int + 1) UNION ALL 
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND j.schedule = $9 AND c.job IS
+       NULL  ORDER BY j.id DESC LIMIT $3::int + 1) UNION ALL 
   (
-SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant,
-  coalesce(q.name, s.raw ->> 'queue', 'default') AS queue, 'pending' AS state, l.held,
-  coalesce(l.rank, 5::smallint), coalesce(l.run_at, l.admit_at), l.attempts, l.failures, l.losses,
-  coalesce(l.max_attempts, 4::smallint), coalesce(l.max_losses, 3::smallint), coalesce(l.at_most_once, false),
-  coalesce(l.timeout_ms, 1200000), l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task'),
-  l.created_by, l.key, l.concurrency_key, coalesce(l.target, s.raw -> 'target'), l.backoff, l.requires,
-  coalesce(l.payload, s.raw -> 'payload', 'null'::json), l.earlier_attempts, NULL::int, NULL::uuid, NULL::bigint,
-  NULL::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::json, NULL::json, NULL::json,
-  l.schedule, l.occurrence
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::json AS progress,
+  NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS outcome, NULL::json AS
+  result, NULL::json AS error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue
    WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
      AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-      AND l.schedule = $9 ORDER BY l.id DESC LIMIT $3::int + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+      AND l.schedule = $9 ORDER BY l.id DESC LIMIT $3::int + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r)
+        s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-queues
@@ -923,34 +1158,44 @@ rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER B
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
     FROM (
-SELECT *, 1024 + coalesce(octet_length(payload::text), 0) + coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) AS bytes
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
 FROM (
-  SELECT place, raw, id, tenant, queue, state, held, rank, run_at, attempts, failures, losses,
-max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-concurrency_key, target, backoff, requires, fence, worker, epoch, claimed_at, started_at, finished_at, outcome,
-progress, schedule, occurrence, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' || (error -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) AS without_stack
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
   FROM (
   (
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue,
-  CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, false AS held,
-  j.rank, j.run_at, j.attempts, j.failures, j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms,
-  j.created_at, j.start_before, j.late_by, j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff,
-  j.requires, j.payload, j.earlier_attempts, c.fence, c.worker, c.epoch, c.claimed_at, NULL::bigint AS started_at,
-  NULL::bigint AS finished_at, NULL::text AS outcome, NULL::json AS result, NULL::json AS error, c.progress,
-  j.schedule, j.occurrence
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, NULL::bigint AS
+  started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
+  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
    WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND c.job IS NOT NULL  ORDER BY j.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND c.job IS NOT NULL  ORDER BY
+       j.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-running-jobs-of-schedule
@@ -958,48 +1203,63 @@ LEFT JOIN punctual.claims c ON c.job = j.id
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
     FROM (
-SELECT *, 1024 + coalesce(octet_length(payload::text), 0) + coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) AS bytes
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
 FROM (
-  SELECT place, raw, id, tenant, queue, state, held, rank, run_at, attempts, failures, losses,
-max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-concurrency_key, target, backoff, requires, fence, worker, epoch, claimed_at, started_at, finished_at, outcome,
-progress, schedule, occurrence, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' || (error -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text) <= 2048) AS without_stack
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
   FROM (
   (
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue,
-  CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, false AS held,
-  j.rank, j.run_at, j.attempts, j.failures, j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms,
-  j.created_at, j.start_before, j.late_by, j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff,
-  j.requires, j.payload, j.earlier_attempts, c.fence, c.worker, c.epoch, c.claimed_at, NULL::bigint AS started_at,
-  NULL::bigint AS finished_at, NULL::text AS outcome, NULL::json AS result, NULL::json AS error, c.progress,
-  j.schedule, j.occurrence
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, NULL::bigint AS
+  started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
+  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
    WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND j.schedule = $9 AND c.job IS NOT NULL  ORDER BY j.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND j.schedule = $9 AND c.job IS
+       NOT NULL  ORDER BY j.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-schedules
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (SELECT *, coalesce(octet_length(definition::text), 0) + coalesce(octet_length(payload::text), 0) AS bytes FROM (
+    FROM (SELECT *, coalesce(octet_length(definition::text), 0) + coalesce(octet_length(payload::text), 0) AS bytes
+      FROM (
      SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, definition, last_at, last_run, NOT (payload IS NULL OR $6::boolean OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS without_payload,
-       CASE WHEN (payload IS NULL OR $6::boolean OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) THEN payload END AS payload
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, definition, last_at, last_run, NOT (payload IS
+  NULL OR $6::boolean OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS
+  without_payload,
+       CASE WHEN (payload IS NULL OR $6::boolean OR pg_column_size(payload) <= 2056 AND octet_length(payload::text)
+         <= 2048) THEN payload END AS payload
      FROM (
        SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
 s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition -> 'payload' AS payload,
-(SELECT json_object_agg(d.key, d.value) FROM json_each(s.definition) d WHERE d.key <> 'payload') AS definition, o.last_at, o.last_run FROM punctual.schedules s 
+(SELECT json_object_agg(d.key, d.value) FROM json_each(s.definition) d WHERE d.key <> 'payload') AS definition,
+  o.last_at, o.last_run FROM punctual.schedules s 
 LEFT JOIN LATERAL (
   SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run FROM punctual.occurrences o
   WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true
@@ -1008,13 +1268,15 @@ LEFT JOIN LATERAL (
   WHERE place_in_portion <= $4::int AND bytes_before < $5::bigint ORDER BY name;
 
 -- list-tenants
-SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id > $1 ORDER BY id LIMIT $2;
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id > $1
+  ORDER BY id LIMIT $2;
 
 -- list-workers
 SELECT * FROM (
   SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
     sum(bytes) OVER in_order - bytes AS bytes_before
-  FROM (SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen", octet_length(registration::text) + 256 AS bytes FROM punctual.workers
+  FROM (SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen",
+    octet_length(registration::text) + 256 AS bytes FROM punctual.workers
  WHERE tenant = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
 WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY id DESC;
 
@@ -1067,8 +1329,20 @@ SELECT judge_at AS at FROM punctual.occurrences WHERE judge_at IS NOT NULL ORDER
 -- parse-later
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
-  UPDATE punctual.later l SET submission = NULL, (id, payload, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff, requires, lane, size_kib, admit_at, held) = ROW(u.id, coalesce(u.payload, $25::json), coalesce(u.queue, $26::int), coalesce(u.needs, $27::int), coalesce(u.rank, $28::smallint), coalesce(u.run_at, $29::bigint), coalesce(u.max_attempts, $30::smallint), coalesce(u.max_losses, $31::smallint), coalesce(u.at_most_once, $32::boolean), coalesce(u.timeout_ms, $33::bigint), coalesce(u.start_before, $34::bigint), coalesce(u.task, $35::text), coalesce(u.key, $36::text), coalesce(u.concurrency_key, $37::text), coalesce(u.target, $38::json), coalesce(u.backoff, $39::json), coalesce(u.requires, $40::json), coalesce(u.lane, $41::int), coalesce(u.size_kib, $42::int), coalesce(u.admit_at, $43::bigint), coalesce(u.held, $44::boolean))
-  FROM unnest($4::uuid[], $5::json[], $6::int[], $7::int[], $8::smallint[], $9::bigint[], $10::smallint[], $11::smallint[], $12::boolean[], $13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::text[], $18::json[], $19::json[], $20::json[], $21::int[], $22::int[], $23::bigint[], $24::boolean[]) u(id, payload, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff, requires, lane, size_kib, admit_at, held)
+  UPDATE punctual.later l SET submission = NULL, (id, payload, size_kib, queue, needs, lane, rank, run_at,
+    max_attempts, max_losses, at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff,
+    requires, admit_at, held) = ROW(u.id, coalesce(u.payload, $25::json), coalesce(u.size_kib, $26::int),
+    coalesce(u.queue, $27::int), coalesce(u.needs, $28::int), coalesce(u.lane, $29::int), coalesce(u.rank,
+    $30::smallint), coalesce(u.run_at, $31::bigint), coalesce(u.max_attempts, $32::smallint), coalesce(u.max_losses,
+    $33::smallint), coalesce(u.at_most_once, $34::boolean), coalesce(u.timeout_ms, $35::bigint),
+    coalesce(u.start_before, $36::bigint), coalesce(u.task, $37::text), coalesce(u.key, $38::text),
+    coalesce(u.concurrency_key, $39::text), coalesce(u.target, $40::json), coalesce(u.backoff, $41::json),
+    coalesce(u.requires, $42::json), coalesce(u.admit_at, $43::bigint), coalesce(u.held, $44::boolean))
+  FROM unnest($4::uuid[], $5::json[], $6::int[], $7::int[], $8::int[], $9::int[], $10::smallint[], $11::bigint[],
+    $12::smallint[], $13::smallint[], $14::boolean[], $15::bigint[], $16::bigint[], $17::text[], $18::text[],
+    $19::text[], $20::json[], $21::json[], $22::json[], $23::bigint[], $24::boolean[]) u(id, payload, size_kib,
+    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, start_before, task, key,
+    concurrency_key, target, backoff, requires, admit_at, held)
   WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NOT NULL AND EXISTS (SELECT 1 FROM term)
   RETURNING l.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -1093,16 +1367,21 @@ rate_burst, full_at
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
   DELETE FROM punctual.jobs j
-  WHERE j.id = $4::uuid AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS (SELECT 1 FROM term)
+  WHERE j.id = $4::uuid AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS (SELECT 1
+    FROM term)
   RETURNING j.*, $5::bigint AS new_run_at, $6::smallint AS new_rank, $7::json AS new_payload
 ), answer AS (
-  INSERT INTO punctual.later (id, tenant, queue, needs, rank, run_at, attempts, failures, losses, max_attempts,
-max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-target, backoff, requires, payload, earlier_attempts, lane, schedule, occurrence, size_kib, admit_at, held)
-  SELECT id, tenant, queue, needs, coalesce(new_rank, rank), coalesce(new_run_at, run_at), attempts,
-failures, losses, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task,
-created_by, key, concurrency_key, target, backoff, requires, coalesce(new_payload, payload), earlier_attempts,
-lane, schedule, occurrence, coalesce((octet_length((new_payload)::text) + coalesce(octet_length(target::text), 0)) >> 10, size_kib), $8::bigint, $9::boolean FROM gone
+  INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, admit_at,
+    held)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, coalesce(m.new_rank, m.rank) AS rank, coalesce(m.new_run_at,
+    m.run_at) AS run_at, m.attempts, m.failures, m.losses, m.max_attempts, m.max_losses, m.at_most_once,
+    m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
+    m.backoff, m.requires, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts, m.schedule,
+    m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10,
+    m.size_kib) AS size_kib, $8::bigint AS admit_at, $9::boolean AS held
+  FROM gone m
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
@@ -1116,11 +1395,11 @@ SELECT o.at, o.job FROM punctual.occurrences o
 WHERE o.schedule = $1::uuid AND o.at > $2 AND NOT o.by_hand AND o.job IS NOT NULL ORDER BY o.at;
 
 -- read-claims
-SELECT c.job AS id, c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt",
-  c.cancelled_at AS "cancelledAt", c.progress, j.tenant, j.queue,
-  j.needs, j.lane, j.concurrency_key AS "key", j.rank, j.task, j.timeout_ms AS "timeoutMs", j.failures, j.losses,
-  j.max_attempts AS "maxAttempts", j.max_losses AS "maxLosses", j.at_most_once AS "atMostOnce", j.backoff,
-  j.run_at AS "runAt", j.late_by AS "lateBy", j.start_before AS "startBefore", j.size_kib AS "sizeKib"
+SELECT c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt", c.cancelled_at AS "cancelledAt", c.progress, j.id,
+  j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore", j.size_kib AS
+  "sizeKib", j.task, j.timeout_ms AS "timeoutMs", j.failures, j.losses, j.max_attempts AS "maxAttempts",
+  j.max_losses AS "maxLosses", j.at_most_once AS "atMostOnce", j.backoff, j.late_by AS "lateBy",
+  j.concurrency_key AS "key"
 FROM punctual.claims c JOIN punctual.jobs j ON j.id BETWEEN c.job AND c.job
 WHERE c.job = ANY($1::uuid[]);
 
@@ -1136,43 +1415,43 @@ s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition 
   WHERE s.bytes_before < $3;
 
 -- read-job
-  SELECT place, raw, id, tenant, queue, state, held, rank, run_at, attempts, failures, losses,
-max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-concurrency_key, target, backoff, requires, fence, worker, epoch, claimed_at, started_at, finished_at, outcome,
-progress, schedule, occurrence, payload, result, error, array_to_json(
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, payload, result, error, array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):]) AS earlier_attempts,
     coalesce(cardinality(earlier_attempts), 0) AS earlier_count
   FROM (
       
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue,
-  CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, false AS held,
-  j.rank, j.run_at, j.attempts, j.failures, j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms,
-  j.created_at, j.start_before, j.late_by, j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff,
-  j.requires, j.payload, j.earlier_attempts, c.fence, c.worker, c.epoch, c.claimed_at, NULL::bigint AS started_at,
-  NULL::bigint AS finished_at, NULL::text AS outcome, NULL::json AS result, NULL::json AS error, c.progress,
-  j.schedule, j.occurrence
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, NULL::bigint AS
+  started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
+  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id WHERE j.tenant = $1 AND j.id = $2::uuid
     UNION ALL 
-SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant,
-  coalesce(q.name, s.raw ->> 'queue', 'default') AS queue, 'pending' AS state, l.held,
-  coalesce(l.rank, 5::smallint), coalesce(l.run_at, l.admit_at), l.attempts, l.failures, l.losses,
-  coalesce(l.max_attempts, 4::smallint), coalesce(l.max_losses, 3::smallint), coalesce(l.at_most_once, false),
-  coalesce(l.timeout_ms, 1200000), l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task'),
-  l.created_by, l.key, l.concurrency_key, coalesce(l.target, s.raw -> 'target'), l.backoff, l.requires,
-  coalesce(l.payload, s.raw -> 'payload', 'null'::json), l.earlier_attempts, NULL::int, NULL::uuid, NULL::bigint,
-  NULL::bigint, NULL::bigint, NULL::bigint, NULL::text, NULL::json, NULL::json, NULL::json,
-  l.schedule, l.occurrence
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::json AS progress,
+  NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS outcome, NULL::json AS
+  result, NULL::json AS error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = $2::uuid
     UNION ALL 
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.state, false AS held,
-  h.rank, h.run_at, h.attempts, h.failures, h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms,
-  h.created_at, h.start_before, h.late_by, h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff,
-  h.requires, h.payload, h.earlier_attempts, h.fence, h.worker, h.epoch, h.claimed_at, h.started_at,
-  h.finished_at, h.outcome, h.result, h.error, h.progress, h.schedule, h.occurrence
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, h.progress, h.started_at,
+  h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p;
 
@@ -1206,22 +1485,24 @@ SELECT * FROM (
   SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
     sum(bytes) OVER in_order - bytes AS bytes_before
   FROM (SELECT seq, fence, line, octet_length(line::text) AS bytes FROM punctual.job_logs
- WHERE job = $2::uuid AND tenant = $1 AND seq > $3 AND stored_at >= $4 ORDER BY seq LIMIT $5::int + 1) s WINDOW in_order AS (ORDER BY seq)) t
+ WHERE job = $2::uuid AND tenant = $1 AND seq > $3 AND stored_at >= $4 ORDER BY seq LIMIT $5::int + 1) s WINDOW
+   in_order AS (ORDER BY seq)) t
 WHERE place_in_portion <= $5::int AND bytes_before < $6::bigint ORDER BY seq;
 
 -- read-needs
 SELECT id, tenant, target, handler, labels FROM punctual.needs WHERE id = ANY($1::int[]);
 
 -- read-pages
-  SELECT p.* FROM unnest($1::int[], $2::int[], $3::int[], $4::smallint[], $5::bigint[], $6::uuid[])
-    c(queue, needs, lane, rank, run_at, id)
-  CROSS JOIN LATERAL (
-    SELECT j.id, j.tenant, j.queue, j.needs, j.lane, j.concurrency_key AS "key", j.rank, j.run_at AS "runAt",
-j.attempts + 1 AS fence, j.start_before AS "startBefore", greatest(j.size_kib, pg_column_size(j.payload) >> 10) AS "sizeKib" FROM punctual.jobs j
-    WHERE j.queue = c.queue AND j.needs = c.needs AND j.lane = c.lane AND j.rank = c.rank
-      AND (j.run_at, j.id) >= (c.run_at, c.id)
-    ORDER BY j.run_at, j.id
-    LIMIT $7) p;
+SELECT p.* FROM unnest($1::int[], $2::int[], $3::int[], $4::smallint[], $5::bigint[], $6::uuid[])
+  c(queue, needs, lane, rank, run_at, id)
+CROSS JOIN LATERAL (
+  SELECT j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore",
+    j.concurrency_key AS "key",
+  j.attempts + 1 AS fence, greatest(j.size_kib, pg_column_size(j.payload) >> 10) AS "sizeKib" FROM punctual.jobs j
+  WHERE j.queue = c.queue AND j.needs = c.needs AND j.lane = c.lane AND j.rank = c.rank
+    AND (j.run_at, j.id) >= (c.run_at, c.id)
+  ORDER BY j.run_at, j.id
+  LIMIT $7) p;
 
 -- read-previous
 SELECT s.id, coalesce(
@@ -1256,7 +1537,8 @@ WHERE o.schedule = $1::uuid AND o.at >= $2 AND o.at <= $3 AND NOT o.by_hand
 -- read-schedule
   SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
 s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition -> 'payload' AS payload,
-(SELECT json_object_agg(d.key, d.value) FROM json_each(s.definition) d WHERE d.key <> 'payload') AS definition, false AS without_payload, o.last_at, o.last_run FROM punctual.schedules s 
+(SELECT json_object_agg(d.key, d.value) FROM json_each(s.definition) d WHERE d.key <> 'payload') AS definition,
+  false AS without_payload, o.last_at, o.last_run FROM punctual.schedules s 
 LEFT JOIN LATERAL (
   SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run FROM punctual.occurrences o
   WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true
@@ -1272,29 +1554,35 @@ WHERE id = ANY(ARRAY(SELECT DISTINCT q.tenant FROM punctual.queues q WHERE q.id 
 
 -- read-to-admit
 SELECT l.id, l.tenant, l.created_at AS "createdAt", l.created_by AS "createdBy",
-  (256 + coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0) + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0)) + coalesce(pg_column_size(l.submission), 0)
+  (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+    coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) +
+    coalesce(pg_column_size(l.submission), 0)
   * CASE WHEN pg_column_compression(l.submission) IS NULL THEN 1 ELSE 8 END AS bytes
 FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
 ORDER BY l.admit_at LIMIT $2;
 
 -- read-waiting
-  SELECT j.id, j.tenant, j.queue, j.needs, j.lane, j.concurrency_key AS "key", j.rank, j.run_at AS "runAt",
-j.attempts + 1 AS fence, j.start_before AS "startBefore", greatest(j.size_kib, pg_column_size(j.payload) >> 10) AS "sizeKib" FROM unnest($1::uuid[]) u(id) JOIN punctual.jobs j ON j.id BETWEEN u.id AND u.id
-  WHERE (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL;
+SELECT j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore",
+  j.concurrency_key AS "key",
+  j.attempts + 1 AS fence, greatest(j.size_kib, pg_column_size(j.payload) >> 10) AS "sizeKib" FROM
+    unnest($1::uuid[]) u(id) JOIN punctual.jobs j ON j.id BETWEEN u.id AND u.id
+WHERE (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL;
 
 -- read-waiting-ahead
 SELECT u.id FROM unnest($1::uuid[]) u(id) WHERE coalesce(
-(SELECT true FROM punctual.jobs j WHERE j.id = u.id AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL),
+(SELECT true FROM punctual.jobs j WHERE j.id = u.id AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS
+  NULL),
 (SELECT true FROM punctual.later l WHERE l.id = u.id), false);
 
 -- read-work
-SELECT id, payload, target FROM punctual.jobs WHERE id = ANY($1::uuid[]);
+SELECT j.id, j.payload, j.target FROM punctual.jobs j WHERE j.id = ANY($1::uuid[]);
 
 -- read-workers
 SELECT * FROM (
   SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
     sum(bytes) OVER in_order - bytes AS bytes_before
-  FROM (SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen", octet_length(registration::text) + 256 AS bytes FROM punctual.workers
+  FROM (SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen",
+    octet_length(registration::text) + 256 AS bytes FROM punctual.workers
  WHERE state <> 'dead' AND id > $1::uuid ORDER BY id LIMIT $2::int + 1) s WINDOW in_order AS (ORDER BY id)) t
 WHERE place_in_portion <= $2::int AND bytes_before < $3::bigint ORDER BY id;
 
@@ -1321,19 +1609,22 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     AND EXISTS (SELECT 1 FROM term)
   RETURNING h.*
 ), answer AS (
-  INSERT INTO punctual.jobs (id, tenant, queue, needs, rank, run_at, attempts, failures, losses, max_attempts,
-max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-target, backoff, requires, payload, earlier_attempts, lane, schedule, occurrence, size_kib, edited)
-  SELECT id, tenant, queue, needs, rank, $6::bigint, attempts, 0, 0, max_attempts, max_losses, at_most_once,
-    timeout_ms, created_at, NULL, late_by, task, created_by, key, concurrency_key, target, backoff, requires,
-    payload,
-    CASE WHEN fence IS NULL THEN earlier_attempts ELSE array_append(earlier_attempts, json_build_object(
-      'fence', fence, 'epoch', epoch, 'worker', worker, 'claimedAt', claimed_at, 'startedAt', started_at,
-      'finishedAt', finished_at, 'outcome', outcome, 'error', error)) END,
-    lane, schedule, occurrence, (octet_length((payload)::text) + coalesce(octet_length(target::text), 0)) >> 10, true
-  FROM gone
-  RETURNING id, tenant, queue, needs, lane, concurrency_key AS "key", rank, run_at AS "runAt",
-attempts + 1 AS fence, start_before AS "startBefore", size_kib AS "sizeKib"
+  INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
+    target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, $6::bigint AS run_at, m.attempts, 0 AS failures, 0 AS
+    losses, m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, NULL AS start_before,
+    m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, CASE WHEN
+    m.fence IS NULL THEN m.earlier_attempts
+    ELSE array_append(m.earlier_attempts, json_build_object(
+      'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
+      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END AS earlier_attempts, m.schedule,
+        m.occurrence, (octet_length((m.payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10 AS
+        size_kib, true AS edited
+  FROM gone m
+  RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
+    jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
+    jobs.attempts + 1 AS fence, jobs.size_kib AS "sizeKib"
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_retried)
   SELECT $6::bigint, $4, count(*) FROM answer HAVING count(*) > 0
@@ -1376,7 +1667,8 @@ WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), page AS (
   SELECT id FROM punctual.queues WHERE id > $4::int ORDER BY id LIMIT $6::int
 ), gone AS (
   DELETE FROM punctual.queues n
-  WHERE n.id = ANY(ARRAY(SELECT id FROM page)) AND n.used_at < $5::bigint AND NOT n.paused AND n.weight = 1 AND n.concurrency IS NULL AND n.key_concurrency = 1 AND n.rate_limit IS NULL AND EXISTS (SELECT 1 FROM term)
+  WHERE n.id = ANY(ARRAY(SELECT id FROM page)) AND n.used_at < $5::bigint AND NOT n.paused AND n.weight = 1 AND
+    n.concurrency IS NULL AND n.key_concurrency = 1 AND n.rate_limit IS NULL AND EXISTS (SELECT 1 FROM term)
   RETURNING n.id
 ), answer AS (
   SELECT count(*) AS read, max(page.id) AS last, (SELECT count(*) FROM gone) AS removed FROM page
@@ -1385,13 +1677,15 @@ WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), page AS (
 -- renew-term
 UPDATE punctual.leases SET expires_at = clock_timestamp() + $4::bigint * interval '1 millisecond'
 WHERE shard = $1 AND epoch = $2 AND holder = $3 AND expires_at > clock_timestamp()
-RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, (extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint AS "serverStartedAt";
+RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, (extract(epoch FROM
+  pg_postmaster_start_time()) * 1000)::bigint AS "serverStartedAt";
 
 -- retry-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), freed AS (
   DELETE FROM punctual.claims c
-  USING unnest($5::uuid[], $6::int[], $7::text[], $8::bigint[], $9::bigint[], $10::json[]) u(id, fence, outcome, run_at, late_by, attempt)
+  USING unnest($5::uuid[], $6::int[], $7::text[], $8::bigint[], $9::bigint[], $10::json[]) u(id, fence, outcome,
+    run_at, late_by, attempt)
   WHERE c.job BETWEEN u.id AND u.id AND c.fence = coalesce(u.fence, $11::int) AND EXISTS (SELECT 1 FROM term)
   RETURNING c.job, c.fence, coalesce(u.outcome, $12::text) AS outcome, coalesce(u.run_at, $13::bigint) AS run_at,
     coalesce(u.late_by, $14::bigint) AS late_by, coalesce(u.attempt, $15::json) AS attempt
@@ -1409,7 +1703,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   INSERT INTO punctual.tallies (at, tenant, jobs_retried, jobs_requeued)
   SELECT $4::bigint, tenant, count(*) FILTER (WHERE outcome <> 'lost'), count(*) FILTER (WHERE outcome = 'lost')
   FROM again GROUP BY tenant
-), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(id) END AS ids FROM again) SELECT answer.* FROM term LEFT JOIN answer ON true;
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(id) END AS ids
+  FROM again) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- save-buckets
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -1470,9 +1765,25 @@ RETURNING o.at;
 -- submit-and-claim
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), stored AS (
-  INSERT INTO punctual.jobs (id, payload, tenant, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, lane, size_kib) SELECT u.id, coalesce(u.payload, $34::json), coalesce(u.tenant, $35::text), coalesce(u.queue, $36::int), coalesce(u.needs, $37::int), coalesce(u.rank, $38::smallint), coalesce(u.run_at, $39::bigint), coalesce(u.max_attempts, $40::smallint), coalesce(u.max_losses, $41::smallint), coalesce(u.at_most_once, $42::boolean), coalesce(u.timeout_ms, $43::bigint), coalesce(u.created_at, $44::bigint), coalesce(u.start_before, $45::bigint), coalesce(u.task, $46::text), coalesce(u.created_by, $47::text), coalesce(u.key, $48::text), coalesce(u.concurrency_key, $49::text), coalesce(u.target, $50::json), coalesce(u.backoff, $51::json), coalesce(u.requires, $52::json), coalesce(u.lane, $53::int), coalesce(u.size_kib, $54::int) FROM unnest($12::uuid[], $13::json[], $14::text[], $15::int[], $16::int[], $17::smallint[], $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[], $22::bigint[], $23::bigint[], $24::bigint[], $25::text[], $26::text[], $27::text[], $28::text[], $29::json[], $30::json[], $31::json[], $32::int[], $33::int[]) u(id, payload, tenant, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, lane, size_kib)
-  WHERE EXISTS (SELECT 1 FROM term) AND (SELECT count(*) FROM unnest($7::int[], $8::text[], $9::text[]) n(id, tenant, name)
-      JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) = cardinality($7::int[])
+  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires) SELECT u.id, coalesce(u.payload, $34::json), coalesce(u.size_kib, $35::int),
+    coalesce(u.tenant, $36::text), coalesce(u.queue, $37::int), coalesce(u.needs, $38::int), coalesce(u.lane,
+    $39::int), coalesce(u.rank, $40::smallint), coalesce(u.run_at, $41::bigint), coalesce(u.max_attempts,
+    $42::smallint), coalesce(u.max_losses, $43::smallint), coalesce(u.at_most_once, $44::boolean),
+    coalesce(u.timeout_ms, $45::bigint), coalesce(u.created_at, $46::bigint), coalesce(u.start_before, $47::bigint),
+    coalesce(u.task, $48::text), coalesce(u.created_by, $49::text), coalesce(u.key, $50::text),
+    coalesce(u.concurrency_key, $51::text), coalesce(u.target, $52::json), coalesce(u.backoff, $53::json),
+    coalesce(u.requires, $54::json) FROM unnest($12::uuid[], $13::json[], $14::int[], $15::text[], $16::int[],
+    $17::int[], $18::int[], $19::smallint[], $20::bigint[], $21::smallint[], $22::smallint[], $23::boolean[],
+    $24::bigint[], $25::bigint[], $26::bigint[], $27::text[], $28::text[], $29::text[], $30::text[], $31::json[],
+    $32::json[], $33::json[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires)
+  WHERE EXISTS (SELECT 1 FROM term) AND (SELECT count(*) FROM unnest($7::int[], $8::text[], $9::text[]) n(id,
+    tenant, name)
+      JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+        cardinality($7::int[])
     AND (SELECT count(*) FROM unnest($10::int[], $11::bytea[]) n(id, signature)
       JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($10::int[])
   RETURNING id, tenant
@@ -1512,7 +1823,8 @@ l.session_pid IS NOT NULL AND l.session_start IS NOT NULL AND NOT EXISTS (
   WHERE a.pid = l.session_pid AND (a.backend_start = l.session_start OR a.backend_start IS NULL))))
     RETURNING l.epoch
   ), counted AS (
-    INSERT INTO punctual.tallies (at, tenant, leader_elections) SELECT floor(extract(epoch FROM clock_timestamp()) * 1000), '', 1 FROM taken
+    INSERT INTO punctual.tallies (at, tenant, leader_elections) SELECT floor(extract(epoch FROM clock_timestamp()) *
+      1000), '', 1 FROM taken
   ), recorded AS (
     INSERT INTO punctual.terms (shard, epoch, holder, reason, taken_at)
     SELECT $1, epoch, $2, $7, floor(extract(epoch FROM clock_timestamp()) * 1000) FROM taken
@@ -1521,18 +1833,38 @@ l.session_pid IS NOT NULL AND l.session_start IS NOT NULL AND NOT EXISTS (
   SELECT epoch FROM taken;
 
 -- tally-history
-SELECT minute, sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted, sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed, sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions, sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late, sum(occurrences_missed)::bigint AS occurrences_missed, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[]) AS lateness
+SELECT minute, sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted,
+  sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed,
+  sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint
+  AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions,
+  sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late,
+  sum(occurrences_missed)::bigint AS occurrences_missed, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
+  AS lateness
 FROM (
-  SELECT minute, tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late, occurrences_missed, lateness FROM punctual.tally_minutes WHERE minute >= $2::bigint AND minute < $3::bigint
-  UNION ALL SELECT (at / 60000) * 60000, tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late, occurrences_missed, lateness FROM punctual.tallies
+  SELECT minute, tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed, jobs_failed,
+    jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late,
+    occurrences_missed, lateness FROM punctual.tally_minutes WHERE minute >= $2::bigint AND minute < $3::bigint
+  UNION ALL SELECT (at / 60000) * 60000, tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed,
+    jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late,
+    occurrences_missed, lateness FROM punctual.tallies
   WHERE at >= $2::bigint AND at < $3::bigint
 ) t
 WHERE $1::text IS NULL OR tenant = $1
 GROUP BY minute ORDER BY minute;
 
 -- tally-totals
-SELECT sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted, sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed, sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions, sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late, sum(occurrences_missed)::bigint AS occurrences_missed, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[]) AS lateness
-FROM (SELECT tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late, occurrences_missed, lateness FROM punctual.tally_totals UNION ALL SELECT tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late, occurrences_missed, lateness FROM punctual.tallies) t
+SELECT sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted,
+  sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed,
+  sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint
+  AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions,
+  sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late,
+  sum(occurrences_missed)::bigint AS occurrences_missed, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
+  AS lateness
+FROM (SELECT tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed, jobs_failed, jobs_cancelled,
+  jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late, occurrences_missed, lateness
+  FROM punctual.tally_totals UNION ALL SELECT tenant, leader_elections, jobs_submitted, jobs_assigned,
+  jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures,
+  occurrences_late, occurrences_missed, lateness FROM punctual.tallies) t
 WHERE $1::text IS NULL OR tenant = $1;
 
 -- update-schedule

@@ -18,7 +18,22 @@ function dedent(text: string): string {
   return lines.map((line) => line.slice(Math.min(common, Math.max(0, line.search(/\S/))))).join('\n');
 }
 
-const readable = ({ name, text }: Statement) => `-- ${name}\n${dedent(text)};\n`;
+const WIDTH = 116;
+
+/** Breaks long lines between words, wherever that is. */
+function wrap(line: string): string {
+  const indent = ' '.repeat(Math.max(0, line.search(/\S/)) + 2);
+  const lines = [''];
+  for (const word of line.split(/(?<=\S) /)) {
+    const last = lines.at(-1)!;
+    if (last !== '' && last.length + word.length >= WIDTH) lines.push(indent + word);
+    else lines[lines.length - 1] = last === '' ? word : `${last} ${word}`;
+  }
+  return lines.join('\n');
+}
+
+const readable = ({ name, text }: Statement) =>
+  `-- ${name}\n${dedent(text).split('\n').map(wrap).join('\n')};\n`;
 
 it('statements say what they have been reviewed to say', async () => {
   const all = [...statements()].sort((a, b) => (a.name < b.name ? -1 : 1)).map(readable);

@@ -1,15 +1,19 @@
 import type { EndState } from '../core/job.js';
 import { byIndex, NOT_CLAIMED } from './by-index.js';
 import { type Queryable, run, statement } from './database.js';
-import { rowBytes, SHARED_COLUMNS } from './finish-jobs.js';
+import { insertMoved, rowBytes } from './job-columns.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
 /** Jobs that end without a (further) attempt: cancelled, expired, or refused on admission. */
 
-const PARTS = `
+const parts = (from: 'jobs' | 'later') => `
   kept AS (
-    INSERT INTO punctual.job_history (${SHARED_COLUMNS}, state, finished_at, error)
-    SELECT ${SHARED_COLUMNS}, ended_as, $7::bigint, ended_why FROM gone
+    ${insertMoved({
+      from,
+      to: 'job_history',
+      rows: 'gone',
+      set: { state: 'm.ended_as', finished_at: '$7::bigint', error: 'm.ended_why' },
+    })}
   ), counted AS (
     INSERT INTO punctual.tallies (at, tenant, jobs_failed, jobs_cancelled)
     SELECT $7::bigint, tenant, count(*) FILTER (WHERE ended_as = 'failed'),
@@ -23,7 +27,7 @@ const END_LIVE = leaderStatement(
     DELETE FROM punctual.jobs j USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
     WHERE ${byIndex('j.id', 'u.id')} AND ${NOT_CLAIMED} AND ${WHILE_TERM_LASTS}
     RETURNING j.*, u.ended_as, u.ended_why
-  ), ${PARTS}`,
+  ), ${parts('jobs')}`,
 );
 
 const END_LATER = leaderStatement(
@@ -32,18 +36,18 @@ const END_LATER = leaderStatement(
     DELETE FROM punctual.later l USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
     WHERE ${byIndex('l.id', 'u.id')} AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
     RETURNING l.*, u.ended_as, u.ended_why
-  ), ${PARTS}`,
+  ), ${parts('later')}`,
 );
 
 const FIND_EXPIRED = statement(
   'find-expired',
   `
-    (SELECT j.id, false AS later, ${rowBytes('j')} AS bytes FROM punctual.jobs j
+    (SELECT j.id, false AS later, ${rowBytes('j', 'jobs')} AS bytes FROM punctual.jobs j
      WHERE j.start_before <= $1 AND j.attempts = 0 AND j.id <> ALL ($3::uuid[])
        AND ${NOT_CLAIMED}
      ORDER BY j.start_before LIMIT $2)
     UNION ALL
-    (SELECT l.id, true, ${rowBytes('l')} FROM punctual.later l
+    (SELECT l.id, true, ${rowBytes('l', 'later')} FROM punctual.later l
      WHERE l.start_before <= $1 AND l.attempts = 0 AND l.id <> ALL ($3::uuid[]) ORDER BY l.start_before LIMIT $2)`,
 );
 

@@ -1,7 +1,8 @@
 import { byIndex } from './by-index.js';
 import { Columns } from './columns.js';
 import { type Queryable, run, statement } from './database.js';
-import { JOB_COLUMNS, type JobRow } from './job-row.js';
+import { column, insertedColumns } from './job-columns.js';
+import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
 import { COUNTED, countByTenant } from './submit-jobs.js';
 
 /**
@@ -79,9 +80,8 @@ const RECORD_OCCURRENCES = statement(
 );
 
 const SCHEDULED_COLUMNS = new Columns<ScheduledJob>([
-  ...JOB_COLUMNS.inside((job: ScheduledJob) => job.row),
-  { name: 'schedule', type: 'text', of: (job) => job.schedule },
-  { name: 'occurrence', type: 'bigint', of: (job) => job.occurrence },
+  ...NEW_JOB_COLUMNS.inside((job: ScheduledJob) => job.row),
+  ...insertedColumns('scheduled').map((name) => column(name, (job: ScheduledJob) => job[name])),
 ]);
 const SCHEDULED = SCHEDULED_COLUMNS.inSql(4);
 

@@ -1,6 +1,7 @@
 import { assertNever } from '../core/errors.js';
 import type { JobPart, JobState } from '../core/job.js';
 import { type Queryable, type Statement, statement } from './database.js';
+import { UNBOUNDED_COLUMNS } from './job-columns.js';
 import {
   ATTEMPT_COUNT,
   HISTORY_ARM,
@@ -8,7 +9,7 @@ import {
   LIVE_ARM,
   NEWEST_ATTEMPTS,
   type PlacedRow,
-  SMALL_COLUMNS,
+  SMALL,
   toPlacedRow,
 } from './job-places.js';
 import {
@@ -39,13 +40,13 @@ const isShown = (part: JobPart, value: string, bytes = LARGE) =>
 /** The error without its stack. */
 const WITHOUT_STACK = `(concat('{"message":', error -> 'message', ',"code":' || (error -> 'code')::text, '}'))::json`;
 
-const WEIGHED = ['payload', 'result', 'error', 'earlier_attempts', 'target', 'requires'].map(bytesOf);
+const WEIGHED = UNBOUNDED_COLUMNS.map(bytesOf);
 
 /** The jobs of a list without what is large. */
 const listed = (list: string) => `
   SELECT *, ${SMALL_BYTES} + ${WEIGHED.join(' + ')} AS bytes
   FROM (
-    SELECT ${SMALL_COLUMNS}, ${ATTEMPT_COUNT} AS earlier_count,
+    SELECT ${SMALL}, ${ATTEMPT_COUNT} AS earlier_count,
       CASE WHEN ${isShown('payload', 'payload')} THEN payload END AS payload,
       CASE WHEN ${isShown('result', 'result')} THEN result END AS result,
       CASE WHEN ${isShown('stack', 'error')} THEN error ELSE ${WITHOUT_STACK} END AS error,

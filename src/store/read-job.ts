@@ -7,7 +7,7 @@ import {
   LIVE_ARM,
   NEWEST_ATTEMPTS,
   type PlacedRow,
-  SMALL_COLUMNS,
+  SMALL,
   toPlacedRow,
 } from './job-places.js';
 
@@ -24,7 +24,7 @@ export function earliestEnd(id: string): number {
 const READ_JOB = statement(
   'read-job',
   `
-    SELECT ${SMALL_COLUMNS}, payload, result, error, ${NEWEST_ATTEMPTS} AS earlier_attempts,
+    SELECT ${SMALL}, payload, result, error, ${NEWEST_ATTEMPTS} AS earlier_attempts,
       ${ATTEMPT_COUNT} AS earlier_count
     FROM (
       ${LIVE_ARM} WHERE j.tenant = $1 AND j.id = $2::uuid

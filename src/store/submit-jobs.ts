@@ -1,7 +1,8 @@
 import { PunctualError } from '../core/errors.js';
 import { Columns } from './columns.js';
 import { inTransaction, type Pool, type Queryable, run, type Statement, statement } from './database.js';
-import { JOB_COLUMNS, type JobRow } from './job-row.js';
+import { column } from './job-columns.js';
+import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
 import { namesHold, namesTaken, type Resolved, StaleNamesError } from './names.js';
 import { earliestEnd } from './read-job.js';
 
@@ -44,7 +45,7 @@ const FIRST_OF_ROWS = 10;
 
 const INSERT_JOBS = statement(
   'insert-jobs',
-  insertInto('jobs', JOB_COLUMNS.names, JOB_COLUMNS.inSql(FIRST_OF_ROWS)),
+  insertInto('jobs', NEW_JOB_COLUMNS.names, NEW_JOB_COLUMNS.inSql(FIRST_OF_ROWS)),
 );
 
 /** A job on its way into the store; `admitAt` sends it to `later`. */
@@ -55,9 +56,9 @@ export interface NewJob {
 }
 
 const LATER_COLUMNS = new Columns<NewJob>([
-  ...JOB_COLUMNS.inside((job: NewJob) => job.row),
-  { name: 'admit_at', type: 'bigint', of: (job) => job.admitAt },
-  { name: 'held', type: 'boolean', of: (job) => job.held },
+  ...NEW_JOB_COLUMNS.inside((job: NewJob) => job.row),
+  column('admit_at', (job) => job.admitAt),
+  column('held', (job) => job.held),
 ]);
 
 const INSERT_LATER = statement(
@@ -168,7 +169,7 @@ async function insertJobs(db: Queryable, jobs: readonly NewJob[], made: Made, no
     if (!valid!.named) throw new StaleNamesError();
     if (!valid!.young) throw tookTooLong();
   };
-  await insert(INSERT_JOBS, live, JOB_COLUMNS.parameters(live));
+  await insert(INSERT_JOBS, live, NEW_JOB_COLUMNS.parameters(live));
   await insert(
     INSERT_LATER,
     later.map((job) => job.row),
