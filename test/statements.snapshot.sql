@@ -218,7 +218,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND EXISTS (SELECT 1 FROM term)
   RETURNING l.*, u.ended_as, u.ended_why
 ), 
-kept AS (
+ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, finished_at, state,
@@ -228,12 +228,14 @@ kept AS (
     m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, m.earlier_attempts,
     m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS error
   FROM gone m
+  RETURNING id, tenant, state, schedule
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_failed, jobs_cancelled)
-  SELECT $7::bigint, tenant, count(*) FILTER (WHERE ended_as = 'failed'),
-    count(*) FILTER (WHERE ended_as = 'cancelled')
-  FROM gone GROUP BY tenant
-), answer AS (SELECT id FROM gone) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+  FROM ended GROUP BY tenant
+),
+answer AS (SELECT id, tenant, state FROM ended) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- end-waiting-live
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -243,7 +245,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     (SELECT 1 FROM term)
   RETURNING j.*, u.ended_as, u.ended_why
 ), 
-kept AS (
+ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, finished_at, state,
@@ -253,12 +255,14 @@ kept AS (
     m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, m.earlier_attempts,
     m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS error
   FROM gone m
+  RETURNING id, tenant, state, schedule
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_failed, jobs_cancelled)
-  SELECT $7::bigint, tenant, count(*) FILTER (WHERE ended_as = 'failed'),
-    count(*) FILTER (WHERE ended_as = 'cancelled')
-  FROM gone GROUP BY tenant
-), answer AS (SELECT id FROM gone) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+  FROM ended GROUP BY tenant
+),
+answer AS (SELECT id, tenant, state FROM ended) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- ensure-lease
 INSERT INTO punctual.leases (shard, epoch, holder, holder_url, expires_at)
@@ -381,7 +385,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), moved AS (
   DELETE FROM punctual.jobs j WHERE j.id = ANY(ARRAY(SELECT job FROM freed))
   RETURNING j.*
-), kept AS (
+), ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, fence, worker,
@@ -415,14 +419,14 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     ($26::int[])[width_bucket(m.id, $5::uuid[])] FOR nullif(($27::int[])[width_bucket(m.id, $5::uuid[])], 0)),
     'UTF8')::json END AS error
   FROM moved m
-  RETURNING id, tenant, state
+  RETURNING id, tenant, state, schedule
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
   SELECT $4::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
     count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
-  FROM kept GROUP BY tenant
+  FROM ended GROUP BY tenant
 ), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(id) END AS ids
-  FROM kept) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  FROM ended) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- fold-tallies
 WITH term AS (SELECT 1 AS held FROM punctual.leases

@@ -6,6 +6,7 @@ import { type AttemptEnd, type Decision, decide } from '../core/transition.js';
 import { Batcher } from '../store/batcher.js';
 import { bisect } from '../store/bisect.js';
 import { isMissingPartition } from '../store/database.js';
+import type { EndedJob } from '../store/ended-jobs.js';
 import { type Ending, finishJobs, type Retrying, retryJobs } from '../store/finish-jobs.js';
 import type { StoredAttempt } from '../store/job-places.js';
 import { makePartition } from '../store/partitions.js';
@@ -153,10 +154,16 @@ export class Finishing {
           batch,
           async (part) => {
             const refused = await store(part, now);
+            const ended: EndedJob[] = [];
             for (const pending of part) {
+              const { id, tenant } = pending.running;
+              const { decision } = pending;
               pending.isSettled = true;
-              this.settle(pending, !refused.has(pending.running.id), now);
+              this.settle(pending, !refused.has(id), now);
+              if (decision.kind === 'end' && !refused.has(id))
+                ended.push({ id, tenant, state: decision.state });
             }
+            this.state.ended(ended);
             return part;
           },
           (pending, error) => {
@@ -186,7 +193,6 @@ export class Finishing {
       const runAt = retryAt(running, decision, now);
       void state.admit([running.waitingAgain(runAt)]);
     }
-    if (decision.kind === 'end') state.jobEnded(running.id);
     pending.listener.ended(pending.place, accepted);
     // Memory held a claim that the table does not: only reading everything anew makes them agree.
     if (!accepted) state.doubt(`job ${running.id} was not claimed as this leader thought`);

@@ -63,8 +63,7 @@ export class Steering {
       }
       const end = { id, state: 'cancelled' as const, error: null };
       const place = job.place === 'later' ? 'later' : 'live';
-      const gone = await state.write(() => endWaitingJobs(state.hot, state.term, place, [end], now));
-      if (gone.length > 0) state.jobEnded(id);
+      const gone = await state.writeEnds(() => endWaitingJobs(state.hot, state.term, place, [end], now));
       return gone.length > 0;
     });
   }

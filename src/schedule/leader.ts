@@ -2,6 +2,7 @@ import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import type { Log } from '../core/log.js';
 import type { Pool } from '../store/database.js';
+import type { EndedJob } from '../store/ended-jobs.js';
 import type { TermKey } from '../store/leader-statement.js';
 import type { Waiting } from '../store/read-backlog.js';
 
@@ -16,6 +17,8 @@ export interface Leader {
   readonly log: Log;
   /** Runs a leader's write; the term ends when its outcome is not known. */
   write<T>(work: () => Promise<T>): Promise<T>;
+  /** The same for a write that ends jobs; whoever waits for one of them is told. */
+  writeEnds(work: () => Promise<readonly EndedJob[]>): Promise<readonly EndedJob[]>;
   /** Takes in jobs that were written. */
   admit(jobs: readonly Waiting[]): Promise<void>;
   /** Takes the turn of a job, which also takes it out of the backlog. */
@@ -25,7 +28,6 @@ export interface Leader {
   follow(jobIds: readonly string[]): Promise<void>;
   /** Calls back once when the job ends. */
   onJobEnd(jobId: string, listener: () => void): () => void;
-  jobEnded(jobId: string): void;
 }
 
 /** Cancels a job, waiting or running, as if somebody had asked for it. */

@@ -1,30 +1,22 @@
 import type { EndState } from '../core/job.js';
 import { byIndex, NOT_CLAIMED } from './by-index.js';
 import { type Queryable, run, statement } from './database.js';
-import { insertMoved, rowBytes } from './job-columns.js';
+import { type EndedJob, endParts } from './ended-jobs.js';
+import { rowBytes } from './job-columns.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
 /** Jobs that end without a (further) attempt: cancelled, expired, or refused on admission. */
 
+const ENDS = 'unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)';
+
 const parts = (from: 'jobs' | 'later') => `
-  kept AS (
-    ${insertMoved({
-      from,
-      to: 'job_history',
-      rows: 'gone',
-      set: { state: 'm.ended_as', finished_at: '$7::bigint', error: 'm.ended_why' },
-    })}
-  ), counted AS (
-    INSERT INTO punctual.tallies (at, tenant, jobs_failed, jobs_cancelled)
-    SELECT $7::bigint, tenant, count(*) FILTER (WHERE ended_as = 'failed'),
-      count(*) FILTER (WHERE ended_as = 'cancelled')
-    FROM gone GROUP BY tenant
-  ), answer AS (SELECT id FROM gone)`;
+  ${endParts({ from, rows: 'gone', at: '$7::bigint', state: 'm.ended_as', set: { error: 'm.ended_why' } })},
+  answer AS (SELECT id, tenant, state FROM ended)`;
 
 const END_LIVE = leaderStatement(
   'end-waiting-live',
   `gone AS (
-    DELETE FROM punctual.jobs j USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
+    DELETE FROM punctual.jobs j USING ${ENDS}
     WHERE ${byIndex('j.id', 'u.id')} AND ${NOT_CLAIMED} AND ${WHILE_TERM_LASTS}
     RETURNING j.*, u.ended_as, u.ended_why
   ), ${parts('jobs')}`,
@@ -33,7 +25,7 @@ const END_LIVE = leaderStatement(
 const END_LATER = leaderStatement(
   'end-waiting-later',
   `gone AS (
-    DELETE FROM punctual.later l USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
+    DELETE FROM punctual.later l USING ${ENDS}
     WHERE ${byIndex('l.id', 'u.id')} AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
     RETURNING l.*, u.ended_as, u.ended_why
   ), ${parts('later')}`,
@@ -70,21 +62,20 @@ export interface WaitingEnd {
   readonly error: string | null;
 }
 
-/** Ends live jobs that are not running, or jobs not admitted yet; answers with the ids of those it ended. */
+/** Ends live jobs that are not running, or jobs not admitted yet; answers with those it ended. */
 export async function endWaitingJobs(
   db: Queryable,
   term: TermKey,
   place: 'live' | 'later',
   ends: readonly WaitingEnd[],
   now: number,
-): Promise<string[]> {
-  const rows = await runAsLeader<{ id: string }>(db, term, place === 'live' ? END_LIVE : END_LATER, [
+): Promise<EndedJob[]> {
+  return runAsLeader<EndedJob & Record<string, unknown>>(db, term, place === 'live' ? END_LIVE : END_LATER, [
     ends.map((end) => end.id),
     ends.map((end) => end.state),
     ends.map((end) => end.error),
     now,
   ]);
-  return rows.map((row) => row.id);
 }
 
 /** A waiting job whose last moment to start has passed. */

@@ -4,12 +4,13 @@ import { byIndex } from './by-index.js';
 import { inClaimOrder } from './claim-order.js';
 import { Columns } from './columns.js';
 import type { Queryable } from './database.js';
-import { column, insertMoved } from './job-columns.js';
+import { endParts } from './ended-jobs.js';
+import { column } from './job-columns.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import { PlacedColumns } from './placed-columns.js';
 import { type Changed, changedRows, refusedOf } from './refused.js';
 
-/** Jobs leave the live table: the fence is checked against the claim, the row moves to history, counts follow. */
+/** Attempts end: the fence is checked against the claim, and the job ends with its attempt or waits for the next one. */
 
 /** An attempt is ended under the fence that is claimed; under any when tests have taken this fence out. */
 function underItsFence(fence: string): string {
@@ -60,36 +61,27 @@ const FINISH_JOBS = leaderStatement(
   ), moved AS (
     DELETE FROM punctual.jobs j WHERE j.id = ANY(ARRAY(SELECT job FROM freed))
     RETURNING j.*
-  ), kept AS (
-    ${insertMoved({
-      from: 'jobs',
-      to: 'job_history',
-      rows: 'moved',
-      set: {
-        attempts: of('fence'),
-        failures: `m.failures + (${OUTCOME} IN ('failed', 'timed-out'))::int`,
-        losses: `m.losses + (${OUTCOME} = 'lost')::int`,
-        late_by: `coalesce(m.late_by, greatest(0, coalesce(${of('started_at')}, ${of('claimed_at')}) - m.run_at))`,
-        fence: of('fence'),
-        worker: of('worker'),
-        epoch: of('epoch'),
-        claimed_at: of('claimed_at'),
-        started_at: of('started_at'),
-        finished_at: '$4::bigint',
-        state: STATE,
-        outcome: OUTCOME,
-        result: of('result'),
-        error: of('error'),
-        progress: of('progress'),
-      },
-    })}
-    RETURNING id, tenant, state
-  ), counted AS (
-    INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
-    SELECT $4::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
-      count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
-    FROM kept GROUP BY tenant
-  ), answer AS (${changedRows('kept', 'id', `cardinality(${ENDINGS.ids})`)})`,
+  ), ${endParts({
+    from: 'jobs',
+    rows: 'moved',
+    at: '$4::bigint',
+    state: STATE,
+    set: {
+      attempts: of('fence'),
+      failures: `m.failures + (${OUTCOME} IN ('failed', 'timed-out'))::int`,
+      losses: `m.losses + (${OUTCOME} = 'lost')::int`,
+      late_by: `coalesce(m.late_by, greatest(0, coalesce(${of('started_at')}, ${of('claimed_at')}) - m.run_at))`,
+      fence: of('fence'),
+      worker: of('worker'),
+      epoch: of('epoch'),
+      claimed_at: of('claimed_at'),
+      started_at: of('started_at'),
+      outcome: OUTCOME,
+      result: of('result'),
+      error: of('error'),
+      progress: of('progress'),
+    },
+  })}, answer AS (${changedRows('ended', 'id', `cardinality(${ENDINGS.ids})`)})`,
 );
 
 /** Another attempt after this one. */
