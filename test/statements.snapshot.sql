@@ -538,6 +538,17 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   DELETE FROM punctual.workers w WHERE w.id = ANY ($4::uuid[]) AND EXISTS (SELECT 1 FROM term) RETURNING w.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- hand-on-claims
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), handed AS (
+  UPDATE punctual.claims c SET
+    handed_on_at = coalesce(c.handed_on_at, $4::bigint), started_at = coalesce(c.started_at, u.started_at)
+  FROM unnest($5::uuid[], $6::int[], $7::bigint[]) u(job, fence, started_at)
+  WHERE c.job BETWEEN u.job AND u.job AND c.fence = u.fence AND EXISTS (SELECT 1 FROM term)
+  RETURNING c.job
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(job) END AS
+  ids FROM handed) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- insert-jobs
 WITH valid AS MATERIALIZED (
   SELECT (SELECT count(*) FROM unnest($4::int[], $5::text[], $6::text[]) n(id, tenant, name)
@@ -909,9 +920,9 @@ earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, NULL::bigint AS
-  started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, c.started_at,
+  NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
@@ -982,9 +993,9 @@ earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, NULL::bigint AS
-  started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, c.started_at,
+  NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
@@ -1061,9 +1072,9 @@ earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, NULL::bigint AS
-  started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, c.started_at,
+  NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
@@ -1124,9 +1135,9 @@ earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, NULL::bigint AS
-  started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, c.started_at,
+  NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
@@ -1191,9 +1202,9 @@ earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, NULL::bigint AS
-  started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, c.started_at,
+  NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
@@ -1236,9 +1247,9 @@ earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, NULL::bigint AS
-  started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, c.started_at,
+  NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
@@ -1399,10 +1410,11 @@ SELECT o.at, o.job FROM punctual.occurrences o
 WHERE o.schedule = $1::uuid AND o.at > $2 AND NOT o.by_hand AND o.job IS NOT NULL ORDER BY o.at;
 
 -- read-claims
-SELECT c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt", c.cancelled_at AS "cancelledAt", c.progress, j.id,
-  j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore", j.size_kib AS
-  "sizeKib", j.task, j.timeout_ms AS "timeoutMs", j.failures, j.losses, j.max_attempts AS "maxAttempts",
-  j.max_losses AS "maxLosses", j.at_most_once AS "atMostOnce", j.backoff, j.late_by AS "lateBy",
+SELECT c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt", c.cancelled_at AS "cancelledAt", c.handed_on_at AS
+  "handedOnAt", c.progress, c.started_at AS "startedAt", j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at
+  AS "runAt", j.start_before AS "startBefore", j.size_kib AS "sizeKib", j.task, j.timeout_ms AS "timeoutMs",
+  j.failures, j.losses, j.max_attempts AS "maxAttempts", j.max_losses AS "maxLosses", j.at_most_once AS
+  "atMostOnce", j.backoff, j.late_by AS "lateBy",
   j.concurrency_key AS "key"
 FROM punctual.claims c JOIN punctual.jobs j ON j.id BETWEEN c.job AND c.job
 WHERE c.job = ANY($1::uuid[]);
@@ -1430,9 +1442,9 @@ earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):]) AS earlier_a
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, NULL::bigint AS
-  started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, c.started_at,
+  NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id WHERE j.tenant = $1 AND j.id = $2::uuid

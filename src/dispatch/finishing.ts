@@ -5,6 +5,7 @@ import { stands } from '../core/test-switches.js';
 import { type AttemptEnd, type Decision, decide } from '../core/transition.js';
 import { Batcher } from '../store/batcher.js';
 import { bisect } from '../store/bisect.js';
+import { type HandedOn, handOnClaims } from '../store/claims.js';
 import { isMissingPartition } from '../store/database.js';
 import type { EndedJob } from '../store/ended-jobs.js';
 import { type Ending, finishJobs, type Retrying, retryJobs } from '../store/finish-jobs.js';
@@ -39,7 +40,7 @@ interface Pending {
 }
 
 /**
- * Ends attempts in batches. Whoever reports is answered after the commit, never before. The turn of a job is
+ * Ends attempts, or notes that they were handed on, in batches. Whoever reports is answered after the commit, never before. The turn of a job is
  * held from the moment its end is decided until it is written.
  */
 export class Finishing {
@@ -101,17 +102,18 @@ export class Finishing {
     if (running.fence !== fence && CHECKS_FENCE) return false;
     running.isEnding = true;
     const decision = decide(running, end, Math.random());
+    const started = startedAt ?? running.startedAt;
     if (ANSWERS_AFTER_COMMIT)
-      this.queue.push({ running, decision, startedAt, listener, place, isSettled: false });
+      this.queue.push({ running, decision, startedAt: started, listener, place, isSettled: false });
     else {
-      this.queue.push({ running, decision, startedAt, listener: NOBODY, place, isSettled: false });
+      this.queue.push({ running, decision, startedAt: started, listener: NOBODY, place, isSettled: false });
       listener.ended(place, true);
     }
     if (this.queue.length === 1) this.loop.wake();
     return true;
   }
 
-  /** Writes everything that has gathered. Ends and retries are transactions of their own: each stands alone. */
+  /** Writes everything that has gathered. Ends, retries and hand-ons are transactions of their own: each stands alone. */
   async runOnce(): Promise<void> {
     while (this.queue.length > 0) {
       const batch = this.queue.splice(0, this.batcher.count(this.queue));
@@ -119,6 +121,7 @@ export class Finishing {
       const { hot, term } = this.state;
       const ends = batch.filter((pending) => pending.decision.kind === 'end');
       const agains = batch.filter((pending) => pending.decision.kind === 'again');
+      const handOns = batch.filter((pending) => pending.decision.kind === 'hand-on');
       const outcomes = await Promise.allSettled([
         this.write(ends, (part, now) =>
           finishJobs(
@@ -133,6 +136,14 @@ export class Finishing {
             hot,
             term,
             part.map((each) => toRetrying(each, now)),
+            now,
+          ),
+        ),
+        this.write(handOns, (part, now) =>
+          handOnClaims(
+            hot,
+            term,
+            part.map((each) => toHandedOn(each, now)),
             now,
           ),
         ),
@@ -187,7 +198,8 @@ export class Finishing {
   private settle(pending: Pending, accepted: boolean, now: number): void {
     const { state } = this;
     const { running, decision } = pending;
-    state.endRunning(running);
+    if (accepted && decision.kind === 'hand-on') state.handOn(running, startOf(pending, now));
+    else state.endRunning(running);
     this.giveTurn(running);
     if (accepted && decision.kind === 'again') {
       const runAt = retryAt(running, decision, now);
@@ -247,7 +259,18 @@ function lateness(running: Running, startedAt: number | null): number {
   return running.lateBy ?? Math.max(0, (startedAt ?? running.claimedAt) - running.runAt);
 }
 
-function toEnding({ running, decision, startedAt }: Pending, now: number): Ending {
+/** A worker's clock may be ahead. */
+function startOf({ startedAt }: Pending, now: number): number | null {
+  return startedAt === null ? null : Math.min(startedAt, now);
+}
+
+function toHandedOn(pending: Pending, now: number): HandedOn {
+  const { id, fence } = pending.running;
+  return { id, fence, startedAt: startOf(pending, now) };
+}
+
+function toEnding(pending: Pending, now: number): Ending {
+  const { running, decision } = pending;
   if (decision.kind !== 'end') throw new Error('not an end');
   return {
     id: running.id,
@@ -255,7 +278,7 @@ function toEnding({ running, decision, startedAt }: Pending, now: number): Endin
     worker: running.worker,
     epoch: running.epoch,
     claimedAt: running.claimedAt,
-    startedAt: startedAt === null ? null : Math.min(startedAt, now),
+    startedAt: startOf(pending, now),
     state: decision.state,
     outcome: decision.outcome,
     result: decision.result,

@@ -171,6 +171,14 @@ export class LeaderState {
     if (this.directory.queue(running.queue)) this.shares.reserve(running);
   }
 
+  /** The worker's slot is free; the job runs on, and counts against the limits of its queue. */
+  handOn(running: Running, startedAt: number | null): void {
+    running.isHandedOn = true;
+    running.startedAt ??= startedAt;
+    running.list?.remove(running);
+    this.wakeClaiming();
+  }
+
   /** A job that ran does not run any more: it ended, or waits again. */
   endRunning(running: Running): void {
     this.running.delete(running.id);

@@ -4,6 +4,7 @@ import { type Queryable, run, statement } from './database.js';
 import { type CamelRowOf, type ColumnOf, columnsOf, select, selectCamel } from './job-columns.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import { WAITING, type Waiting } from './read-backlog.js';
+import { type Changed, changedRows, refusedOf } from './refused.js';
 
 /** Claims as a new leader finds them, and what is written to them while a job runs. */
 
@@ -50,6 +51,17 @@ const SAVE_PROGRESS = leaderStatement(
   )`,
 );
 
+const HAND_ON_CLAIMS = leaderStatement(
+  'hand-on-claims',
+  `handed AS (
+    UPDATE punctual.claims c SET
+      handed_on_at = coalesce(c.handed_on_at, $4::bigint), started_at = coalesce(c.started_at, u.started_at)
+    FROM unnest($5::uuid[], $6::int[], $7::bigint[]) u(job, fence, started_at)
+    WHERE ${byIndex('c.job', 'u.job')} AND c.fence = u.fence AND ${WHILE_TERM_LASTS}
+    RETURNING c.job
+  ), answer AS (${changedRows('handed', 'job', 'cardinality($5::uuid[])')})`,
+);
+
 const CANCEL_CLAIM = leaderStatement(
   'cancel-claim',
   `answer AS (
@@ -67,6 +79,31 @@ export async function cancelClaim(
   now: number,
 ): Promise<boolean> {
   return (await runAsLeader(db, term, CANCEL_CLAIM, [claim.id, claim.fence, now])).length > 0;
+}
+
+/** An attempt that its worker has handed on. */
+export interface HandedOn {
+  readonly id: string;
+  readonly fence: number;
+  /** When it started, if the worker said so. */
+  readonly startedAt: number | null;
+}
+
+/** Notes that no worker holds these attempts any more; answers with those that were not claimed. */
+export async function handOnClaims(
+  db: Queryable,
+  term: TermKey,
+  attempts: readonly HandedOn[],
+  now: number,
+): Promise<ReadonlySet<string>> {
+  const ordered = inClaimOrder(attempts);
+  const [answer] = await runAsLeader<Changed>(db, term, HAND_ON_CLAIMS, [
+    now,
+    ordered.map((attempt) => attempt.id),
+    ordered.map((attempt) => attempt.fence),
+    ordered.map((attempt) => attempt.startedAt),
+  ]);
+  return refusedOf(attempts, answer);
 }
 
 /** A claim with what the dispatcher must know of its job. JSON columns are texts. */

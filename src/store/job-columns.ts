@@ -74,8 +74,11 @@ const TABLE = {
   epoch: { type: 'bigint', in: ATTEMPT, nullIn: ENDED, read: 'small' },
   claimed_at: { type: 'bigint', in: ATTEMPT, nullIn: ENDED, read: 'small' },
   cancelled_at: { type: 'bigint', in: ['claims'], nullIn: ['claims'] },
+  // When the worker handed the attempt on; null while a worker holds it.
+  handed_on_at: { type: 'bigint', in: ['claims'], nullIn: ['claims'] },
   progress: { type: 'json', in: ATTEMPT, nullIn: ATTEMPT, read: 'small' },
-  started_at: { type: 'bigint', in: ENDED, nullIn: ENDED, read: 'small' },
+  // In claims known only for an attempt that was handed on.
+  started_at: { type: 'bigint', in: ATTEMPT, nullIn: ATTEMPT, read: 'small' },
   finished_at: { type: 'bigint', in: ENDED, nullIn: NONE, read: 'small' },
   state: { type: 'text', in: ENDED, nullIn: NONE, read: 'small' },
   outcome: { type: 'text', in: ENDED, nullIn: ENDED, read: 'small' },

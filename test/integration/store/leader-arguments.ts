@@ -31,6 +31,7 @@ export async function leaderArguments(
     'finish-jobs': [now, ...ENDING_COLUMNS.parameters([{ ...SUCCEEDED, id: jobs.running }])],
     'retry-jobs': [now, [jobs.running], ...Array(5).fill(null), 1, 'failed', now, 0, attempt],
     'release-claims': [[jobs.running], [1], [attempt]],
+    'hand-on-claims': [now, [jobs.running], [1], [now]],
     'cancel-claim': [jobs.running, 1, now],
     'save-progress': [[jobs.running], [1], ['{"progress":1}']],
     'end-waiting-live': [[jobs.waiting], ['cancelled'], [null], now],
