@@ -79,6 +79,8 @@ export class Finishing {
     while (state.turns.has(jobId)) await state.turns.free(jobId);
     if (state.term.over) throw noLeader();
     const running = state.running.get(jobId);
+    // It may have been handed on while its turn was awaited; then it does not share the fate of its worker.
+    if (end.outcome === 'lost' && running?.isHandedOn) return false;
     return new Promise<boolean>((resolve, reject) => {
       const listener: EndListener = { ended: (_, accepted) => resolve(accepted), failed: reject };
       if (!running || !this.begin(running, fence, end, startedAt, listener, 0)) resolve(false);

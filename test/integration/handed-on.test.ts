@@ -144,6 +144,19 @@ it('an attempt that was handed on survives a worker that registers anew, drains 
   }
 });
 
+it('an attempt that is handed on while its worker leaves is lost only if the worker was told so', async () => {
+  const { node } = await start();
+  for (let round = 0; round < 5; round++) {
+    const worker = await ProtocolWorker.register(node);
+    const { id } = await node.submit({ task: 'work', delivery: 'at-most-once' });
+    const attempt = await worker.claimOne();
+    const leaving = node.ask('DELETE', `/v1/workers/${worker.id}`);
+    const { accepted } = await worker.handOn(attempt);
+    await leaving;
+    expect((await read(node, id)).state).toBe(accepted.length > 0 ? 'running' : 'failed');
+  }
+});
+
 it('a new leader knows what was handed on: it neither offers nor loses it, and keeps its deadline', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
