@@ -161,7 +161,10 @@ function toEnd(result: wire.AttemptResult, { config }: NodeContext): AttemptEnd 
         outcome: 'failed',
         error: cutError(result.error, config.maxError),
         retryable: result.retryable ?? true,
+        ...(result.retryAfterMs !== undefined && { retryAfterMs: result.retryAfterMs }),
       };
+    case 'handed-on':
+      return { outcome: 'handed-on' };
     case 'timed-out': {
       const error = result.error ?? { code: 'TIMEOUT', message: 'The attempt took longer than its timeout.' };
       return { outcome: 'timed-out', error: cutError(error, config.maxError) };

@@ -263,7 +263,7 @@ export class Admitting {
     if (raws.length === 0) return [];
     const { state } = this;
     const now = state.clock.now();
-    const { ended, ready } = await state.write(() =>
+    const ended = await state.writeEnds(() =>
       leaderTransaction(state.hot, state.term, async (db) => {
         const valid = raws.filter((raw) => raw.refusal === null);
         const winners = await registerKeys(
@@ -273,28 +273,21 @@ export class Admitting {
         const duplicates = new Map(
           valid.flatMap((raw, i) => (winners[i] === raw.id ? [] : [[raw.id, winners[i]!] as const])),
         );
-        const ended = raws.filter((raw) => raw.refusal !== null || duplicates.has(raw.id));
-        const stays = (raw: Raw) => raw.held || raw.admitAt !== null;
         await parseLater(
           db,
           state.term,
           raws.map((raw) => ({ row: raw.row, held: raw.held, admitAt: raw.admitAt ?? now })),
         );
-        if (ended.length > 0) {
-          await endWaitingJobs(
-            db,
-            state.term,
-            'later',
-            ended.map((raw) => refuse(raw, duplicates.get(raw.id))),
-            now,
-          );
-        }
-        return { ended, ready: raws.filter((raw) => !ended.includes(raw) && !stays(raw)) };
+        const refused = raws.filter((raw) => raw.refusal !== null || duplicates.has(raw.id));
+        if (refused.length === 0) return [];
+        const ends = refused.map((raw) => refuse(raw, duplicates.get(raw.id)));
+        return endWaitingJobs(db, state.term, 'later', ends, now);
       }),
     );
-    for (const raw of ended) state.jobEnded(raw.id);
     for (const raw of raws) this.onStartBefore(raw.row.definition.start_before);
-    return ready.map((raw) => raw.id);
+    const gone = new Set(ended.map(({ id }) => id));
+    const isReady = (raw: Raw) => raw.refusal === null && !raw.held && raw.admitAt === null;
+    return raws.filter((raw) => isReady(raw) && !gone.has(raw.id)).map((raw) => raw.id);
   }
 }
 

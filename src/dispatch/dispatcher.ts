@@ -77,7 +77,7 @@ export class Dispatcher {
     this.workers = new Workers(this.state, this.finishing);
     this.steering = new Steering(this.state, this.admitting, {
       onStartBefore: (at) => this.expiring.expect(at),
-      onCancelRunning: (running) => this.workers.stopSoon(running),
+      onCancelRunning: (running) => this.workers.cancelled(running),
     });
     this.governing = new Governing(this.state);
     this.express = new Express(this.state, (orphans) => this.giveBack(orphans));
@@ -182,7 +182,8 @@ export class Dispatcher {
     }
     const job = await readJob(this.state.hot, tenant, report.jobId);
     if (job && isOnRecord(job, report)) return true;
-    if (job) this.upkeep.countStale(tenant, report.end.outcome === 'succeeded');
+    if (job && report.end.outcome !== 'handed-on')
+      this.upkeep.countStale(tenant, report.end.outcome === 'succeeded');
     return false;
   }
 

@@ -98,13 +98,13 @@ export class Expiring {
     let ended: ReadonlySet<string> = new Set();
     try {
       const ends = mine.map((id) => ({ id, state: 'failed' as const, error: EXPIRED }));
-      ended = new Set(await state.write(() => endWaitingJobs(state.hot, state.term, place, ends, now)));
+      const gone = await state.writeEnds(() => endWaitingJobs(state.hot, state.term, place, ends, now));
+      ended = new Set(gone.map(({ id }) => id));
     } finally {
       for (const id of mine) state.turns.give(id);
       // Also after a failure: whoever took its turn has taken the job out of the backlog.
       await state.follow(mine.filter((id) => !ended.has(id)));
     }
-    for (const id of ended) state.jobEnded(id);
     return ended;
   }
 }

@@ -59,12 +59,13 @@ export class Steering {
     private readonly admitting: Admitting,
     private readonly parts: {
       onStartBefore(at: number | null): void;
-      onCancelRunning(running: Running): void;
+      onCancelRunning(running: Running): Promise<void>;
     },
   ) {}
 
-  /** A waiting job is cancelled now; a running one when its worker confirms. */
+  /** A waiting job is cancelled now, and so is one that no worker holds; one that a worker runs when that confirms. */
   async cancel(tenant: string, id: string): Promise<void> {
+    let stopped: Running | undefined;
     await this.inTurn(tenant, id, async (job) => {
       const { state } = this;
       if (job.place === 'history') throw ended(job);
@@ -73,15 +74,15 @@ export class Steering {
       if (running) {
         if (!(await state.write(() => cancelClaim(state.hot, state.term, running, now)))) return false;
         running.cancelledAt ??= state.clock.steady();
-        this.parts.onCancelRunning(running);
+        stopped = running;
         return true;
       }
       const end = { id, state: 'cancelled' as const, error: null };
       const place = job.place === 'later' ? 'later' : 'live';
-      const gone = await state.write(() => endWaitingJobs(state.hot, state.term, place, [end], now));
-      if (gone.length > 0) state.jobEnded(id);
+      const gone = await state.writeEnds(() => endWaitingJobs(state.hot, state.term, place, [end], now));
       return gone.length > 0;
     });
+    if (stopped) await this.parts.onCancelRunning(stopped);
   }
 
   /** Keeps a waiting job from starting until it is released. */

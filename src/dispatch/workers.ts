@@ -85,7 +85,9 @@ export class Workers {
       }
       if (!more) break;
     }
-    for (const running of state.running.values()) state.sessions.get(running.worker)?.running.add(running);
+    for (const running of state.running.values()) {
+      if (!running.isHandedOn) state.sessions.get(running.worker)?.running.add(running);
+    }
   }
 
   start(): void {
@@ -296,8 +298,15 @@ export class Workers {
     if (session?.owner === tenant) session.seen(this.state.clock);
   }
 
-  /** Tells a worker that waits for work to stop an attempt, instead of letting it wait for its heartbeat. */
-  stopSoon(running: Running): void {
+  /**
+   * The job of a running attempt has been cancelled. A worker that waits for work is told at once instead of with its next
+   * heartbeat; where no worker holds the attempt, nobody need confirm, and it ends.
+   */
+  async cancelled(running: Running): Promise<void> {
+    if (running.isHandedOn) {
+      await this.finishing.end(running.id, running.fence, { outcome: 'cancelled', error: null }, null);
+      return;
+    }
     const stop = [{ jobId: running.id, fence: running.fence }];
     const polls = this.state.sessions.get(running.worker)?.polls ?? [];
     for (const poll of polls) poll.settle({ epoch: this.state.term.epoch, jobs: [], stop });
@@ -376,6 +385,10 @@ export class Workers {
   /** How the leader ends an attempt whose worker should have ended it by now; null while it may go on. */
   private overdueEnd(running: Running, now: number): AttemptEnd | null {
     const { state } = this;
+    if (running.isHandedOn) {
+      if (running.cancelledAt !== null) return { outcome: 'cancelled', error: null };
+      return now > running.deadline ? timedOut(running) : null;
+    }
     if (!state.sessions.has(running.worker)) {
       // Its session was dead before the claim was committed, or never came back under this leader.
       const overdue = now - running.handedAt > state.config.workerTimeout;
@@ -386,8 +399,7 @@ export class Workers {
       return { outcome: 'cancelled', error };
     }
     if (now - running.since > running.timeoutMs + GRACE_MS + state.config.workerTimeout) {
-      const message = `The attempt did not end within ${formatDuration(running.timeoutMs)}.`;
-      return { outcome: 'timed-out', error: { code: 'TIMEOUT', message } };
+      return timedOut(running);
     }
     return null;
   }
@@ -407,6 +419,11 @@ export class Workers {
     }
     return session;
   }
+}
+
+function timedOut({ timeoutMs }: Running): AttemptEnd {
+  const message = `The attempt did not end within ${formatDuration(timeoutMs)}.`;
+  return { outcome: 'timed-out', error: { code: 'TIMEOUT', message } };
 }
 
 function lost(why: string): JobError {

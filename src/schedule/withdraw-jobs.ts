@@ -3,6 +3,7 @@ import type { ParsedSchedule } from '../core/schedule-definition.js';
 import { forgetAhead, readAhead, readWaitingAhead, skipOccurrences } from '../store/change-schedule.js';
 import type { Queryable } from '../store/database.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
+import type { EndedJob } from '../store/ended-jobs.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import type { ScheduleRow } from '../store/schedules.js';
 import { dueAt } from './plan-firing.js';
@@ -38,13 +39,13 @@ export async function withdrawJobs(
     ({ at }) => reason === 'changed' || dueAt(schedule, parsed, at) > now,
   );
   const taken: string[] = [];
-  let ended = new Set<string>();
+  let ended: readonly EndedJob[] = [];
   try {
     for (const { job } of ahead) {
       await leader.turn(job);
       taken.push(job);
     }
-    ended = await leader.write(() =>
+    ended = await leader.writeEnds(() =>
       leaderTransaction(leader.hot, leader.term, async (db) => {
         const waiting = await readWaitingAhead(db, taken);
         const kept = ahead.filter(({ job }) => !waiting.has(job)).map(({ at }) => at);
@@ -53,10 +54,10 @@ export async function withdrawJobs(
           ({ at, job }) => waiting.has(job) && (reason !== 'changed' || at > lastKept),
         );
         const ends = withdrawn.map(({ job }) => ({ id: job, state: 'cancelled' as const, error: WITHDRAWN }));
-        const gone = new Set([
+        const gone = [
           ...(await endWaitingJobs(db, leader.term, 'live', ends, now)),
           ...(await endWaitingJobs(db, leader.term, 'later', ends, now)),
-        ]);
+        ];
         const undecided = (at: number) => at > Math.max(now, lastKept);
         const ats = withdrawn.map(({ at }) => at);
         await forgetAhead(db, schedule.id, ats.filter(undecided));
@@ -72,7 +73,7 @@ export async function withdrawJobs(
     );
   } finally {
     for (const job of taken) leader.turns.give(job);
-    for (const id of ended) leader.jobEnded(id);
-    await leader.follow(taken.filter((job) => !ended.has(job)));
+    const gone = new Set(ended.map(({ id }) => id));
+    await leader.follow(taken.filter((job) => !gone.has(job)));
   }
 }

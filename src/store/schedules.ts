@@ -1,4 +1,4 @@
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import {
   bytesOf,
@@ -70,23 +70,23 @@ const CREATE_SCHEDULE = leaderStatement(
   )`,
 );
 
-const FIND_SCHEDULE: Statement = {
-  name: 'find-schedule',
-  text: `SELECT ${COLUMNS} FROM punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL`,
-};
+const FIND_SCHEDULE = statement(
+  'find-schedule',
+  `SELECT ${COLUMNS} FROM punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL`,
+);
 
-const READ_SCHEDULE: Statement = {
-  name: 'read-schedule',
-  text: `
+const READ_SCHEDULE = statement(
+  'read-schedule',
+  `
     SELECT ${COLUMNS}, o.last_at, o.last_run FROM punctual.schedules s ${LAST}
     WHERE s.tenant = $1 AND s.name = $3 AND s.deleted_at IS NULL`,
-};
+);
 
 const PAYLOAD_SHOWN = `(payload IS NULL OR $6::boolean OR ${isSmall('payload', LARGE)})`;
 
-const LIST_SCHEDULES: Statement = {
-  name: 'list-schedules',
-  text: portionOf(
+const LIST_SCHEDULES = statement(
+  'list-schedules',
+  portionOf(
     `SELECT *, ${bytesOf('definition')} + ${bytesOf('payload')} AS bytes FROM (
        SELECT ${PLAIN_COLUMNS}, definition, last_at, last_run, NOT ${PAYLOAD_SHOWN} AS without_payload,
          CASE WHEN ${PAYLOAD_SHOWN} THEN payload END AS payload
@@ -98,33 +98,33 @@ const LIST_SCHEDULES: Statement = {
     'name',
     { rows: '$4', bytes: '$5' },
   ),
-};
+);
 
 /** The schedule of that name, or the one that had it last. */
-const FIND_WITH_LEDGER: Statement = {
-  name: 'find-schedule-with-ledger',
-  text: `
+const FIND_WITH_LEDGER = statement(
+  'find-schedule-with-ledger',
+  `
     (SELECT ${COLUMNS} FROM punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL)
     UNION ALL
     (SELECT ${COLUMNS} FROM punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NOT NULL
      ORDER BY s.deleted_at DESC LIMIT 1)
     LIMIT 1`,
-};
+);
 
-const READ_DUE: Statement = {
-  name: 'read-due-schedules',
-  text: `
+const READ_DUE = statement(
+  'read-due-schedules',
+  `
     SELECT ${COLUMNS} FROM (
       SELECT s.*, sum(pg_column_size(s.definition)) OVER (ORDER BY s.fire_at, s.id) - pg_column_size(s.definition)
         AS bytes_before
       FROM (SELECT * FROM punctual.schedules WHERE fire_at <= $1 ORDER BY fire_at LIMIT $2) s) s
     WHERE s.bytes_before < $3`,
-};
+);
 
-const NEXT_FIRE: Statement = {
-  name: 'next-fire',
-  text: 'SELECT fire_at AS at FROM punctual.schedules WHERE fire_at IS NOT NULL ORDER BY fire_at LIMIT 1',
-};
+const NEXT_FIRE = statement(
+  'next-fire',
+  'SELECT fire_at AS at FROM punctual.schedules WHERE fire_at IS NOT NULL ORDER BY fire_at LIMIT 1',
+);
 
 export interface NewSchedule {
   readonly id: string;
