@@ -1,4 +1,18 @@
-/** The words of a job: what people submit, what they read back. Shapes are those of the public contract. */
+import type { Shape } from './schemas/object.js';
+import type * as submission from './schemas/submission.js';
+import type * as target from './schemas/target.js';
+
+/**
+ * The words of a job: what people submit, what they read back. Shapes are those of the public contract. What people
+ * submit has its shape from the schema that checks it.
+ */
+
+/** The rule for names of tasks, queues, schedules and tenants. */
+export const NAME_PATTERN = /^[A-Za-z0-9._:-]{1,128}$/;
+/** What completes "must be …" for a name. */
+export const NAME_FORM = '1 to 128 letters, digits, ".", "_", "-" or ":"';
+/** The same as a whole. */
+export const NAME_RULE = `must be ${NAME_FORM}`;
 
 export const JOB_STATES = [
   'blocked',
@@ -15,32 +29,16 @@ export type JobState = (typeof JOB_STATES)[number];
 export const END_STATES = ['succeeded', 'failed', 'cancelled', 'skipped'] as const;
 export type EndState = (typeof END_STATES)[number];
 
-export type Delivery = 'at-least-once' | 'at-most-once';
+/** How often a job may be started. */
+export type Delivery = Shape<typeof submission.Delivery>;
 
 export const ATTEMPT_OUTCOMES = ['succeeded', 'failed', 'timed-out', 'lost', 'cancelled'] as const;
 export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number];
 
-export interface HandlerTarget {
-  readonly type: 'handler';
-  readonly name: string;
-}
-
-export interface HttpTarget {
-  readonly type: 'http';
-  readonly url: string;
-  readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: unknown;
-}
-
-export interface ExecTarget {
-  readonly type: 'exec';
-  readonly artifact?: string;
-  readonly command?: string;
-  readonly args?: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-}
-
+export type HandlerTarget = Shape<typeof target.HandlerTarget>;
+export type HttpTarget = Shape<typeof target.HttpTarget>;
+export type ExecTarget = Shape<typeof target.ExecTarget>;
+/** Where the work of a job happens. */
 export type Target = HandlerTarget | HttpTarget | ExecTarget;
 export type TargetType = Target['type'];
 
@@ -126,35 +124,10 @@ export interface ListedJob extends Omit<Job, 'payload' | 'result'> {
 }
 
 /** What a client sends to have a job run. */
-export interface JobSubmission {
-  readonly task?: string;
-  readonly target?: Target;
-  readonly payload?: unknown;
-  readonly runAt?: string;
-  readonly delay?: string;
-  readonly queue?: string;
-  readonly priority?: number;
-  readonly key?: string;
-  readonly retry?: RetryInput;
-  readonly timeout?: string;
-  readonly delivery?: Delivery;
-  readonly concurrencyKey?: string;
-  readonly requires?: Labels;
-  readonly startBefore?: string;
-  readonly hold?: boolean;
-}
+export type JobSubmission = Shape<typeof submission.JobSubmission>;
 
 /** The retry part of a submission; everything left out takes the default. */
-export interface RetryInput {
-  readonly maxAttempts?: number;
-  readonly backoff?: {
-    readonly base?: string;
-    readonly factor?: number;
-    readonly max?: string;
-    readonly jitter?: number;
-  };
-  readonly onWorkerLost?: { readonly maxAttempts?: number };
-}
+export type RetryInput = Shape<typeof submission.Retry>;
 
 /** Whether a job in this state stays in it for good. */
 export function isEnded(state: JobState): state is EndState {

@@ -1,5 +1,4 @@
-import { invalid, PunctualError } from './errors.js';
-import { pointerStep } from './fields.js';
+import { invalid, PunctualError, pointerStep } from './errors.js';
 
 /**
  * Walks over the bytes of a JSON text without building anything from it. It finds out whether the text is JSON, how

@@ -1,11 +1,11 @@
 import { invalid, PunctualError } from '../core/errors.js';
+import type { ScheduleDefinition } from '../core/schedule.js';
 import {
   changed,
   checkComing,
   normalise,
   type ParsedSchedule,
   parseDefinition,
-  type ScheduleDefinition,
 } from '../core/schedule-definition.js';
 import { uuidv7 } from '../core/uuid.js';
 import {

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { invalid, PunctualError } from '../../core/errors.js';
-import { NAME_PATTERN, NAME_RULE } from '../../core/fields.js';
+import { NAME_PATTERN, NAME_RULE } from '../../core/job.js';
 import type { AttemptCredential, Caller, UseCases } from '../use-cases.js';
 
 /** Who may call a route. A route that says nothing needs a key, so that forgetting it is safe. */

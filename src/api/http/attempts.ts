@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { TSchema } from 'typebox';
-import { Completion, Failure, LogReport, ProgressReport } from '../schemas/attempt.js';
-import { IdPath, NoQuery } from '../schemas/query.js';
+import { Completion, Failure, LogReport, ProgressReport } from '../../core/schemas/attempt.js';
+import { IdPath, NoQuery } from '../../core/schemas/query.js';
 import type { AttemptCredential, AttemptUseCases, Caller } from '../use-cases.js';
 import { reporterOf } from './access.js';
 import { idOf, queryOf } from './input.js';

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { parseDuration } from '../../core/duration.js';
-import { ClusterView, StatsView } from '../schemas/cluster.js';
-import { NoQuery, StatsQuery } from '../schemas/query.js';
+import { ClusterView, StatsView } from '../../core/schemas/cluster.js';
+import { NoQuery, StatsQuery } from '../../core/schemas/query.js';
 import { callerOf } from './access.js';
 import { expectNothing, queryOf } from './input.js';
 import type { RouteParts } from './route-parts.js';

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import type { TSchema } from 'typebox';
-import { Problem } from '../schemas/problem.js';
+import { Problem } from '../../core/schemas/problem.js';
 
 /** What the OpenAPI document says about a route. */
 export interface RouteDescription {

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import { HealthView } from '../schemas/cluster.js';
-import { NoQuery, ReadyQuery } from '../schemas/query.js';
+import { HealthView } from '../../core/schemas/cluster.js';
+import { NoQuery, ReadyQuery } from '../../core/schemas/query.js';
 import { bringsKey } from './access.js';
 import { queryOf } from './input.js';
 import type { RouteParts } from './route-parts.js';

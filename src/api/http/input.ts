@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { Static, TSchema } from 'typebox';
-import { Nothing } from '../schemas/object.js';
-import { IdPath, NamePath } from '../schemas/query.js';
-import { validate } from '../validate.js';
+import { Nothing } from '../../core/schemas/object.js';
+import { IdPath, NamePath } from '../../core/schemas/query.js';
+import { validate } from '../../core/schemas/validate.js';
 
 /** What a request says outside of its body. Bodies are checked by the use-cases. */
 

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { parseDuration } from '../../core/duration.js';
 import type { JobPart } from '../../core/job.js';
-import { Job, JobPage, LogPage, Why } from '../schemas/job.js';
-import { IdPath, JobListQuery, LogQuery, NoQuery, WaitQuery } from '../schemas/query.js';
+import { Job, JobPage, LogPage, Why } from '../../core/schemas/job.js';
+import { IdPath, JobListQuery, LogQuery, NoQuery, WaitQuery } from '../../core/schemas/query.js';
 import {
   BulkAnswer,
   BulkSubmission,
@@ -10,7 +10,7 @@ import {
   JobSubmission,
   Redrive,
   RedriveAnswer,
-} from '../schemas/submission.js';
+} from '../../core/schemas/submission.js';
 import type { Caller, JobUseCases } from '../use-cases.js';
 import { callerOf } from './access.js';
 import { waitedMs } from './forwarding.js';

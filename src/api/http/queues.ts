@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
-import { QueueChange } from '../schemas/limits.js';
-import { NamePath, NoQuery, ShortListQuery } from '../schemas/query.js';
-import { QueuePage, QueueView } from '../schemas/queue.js';
+import { QueueChange } from '../../core/schemas/limits.js';
+import { NamePath, NoQuery, ShortListQuery } from '../../core/schemas/query.js';
+import { QueuePage, QueueView } from '../../core/schemas/queue.js';
 import { callerOf } from './access.js';
 import { expectNothing, nameOf, queryOf } from './input.js';
 import type { RouteParts } from './route-parts.js';

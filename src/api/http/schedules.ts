@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import { Job } from '../schemas/job.js';
-import { LedgerQuery, NamePath, NoQuery, ScheduleListQuery } from '../schemas/query.js';
+import { Job } from '../../core/schemas/job.js';
+import { LedgerQuery, NamePath, NoQuery, ScheduleListQuery } from '../../core/schemas/query.js';
 import {
   BackfillAnswer,
   BackfillRequest,
@@ -11,7 +11,7 @@ import {
   ScheduleInput,
   SchedulePage,
   ScheduleView,
-} from '../schemas/schedule.js';
+} from '../../core/schemas/schedule.js';
 import { callerOf } from './access.js';
 import { expectNothing, nameOf, queryOf } from './input.js';
 import type { RouteParts } from './route-parts.js';

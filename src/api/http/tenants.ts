@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
-import { NewTenant, TenantChange, TenantPage, TenantView } from '../schemas/limits.js';
-import { NoQuery, PageQuery, TenantPath } from '../schemas/query.js';
-import { validate } from '../validate.js';
+import { NewTenant, TenantChange, TenantPage, TenantView } from '../../core/schemas/limits.js';
+import { NoQuery, PageQuery, TenantPath } from '../../core/schemas/query.js';
+import { validate } from '../../core/schemas/validate.js';
 import { callerOf } from './access.js';
 import { queryOf } from './input.js';
 import type { RouteParts } from './route-parts.js';

@@ -2,14 +2,19 @@ import { PunctualError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
 import { JsonText } from '../../core/json-text.js';
 import { News } from '../../core/news.js';
+import { Completion, Failure, LogReport, ProgressReport } from '../../core/schemas/attempt.js';
+import { NewTenant, QueueChange, TenantChange } from '../../core/schemas/limits.js';
+import {
+  BackfillRequest,
+  PreviewRequest,
+  ScheduleChange,
+  ScheduleInput,
+} from '../../core/schemas/schedule.js';
+import { BulkSubmission, JobChange, JobSubmission, Redrive } from '../../core/schemas/submission.js';
+import { validate } from '../../core/schemas/validate.js';
+import { ClaimRequest, Heartbeat, ReportRequest, WorkerRegistration } from '../../core/schemas/worker.js';
 import type { ClusterView, QueueView, ScheduleView, TenantView, WorkerView } from '../../core/wire.js';
-import { Completion, Failure, LogReport, ProgressReport } from '../schemas/attempt.js';
-import { NewTenant, QueueChange, TenantChange } from '../schemas/limits.js';
-import { BackfillRequest, PreviewRequest, ScheduleChange, ScheduleInput } from '../schemas/schedule.js';
-import { BulkSubmission, JobChange, JobSubmission, Redrive } from '../schemas/submission.js';
-import { ClaimRequest, Heartbeat, ReportRequest, WorkerRegistration } from '../schemas/worker.js';
 import type { Caller, UseCases } from '../use-cases.js';
-import { validate } from '../validate.js';
 import type { HttpLimits } from './options.js';
 import { createHttpServer } from './server.js';
 

@@ -1,7 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { ClaimAnswer as Claimed } from '../../core/wire.js';
-import { OwnAssignment } from '../../dispatch/assignment.js';
-import { IdPath, NoQuery, ShortListQuery } from '../schemas/query.js';
+import { IdPath, NoQuery, ShortListQuery } from '../../core/schemas/query.js';
 import {
   ClaimAnswer,
   ClaimRequest,
@@ -14,7 +12,9 @@ import {
   WorkerRegistration,
   WorkerView,
   WorkerWelcome,
-} from '../schemas/worker.js';
+} from '../../core/schemas/worker.js';
+import type { ClaimAnswer as Claimed } from '../../core/wire.js';
+import { OwnAssignment } from '../../dispatch/assignment.js';
 import { callerOf } from './access.js';
 import { waitedMs } from './forwarding.js';
 import { expectNothing, idOf, queryOf } from './input.js';

@@ -1,5 +1,7 @@
 import { PunctualError } from '../../core/errors.js';
-import { parseMoment } from '../../core/fields.js';
+import { parseMoment } from '../../core/moment.js';
+import { Completion, Failure, LogReport, ProgressReport } from '../../core/schemas/attempt.js';
+import { validate } from '../../core/schemas/validate.js';
 import type { AttemptEnd } from '../../core/transition.js';
 import type { AttemptResult } from '../../core/wire.js';
 import type { Report } from '../../dispatch/dispatcher.js';
@@ -9,9 +11,7 @@ import { makePartition } from '../../store/partitions.js';
 import { readJob } from '../../store/read-job.js';
 import type { NodeContext } from '../context.js';
 import { cutError, cutProgress, resultText } from '../report-text.js';
-import { Completion, Failure, LogReport, ProgressReport } from '../schemas/attempt.js';
 import type { AttemptCredential, AttemptUseCases, Caller } from '../use-cases.js';
-import { validate } from '../validate.js';
 
 /** Reports about one attempt. What an old fence reports is refused with 409 and changes nothing. */
 export class Attempts implements AttemptUseCases {

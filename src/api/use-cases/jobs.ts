@@ -1,10 +1,12 @@
 import { invalid, PunctualError } from '../../core/errors.js';
-import { FieldReader, isPlainObject } from '../../core/fields.js';
 import { isEnded, type ListedJob } from '../../core/job.js';
+import { parseMoment } from '../../core/moment.js';
+import { bulkEnvelope, JobChange, Redrive } from '../../core/schemas/submission.js';
+import { validate } from '../../core/schemas/validate.js';
 import {
+  parsePayload,
   parseSubmission,
   parseSubmissions,
-  readJson,
   type SubmissionContext,
 } from '../../core/submission.js';
 import { isUuid } from '../../core/uuid.js';
@@ -18,9 +20,7 @@ import type { NodeContext } from '../context.js';
 import { JobView, newlyPlaced } from '../job-view.js';
 import type { Answered } from '../json-text.js';
 import { PageText, writePage } from '../page-text.js';
-import { Redrive } from '../schemas/submission.js';
 import type { Caller, JobFilter, JobUseCases } from '../use-cases.js';
-import { validate } from '../validate.js';
 
 /** Rows of a list that are read at once. */
 const PORTION = 50;
@@ -32,7 +32,11 @@ const KEY_TRIES = 5;
 
 /** Submitting, reading and steering jobs. */
 export class Jobs implements JobUseCases {
-  constructor(private readonly node: NodeContext) {}
+  private readonly envelope: ReturnType<typeof bulkEnvelope>;
+
+  constructor(private readonly node: NodeContext) {
+    this.envelope = bulkEnvelope(node.config.maxBulkJobs);
+  }
 
   async submit(caller: Caller, body: unknown): Promise<{ created: boolean; job: JobView }> {
     const submission = parseSubmission(body, this.submissionContext());
@@ -54,15 +58,8 @@ export class Jobs implements JobUseCases {
   }
 
   async submitBulk(caller: Caller, body: unknown): Promise<{ ids: readonly string[] }> {
-    const fields = new FieldReader(body, '', ['jobs']);
-    const jobs = fields.raw('jobs');
-    const { maxBulkJobs } = this.node.config;
-    if (isPlainObject(body) && !Array.isArray(jobs)) fields.wrong('jobs', 'must be a list of jobs');
-    else if (Array.isArray(jobs) && (jobs.length === 0 || jobs.length > maxBulkJobs)) {
-      fields.wrong('jobs', `must have 1 to ${maxBulkJobs} jobs`);
-    }
-    if (fields.errors.length > 0) throw invalid(fields.errors);
-    const submissions = await parseSubmissions(jobs as unknown[], this.submissionContext());
+    const { jobs } = validate(this.envelope, body);
+    const submissions = await parseSubmissions(jobs, this.submissionContext());
     const { tenant, actor } = caller;
     const owned = submissions.map((submission) => ({ tenant, createdBy: actor, submission }));
     const stored = await this.node.submitter.submitAll(owned);
@@ -190,25 +187,11 @@ export class Jobs implements JobUseCases {
   }
 
   private parseChange(body: unknown): Change {
-    const fields = new FieldReader(body, '', ['runAt', 'priority', 'payload']);
-    const runAt = fields.moment('runAt');
-    const priority = fields.integer('priority', 1, 9);
-    let payload: string | undefined;
-    if (fields.has('payload')) {
-      payload =
-        readJson(fields.raw('payload'), this.node.config, (detail, code) => {
-          if (code === 'PAYLOAD_TOO_LARGE') throw new PunctualError(code, `payload: ${detail}`);
-          fields.wrong('payload', detail);
-        }) ?? undefined;
-    }
-    if (isPlainObject(body) && Object.keys(body).length === 0) {
-      fields.errors.push({ pointer: '', detail: 'give at least one of "runAt", "priority", "payload"' });
-    }
-    if (fields.errors.length > 0) throw invalid(fields.errors);
+    const { runAt, priority, payload } = validate(JobChange, body);
     return {
-      ...(runAt !== undefined && { runAt }),
+      ...(runAt !== undefined && { runAt: parseMoment(runAt)! }),
       ...(priority !== undefined && { priority }),
-      ...(payload !== undefined && { payload }),
+      ...(payload !== undefined && { payload: parsePayload(payload, this.node.config) }),
     };
   }
 }

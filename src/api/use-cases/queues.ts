@@ -1,15 +1,15 @@
 import { PunctualError } from '../../core/errors.js';
 import { DEFAULT_QUEUE_LIMITS } from '../../core/limits.js';
 import { rateOf } from '../../core/rate.js';
+import { QueueChange } from '../../core/schemas/limits.js';
+import { validate } from '../../core/schemas/validate.js';
 import type { Page, QueueView } from '../../core/wire.js';
 import type { QueueRow } from '../../store/names.js';
 import { findQueue, listQueues, rateOfRow } from '../../store/queues.js';
 import type { NodeContext } from '../context.js';
 import type { Answered } from '../json-text.js';
 import { writePage } from '../page-text.js';
-import { QueueChange } from '../schemas/limits.js';
 import type { Caller, PageFilter, QueueUseCases } from '../use-cases.js';
-import { validate } from '../validate.js';
 
 /** Queues of a list that are read at once. */
 const PORTION = 200;

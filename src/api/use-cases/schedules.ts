@@ -1,7 +1,13 @@
-import { type FieldError, invalid, PunctualError } from '../../core/errors.js';
-import { FieldReader, isPlainObject, parseMoment } from '../../core/fields.js';
-import { timetable } from '../../core/schedule/timetable.js';
-import { DEFINITION_FIELDS, readWhen, TIMING_FIELDS } from '../../core/schedule-definition.js';
+import { invalid, PunctualError } from '../../core/errors.js';
+import { parseMoment } from '../../core/moment.js';
+import { parseTimetable } from '../../core/schedule-definition.js';
+import {
+  BackfillRequest,
+  PreviewRequest,
+  ScheduleChange,
+  ScheduleInput,
+} from '../../core/schemas/schedule.js';
+import { validate } from '../../core/schemas/validate.js';
 import type {
   BackfillAnswer,
   ListedSchedule,
@@ -29,9 +35,7 @@ import { writePage } from '../page-text.js';
 import { ScheduleText, toOccurrenceView } from '../schedule-view.js';
 import type { Caller, LedgerFilter, ScheduleFilter, ScheduleUseCases } from '../use-cases.js';
 
-const PREVIEW_FIELDS = [...TIMING_FIELDS, 'timezone', 'dst', 'startAt', 'endAt', 'from', 'count'];
 const PREVIEWED = 10;
-const MOST_PREVIEWED = 1_000;
 
 /** Schedules that are read at once: Postgres has to look through their definitions. */
 const PORTION = 50;
@@ -45,14 +49,9 @@ export class Schedules implements ScheduleUseCases {
 
   async create(caller: Caller, body: unknown): Promise<{ name: string; schedule: Answered<ScheduleView> }> {
     const { altering } = (await this.node.leader()).schedules;
-    const fields = new FieldReader(body, '', ['name', 'paused', ...DEFINITION_FIELDS]);
-    if (isPlainObject(body)) fields.require('name');
-    const name = fields.name('name');
-    const paused = fields.boolean('paused') ?? false;
-    if (fields.errors.length > 0) throw invalid(fields.errors);
-    const { name: _name, paused: _paused, ...definition } = body as Record<string, unknown>;
-    await altering.create(by(caller, name!), definition, paused);
-    return { name: name!, schedule: await this.get(caller, name!) };
+    const { name, paused = false, ...definition } = validate(ScheduleInput, body);
+    await altering.create(by(caller, name), definition, paused);
+    return { name, schedule: await this.get(caller, name) };
   }
 
   async list(caller: Caller, filter: ScheduleFilter): Promise<Answered<Page<ListedSchedule>>> {
@@ -84,12 +83,7 @@ export class Schedules implements ScheduleUseCases {
 
   async change(caller: Caller, name: string, body: unknown): Promise<Answered<ScheduleView>> {
     const { altering } = (await this.node.leader()).schedules;
-    const { errors } = new FieldReader(body, '', DEFINITION_FIELDS);
-    if (isPlainObject(body) && Object.keys(body).length === 0) {
-      errors.push({ pointer: '', detail: 'must have at least one field' });
-    }
-    if (errors.length > 0) throw invalid(errors);
-    await altering.change(by(caller, name), body as Record<string, unknown>);
+    await altering.change(by(caller, name), validate(ScheduleChange, body));
     return this.get(caller, name);
   }
 
@@ -114,13 +108,10 @@ export class Schedules implements ScheduleUseCases {
 
   async backfill(caller: Caller, name: string, body: unknown): Promise<BackfillAnswer> {
     const { altering } = (await this.node.leader()).schedules;
-    const fields = new FieldReader(body, '', ['from', 'to', 'dryRun']);
-    if (isPlainObject(body)) fields.require('from', 'to');
-    const from = fields.moment('from') ?? 0;
-    const to = fields.moment('to') ?? 0;
-    const dryRun = fields.boolean('dryRun') ?? false;
-    if (fields.errors.length === 0 && to < from) fields.wrong('to', 'lies before from');
-    if (fields.errors.length > 0) throw invalid(fields.errors);
+    const { dryRun = false, ...range } = validate(BackfillRequest, body);
+    const from = parseMoment(range.from)!;
+    const to = parseMoment(range.to)!;
+    if (to < from) throw invalid([{ pointer: '/to', detail: 'lies before from' }]);
     const { occurrences } = await altering.backfill(by(caller, name), { from, to, dryRun });
     return {
       matched: occurrences.length,
@@ -149,13 +140,9 @@ export class Schedules implements ScheduleUseCases {
   }
 
   async preview(_caller: Caller, body: unknown): Promise<PreviewAnswer> {
-    const errors: FieldError[] = [];
-    const fields = new FieldReader(body, '', PREVIEW_FIELDS, errors);
-    const from = fields.moment('from') ?? this.node.clock.now();
-    const count = fields.integer('count', 1, MOST_PREVIEWED) ?? PREVIEWED;
-    const { timing, startAt, endAt } = readWhen(fields, body, from);
-    if (errors.length > 0 || !timing) throw invalid(errors);
-    const table = timetable(timing, { startAt, endAt });
+    const { from: since, count = PREVIEWED, ...when } = validate(PreviewRequest, body);
+    const from = since === undefined ? this.node.clock.now() : parseMoment(since)!;
+    const table = parseTimetable(when, from);
     const data: { at: string; note?: string }[] = [];
     let at = table.next(from - 1);
     for (; at !== null && data.length < count; at = table.next(at)) {

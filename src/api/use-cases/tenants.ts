@@ -1,13 +1,13 @@
 import { PunctualError } from '../../core/errors.js';
 import { DEFAULT_TENANT_LIMITS } from '../../core/limits.js';
 import { rateOf, rateView } from '../../core/rate.js';
+import { NewTenant, TenantChange } from '../../core/schemas/limits.js';
+import { validate } from '../../core/schemas/validate.js';
 import type { Page, TenantView } from '../../core/wire.js';
 import { rateOfRow } from '../../store/queues.js';
 import { findTenant, listTenants, type TenantRow } from '../../store/tenants.js';
 import type { NodeContext } from '../context.js';
-import { NewTenant, TenantChange } from '../schemas/limits.js';
 import type { Caller, TenantUseCases } from '../use-cases.js';
-import { validate } from '../validate.js';
 
 /** Tenants with their shares and limits. Work can be submitted for a tenant that nobody made: it has the defaults. */
 export class Tenants implements TenantUseCases {

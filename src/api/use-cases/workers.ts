@@ -1,5 +1,13 @@
 import { parseDuration } from '../../core/duration.js';
 import { invalid, PunctualError } from '../../core/errors.js';
+import { validate } from '../../core/schemas/validate.js';
+import {
+  ClaimRequest,
+  Heartbeat,
+  Leave,
+  ReportRequest,
+  WorkerRegistration,
+} from '../../core/schemas/worker.js';
 import { isUuid } from '../../core/uuid.js';
 import type {
   AttemptResult,
@@ -15,9 +23,7 @@ import { findWorker, listWorkers, type WorkerRow } from '../../store/workers.js'
 import type { NodeContext } from '../context.js';
 import type { Answered } from '../json-text.js';
 import { writePage } from '../page-text.js';
-import { ClaimRequest, Heartbeat, Leave, ReportRequest, WorkerRegistration } from '../schemas/worker.js';
 import type { Caller, PageFilter, WorkerUseCases } from '../use-cases.js';
-import { validate } from '../validate.js';
 import { toReport } from './attempts.js';
 
 /** Workers of a list that are read at once. */

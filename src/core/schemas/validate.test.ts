@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { describe, expect, it } from 'vitest';
-import { type FieldError, PunctualError } from '../core/errors.js';
-import { parseSubmission } from '../core/submission.js';
-import { AttemptResult, LogReport, ProgressReport } from './schemas/attempt.js';
-import { explain } from './schemas/explain.js';
-import { JobListQuery } from './schemas/query.js';
-import { BulkSubmission, JobChange, JobSubmission } from './schemas/submission.js';
-import { ClaimRequest, Heartbeat, ReportRequest, WorkerRegistration } from './schemas/worker.js';
+import { type FieldError, PunctualError } from '../errors.js';
+import { parseSubmission } from '../submission.js';
+import { AttemptResult, LogReport, ProgressReport } from './attempt.js';
+import { explain } from './explain.js';
+import { JobListQuery } from './query.js';
+import { BulkSubmission, JobChange, JobSubmission } from './submission.js';
 import { validate } from './validate.js';
+import { ClaimRequest, Heartbeat, ReportRequest, WorkerRegistration } from './worker.js';
 
 const JOB_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 

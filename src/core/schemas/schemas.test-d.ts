@@ -1,7 +1,7 @@
 import type { Static, TSchema } from 'typebox';
-import type * as job from '../../core/job.js';
-import type * as wire from '../../core/wire.js';
-import type { HealthView as Health, JobFilter } from '../use-cases.js';
+import type { HealthView as Health, JobFilter } from '../../api/use-cases.js';
+import type * as job from '../job.js';
+import type * as wire from '../wire.js';
 import type { AttemptError, AttemptResult, LogReport, ProgressReport } from './attempt.js';
 import type { ClusterView, HealthView, StatsView } from './cluster.js';
 import type { Job, JobPage, LogPage, Why } from './job.js';

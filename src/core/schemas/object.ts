@@ -1,4 +1,4 @@
-import Type, { type TObjectOptions, type TProperties, type TSchema } from 'typebox';
+import Type, { type Static, type TObjectOptions, type TProperties, type TSchema } from 'typebox';
 
 /** An object of an input: a field it does not know is an error, so that a typing mistake is not ignored. */
 export function strict<P extends TProperties>(properties: P, options: TObjectOptions = {}) {
@@ -17,3 +17,12 @@ export function page<S extends TSchema>(title: string, item: S) {
 
 /** The body of a call that needs none: nothing, or an empty object. */
 export const Nothing = strict({}, { title: 'Nothing' });
+
+type Frozen<T> = T extends readonly (infer Item)[]
+  ? readonly Frozen<Item>[]
+  : T extends object
+    ? { readonly [K in keyof T]: Frozen<T[K]> }
+    : T;
+
+/** The shape of what a schema describes. What came from outside is read, never written to. */
+export type Shape<S extends TSchema> = Frozen<Static<S>>;
