@@ -24,6 +24,8 @@ const context = {
   createdAt: NOW,
 };
 
+const MANY_LABELS = Object.fromEntries(Array.from({ length: 16 }, (_, i) => [`label-${i}`, 'x'.repeat(256)]));
+
 const depth = (value: unknown): number =>
   typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depth)) : 0;
 
@@ -93,7 +95,7 @@ describe('a submission is refused', () => {
     ['artifact or command', { target: { type: 'exec' } }],
     ['a target within limits', { target: { type: 'http', url: 'http://a', body: 'x'.repeat(600) } }],
     ['a payload within limits', { task: 'a', payload: 'x'.repeat(599) }],
-    ['labels within limits', { task: 'a', requires: { ...Array(16).fill('x'.repeat(256)) } }],
+    ['labels within limits', { task: 'a', requires: MANY_LABELS }],
     ['a timeout within limits', { task: 'a', timeout: '0s' }],
     ['one start', { task: 'a', delivery: 'at-most-once', retry: { maxAttempts: 2 } }],
     ['a last moment after the first', { task: 'a', startBefore: '2026-01-01T00:00:00Z' }],

@@ -1,7 +1,7 @@
 import { PunctualError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
-import { JsonText } from '../../core/json-text.js';
 import { News } from '../../core/news.js';
+import { parseDefinition, parseTimetable } from '../../core/schedule-definition.js';
 import { Completion, Failure, LogReport, ProgressReport } from '../../core/schemas/attempt.js';
 import { NewTenant, QueueChange, TenantChange } from '../../core/schemas/limits.js';
 import {
@@ -10,9 +10,10 @@ import {
   ScheduleChange,
   ScheduleInput,
 } from '../../core/schemas/schedule.js';
-import { BulkSubmission, JobChange, JobSubmission, Redrive } from '../../core/schemas/submission.js';
+import { bulkEnvelope, JobChange, Redrive } from '../../core/schemas/submission.js';
 import { validate } from '../../core/schemas/validate.js';
 import { ClaimRequest, Heartbeat, ReportRequest, WorkerRegistration } from '../../core/schemas/worker.js';
+import { parsePayload, parseSubmission, parseSubmissions } from '../../core/submission.js';
 import type { ClusterView, QueueView, ScheduleView, TenantView, WorkerView } from '../../core/wire.js';
 import type { Caller, UseCases } from '../use-cases.js';
 import type { HttpLimits } from './options.js';
@@ -43,10 +44,12 @@ export interface RecordingUseCases extends UseCases {
   failure: unknown;
 }
 
-/** The server hands a payload on as the text in which it came. */
-function unwrapped(payload: unknown): unknown {
-  return payload instanceof JsonText ? JSON.parse(payload.text) : payload;
-}
+/** Bodies are checked as the real boundary checks them. */
+const CONTEXT = {
+  ...{ now: 0, createdAt: 0, maxPayload: Number.MAX_SAFE_INTEGER, maxDepth: 16 },
+  ...{ jobTimeout: 60_000, maxJobTimeout: 3_600_000 },
+};
+const ENVELOPE = bulkEnvelope(10_000);
 
 /** A server over a recording boundary, with small limits, and a call that carries the operator's key. */
 export function testServer(limits: Partial<HttpLimits> = {}) {
@@ -112,14 +115,15 @@ export function recordingUseCases(): RecordingUseCases {
     failure: undefined,
     jobs: {
       submit: async (by, body) => {
-        const { key, ...rest } = validate(JobSubmission, body);
-        const before = key === undefined ? undefined : seen.get(key);
-        const job = before ?? exampleJob(by, unwrapped(rest.payload));
-        if (key !== undefined) seen.set(key, job);
+        const { definition, payload } = parseSubmission(body, CONTEXT);
+        const { key } = definition;
+        const before = key === null ? undefined : seen.get(key);
+        const job = before ?? exampleJob(by, JSON.parse(payload));
+        if (key !== null) seen.set(key, job);
         return record('submit', by, [body], { created: before === undefined, job });
       },
       submitBulk: async (by, body) => {
-        const { jobs } = validate(BulkSubmission, body);
+        const jobs = await parseSubmissions(validate(ENVELOPE, body).jobs, CONTEXT);
         return record('submitBulk', by, [jobs.length], { ids: jobs.map(() => JOB_ID) });
       },
       list: (by, filter) => record('list', by, [filter], { data: [exampleJob(by)], next: 'cursor' }),
@@ -130,7 +134,7 @@ export function recordingUseCases(): RecordingUseCases {
       },
       logs: (by, id, after, limit) => record('logs', by, [id, after, limit], { data: [], next: null }),
       change: async (by, id, body) => {
-        validate(JobChange, body);
+        parsePayload(validate(JobChange, body).payload, CONTEXT);
         return record('change', by, [id, body], exampleJob(by));
       },
       cancel: (by, id) => record('cancel', by, [id], exampleJob(by)),
@@ -215,7 +219,8 @@ export function recordingUseCases(): RecordingUseCases {
     },
     schedules: {
       create: async (by, body) => {
-        const { name } = validate(ScheduleInput, body);
+        const { name, paused: _, ...definition } = validate(ScheduleInput, body);
+        parseDefinition(definition, CONTEXT);
         return record('createSchedule', by, [body], { name, schedule: exampleSchedule(by, name) });
       },
       list: (by, filter) =>
@@ -236,7 +241,8 @@ export function recordingUseCases(): RecordingUseCases {
       },
       occurrences: (by, name, filter) => record('occurrences', by, [name, filter], { data: [], next: null }),
       preview: async (by, body) => {
-        validate(PreviewRequest, body);
+        const { from: _from, count: _count, ...when } = validate(PreviewRequest, body);
+        parseTimetable(when, CONTEXT.now);
         return record('previewSchedule', by, [body], { data: [] });
       },
     },

@@ -18,7 +18,8 @@ export function page<S extends TSchema>(title: string, item: S) {
 /** The body of a call that needs none: nothing, or an empty object. */
 export const Nothing = strict({}, { title: 'Nothing' });
 
-type Frozen<T> = T extends readonly (infer Item)[]
+/** The same, for reading only. */
+export type Frozen<T> = T extends readonly (infer Item)[]
   ? readonly Frozen<Item>[]
   : T extends object
     ? { readonly [K in keyof T]: Frozen<T[K]> }

@@ -1,76 +1,167 @@
-import type { Static, TSchema } from 'typebox';
-import type { HealthView as Health, JobFilter } from '../../api/use-cases.js';
+import type { TSchema } from 'typebox';
+import type { HealthView as Health, JobFilter, LedgerFilter, ScheduleFilter } from '../../api/use-cases.js';
 import type * as job from '../job.js';
+import type * as rate from '../rate.js';
+import type * as schedule from '../schedule.js';
 import type * as wire from '../wire.js';
-import type { AttemptError, AttemptResult, LogReport, ProgressReport } from './attempt.js';
-import type { ClusterView, HealthView, StatsView } from './cluster.js';
-import type { Job, JobPage, LogPage, Why } from './job.js';
-import type { JobListQuery } from './query.js';
-import type { QueuePage } from './queue.js';
-import type { JobSubmission, RedriveAnswer, Retry } from './submission.js';
-import type { Target } from './target.js';
-import type {
-  ClaimAnswer,
-  ClaimRequest,
-  Heartbeat,
-  HeartbeatAnswer,
-  Leave,
-  ReportAnswer,
-  ReportRequest,
-  WorkerPage,
-  WorkerRegistration,
-  WorkerWelcome,
-} from './worker.js';
+import type * as attempts from './attempt.js';
+import type * as clusters from './cluster.js';
+import type * as jobs from './job.js';
+import type * as limits from './limits.js';
+import type { Frozen, Shape } from './object.js';
+import type * as queries from './query.js';
+import type * as queues from './queue.js';
+import type * as schedules from './schedule.js';
+import type * as submissions from './submission.js';
+import type * as targets from './target.js';
+import type * as workers from './worker.js';
 
 /** Compiles only while the schemas describe the very shapes that the code works with, in both directions. */
 
-type Frozen<T> = T extends readonly (infer Item)[]
-  ? readonly Frozen<Item>[]
-  : T extends object
-    ? { readonly [K in keyof T]: Frozen<T[K]> }
-    : T;
+/** `any` would be the same as everything. */
+type IsAny<T> = 0 extends 1 & T ? true : false;
 
-type Same<S extends TSchema, Shape> = [Frozen<Static<S>>] extends [Frozen<Shape>]
-  ? [Frozen<Shape>] extends [Frozen<Static<S>>]
-    ? true
-    : 'the schema asks for more than the shape has'
-  : 'the schema lacks something of the shape';
+type Equal<A, B> =
+  IsAny<A> extends true
+    ? 'anything'
+    : [A] extends [Frozen<B>]
+      ? [Frozen<B>] extends [A]
+        ? true
+        : 'the schema asks for more than the shape has'
+      : 'the schema lacks something of the shape';
+
+type Same<S extends TSchema, T> = Equal<Shape<S>, T>;
 
 type AllTrue<T extends readonly true[]> = T;
 
-export type Inputs = AllTrue<
+/** The public contract, written out: what the schemas give to the code must not change by accident. */
+interface Retry {
+  maxAttempts?: number;
+  backoff?: { base?: string; factor?: number; max?: string; jitter?: number };
+  onWorkerLost?: { maxAttempts?: number };
+}
+
+type Target =
+  | { type: 'handler'; name: string }
+  | { type: 'http'; url: string; method?: string; headers?: Record<string, string>; body?: unknown }
+  | { type: 'exec'; artifact?: string; command?: string; args?: string[]; env?: Record<string, string> };
+
+interface OfEveryJob {
+  task?: string;
+  target?: Target;
+  payload?: unknown;
+  queue?: string;
+  priority?: number;
+  retry?: Retry;
+  timeout?: string;
+  delivery?: 'at-least-once' | 'at-most-once';
+  concurrencyKey?: string;
+  requires?: Record<string, string>;
+}
+
+interface Submission extends OfEveryJob {
+  runAt?: string;
+  delay?: string;
+  key?: string;
+  startBefore?: string;
+  hold?: boolean;
+}
+
+interface When {
+  cron?: string;
+  every?: string;
+  at?: string;
+  timezone?: string;
+  dst?: { gap?: 'shift' | 'skip'; overlap?: 'first' | 'last' | 'both' };
+  startAt?: string;
+  endAt?: string;
+}
+
+interface Definition extends When, OfEveryJob {
+  jitter?: string;
+  catchUp?: 'none' | 'latest' | 'all' | { within: string };
+  overlap?: 'allow' | 'skip' | 'queue' | 'cancel-previous';
+  lateAfter?: string;
+}
+
+export type Contract = AllTrue<
   [
-    Same<typeof JobSubmission, job.JobSubmission>,
-    Same<typeof Target, job.Target>,
-    Same<typeof Retry, job.RetryInput>,
-    Same<typeof AttemptError, job.JobError>,
-    Same<typeof AttemptResult, wire.AttemptResult>,
-    Same<typeof ProgressReport, wire.ProgressReport>,
-    Same<typeof LogReport, wire.LogReport>,
-    Same<typeof WorkerRegistration, wire.WorkerRegistration>,
-    Same<typeof Heartbeat, wire.Heartbeat>,
-    Same<typeof Leave, wire.Leave>,
-    Same<typeof ClaimRequest, wire.ClaimRequest>,
-    Same<typeof ReportRequest, wire.ReportRequest>,
-    Same<typeof JobListQuery, Omit<JobFilter, 'limit' | 'include'> & { limit?: number; include?: string }>,
+    Equal<job.JobSubmission, Submission>,
+    Equal<job.Target, Target>,
+    Equal<job.RetryInput, Retry>,
+    Equal<schedule.ScheduleDefinition, Definition>,
+    Equal<wire.ScheduleInput, Definition & { name: string; paused?: boolean }>,
+    Equal<wire.PreviewRequest, When & { from?: string; count?: number }>,
+    Equal<wire.BackfillRequest, { from: string; to: string; dryRun?: boolean }>,
   ]
 >;
 
+type OrNull<T> = { [K in keyof T]: T[K] | null };
+
+export type Inputs = AllTrue<
+  [
+    Same<typeof submissions.BulkSubmission, { jobs: Submission[] }>,
+    Same<typeof submissions.JobChange, Pick<Submission, 'runAt' | 'priority' | 'payload'>>,
+    Same<typeof submissions.Redrive, { task?: string; queue?: string; all?: boolean; dryRun?: boolean }>,
+    Same<typeof schedules.ScheduleChange, OrNull<Definition>>,
+    Same<typeof limits.Rate, rate.RateView>,
+    Same<
+      typeof limits.QueueChange,
+      Partial<Pick<wire.QueueView, 'weight' | 'concurrency' | 'keyConcurrency' | 'rate'>>
+    >,
+    Same<typeof limits.TenantChange, Partial<Pick<wire.TenantView, 'name' | 'weight' | 'rate'>>>,
+    Same<
+      typeof limits.NewTenant,
+      Pick<wire.TenantView, 'id'> & Partial<Pick<wire.TenantView, 'name' | 'weight' | 'rate'>>
+    >,
+    Same<typeof targets.TargetType, job.TargetType>,
+    Same<typeof attempts.AttemptError, job.JobError>,
+    Same<typeof attempts.AttemptResult, wire.AttemptResult>,
+    Same<typeof attempts.ProgressReport, wire.ProgressReport>,
+    Same<typeof attempts.LogReport, wire.LogReport>,
+    Same<typeof attempts.Completion, { fence: number; startedAt?: string; result?: unknown }>,
+    Same<
+      typeof attempts.Failure,
+      { fence: number; startedAt?: string; error: job.JobError; retryable?: boolean }
+    >,
+    Same<typeof workers.WorkerRegistration, wire.WorkerRegistration>,
+    Same<typeof workers.Heartbeat, wire.Heartbeat>,
+    Same<typeof workers.Leave, wire.Leave>,
+    Same<typeof workers.ClaimRequest, wire.ClaimRequest>,
+    Same<typeof workers.ReportRequest, wire.ReportRequest>,
+    Same<typeof queries.JobListQuery, Query<JobFilter>>,
+    Same<typeof queries.ScheduleListQuery, Query<ScheduleFilter>>,
+    Same<typeof queries.LedgerQuery, Query<LedgerFilter>>,
+  ]
+>;
+
+/** A filter as it stands in an address: with a default for its limit, and parts with commas between them. */
+type Query<F> = Omit<F, 'limit' | 'include'> & { limit?: number } & (F extends { include?: unknown }
+    ? { include?: string }
+    : unknown);
+
 export type Answers = AllTrue<
   [
-    Same<typeof Job, job.Job>,
-    Same<typeof JobPage, wire.Page<job.ListedJob>>,
-    Same<typeof LogPage, wire.Page<wire.StoredLogLine>>,
-    Same<typeof Why, wire.Why>,
-    Same<typeof RedriveAnswer, wire.RedriveAnswer>,
-    Same<typeof WorkerWelcome, wire.WorkerWelcome>,
-    Same<typeof HeartbeatAnswer, wire.HeartbeatAnswer>,
-    Same<typeof ClaimAnswer, wire.ClaimAnswer>,
-    Same<typeof ReportAnswer, wire.ReportAnswer>,
-    Same<typeof WorkerPage, wire.Page<wire.WorkerView>>,
-    Same<typeof QueuePage, wire.Page<wire.QueueView>>,
-    Same<typeof ClusterView, wire.ClusterView>,
-    Same<typeof StatsView, wire.StatsView>,
-    Same<typeof HealthView, Omit<Health, 'checks'> & Partial<Pick<Health, 'checks'>>>,
+    Same<typeof jobs.Job, job.Job>,
+    Same<typeof jobs.JobPage, wire.Page<job.ListedJob>>,
+    Same<typeof jobs.LogPage, wire.Page<wire.StoredLogLine>>,
+    Same<typeof jobs.Why, wire.Why>,
+    Same<typeof submissions.BulkAnswer, { ids: string[] }>,
+    Same<typeof submissions.RedriveAnswer, wire.RedriveAnswer>,
+    Same<typeof schedules.ScheduleView, wire.ScheduleView>,
+    Same<typeof schedules.SchedulePage, wire.Page<wire.ListedSchedule>>,
+    Same<typeof schedules.OccurrencePage, wire.Page<wire.OccurrenceView>>,
+    Same<typeof schedules.PreviewAnswer, wire.PreviewAnswer>,
+    Same<typeof schedules.BackfillAnswer, wire.BackfillAnswer>,
+    Same<typeof workers.WorkerWelcome, wire.WorkerWelcome>,
+    Same<typeof workers.HeartbeatAnswer, wire.HeartbeatAnswer>,
+    Same<typeof workers.ClaimAnswer, wire.ClaimAnswer>,
+    Same<typeof workers.ReportAnswer, wire.ReportAnswer>,
+    Same<typeof workers.WorkerPage, wire.Page<wire.WorkerView>>,
+    Same<typeof queues.QueuePage, wire.Page<wire.QueueView>>,
+    Same<typeof limits.TenantPage, wire.Page<wire.TenantView>>,
+    Same<typeof clusters.ClusterView, wire.ClusterView>,
+    Same<typeof clusters.StatsView, wire.StatsView>,
+    Same<typeof clusters.HealthView, Omit<Health, 'checks'> & Partial<Pick<Health, 'checks'>>>,
   ]
 >;
