@@ -142,7 +142,7 @@ function lineAt({ path, text }: SourceFile, place: number): string {
 
 /** Tests stand beside the code and may reach across the parts. */
 function isProductCode(file: SourceFile): boolean {
-  return !/\.test(-d)?\.ts$/.test(file.path);
+  return !/\.(test|test-d|fixture)\.ts$/.test(file.path);
 }
 
 function linesMatching({ path, text }: SourceFile, pattern: RegExp): string[] {
