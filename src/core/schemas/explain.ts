@@ -36,8 +36,8 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
 }
 
 /**
- * Adds everything that is wrong with the value to the errors, which hold those of other parts of the input perhaps. The
- * walk ends with the first mistake that is not told any more.
+ * Adds everything that is wrong with the value to the errors, which may hold those of other parts of the input. The walk
+ * ends when there are more errors than are told.
  */
 export function explain(
   schema: TSchema,
@@ -51,7 +51,7 @@ export function explain(
 
 function look(rules: Rules, value: unknown, pointer: string, errors: FieldError[]): void {
   if (errors.length > MOST_ERRORS) return;
-  if (rules.anyOf) lookAtChoice(rules.anyOf, rules, value, pointer, errors);
+  if (rules.anyOf) lookAtChoice(rules, value, pointer, errors);
   else if (rules.enum) {
     if (!rules.enum.includes(value)) errors.push({ pointer, detail: oneOf(rules.enum) });
   } else if ('const' in rules) {
@@ -61,28 +61,21 @@ function look(rules: Rules, value: unknown, pointer: string, errors: FieldError[
   else if (!fits(rules, value)) errors.push({ pointer, detail: expectation(rules, value) });
 }
 
+function lookAtChoice(rules: Rules, value: unknown, pointer: string, errors: FieldError[]): void {
+  const choices = rules.anyOf!;
+  const tag = Object.entries(choices[0]?.properties ?? {}).find(([, field]) => 'const' in field)?.[0];
+  if (tag === undefined) lookAtEachChoice(rules, value, pointer, errors);
+  else lookAtTagged(choices, tag, value, pointer, errors);
+}
+
 /** A choice between objects is made by the one field that has another constant in each of them. */
-function lookAtChoice(
+function lookAtTagged(
   choices: readonly Rules[],
-  { 'x-expected': expected }: Rules,
+  tag: string,
   value: unknown,
   pointer: string,
   errors: FieldError[],
 ): void {
-  const tag = Object.entries(choices[0]?.properties ?? {}).find(([, rules]) => 'const' in rules)?.[0];
-  if (tag === undefined) {
-    const attempts = choices.map((choice) => {
-      const found: FieldError[] = [];
-      look(choice, value, pointer, found);
-      return found;
-    });
-    if (attempts.some((found) => found.length === 0)) return;
-    // An object is meant to be the one that the choice offers.
-    const object = isPlainObject(value) ? choices.findIndex(({ type }) => type === 'object') : -1;
-    if (object < 0 && expected) errors.push({ pointer, detail: `must be ${expected}` });
-    else addAll(errors, attempts[Math.max(object, 0)]!);
-    return;
-  }
   if (!isPlainObject(value)) {
     errors.push({ pointer, detail: 'must be an object' });
     return;
@@ -94,6 +87,21 @@ function lookAtChoice(
     const detail = Object.hasOwn(value, tag) ? oneOf(known) : 'is required';
     errors.push({ pointer: pointer + pointerStep(tag), detail });
   }
+}
+
+/** Where no choice fits: an object is taken for the one object among them, anything else for the first choice. */
+function lookAtEachChoice(rules: Rules, value: unknown, pointer: string, errors: FieldError[]): void {
+  const choices = rules.anyOf!;
+  const attempts = choices.map((choice) => {
+    const found: FieldError[] = [];
+    look(choice, value, pointer, found);
+    return found;
+  });
+  if (attempts.some((found) => found.length === 0)) return;
+  const object = isPlainObject(value) ? choices.findIndex(({ type }) => type === 'object') : -1;
+  const expected = rules['x-expected'];
+  if (object < 0 && expected) errors.push({ pointer, detail: `must be ${expected}` });
+  else addAll(errors, attempts[Math.max(object, 0)]!);
 }
 
 function lookAtObject(rules: Rules, value: unknown, pointer: string, errors: FieldError[]): void {
