@@ -70,6 +70,20 @@ export function wrongImports(files: readonly SourceFile[]): string[] {
   });
 }
 
+const LOADED = /^(?:import|export)\s+(?!type\b)(?:[^'"]*?\sfrom\s+)?['"]([^'"]+)['"]/gm;
+
+/** Everything that is loaded together with a file, before anything of it runs: files of ours and packages. */
+export function loadedWith(files: readonly SourceFile[], entry: string): Set<string> {
+  const texts = new Map(files.map(({ path, text }) => [path, text]));
+  const loaded = new Set([entry]);
+  for (const path of loaded) {
+    for (const [, specifier] of (texts.get(path) ?? '').matchAll(LOADED)) {
+      loaded.add(specifier!.startsWith('.') ? resolveImport(path, specifier!) : specifier!);
+    }
+  }
+  return loaded;
+}
+
 /** Statements outside the store, each as one line. */
 export function strayStatements(files: readonly SourceFile[]): string[] {
   return files

@@ -91,14 +91,14 @@ export function nearlyFromSchema(schema: TSchema): fc.Arbitrary<unknown> {
     changes.reduce((changed, [pick, how, odd]) => {
       const objects = objectsIn(changed);
       const object = objects[pick % objects.length];
-      if (!object) return odd;
+      if (!object) return structuredClone(odd);
       const names = Object.keys(object);
       const name = how === 'add' ? 'unknown' : names[pick % Math.max(names.length, 1)];
       if (name === undefined) return changed;
       if (how === 'remove') delete object[name];
-      else object[name] = odd;
+      else object[name] = structuredClone(odd);
       return changed;
-    }, body),
+    }, structuredClone(body)),
   );
 }
 
