@@ -38,7 +38,7 @@ export type {
   Target,
 } from './core/job.js';
 export type { RateView } from './core/rate.js';
-export type { Overlap, ScheduleDefinition } from './core/schedule-definition.js';
+export type { Overlap, ScheduleDefinition } from './core/schedule.js';
 export type {
   Assignment,
   BackfillAnswer,

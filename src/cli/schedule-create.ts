@@ -3,13 +3,7 @@ import type { ApiClient } from '../client/api-client.js';
 import { putSchedule } from '../client/schedule.js';
 import { parseDuration } from '../core/duration.js';
 import type { Delivery, Labels } from '../core/job.js';
-import {
-  CATCH_UPS,
-  DST_GAPS,
-  DST_OVERLAPS,
-  OVERLAPS,
-  type ScheduleDefinition,
-} from '../core/schedule-definition.js';
+import { CATCH_UPS, DST_GAPS, DST_OVERLAPS, OVERLAPS, type ScheduleDefinition } from '../core/schedule.js';
 import type { ScheduleView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { ApiClient } from '../client/api-client.js';
 import { parseDuration } from '../core/duration.js';
-import { type ScheduleDefinition, TIMING_FIELDS } from '../core/schedule-definition.js';
+import { type ScheduleDefinition, TIMING_FIELDS } from '../core/schedule.js';
 import type { PreviewAnswer, ScheduleView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';

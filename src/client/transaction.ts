@@ -2,7 +2,6 @@ import { SETTINGS } from '../core/config.js';
 import { MAX_DURATION_MS } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import type { JobSubmission } from '../core/job.js';
-import { parseSubmission } from '../core/submission.js';
 
 /** A Postgres client that is inside a transaction; a client of `pg` is one. */
 export interface TransactionClient {
@@ -20,6 +19,8 @@ export async function submitInTransaction(
   tenant: string,
   submission: JobSubmission,
 ): Promise<string> {
+  // The schemas take longer to load than all the rest of a client, and few programs submit in transactions.
+  const { parseSubmission } = await import('../core/submission.js');
   parseSubmission(submission, {
     now: Date.now(),
     maxPayload: SETTINGS.maxPayload.default,

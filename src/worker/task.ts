@@ -1,6 +1,5 @@
 import { invalid, PunctualError } from '../core/errors.js';
-import { NAME_PATTERN, NAME_RULE } from '../core/fields.js';
-import type { Delivery, Labels, RetryInput } from '../core/job.js';
+import { type Delivery, type Labels, NAME_PATTERN, NAME_RULE, type RetryInput } from '../core/job.js';
 import type { JobContext } from './job-context.js';
 import type { Json } from './json-type.js';
 import {
