@@ -55,13 +55,13 @@ export class Dialogue implements HeartbeatSource {
   /** Asks for jobs and takes them in; they are to be started at once. */
   async claim(max: number, wait: string, signal: AbortSignal): Promise<Claimed> {
     const { gateway, session, ledger, executor } = this.#parts;
-    const { workerId } = session;
+    const { key } = session;
     const claim = ledger.openClaim();
     const received: Attempt[] = [];
     let stopped = 0;
     try {
-      const answer = await gateway.claim(workerId, { max, wait }, signal);
-      if (!this.#counts(workerId, answer.epoch)) return { news: 0, start: () => Promise.resolve() };
+      const answer = await gateway.claim(key, { max, wait }, signal);
+      if (!this.#counts(key.workerId, answer.epoch)) return { news: 0, start: () => Promise.resolve() };
       stopped = this.#stop(answer.stop ?? []);
       // Everything is noted before anything starts, and before the claim counts as ended.
       for (const job of answer.jobs) {
@@ -69,7 +69,7 @@ export class Dialogue implements HeartbeatSource {
         if (attempt) received.push(attempt);
       }
     } catch (error) {
-      if (!signal.aborted) await this.#registerIfUnknown(workerId, asPunctualError(error));
+      if (!signal.aborted) await this.#registerIfUnknown(key.workerId, asPunctualError(error));
       throw error;
     } finally {
       ledger.closeClaim(claim);
@@ -88,7 +88,7 @@ export class Dialogue implements HeartbeatSource {
 
   nextRound(): HeartbeatRound {
     const { session, ledger } = this.#parts;
-    const { workerId, epoch } = session;
+    const { key, epoch } = session;
     this.#rounds += 1;
     const running = Array.from(ledger.unanswered(), (attempt) => {
       attempt.listedIn ??= this.#rounds;
@@ -96,7 +96,7 @@ export class Dialogue implements HeartbeatSource {
     });
     const refused = ledger.tellRefused(this.#rounds);
     const heartbeat = { epoch, running, ...(refused.length > 0 && { refused }) };
-    return { number: this.#rounds, workerId, heartbeat, pace: this.pace() };
+    return { number: this.#rounds, session: key, heartbeat, pace: this.pace() };
   }
 
   answered({ round, workerId, answer, askedAt, answeredAt }: AnsweredHeartbeat): void {
@@ -157,8 +157,9 @@ export class Dialogue implements HeartbeatSource {
   /** Reports results; null when the answer does not count. */
   async report(results: readonly AttemptResult[]): Promise<ReportAnswer | null> {
     const { gateway, session, over } = this.#parts;
-    const answer = await gateway.report(session.workerId, { results }, over);
-    return session.accepts(answer.epoch) ? answer : null;
+    const { key } = session;
+    const answer = await gateway.report(key, { results }, over);
+    return session.accepts(answer.epoch, key.shard) ? answer : null;
   }
 
   #counts(workerId: string, epoch: number): boolean {

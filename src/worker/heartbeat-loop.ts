@@ -85,10 +85,10 @@ export async function sendRound(
   round: HeartbeatRound,
   signal: AbortSignal,
 ): Promise<AnsweredHeartbeat> {
-  const { number, workerId, heartbeat } = round;
+  const { number, session, heartbeat } = round;
   const askedAt = monotonic.now();
-  const answer = await gateway.heartbeat(workerId, heartbeat, signal);
-  return { round: number, workerId, answer, askedAt, answeredAt: monotonic.now() };
+  const answer = await gateway.heartbeat(session, heartbeat, signal);
+  return { round: number, workerId: session.workerId, answer, askedAt, answeredAt: monotonic.now() };
 }
 
 /** A loop that asks the worker for every round and tells it every answer directly. */
@@ -103,7 +103,7 @@ export function heartbeatsFromHere(
       try {
         source.answered(await sendRound(gateway, round, signal));
       } catch (error) {
-        if (!loop.isStopped) await source.failed(round.workerId, asPunctualError(error));
+        if (!loop.isStopped) await source.failed(round.session.workerId, asPunctualError(error));
         throw error;
       }
     },

@@ -1,5 +1,5 @@
 import type { PunctualError } from '../core/errors.js';
-import type { Heartbeat, HeartbeatAnswer } from '../core/wire.js';
+import type { Heartbeat, HeartbeatAnswer, SessionKey } from '../core/wire.js';
 
 /** Sends heartbeats at their interval, from wherever it does so. */
 export interface Heartbeats {
@@ -21,7 +21,7 @@ export interface HeartbeatPace {
 export interface HeartbeatRound {
   /** Grows with every round, so that an answer can be matched with what it answers. */
   readonly number: number;
-  readonly workerId: string;
+  readonly session: SessionKey;
   readonly heartbeat: Heartbeat;
   readonly pace: HeartbeatPace;
 }

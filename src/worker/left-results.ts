@@ -1,11 +1,11 @@
 import type { PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
-import type { AttemptResult } from '../core/wire.js';
+import type { AttemptResult, SessionKey } from '../core/wire.js';
 import { Reporter } from './reporter.js';
 import type { ResultStore } from './result-store.js';
 
 /** Reports count by their fences, so the session matters little; its place in the path must be filled. */
-const UNKNOWN_SESSION = '00000000-0000-0000-0000-000000000000';
+const UNKNOWN_SESSION: SessionKey = { workerId: '00000000-0000-0000-0000-000000000000', shard: 0 };
 
 export interface LeftResultsParts {
   readonly gateway: Pick<WorkerGateway, 'report' | 'triesAtOnce'>;
@@ -39,7 +39,7 @@ export class LeftResults {
     return new Promise((resolve) => {
       const reporter = new Reporter<AttemptResult>({
         triesAtOnce: gateway.triesAtOnce,
-        send: (results) => gateway.report(store.previousSession || UNKNOWN_SESSION, { results }, signal),
+        send: (results) => gateway.report(store.previousSession ?? UNKNOWN_SESSION, { results }, signal),
         onAnswered: (result) => {
           store.release(result);
           this.#open -= 1;

@@ -1,7 +1,7 @@
 import type { PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
 import { Loop } from '../core/loop.js';
-import type { AttemptResult, FencedJob } from '../core/wire.js';
+import type { AttemptResult, FencedJob, SessionKey } from '../core/wire.js';
 import { asPunctualError } from './failure.js';
 import { LeftResults } from './left-results.js';
 import { FolderInUseError, ResultStore } from './result-store.js';
@@ -38,7 +38,7 @@ export class ResultKeeping {
   readonly #loop: Loop;
   /** Null while another worker has the folder, e.g. one that ends what it runs after its supervisor was killed. */
   #opened: Opened | null = null;
-  #session = '';
+  #session: SessionKey | null = null;
   /** What the last look found. */
   #seen = new Set<AttemptResult>();
   /** Whether the scheduler is away, as far as is known. */
@@ -80,13 +80,13 @@ export class ResultKeeping {
    * over, and named here, only when they are through.
    */
   get endedSession(): string {
-    return this.#opened?.left.areDelivered ? this.#opened.store.previousSession : '';
+    return this.#opened?.left.areDelivered ? (this.#opened.store.previousSession?.workerId ?? '') : '';
   }
 
   /** Notes the session that further results are made in. */
-  noteSession(workerId: string): void {
-    this.#session = workerId;
-    this.#opened?.store.noteSession(workerId);
+  noteSession(session: SessionKey): void {
+    this.#session = session;
+    this.#opened?.store.noteSession(session);
     this.#loop.wake();
   }
 
@@ -124,7 +124,7 @@ export class ResultKeeping {
   async #runOnce(): Promise<number> {
     if (!this.#opened) {
       this.#opened = this.#open();
-      if (this.#session !== '') this.#opened.store.noteSession(this.#session);
+      if (this.#session) this.#opened.store.noteSession(this.#session);
       void this.#opened.left.deliver();
     }
     const { store } = this.#opened;

@@ -1,7 +1,7 @@
 import { parseDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
-import type { WorkerRegistration, WorkerWelcome } from '../core/wire.js';
+import type { SessionKey, WorkerRegistration, WorkerWelcome } from '../core/wire.js';
 import { stands } from '../host/test-switches.js';
 import { asPunctualError } from './failure.js';
 import { GrowingPause, pause } from './pause.js';
@@ -9,6 +9,7 @@ import type { ServerClock } from './server-clock.js';
 import type { WorkerEvents } from './worker-options.js';
 
 const REGISTER_TIMEOUT_MS = 10_000;
+const UNREGISTERED: SessionKey = { workerId: '', shard: 0 };
 
 export interface SessionParts {
   readonly gateway: WorkerGateway;
@@ -17,7 +18,7 @@ export interface SessionParts {
   /** The session of an earlier process that is known to be over; empty when there is none to speak of. */
   readonly previousSession: () => string;
   /** Called when there is a session, the first or a new one. */
-  readonly onRegistered: (workerId: string) => void;
+  readonly onRegistered: (session: SessionKey) => void;
   /** Called when another leader than the one known so far has answered. */
   readonly onNewEpoch: () => void;
   readonly onWarning: WorkerEvents['onWarning'];
@@ -41,7 +42,13 @@ export class Session {
 
   /** Empty before the first registration. */
   get workerId(): string {
-    return this.#welcome?.workerId ?? '';
+    return this.key.workerId;
+  }
+
+  /** By which leaders know the session; without an id before the first registration. */
+  get key(): SessionKey {
+    const { workerId, shard } = this.#welcome ?? UNREGISTERED;
+    return { workerId, shard };
   }
 
   /** When the registration was sent, on the process's monotonic clock: the leader heard of the worker then or later. */
@@ -51,7 +58,7 @@ export class Session {
 
   /** The highest epoch seen of the session's shard. */
   get epoch(): number {
-    return this.#highestEpochs.get(this.#welcome?.shard ?? -1) ?? 0;
+    return this.#highestEpochs.get(this.key.shard) ?? 0;
   }
 
   get heartbeatIntervalMs(): number {
@@ -63,11 +70,11 @@ export class Session {
   }
 
   /** Takes in the epoch of an answer; false when the answer must be dropped. */
-  accepts(epoch: number): boolean {
-    const highest = this.epoch;
+  accepts(epoch: number, shard = this.key.shard): boolean {
+    const highest = this.#highestEpochs.get(shard) ?? 0;
     if (epoch < highest) return !stands('answer-epoch');
     if (epoch > highest) {
-      this.#highestEpochs.set(this.#welcome?.shard ?? -1, epoch);
+      this.#highestEpochs.set(shard, epoch);
       this.#parts.onNewEpoch();
     }
     return true;
@@ -125,14 +132,14 @@ export class Session {
       // A promoted replica can lack terms that this worker has seen. Its leader takes one above them when it is shown them
       // by a worker that it knows, which it does only now.
       const heartbeat = { epoch: highest, running: [] };
-      await gateway.heartbeat(welcome.workerId, heartbeat, limit).catch(() => undefined);
+      await gateway.heartbeat(welcome, heartbeat, limit).catch(() => undefined);
       return false;
     }
     clock.compare(welcome.now, askedAt);
     this.#highestEpochs.set(welcome.shard, welcome.epoch);
     this.#welcome = welcome;
     this.#registeredAt = askedAt;
-    onRegistered(welcome.workerId);
+    onRegistered(this.key);
     return true;
   }
 }

@@ -254,9 +254,9 @@ export class WorkerRuntime {
       },
       clock,
       previousSession: () => this.#keeping?.endedSession ?? '',
-      onRegistered: (workerId) => {
-        this.#keeping?.noteSession(workerId);
-        events.onRegistered?.(workerId);
+      onRegistered: (session) => {
+        this.#keeping?.noteSession(session);
+        events.onRegistered?.(session.workerId);
       },
       onNewEpoch: () => {
         this.#heartbeats.wake();
@@ -337,11 +337,11 @@ export class WorkerRuntime {
 
   /** To be called only when everything that was received is reported, and nothing more can come. */
   async #leave(): Promise<void> {
-    const { workerId } = this.#session;
-    if (workerId === '') return;
+    const { key } = this.#session;
+    if (key.workerId === '') return;
     for (let tries = 0; tries < 3; tries++) {
       try {
-        await this.#gateway.leave(workerId, { settled: true });
+        await this.#gateway.leave(key, { settled: true });
         return;
       } catch (error) {
         if (asPunctualError(error).status !== 503) return;

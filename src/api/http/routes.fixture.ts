@@ -1,7 +1,6 @@
 import { PunctualError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
 import { JsonText } from '../../core/json-reader.js';
-import { News } from '../../core/news.js';
 import { validate } from '../../core/schemas/validate.js';
 import type { ClusterView, QueueView, ScheduleView, TenantView, WorkerView } from '../../core/wire.js';
 import type { Caller } from '../caller.js';
@@ -87,9 +86,8 @@ export function serverOptions(recording: Recording): HttpServerOptions {
   return {
     // What the probes look at; nothing else is real here.
     node: {
-      databaseSilentMs: () => (recording.healthy ? 1 : null),
       config: { leaseTtl: 1_000 },
-      leader: async () => undefined,
+      shards: [{ databaseSilentMs: () => (recording.healthy ? 1 : null), leader: async () => undefined }],
     } as unknown as NodeContext,
     routes: recording.routes,
     authenticate: async (bearer) => {
@@ -101,12 +99,10 @@ export function serverOptions(recording: Recording): HttpServerOptions {
     },
     limits: { maxBulkBytes: 100_000, maxPayload: 10_000, maxDepth: 16 },
     forwarding: {
-      leader: () => null,
-      leaderNews: new News(),
+      shards: [],
       credentialFor: () => null,
       mark: () => '',
       isMark: () => false,
-      onLeaderLost: () => undefined,
     },
     log: { error: () => undefined },
     version: '0.0.0',
