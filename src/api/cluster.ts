@@ -55,7 +55,7 @@ function pausing(verb: string, paused: boolean, summary: string): Route {
     scope: 'operator',
     answers: { 200: ClusterView },
     run: async ({ node }) => {
-      await (await node.leader()).governing.pause(paused);
+      await (await node.leader()).settings.pause(paused);
       return viewCluster(node);
     },
   });

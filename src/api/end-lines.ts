@@ -1,5 +1,5 @@
 import type { Dispatcher } from '../dispatch/dispatcher.js';
-import { noLeader } from '../dispatch/state.js';
+import { noLeader } from '../dispatch/leader-state.js';
 import { LocalEnds } from './local-ends.js';
 
 /** Jobs that another node wants to hear of, and no more. */

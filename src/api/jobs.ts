@@ -22,7 +22,7 @@ import {
   type SubmissionContext,
 } from '../core/submission.js';
 import { isUuid } from '../core/uuid.js';
-import type { Change } from '../dispatch/steering.js';
+import type { Change } from '../dispatch/job-control.js';
 import { type LogRow, readLogLines } from '../store/job-logs.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { type ListFilter, listJobs } from '../store/list-jobs.js';
@@ -147,7 +147,7 @@ export const jobRoutes: readonly Route[] = [
     answers: { 200: Job },
     run: async ({ node, caller, params: { id }, body }) => {
       const change = toChange(node, body);
-      await (await node.leader()).steering.change(caller.tenant, id, change);
+      await (await node.leader()).jobControl.change(caller.tenant, id, change);
       return viewJob(node, caller, id);
     },
   }),
@@ -166,7 +166,7 @@ export const jobRoutes: readonly Route[] = [
       if (all === isFiltered && !(dryRun && !all)) {
         throw invalid([{ pointer: '/all', detail: 'give "task", "queue" or both, or else "all": true' }]);
       }
-      const answer = await (await node.leader()).steering.redrive(caller.tenant, filter, dryRun);
+      const answer = await (await node.leader()).jobControl.redrive(caller.tenant, filter, dryRun);
       return { ...answer, dryRun };
     },
   }),
@@ -187,7 +187,7 @@ function steering(verb: 'cancel' | 'retry' | 'hold' | 'release', summary: string
     params: IdPath,
     answers: { 200: Job },
     run: async ({ node, caller, params: { id } }) => {
-      await (await node.leader()).steering[verb](caller.tenant, id);
+      await (await node.leader()).jobControl[verb](caller.tenant, id);
       return viewJob(node, caller, id);
     },
   });

@@ -27,11 +27,11 @@ export const queueRoutes: readonly Route[] = [
     query: ShortListQuery,
     answers: { 200: QueuePage },
     run: async ({ node, caller, query: { limit, after = '' } }) => {
-      const { governing } = await node.leader();
+      const { settings } = await node.leader();
       return writePage<QueueRow>(limit, {
         portion: PORTION,
         read: (last, size) => listQueues(node.pool, caller.tenant, last?.name ?? after, size.rows),
-        write: (row) => JSON.stringify(governing.queueView(row)),
+        write: (row) => JSON.stringify(settings.queueView(row)),
         cursor: (row) => row.name,
       });
     },
@@ -58,8 +58,8 @@ export const queueRoutes: readonly Route[] = [
     body: json(QueueChange),
     answers: { 200: QueueView },
     run: async ({ node, caller, params: { name }, body }) => {
-      const { governing } = await node.leader();
-      await governing.limitQueue(caller.tenant, name, (row) => ({
+      const { settings } = await node.leader();
+      await settings.limitQueue(caller.tenant, name, (row) => ({
         weight: body.weight ?? row?.weight ?? DEFAULT_QUEUE_LIMITS.weight,
         concurrency: body.concurrency === undefined ? (row?.concurrency ?? null) : body.concurrency,
         keyConcurrency: body.keyConcurrency ?? row?.key_concurrency ?? DEFAULT_QUEUE_LIMITS.keyConcurrency,
@@ -83,7 +83,7 @@ function pausing(verb: string, paused: boolean, summary: string): Route {
     params: NamePath,
     answers: { 200: QueueView },
     run: async ({ node, caller, params: { name } }) => {
-      await (await node.leader()).governing.pauseQueue(caller.tenant, name, paused);
+      await (await node.leader()).settings.pauseQueue(caller.tenant, name, paused);
       return viewQueue(node, caller, name);
     },
   });
@@ -93,5 +93,5 @@ async function viewQueue(node: NodeContext, caller: Caller, name: string): Promi
   const leader = await node.leader();
   const row = await findQueue(node.pool, caller.tenant, name);
   if (!row) throw new PunctualError('QUEUE_NOT_FOUND', `There is no queue ${name}.`);
-  return leader.governing.queueView(row);
+  return leader.settings.queueView(row);
 }

@@ -2,9 +2,9 @@ import type { Target } from '../core/job.js';
 import { signAttemptToken } from '../core/tokens.js';
 import type { Assignment } from '../core/wire.js';
 import type { Work } from '../store/claims.js';
+import type { LeaderState } from './leader-state.js';
 import type { JobFacts, Running } from './running.js';
-import type { WorkerSession } from './session.js';
-import type { LeaderState } from './state.js';
+import type { WorkerSession } from './worker-session.js';
 
 /**
  * How long after an attempt must have ended its token is still taken. A leader ends an attempt that overstays within the

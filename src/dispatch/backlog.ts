@@ -2,23 +2,23 @@ import { type Clock, EarliestTimer } from '../core/clock.js';
 import { Heap } from '../core/heap.js';
 import type { JobRow } from '../store/job-row.js';
 import type { Cursor, Waiting } from '../store/read-backlog.js';
-import type { QueueLine } from './queue-line.js';
+import type { QueueShare } from './queue-share.js';
+import type { Round } from './round.js';
+import { type Entry, Segment } from './segment.js';
 import type { Shares } from './shares.js';
-import { type Entry, Shelf } from './shelf.js';
-import type { Walk } from './walk.js';
 
 export interface BacklogOptions {
   readonly clock: Clock;
   readonly shares: Shares;
-  /** Due jobs, and again as many upcoming ones, kept in memory per shelf. */
-  readonly shelfLimit: number;
-  /** Jobs in memory from which on every shelf keeps fewer. */
+  /** Due jobs, and again as many upcoming ones, kept in memory per segment. */
+  readonly segmentLimit: number;
+  /** Jobs in memory from which on every segment keeps fewer. */
   readonly crowdedAt: number;
   /** Whether a job is running, or a statement about it is in flight that is not a claim: then it does not wait. */
   readonly isTaken: (jobId: string) => boolean;
 }
 
-/** How many times fewer jobs a shelf keeps when memory is crowded, and when its jobs can only run a few at a time. */
+/** How many times fewer jobs a segment keeps when memory is crowded, and when its jobs can only run a few at a time. */
 const CROWDED_SHARE = 100;
 const LANE_SHARE = 10;
 const LEAST = 4;
@@ -27,13 +27,13 @@ const MAX_REMEMBERED_BYTES = 32 * 1024 * 1024;
 /** A job without its payload, at most: its definition may be shared with others. */
 const ROW_BYTES = 512;
 
-/** What waits in memory: what comes next on each shelf, what becomes due when, and what is still in the table. */
+/** What waits in memory: what comes next on each segment, what becomes due when, and what is still in the table. */
 export class Backlog {
   private readonly known = new Map<string, Entry>();
   /** Bytes of the jobs that memory holds whole. */
   private remembered = 0;
-  private readonly unreadShelves = new Set<Shelf>();
-  private readonly due = new Heap<{ at: number; shelf: Shelf }>((a, b) => a.at < b.at);
+  private readonly unreadSegments = new Set<Segment>();
+  private readonly due = new Heap<{ at: number; segment: Segment }>((a, b) => a.at < b.at);
   private readonly dueTimer: EarliestTimer;
   private stopped = false;
 
@@ -63,17 +63,17 @@ export class Backlog {
       if (present.fence > waiting.fence || (present.fence === waiting.fence && !always)) return;
       this.remove(waiting.id);
     }
-    const shelf = this.shelf(waiting);
-    const head = shelf.head();
+    const segment = this.segment(waiting);
+    const head = segment.head();
     const entry = waiting as Entry;
     entry.where = 'out';
-    const isIn = shelf.add(entry, this.options.clock.now(), always);
-    if (shelf.hasUnread) this.unreadShelves.add(shelf);
+    const isIn = segment.add(entry, this.options.clock.now(), always);
+    if (segment.hasUnread) this.unreadSegments.add(segment);
     if (isIn) {
       this.remember(entry);
-      if ((entry.where as Entry['where']) === 'upcoming') this.expectDue(entry.runAt, shelf);
+      if ((entry.where as Entry['where']) === 'upcoming') this.expectDue(entry.runAt, segment);
     }
-    if (shelf.head() !== head) this.refresh(shelf, true);
+    if (segment.head() !== head) this.refresh(segment, true);
   }
 
   /** Takes a job out of memory because it ended, moved or is about to change. */
@@ -81,25 +81,25 @@ export class Backlog {
     const entry = this.known.get(jobId);
     if (!entry) return;
     this.forget(entry);
-    const shelf = this.shelf(entry);
-    shelf.remove(entry);
+    const segment = this.segment(entry);
+    segment.remove(entry);
     // What comes up in its place may be free to start where it was not.
-    this.refresh(shelf, true);
+    this.refresh(segment, true);
   }
 
   /**
    * The job that is next for the one who walks, counted against its limits. Nobody else gets it, nor can it be added
    * again, until it is `claimed` or `putBack`. `now` is on the steady clock.
    */
-  take(walk: Walk, canRun: (needs: number) => boolean, now: number): Entry | undefined {
+  take(round: Round, canRun: (needs: number) => boolean, now: number): Entry | undefined {
     const { shares } = this.options;
-    const shelf = shares.choose(walk, canRun, now);
-    const entry = shelf?.head();
-    if (!shelf || !entry) return undefined;
-    shelf.remove(entry);
+    const segment = shares.choose(round, canRun, now);
+    const entry = segment?.head();
+    if (!segment || !entry) return undefined;
+    segment.remove(entry);
     entry.where = 'claiming';
-    shares.spend(walk, shares.line(shelf.queue), entry, now);
-    this.refresh(shelf, false);
+    shares.spend(round, shares.queue(segment.queue), entry, now);
+    this.refresh(segment, false);
     return entry;
   }
 
@@ -119,12 +119,12 @@ export class Backlog {
     this.options.shares.release(entry, true);
   }
 
-  /** Makes shelves known whose jobs from the cursor on are still in the table. */
+  /** Makes segments known whose jobs from the cursor on are still in the table. */
   rewindAll(cursors: readonly Cursor[]): void {
     for (const cursor of cursors) {
-      const shelf = this.shelf(cursor);
-      shelf.rewind(cursor.rank, cursor);
-      this.unreadShelves.add(shelf);
+      const segment = this.segment(cursor);
+      segment.rewind(cursor.rank, cursor);
+      this.unreadSegments.add(segment);
     }
   }
 
@@ -132,14 +132,14 @@ export class Backlog {
   wantedPages(max: number): Cursor[] {
     const now = this.options.clock.now();
     const cursors: Cursor[] = [];
-    for (const shelf of this.unreadShelves) {
-      if (!shelf.hasUnread) {
-        this.unreadShelves.delete(shelf);
+    for (const segment of this.unreadSegments) {
+      if (!segment.hasUnread) {
+        this.unreadSegments.delete(segment);
         continue;
       }
-      for (const cursor of shelf.wanted(now)) {
+      for (const cursor of segment.wanted(now)) {
         if (cursors.length >= max) return cursors;
-        shelf.beginRead(cursor);
+        segment.beginRead(cursor);
         cursors.push(cursor);
       }
     }
@@ -147,19 +147,19 @@ export class Backlog {
   }
 
   endRead(cursor: Cursor, end: { runAt: number; id: string } | null): void {
-    const shelf = this.shelf(cursor);
-    shelf.endRead(cursor, end);
-    this.refresh(shelf, false);
+    const segment = this.segment(cursor);
+    segment.endRead(cursor, end);
+    this.refresh(segment, false);
   }
 
   abandonRead(cursor: Cursor): void {
-    this.shelf(cursor).abandonRead(cursor);
+    this.segment(cursor).abandonRead(cursor);
   }
 
-  /** The shelves of a queue that are in memory. */
-  shelvesOf(queue: number): Shelf[] {
-    const line = this.options.shares.find(queue);
-    return [...(line?.groups.values() ?? [])].flatMap((group) => [...group.lanes.values()]);
+  /** The segments of a queue that are in memory. */
+  segmentsOf(queue: number): Segment[] {
+    const share = this.options.shares.find(queue);
+    return [...(share?.groups.values() ?? [])].flatMap((group) => [...group.lanes.values()]);
   }
 
   stop(): void {
@@ -183,37 +183,37 @@ export class Backlog {
     entry.row = null;
   }
 
-  private shelf({ queue, needs, lane }: { queue: number; needs: number; lane: number }): Shelf {
-    const { lanes } = this.options.shares.line(queue).group(needs);
-    let shelf = lanes.get(lane);
-    if (!shelf) {
-      shelf = new Shelf(
+  private segment({ queue, needs, lane }: { queue: number; needs: number; lane: number }): Segment {
+    const { lanes } = this.options.shares.queue(queue).group(needs);
+    let segment = lanes.get(lane);
+    if (!segment) {
+      segment = new Segment(
         queue,
         needs,
         lane,
         () => this.limitOf(lane),
         (entry) => this.forget(entry),
       );
-      lanes.set(lane, shelf);
+      lanes.set(lane, segment);
     }
-    return shelf;
+    return segment;
   }
 
   private limitOf(lane: number): number {
-    const { shelfLimit, crowdedAt } = this.options;
+    const { segmentLimit, crowdedAt } = this.options;
     const crowd = this.known.size < crowdedAt ? 1 : CROWDED_SHARE;
-    return Math.max(LEAST, Math.floor(shelfLimit / crowd / (lane === 0 ? 1 : LANE_SHARE)));
+    return Math.max(LEAST, Math.floor(segmentLimit / crowd / (lane === 0 ? 1 : LANE_SHARE)));
   }
 
-  /** What is first on the shelf may have changed; `gained` when a job may start that could not before. */
-  private refresh(shelf: Shelf, gained: boolean): void {
-    const line: QueueLine = this.options.shares.line(shelf.queue);
-    line.refresh(shelf);
-    this.options.shares.update(line, gained);
+  /** What is first on the segment may have changed; `gained` when a job may start that could not before. */
+  private refresh(segment: Segment, gained: boolean): void {
+    const share: QueueShare = this.options.shares.queue(segment.queue);
+    share.refresh(segment);
+    this.options.shares.update(share, gained);
   }
 
-  private expectDue(at: number, shelf: Shelf): void {
-    this.due.push({ at, shelf });
+  private expectDue(at: number, segment: Segment): void {
+    this.due.push({ at, segment });
     this.dueTimer.arm(at);
   }
 
@@ -221,8 +221,8 @@ export class Backlog {
     const now = this.options.clock.now();
     for (let next = this.due.peek(); next && next.at <= now; next = this.due.peek()) {
       this.due.pop();
-      if (next.shelf.ripen(now)) this.refresh(next.shelf, true);
-      if (next.shelf.hasUnread) this.unreadShelves.add(next.shelf);
+      if (next.segment.ripen(now)) this.refresh(next.segment, true);
+      if (next.segment.hasUnread) this.unreadSegments.add(next.segment);
     }
     this.dueTimer.arm(this.due.peek()?.at ?? null);
   }

@@ -12,19 +12,19 @@ import type { JobRow } from '../store/job-row.js';
 import type { Resolved } from '../store/names.js';
 import type { Waiting } from '../store/read-backlog.js';
 import { readJob } from '../store/read-job.js';
-import { Admitting } from './admitting.js';
-import { Claiming } from './claiming.js';
-import { Expiring } from './expiring.js';
-import { Express } from './express.js';
-import { type EndListener, Finishing } from './finishing.js';
-import { Governing } from './governing.js';
-import { Reading } from './reading.js';
+import { Admitter } from './admitter.js';
+import { BacklogReader } from './backlog-reader.js';
+import { Claimer } from './claimer.js';
+import { DirectStart } from './direct-start.js';
+import { DispatchSettings } from './dispatch-settings.js';
+import { Expirer } from './expirer.js';
+import { type EndListener, Finisher } from './finisher.js';
+import { JobControl } from './job-control.js';
+import { type LeaderOptions, LeaderState } from './leader-state.js';
 import { type Running, resumeRunning } from './running.js';
-import { type LeaderOptions, LeaderState } from './state.js';
-import { Steering } from './steering.js';
 import { Upkeep } from './upkeep.js';
 import { explainWaiting } from './why.js';
-import { Workers } from './workers.js';
+import { Workers } from './worker-sessions.js';
 
 /** An attempt's end as a worker reports it. */
 export interface Report extends FencedJob {
@@ -47,41 +47,41 @@ const AFTER_TAKEOVER_MS = 50;
  */
 export class Dispatcher {
   readonly workers: Workers;
-  readonly steering: Steering;
-  readonly governing: Governing;
-  private readonly express: Express;
+  readonly jobControl: JobControl;
+  readonly settings: DispatchSettings;
+  private readonly directStart: DirectStart;
   readonly schedules: Schedules;
   private readonly state: LeaderState;
-  private readonly finishing: Finishing;
-  private readonly claiming: Claiming;
-  private readonly reading: Reading;
-  private readonly admitting: Admitting;
-  private readonly expiring: Expiring;
+  private readonly finisher: Finisher;
+  private readonly claimer: Claimer;
+  private readonly backlogReader: BacklogReader;
+  private readonly admitter: Admitter;
+  private readonly expirer: Expirer;
   private readonly upkeep: Upkeep;
   private rest: NodeJS.Timeout | undefined;
 
   constructor(options: DispatcherOptions) {
     this.state = new LeaderState(options);
-    this.finishing = new Finishing(this.state);
-    this.expiring = new Expiring(this.state);
-    this.reading = new Reading(this.state, options.submitTimeoutMs, {
-      onAdmit: () => this.admitting.wake(),
-      onStartBefore: (at) => this.expiring.expect(at),
+    this.finisher = new Finisher(this.state);
+    this.expirer = new Expirer(this.state);
+    this.backlogReader = new BacklogReader(this.state, options.submitTimeoutMs, {
+      onAdmit: () => this.admitter.wake(),
+      onStartBefore: (at) => this.expirer.expect(at),
     });
-    this.admitting = new Admitting(this.state, this.reading, (at) => this.expiring.expect(at));
-    this.claiming = new Claiming(this.state, {
-      onExpired: () => this.expiring.wake(),
-      onDrained: () => this.reading.wake(),
+    this.admitter = new Admitter(this.state, this.backlogReader, (at) => this.expirer.expect(at));
+    this.claimer = new Claimer(this.state, {
+      onExpired: () => this.expirer.wake(),
+      onDrained: () => this.backlogReader.wake(),
       onOrphans: (orphans) => this.giveBack(orphans),
     });
-    this.workers = new Workers(this.state, this.finishing);
-    this.steering = new Steering(this.state, this.admitting, {
-      onStartBefore: (at) => this.expiring.expect(at),
+    this.workers = new Workers(this.state, this.finisher);
+    this.jobControl = new JobControl(this.state, this.admitter, {
+      onStartBefore: (at) => this.expirer.expect(at),
       onCancelRunning: (running) => this.workers.cancelled(running),
     });
-    this.governing = new Governing(this.state);
-    this.express = new Express(this.state, (orphans) => this.giveBack(orphans));
-    this.schedules = new Schedules(this.state, (tenant, jobId) => this.steering.cancel(tenant, jobId));
+    this.settings = new DispatchSettings(this.state);
+    this.directStart = new DirectStart(this.state, (orphans) => this.giveBack(orphans));
+    this.schedules = new Schedules(this.state, (tenant, jobId) => this.jobControl.cancel(tenant, jobId));
     this.upkeep = new Upkeep(this.state);
   }
 
@@ -105,15 +105,15 @@ export class Dispatcher {
       for (const claim of portion) state.resume(resumeRunning(claim, state.clock));
     }
     await this.workers.load();
-    await this.reading.load();
+    await this.backlogReader.load();
     if (state.term.over) return;
-    for (const part of [this.finishing, this.claiming, this.reading, this.workers]) part.start();
+    for (const part of [this.finisher, this.claimer, this.backlogReader, this.workers]) part.start();
     this.rest = setTimeout(() => this.startRest(), AFTER_TAKEOVER_MS).unref();
   }
 
   private startRest(): void {
-    this.reading.startLooking();
-    for (const part of [this.admitting, this.expiring, this.schedules, this.upkeep]) part.start();
+    this.backlogReader.startLooking();
+    for (const part of [this.admitter, this.expirer, this.schedules, this.upkeep]) part.start();
   }
 
   /** Ends all background work of this term; nothing is written any more. */
@@ -125,11 +125,11 @@ export class Dispatcher {
 
   private get parts() {
     return [
-      this.finishing,
-      this.claiming,
-      this.reading,
-      this.admitting,
-      this.expiring,
+      this.finisher,
+      this.claimer,
+      this.backlogReader,
+      this.admitter,
+      this.expirer,
       this.workers,
       this.schedules,
       this.upkeep,
@@ -145,13 +145,13 @@ export class Dispatcher {
 
   /** Stores and starts a job at once; answers false, with nothing done, when it has to take the ordinary way. */
   submit(row: JobRow, names: Resolved): Promise<boolean> {
-    return this.express.submit(row, names);
+    return this.directStart.submit(row, names);
   }
 
   /** Jobs that were just stored, and the earliest `startBefore` among those in `later`. */
   async hint(jobs: readonly Waiting[], startBefore: number | null = null): Promise<void> {
-    this.expiring.expect(startBefore);
-    await this.reading.hint(jobs);
+    this.expirer.expect(startBefore);
+    await this.backlogReader.hint(jobs);
   }
 
   /** Ends attempts; answers for each whether it counted. */
@@ -164,7 +164,7 @@ export class Dispatcher {
       const isBegun =
         isFree &&
         running.tenant === tenant &&
-        this.finishing.begin(running, fence, end, startedAt, ends, place);
+        this.finisher.begin(running, fence, end, startedAt, ends, place);
       if (!isBegun) ends.ended(place, false);
     });
     const accepted = await ends.all;
@@ -178,7 +178,7 @@ export class Dispatcher {
     const { tenant } = report;
     while (state.turns.has(report.jobId)) await state.turns.free(report.jobId);
     if (state.running.get(report.jobId)?.tenant === tenant) {
-      if (await this.finishing.end(report.jobId, report.fence, report.end, report.startedAt)) return true;
+      if (await this.finisher.end(report.jobId, report.fence, report.end, report.startedAt)) return true;
     }
     const job = await readJob(this.state.hot, tenant, report.jobId);
     if (job && isOnRecord(job, report)) return true;

@@ -1,7 +1,7 @@
 import type { Ability } from './ability.js';
 import type { Directory, NeedsInfo } from './directory.js';
 import { NeedsIndex } from './needs-index.js';
-import type { WorkerSession } from './session.js';
+import type { WorkerSession } from './worker-session.js';
 
 /** Workers of one kind, and the needs that they meet. */
 interface Kind {

@@ -1,6 +1,6 @@
 import { saveProgress } from '../store/claims.js';
+import type { LeaderState } from './leader-state.js';
 import type { Running } from './running.js';
-import type { LeaderState } from './state.js';
 
 /** Writes the newest progress of those attempts whose progress is known in memory only. */
 export async function saveNewestProgress(state: LeaderState, attempts: Iterable<Running>): Promise<void> {

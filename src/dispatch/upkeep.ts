@@ -3,9 +3,9 @@ import { forgetSilentNodes } from '../store/cluster-state.js';
 import { makePartitionsAhead, removeOldDays } from '../store/retention.js';
 import { addStale, foldTallies, forgetMinutes } from '../store/tallies.js';
 import { forgetDeadWorkers } from '../store/workers.js';
-import { forgetNames } from './forgetting-names.js';
+import type { LeaderState } from './leader-state.js';
+import { forgetNames } from './name-cleanup.js';
 import { saveNewestProgress } from './progress.js';
-import type { LeaderState } from './state.js';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;

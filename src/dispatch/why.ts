@@ -6,9 +6,9 @@ import type { Gate, Why } from '../core/wire.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { findQueue } from '../store/queues.js';
 import { type NeedsInfo, type QueueInfo, toQueueInfo } from './directory.js';
-import type { QueueLine } from './queue-line.js';
-import type { WorkerSession } from './session.js';
-import type { LeaderState } from './state.js';
+import type { LeaderState } from './leader-state.js';
+import type { QueueShare } from './queue-share.js';
+import type { WorkerSession } from './worker-session.js';
 
 type Figures = Why['figures'];
 type Needs = Omit<NeedsInfo, 'id'>;
@@ -52,7 +52,7 @@ export async function explainWaiting(state: LeaderState, job: PlacedRow): Promis
 /** Whether the leader knows the job, or knows that it will read it when its turn comes. */
 function isTakenUp(state: LeaderState, job: PlacedRow, queue: QueueInfo): boolean {
   if (!state.isLoaded || state.backlog.find(job.id)) return true;
-  return state.backlog.shelvesOf(queue.id).some((shelf) => shelf.hasUnread);
+  return state.backlog.segmentsOf(queue.id).some((segment) => segment.hasUnread);
 }
 
 type Answer = (gate: Gate, detail: string, figures?: Figures) => Why;
@@ -64,26 +64,26 @@ function explainLimits(
   queue: QueueInfo,
   answer: Answer,
 ): Why | undefined {
-  const line = state.shares.find(queue.id);
-  if (!line) return undefined;
+  const share = state.shares.find(queue.id);
+  if (!share) return undefined;
   const ready = { readyInQueue: readyIn(state, queue.id) };
   const key = job.concurrency_key;
-  if (key !== null && line.runningOf(key) >= queue.keyConcurrency) {
+  if (key !== null && share.runningOf(key) >= queue.keyConcurrency) {
     const detail = `Concurrency key ${key} has all the jobs running that queue ${job.queue} allows per key.`;
     return answer('limit', detail, {
       limit: queue.keyConcurrency,
-      running: line.runningOf(key),
+      running: share.runningOf(key),
       key,
       ...ready,
     });
   }
-  if (line.isSaturated) {
+  if (share.isSaturated) {
     const detail = `Queue ${job.queue} has as many jobs running as its limit allows.`;
-    return answer('limit', detail, { limit: queue.concurrency, running: line.running, ...ready });
+    return answer('limit', detail, { limit: queue.concurrency, running: share.running, ...ready });
   }
   return (
-    explainRate(state, line.bucket, `Queue ${job.queue}`, ready, answer) ??
-    explainRate(state, line.tenant.bucket, `Tenant ${job.tenant}`, ready, answer)
+    explainRate(state, share.bucket, `Queue ${job.queue}`, ready, answer) ??
+    explainRate(state, share.tenant.bucket, `Tenant ${job.tenant}`, ready, answer)
   );
 }
 
@@ -111,7 +111,7 @@ function explainRate(
 
 /** Jobs of the queue that are due and known to memory, this one among them. */
 function readyIn(state: LeaderState, queue: number): number {
-  return state.backlog.shelvesOf(queue).reduce((sum, shelf) => sum + shelf.readyCount, 0);
+  return state.backlog.segmentsOf(queue).reduce((sum, segment) => sum + segment.readyCount, 0);
 }
 
 function explainWorkers(state: LeaderState, job: PlacedRow, queue: QueueInfo, answer: Answer): Why {
@@ -135,14 +135,14 @@ function explainWorkers(state: LeaderState, job: PlacedRow, queue: QueueInfo, an
   }
   const slots = fitting.reduce((sum, session) => sum + session.slots, 0);
   const freeSlots = fitting.reduce((sum, session) => sum + session.freeSlots, 0);
-  const line = state.shares.find(queue.id);
+  const share = state.shares.find(queue.id);
   const readyInQueue = readyIn(state, queue.id);
   const all = { ...figures, slots, freeSlots, readyInQueue };
   if (freeSlots === 0)
     return answer('no-free-slot', `All ${slots} slots of the fitting workers are in use.`, all);
   return (
     explainWorkerRates(state, fitting, all, answer) ??
-    explainTurns(state, job, line, fitting, all, answer) ??
+    explainTurns(state, job, share, fitting, all, answer) ??
     answer('behind-others', 'Other jobs of the queue come first; it is next when they have started.', all)
   );
 }
@@ -168,22 +168,22 @@ function explainWorkerRates(
 function explainTurns(
   state: LeaderState,
   job: PlacedRow,
-  line: QueueLine | undefined,
+  share: QueueShare | undefined,
   fitting: readonly WorkerSession[],
   figures: Figures,
   answer: Answer,
 ): Why | undefined {
   const entry = state.backlog.find(job.id);
-  if (!entry || line?.best((needs) => needs === entry.needs)?.head() !== entry) return undefined;
-  const otherQueues = [...line.tenant.queues].filter((each) => each !== line && each.listed).length;
+  if (!entry || share?.best((needs) => needs === entry.needs)?.head() !== entry) return undefined;
+  const otherQueues = [...share.tenant.queues].filter((each) => each !== share && each.listed).length;
   const isShared = fitting.some((session) => session.tenant === null);
-  const otherTenants = isShared ? state.shares.tenantsInTurn(line.tenant) : 0;
+  const otherTenants = isShared ? state.shares.tenantsInTurn(share.tenant) : 0;
   if (otherQueues + otherTenants === 0) {
     const detail = 'The fitting workers have free slots, but none of them is asking for a job at the moment.';
     return answer('no-free-slot', detail, figures);
   }
   const detail = 'It is next in its queue; other queues and tenants have their turn first.';
-  const shares = { otherQueues, weight: line.info.weight, otherTenants, tenantWeight: line.tenant.weight };
+  const shares = { otherQueues, weight: share.info.weight, otherTenants, tenantWeight: share.tenant.weight };
   return answer('share', detail, { ...figures, ...shares });
 }
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Config } from '../../../src/core/config.js';
-import { forgetNames } from '../../../src/dispatch/forgetting-names.js';
-import type { LeaderState } from '../../../src/dispatch/state.js';
+import type { LeaderState } from '../../../src/dispatch/leader-state.js';
+import { forgetNames } from '../../../src/dispatch/name-cleanup.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
 import { Names } from '../../../src/store/names.js';
 import { TENANT, TestShard } from '../store/test-shard.js';

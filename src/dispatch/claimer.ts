@@ -9,12 +9,12 @@ import type { Work } from '../store/claims.js';
 import type { StoredDefinition } from '../store/job-row.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { type BucketState, saveBuckets } from '../store/queues.js';
-import { type Claimed, handOver, MAX_ANSWER_KIB } from './handing-over.js';
+import { type Claimed, handOver, MAX_ANSWER_KIB } from './hand-over.js';
+import type { LeaderState } from './leader-state.js';
+import type { Round } from './round.js';
 import { type ClaimFacts, factsOf, factsOfNew, type JobFacts, Running } from './running.js';
-import type { Poll, WorkerSession } from './session.js';
-import type { Entry } from './shelf.js';
-import type { LeaderState } from './state.js';
-import type { Walk } from './walk.js';
+import type { Entry } from './segment.js';
+import type { Poll, WorkerSession } from './worker-session.js';
 
 /** Jobs claimed in one statement: enough to spread its cost, few enough to answer within milliseconds. */
 const MAX_BATCH = 1_000;
@@ -33,9 +33,9 @@ function intend(entry: Entry, poll: Poll): Intent {
 }
 
 /** A poll that asks for jobs, and its way round the queues. */
-interface Asker {
+interface OpenPoll {
   readonly poll: Poll;
-  readonly walk: Walk;
+  readonly round: Round;
   readonly canRun: (needs: number) => boolean;
   room: number;
   /** What its answer still takes, in kibibytes; the last job may go beyond. */
@@ -50,7 +50,7 @@ function isOpen(session: WorkerSession, now: number): boolean {
  * Brings due jobs and waiting workers together. A job is chosen in memory, claimed in the database, and only
  * what was claimed is handed over, after the commit.
  */
-export class Claiming {
+export class Claimer {
   private readonly loop: Loop;
   /** Fires when a worker's own rate allows its next job; on the steady clock. */
   private readonly rateTimer: EarliestTimer;
@@ -101,28 +101,28 @@ export class Claiming {
     if (state.paused) return [];
     const now = state.clock.steady();
     const intents: Intent[] = [];
-    const askers = this.askers(now);
+    const openPolls = this.openPolls(now);
     let sizeKib = 0;
     const isFull = () => intents.length >= MAX_BATCH || sizeKib >= MAX_CLAIM_KIB;
     for (let before = -1; before < intents.length && !isFull(); ) {
       before = intents.length;
-      for (const asker of askers) {
-        if (asker.room === 0 || isFull()) continue;
-        const entry = isOpen(asker.poll.session, now) ? this.nextFor(asker, now) : undefined;
+      for (const openPoll of openPolls) {
+        if (openPoll.room === 0 || isFull()) continue;
+        const entry = isOpen(openPoll.poll.session, now) ? this.nextFor(openPoll, now) : undefined;
         if (entry) {
-          intents.push(intend(entry, asker.poll));
+          intents.push(intend(entry, openPoll.poll));
           sizeKib += entry.sizeKib;
-          asker.roomKib -= entry.sizeKib;
+          openPoll.roomKib -= entry.sizeKib;
         }
-        asker.room = entry && asker.roomKib > 0 ? asker.room - 1 : 0;
+        openPoll.room = entry && openPoll.roomKib > 0 ? openPoll.room - 1 : 0;
       }
     }
     return intents;
   }
 
-  private askers(now: number): Asker[] {
+  private openPolls(now: number): OpenPoll[] {
     const { shares, fitness, sessions } = this.state;
-    const askers: Asker[] = [];
+    const openPolls: OpenPoll[] = [];
     for (const session of sessions.values()) {
       if (session.draining || session.polls.size === 0) continue;
       if (!isOpen(session, now)) {
@@ -132,17 +132,23 @@ export class Claiming {
       const canRun = (needs: number) => fitness.fits(session, needs);
       for (const poll of session.polls) {
         if (!poll.settled && !poll.reserved)
-          askers.push({ poll, room: poll.max, roomKib: MAX_ANSWER_KIB, walk: shares.walk(session), canRun });
+          openPolls.push({
+            poll,
+            room: poll.max,
+            roomKib: MAX_ANSWER_KIB,
+            round: shares.round(session),
+            canRun,
+          });
       }
     }
-    return askers;
+    return openPolls;
   }
 
   /** The next job for a worker; tenants and queues take turns, inside a queue priority decides. */
-  private nextFor({ poll, walk, canRun }: Asker, now: number): Entry | undefined {
+  private nextFor({ poll, round, canRun }: OpenPoll, now: number): Entry | undefined {
     const { backlog, turns, clock } = this.state;
     for (;;) {
-      const entry = backlog.take(walk, canRun, now);
+      const entry = backlog.take(round, canRun, now);
       if (!entry) return undefined;
       if (entry.fence === 1 && entry.startBefore !== null && entry.startBefore <= clock.now()) {
         backlog.putBack(entry);
@@ -227,9 +233,9 @@ export class Claiming {
     const queues = new Map<number, number>();
     const tenants = new Map<string, number>();
     for (const { entry } of intents) {
-      const line = shares.line(entry.queue);
-      if (line.bucket) queues.set(entry.queue, line.bucket.fullAt(clock));
-      if (line.tenant.bucket) tenants.set(entry.tenant, line.tenant.bucket.fullAt(clock));
+      const share = shares.queue(entry.queue);
+      if (share.bucket) queues.set(entry.queue, share.bucket.fullAt(clock));
+      if (share.tenant.bucket) tenants.set(entry.tenant, share.tenant.bucket.fullAt(clock));
     }
     return { queues, tenants };
   }

@@ -1,7 +1,7 @@
 import { assignmentsOf, type Handed } from './assignment.js';
+import type { LeaderState } from './leader-state.js';
 import type { Running } from './running.js';
-import type { Poll } from './session.js';
-import type { LeaderState } from './state.js';
+import type { Poll } from './worker-session.js';
 
 /** A claim that was committed, and the poll it was made for. */
 export interface Claimed extends Handed {

@@ -3,7 +3,7 @@ import { TimerClock } from '../core/clock.js';
 import type { WorkerRegistration } from '../core/wire.js';
 import type { NeedsInfo, QueueInfo } from './directory.js';
 import type { Running } from './running.js';
-import { WorkerSession } from './session.js';
+import { WorkerSession } from './worker-session.js';
 
 function session(change: Partial<WorkerRegistration> = {}): WorkerSession {
   const registration: WorkerRegistration = {

@@ -18,11 +18,11 @@ import { readWork } from '../store/claims.js';
 import type { Portion } from '../store/portion.js';
 import { addWorker, forgetWorkers, readWorkers, seeWorkers, type WorkerRow } from '../store/workers.js';
 import { assignmentsOf } from './assignment.js';
-import type { Finishing } from './finishing.js';
-import { Reconciling } from './reconciling.js';
+import type { Finisher } from './finisher.js';
+import { type LeaderState, noLeader } from './leader-state.js';
+import { Reconciler } from './reconciler.js';
 import type { Running } from './running.js';
-import { type Poll, WorkerSession } from './session.js';
-import { type LeaderState, noLeader } from './state.js';
+import { type Poll, WorkerSession } from './worker-session.js';
 
 /** How often heartbeats reach the database. */
 const SAVE_EVERY_MS = 15_000;
@@ -49,14 +49,14 @@ export class Workers {
   private savedAt: number;
   /** Registrations that are being written, so that many at once do not together exceed what a tenant may have. */
   private readonly arriving = new Set<Arriving>();
-  private readonly reconciling: Reconciling;
+  private readonly reconciler: Reconciler;
 
   constructor(
     private readonly state: LeaderState,
-    private readonly finishing: Finishing,
+    private readonly finisher: Finisher,
   ) {
     this.savedAt = state.clock.steady();
-    this.reconciling = new Reconciling(state);
+    this.reconciler = new Reconciler(state);
     this.loop = new Loop({
       name: 'workers',
       everyMs: Math.min(1_000, state.config.workerTimeout / 4),
@@ -159,10 +159,10 @@ export class Workers {
     session.seen(state.clock);
     // A worker that has not seen this term may list what an older leader handed over or stopped.
     const echoes = heartbeat.epoch === state.term.epoch || !stands('heartbeat-epoch');
-    if (echoes && heartbeat.refused) await this.reconciling.refused(session, heartbeat.refused);
+    if (echoes && heartbeat.refused) await this.reconciler.refused(session, heartbeat.refused);
     return {
       epoch: state.term.epoch,
-      stop: echoes ? this.reconciling.stops(session, heartbeat.running) : [],
+      stop: echoes ? this.reconciler.stops(session, heartbeat.running) : [],
       drain: session.draining,
       now: new Date(state.clock.now()).toISOString(),
     };
@@ -181,7 +181,7 @@ export class Workers {
     if (state.isOver) throw noLeader();
     const session = this.session(tenant, workerId);
     session.seen(state.clock);
-    const again = this.reconciling.takeUnacknowledged(session, max);
+    const again = this.reconciler.takeUnacknowledged(session, max);
     if (again.length > 0) return this.handOverAgain(session, again);
     // Told apart from "no work": whoever asked may still be there and should ask elsewhere.
     signal?.throwIfAborted();
@@ -235,7 +235,7 @@ export class Workers {
   private offerAgain(session: WorkerSession): void {
     for (const poll of session.polls) {
       if (poll.reserved) continue;
-      const again = this.reconciling.takeUnacknowledged(session, poll.max);
+      const again = this.reconciler.takeUnacknowledged(session, poll.max);
       if (again.length > 0) void this.answerAgain(poll, again);
     }
   }
@@ -268,7 +268,7 @@ export class Workers {
     this.close(session, 'the worker left');
     const held = session.running.all();
     const isUntouched = (running: Running) => settled && !running.acknowledged;
-    await this.reconciling.takeBack(held.filter(isUntouched));
+    await this.reconciler.takeBack(held.filter(isUntouched));
     await this.lose(
       held.filter((running) => !isUntouched(running)),
       'the worker left',
@@ -278,7 +278,7 @@ export class Workers {
 
   /** Claims for sessions that ended while they were made: nobody was handed them. */
   async giveBack(orphans: readonly Running[]): Promise<void> {
-    await this.reconciling.giveBack(orphans);
+    await this.reconciler.giveBack(orphans);
   }
 
   async drain(tenant: string, workerId: string): Promise<void> {
@@ -304,7 +304,7 @@ export class Workers {
    */
   async cancelled(running: Running): Promise<void> {
     if (running.isHandedOn) {
-      await this.finishing.end(running.id, running.fence, { outcome: 'cancelled', error: null }, null);
+      await this.finisher.end(running.id, running.fence, { outcome: 'cancelled', error: null }, null);
       return;
     }
     const stop = [{ jobId: running.id, fence: running.fence }];
@@ -342,7 +342,7 @@ export class Workers {
     const overdue: Promise<boolean>[] = [];
     for (const running of state.running.values()) {
       const end = this.overdueEnd(running, now);
-      if (end) overdue.push(this.finishing.end(running.id, running.fence, end, null));
+      if (end) overdue.push(this.finisher.end(running.id, running.fence, end, null));
     }
     await Promise.all(overdue);
     if (now - this.savedAt >= SAVE_EVERY_MS) await this.save(now);
@@ -379,7 +379,7 @@ export class Workers {
 
   private async lose(attempts: readonly Running[], why: string): Promise<void> {
     const end: AttemptEnd = { outcome: 'lost', error: lost(why) };
-    await Promise.all(attempts.map(({ id, fence }) => this.finishing.end(id, fence, end, null)));
+    await Promise.all(attempts.map(({ id, fence }) => this.finisher.end(id, fence, end, null)));
   }
 
   /** How the leader ends an attempt whose worker should have ended it by now; null while it may go on. */

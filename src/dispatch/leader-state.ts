@@ -15,9 +15,9 @@ import { Backlog } from './backlog.js';
 import { Directory, type NameIds } from './directory.js';
 import { Fitness } from './fitness.js';
 import type { Running } from './running.js';
-import type { WorkerSession } from './session.js';
 import { Shares } from './shares.js';
 import { Turns } from './turns.js';
+import type { WorkerSession } from './worker-session.js';
 
 export interface LeaderOptions {
   readonly term: Term;
@@ -36,9 +36,9 @@ export interface LeaderOptions {
   readonly renounce: (reason: string, aboveEpoch?: number) => void;
 }
 
-/** Due jobs, and as many upcoming ones, in memory per shelf; what is more stays in the table. */
-const SHELF_LIMIT = 20_000;
-/** Jobs in memory from which on every shelf keeps fewer. */
+/** Due jobs, and as many upcoming ones, in memory per segment; what is more stays in the table. */
+const SEGMENT_LIMIT = 20_000;
+/** Jobs in memory from which on every segment keeps fewer. */
 const CROWDED_AT = 500_000;
 
 /** Names that are missing in the database are told of in the log, each once, and not without end. */
@@ -68,7 +68,7 @@ export class LeaderState {
   readonly running = new Map<string, Running>();
   readonly sessions = new Map<string, WorkerSession>();
   paused = false;
-  /** Whether every shelf that the table holds is known; until then there may be older work than memory has. */
+  /** Whether every segment that the table holds is known; until then there may be older work than memory has. */
   isLoaded = false;
   /** Set by the part that claims; called whenever a job or a slot may have become available. */
   wakeClaiming: () => void = () => undefined;
@@ -104,7 +104,7 @@ export class LeaderState {
     this.backlog = new Backlog({
       clock: options.clock,
       shares: this.shares,
-      shelfLimit: SHELF_LIMIT,
+      segmentLimit: SEGMENT_LIMIT,
       crowdedAt: CROWDED_AT,
       isTaken: (jobId) => this.running.has(jobId) || this.turns.isTaken(jobId),
     });

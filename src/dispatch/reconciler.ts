@@ -2,10 +2,10 @@ import type { FencedJob } from '../core/wire.js';
 import { stands } from '../host/test-switches.js';
 import type { StoredAttempt } from '../store/job-places.js';
 import { releaseClaims } from '../store/release-claims.js';
-import { MAX_ANSWER_KIB } from './handing-over.js';
+import { MAX_ANSWER_KIB } from './hand-over.js';
+import type { LeaderState } from './leader-state.js';
 import type { Running } from './running.js';
-import type { WorkerSession } from './session.js';
-import type { LeaderState } from './state.js';
+import type { WorkerSession } from './worker-session.js';
 
 /**
  * Compares what a worker says it holds with what it was given.
@@ -16,7 +16,7 @@ import type { LeaderState } from './state.js';
  * never started and never will. Listed but not claimed: stopped, by its fence, so that the order cannot hit a
  * later attempt.
  */
-export class Reconciling {
+export class Reconciler {
   constructor(private readonly state: LeaderState) {}
 
   /** What the worker must stop; notes which hand-overs have arrived. */

@@ -17,9 +17,9 @@ import {
 import type { Waiting } from '../store/read-backlog.js';
 import { readJob } from '../store/read-job.js';
 import { admissionTime } from './admission-time.js';
-import type { Admitting } from './admitting.js';
+import type { Admitter } from './admitter.js';
+import { type LeaderState, noLeader } from './leader-state.js';
 import type { Running } from './running.js';
-import { type LeaderState, noLeader } from './state.js';
 
 /** What can be changed about a job that has not started. */
 export interface Change {
@@ -48,7 +48,7 @@ const REDRIVE_LIMITS = { items: 500, bytes: 4 * 1024 * 1024 };
 const REDRIVE_MS = 5_000;
 
 /** What people do to single jobs. Each takes the job's turn, so nothing else about it is in flight meanwhile. */
-export class Steering {
+export class JobControl {
   /** The tenants whose dead letters are being sent round, one tenant after the other. */
   private readonly redrivingOf = new Set<string>();
   private lastRedrive: Promise<unknown> = Promise.resolve();
@@ -56,7 +56,7 @@ export class Steering {
 
   constructor(
     private readonly state: LeaderState,
-    private readonly admitting: Admitting,
+    private readonly admitter: Admitter,
     private readonly parts: {
       onStartBefore(at: number | null): void;
       onCancelRunning(running: Running): Promise<void>;
@@ -227,7 +227,7 @@ export class Steering {
     const first = await this.mustRead(tenant, id);
     if (first.raw) {
       const { created_at: createdAt, created_by: createdBy } = first;
-      await this.admitting.admitNow({ id, tenant, createdAt, createdBy });
+      await this.admitter.admitNow({ id, tenant, createdAt, createdBy });
     }
     await state.turn(id);
     try {

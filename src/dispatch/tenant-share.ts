@@ -1,15 +1,15 @@
 import type { Clock, Timer } from '../core/clock.js';
 import { Bucket, isSameRate } from '../core/rate.js';
 import type { TenantInfo } from './directory.js';
-import type { QueueLine } from './queue-line.js';
-import { Ring } from './ring.js';
-import type { Audience } from './shares.js';
+import type { QueueShare } from './queue-share.js';
+import { RoundRobin } from './round-robin.js';
+import type { WorkerGroup } from './shares.js';
 
 /** One tenant as choosing sees it: its queues that could start a job, and what its limits leave. */
-export class TenantLine {
-  /** Queues in the order of their turns, for each audience of its own. */
-  readonly rings = new Map<Audience, Ring<QueueLine>>();
-  readonly queues = new Set<QueueLine>();
+export class TenantShare {
+  /** Queues in the order of their turns, for each workerGroup of its own. */
+  readonly roundRobins = new Map<WorkerGroup, RoundRobin<QueueShare>>();
+  readonly queues = new Set<QueueShare>();
   bucket: Bucket | null = null;
   timer: Timer | undefined;
   weight = 1;
@@ -32,12 +32,12 @@ export class TenantLine {
       this.bucket = Bucket.drained(rate, clock.steady());
   }
 
-  ring(audience: Audience): Ring<QueueLine> {
-    let ring = this.rings.get(audience);
-    if (!ring) {
-      ring = new Ring();
-      this.rings.set(audience, ring);
+  roundRobin(workerGroup: WorkerGroup): RoundRobin<QueueShare> {
+    let roundRobin = this.roundRobins.get(workerGroup);
+    if (!roundRobin) {
+      roundRobin = new RoundRobin();
+      this.roundRobins.set(workerGroup, roundRobin);
     }
-    return ring;
+    return roundRobin;
   }
 }

@@ -3,8 +3,8 @@ import { messageOf } from '../core/errors.js';
 import { Loop, logFailure } from '../core/loop.js';
 import { Batcher } from '../store/batcher.js';
 import { type Expired, endWaitingJobs, findExpired, nextExpiry } from '../store/end-waiting-jobs.js';
+import type { LeaderState } from './leader-state.js';
 import { SetAside } from './set-aside.js';
-import type { LeaderState } from './state.js';
 
 /** What is ended at once. */
 const LIMITS = { items: 500, bytes: 4 * 1024 * 1024 };
@@ -21,7 +21,7 @@ export const EXPIRED = JSON.stringify({
 });
 
 /** Ends jobs that were not started by their `startBefore`. Asks the database only when one can have passed. */
-export class Expiring {
+export class Expirer {
   private readonly loop: Loop;
   private readonly timer: EarliestTimer;
   private readonly batcher = new Batcher<Expired>(LIMITS, (job) => job.bytes);

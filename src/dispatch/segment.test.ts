@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Entry, Shelf } from './shelf.js';
+import { type Entry, Segment } from './segment.js';
 
 const NOW = 1_000_000;
 const LIMIT = 8;
@@ -24,10 +24,10 @@ function entry(runAt: number, rank = 5): Entry {
   };
 }
 
-function shelf(): { shelf: Shelf; evicted: Entry[] } {
+function segment(): { segment: Segment; evicted: Entry[] } {
   const evicted: Entry[] = [];
   return {
-    shelf: new Shelf(
+    segment: new Segment(
       1,
       1,
       0,
@@ -38,7 +38,7 @@ function shelf(): { shelf: Shelf; evicted: Entry[] } {
   };
 }
 
-function fill(into: Shelf, count: number, runAt: number, rank = 5): Entry[] {
+function fill(into: Segment, count: number, runAt: number, rank = 5): Entry[] {
   return Array.from({ length: count }, () => {
     const each = entry(runAt, rank);
     into.add(each, NOW, false);
@@ -46,9 +46,9 @@ function fill(into: Shelf, count: number, runAt: number, rank = 5): Entry[] {
   });
 }
 
-describe('a full shelf', () => {
+describe('a full segment', () => {
   it('pushes the later half of its due jobs out for one that starts sooner', () => {
-    const { shelf: full, evicted } = shelf();
+    const { segment: full, evicted } = segment();
     const jobs = fill(full, LIMIT, NOW - 10);
     const urgent = entry(NOW, 1);
     expect(full.add(urgent, NOW, false)).toBe(true);
@@ -58,20 +58,20 @@ describe('a full shelf', () => {
   });
 
   it('leaves a job to the table that starts after what was pushed out', () => {
-    const { shelf: full } = shelf();
+    const { segment: full } = segment();
     fill(full, LIMIT, NOW - 10);
     expect(full.add(entry(NOW), NOW, false)).toBe(false);
     expect(full.size).toBe(LIMIT / 2);
   });
 
   it('keeps upcoming jobs when due ones flood it, and the other way round', () => {
-    const { shelf: flooded } = shelf();
+    const { segment: flooded } = segment();
     const upcoming = fill(flooded, 3, NOW + 500);
     fill(flooded, 3 * LIMIT, NOW - 10, 9);
     expect(flooded.ripen(NOW + 500)).toBe(true);
     expect(flooded.head()).toBe(upcoming[0]);
 
-    const { shelf: planned } = shelf();
+    const { segment: planned } = segment();
     const due = fill(planned, 3, NOW, 9);
     fill(planned, 3 * LIMIT, NOW + 500, 1);
     expect(planned.readyCount).toBe(3);
@@ -79,7 +79,7 @@ describe('a full shelf', () => {
   });
 
   it('takes in what no cursor covers in spite of the limit', () => {
-    const { shelf: full, evicted } = shelf();
+    const { segment: full, evicted } = segment();
     fill(full, LIMIT, NOW);
     expect(full.add(entry(NOW), NOW, true)).toBe(true);
     expect(full.size).toBe(LIMIT + 1);
@@ -87,7 +87,7 @@ describe('a full shelf', () => {
   });
 
   it('leaves to the table what does not fit when more becomes due than there is room for', () => {
-    const { shelf: full } = shelf();
+    const { segment: full } = segment();
     fill(full, LIMIT, NOW - 10);
     fill(full, LIMIT, NOW + 10);
     full.ripen(NOW + 10);
@@ -96,16 +96,16 @@ describe('a full shelf', () => {
   });
 });
 
-describe('what a shelf wants to read', () => {
+describe('what a segment wants to read', () => {
   it('is nothing while enough is in memory and nothing better can lie in the table', () => {
-    const { shelf: full } = shelf();
+    const { segment: full } = segment();
     fill(full, LIMIT + 1, NOW);
     expect(full.hasUnread).toBe(true);
     expect(full.wanted(NOW)).toEqual([]);
   });
 
   it('is the next page when memory runs low', () => {
-    const { shelf: low, evicted } = shelf();
+    const { segment: low, evicted } = segment();
     fill(low, LIMIT + 1, NOW);
     low.remove(low.head()!);
     expect(low.wanted(NOW)).toEqual([
@@ -114,7 +114,7 @@ describe('what a shelf wants to read', () => {
   });
 
   it('is due work of a higher priority, however much of a lower one is in memory', () => {
-    const { shelf: full } = shelf();
+    const { segment: full } = segment();
     fill(full, LIMIT, NOW, 9);
     full.rewind(1, { runAt: NOW - 5, id: '0' });
     full.rewind(9, { runAt: NOW, id: 'ffffffff' });
@@ -122,19 +122,19 @@ describe('what a shelf wants to read', () => {
   });
 
   it('is work that is due within moments, unless memory holds enough that comes before', () => {
-    const { shelf: later } = shelf();
+    const { segment: later } = segment();
     fill(later, LIMIT, NOW + 60_000);
     later.rewind(5, { runAt: NOW + 1_000, id: '0' });
     expect(later.wanted(NOW)).toHaveLength(1);
 
-    const { shelf: sooner } = shelf();
+    const { segment: sooner } = segment();
     fill(sooner, LIMIT, NOW + 500);
     sooner.rewind(5, { runAt: NOW + 1_000, id: '0' });
     expect(sooner.wanted(NOW)).toEqual([]);
   });
 
   it('is not asked for twice while the page is on its way', () => {
-    const { shelf: reading } = shelf();
+    const { segment: reading } = segment();
     reading.rewind(5, { runAt: NOW, id: '0' });
     const [cursor] = reading.wanted(NOW);
     reading.beginRead(cursor!);
@@ -144,7 +144,7 @@ describe('what a shelf wants to read', () => {
   });
 
   it('is a job that came too late for the page', () => {
-    const { shelf: reading } = shelf();
+    const { segment: reading } = segment();
     reading.rewind(5, { runAt: NOW, id: '0' });
     const [cursor] = reading.wanted(NOW);
     reading.beginRead(cursor!);
@@ -155,7 +155,7 @@ describe('what a shelf wants to read', () => {
   });
 
   it('is a job that was pushed out while the page was read', () => {
-    const { shelf: reading, evicted } = shelf();
+    const { segment: reading, evicted } = segment();
     reading.rewind(5, { runAt: NOW, id: '0' });
     const [cursor] = reading.wanted(NOW);
     reading.beginRead(cursor!);

@@ -9,12 +9,12 @@ interface Position {
   readonly id: string;
 }
 
-/** The order in which jobs of one shelf start. */
+/** The order in which jobs of one segment start. */
 export function startsBefore(a: Waiting, b: Waiting): boolean {
   return a.rank !== b.rank ? a.rank < b.rank : isBefore(a, b);
 }
 
-/** The order of jobs of one shelf and rank. */
+/** The order of jobs of one segment and rank. */
 export function isBefore(a: Position, b: Position): boolean {
   return a.runAt !== b.runAt ? a.runAt < b.runAt : a.id < b.id;
 }
@@ -25,16 +25,16 @@ const FETCH_AHEAD_MS = 2_000;
 /**
  * The bounded backlog of one queue, one set of needs and one lane.
  *
- * Invariant: every waiting job of the shelf is in memory, or at or after `unread` of its rank, or new enough
+ * Invariant: every waiting job of the segment is in memory, or at or after `unread` of its rank, or new enough
  * for the look-back. What does not fit is left in the table and read again from there, in order.
  *
  * Due and upcoming jobs each have room of their own: a flood of one kind cannot push out the other, and a page
  * never makes room by dropping what the next page would have to bring back.
  */
-export class Shelf implements HeapItem {
+export class Segment implements HeapItem {
   heapIndex = -1;
   /** Where it waits while the concurrency key of its first job is saturated. */
-  parkedAt: Set<Shelf> | null = null;
+  parkedAt: Set<Segment> | null = null;
   private readonly ready = new EntryHeap('ready', startsBefore);
   private readonly upcoming = new EntryHeap('upcoming', isBefore);
   private readonly unread = new Map<number, Position>();
@@ -61,7 +61,7 @@ export class Shelf implements HeapItem {
     return this.ready.size + this.upcoming.size;
   }
 
-  /** Whether the table may hold jobs of this shelf that memory does not. */
+  /** Whether the table may hold jobs of this segment that memory does not. */
   get hasUnread(): boolean {
     return this.unread.size > 0;
   }

@@ -2,13 +2,13 @@ import type { Clock, Timer } from '../core/clock.js';
 import { IndexedHeap } from '../core/heap.js';
 import { Bucket, isSameRate } from '../core/rate.js';
 import type { QueueInfo } from './directory.js';
-import { type Shelf, startsBefore } from './shelf.js';
-import type { TenantLine } from './tenant-line.js';
+import { type Segment, startsBefore } from './segment.js';
+import type { TenantShare } from './tenant-share.js';
 
-/** The shelves of one queue whose jobs need the same; those with a job that may start are in order. */
-export class ShelfGroup {
-  readonly lanes = new Map<number, Shelf>();
-  readonly ready = new IndexedHeap<Shelf>((a, b) => startsBefore(a.head()!, b.head()!));
+/** The segments of one queue whose jobs need the same; those with a job that may start are in order. */
+export class SegmentGroup {
+  readonly lanes = new Map<number, Segment>();
+  readonly ready = new IndexedHeap<Segment>((a, b) => startsBefore(a.head()!, b.head()!));
 
   constructor(readonly needs: number) {}
 }
@@ -16,10 +16,10 @@ export class ShelfGroup {
 /** More groups and lanes than this are not gone through for a single job. */
 const QUICK_LOOK = 8;
 
-/** How much of its limit a concurrency key uses, and the shelves that wait for it. */
+/** How much of its limit a concurrency key uses, and the segments that wait for it. */
 interface KeyUse {
   running: number;
-  readonly parked: Set<Shelf>;
+  readonly parked: Set<Segment>;
 }
 
 /** What takes up a queue's limits: a job that was chosen, or runs. */
@@ -29,11 +29,11 @@ export interface Use {
   readonly key: string | null;
 }
 
-export interface QueueLineOptions {
+export interface QueueShareOptions {
   /** Whether any worker can run jobs with such needs. */
   readonly isServed: (needs: number) => boolean;
   /** Called when the queue gets its first job with such needs, and when it has none any more. */
-  readonly onGroup: (line: QueueLine, needs: number, isThere: boolean) => void;
+  readonly onGroup: (share: QueueShare, needs: number, isThere: boolean) => void;
   readonly clock: Clock;
 }
 
@@ -41,10 +41,10 @@ export interface QueueLineOptions {
  * One queue as choosing sees it: what could start, and what its limits leave. A job whose concurrency key is
  * saturated is parked with its lane, so it stands in nobody's way.
  */
-export class QueueLine {
-  readonly groups = new Map<number, ShelfGroup>();
+export class QueueShare {
+  readonly groups = new Map<number, SegmentGroup>();
   /** Groups with a job that may start, as far as its key and the workers' abilities go. */
-  readonly ready = new Set<ShelfGroup>();
+  readonly ready = new Set<SegmentGroup>();
   running = 0;
   /** Whether it takes turns now. */
   listed = false;
@@ -55,8 +55,8 @@ export class QueueLine {
 
   constructor(
     readonly info: QueueInfo,
-    readonly tenant: TenantLine,
-    private readonly options: QueueLineOptions,
+    readonly tenant: TenantShare,
+    private readonly options: QueueShareOptions,
   ) {
     this.bucket = info.rate && Bucket.resumed(info.rate, info.fullAt, options.clock);
   }
@@ -75,36 +75,36 @@ export class QueueLine {
     if (this.ready.size > 0 || this.groups.size > QUICK_LOOK) return false;
     for (const { lanes } of this.groups.values()) {
       if (lanes.size > QUICK_LOOK) return false;
-      for (const shelf of lanes.values()) if (shelf.hasUnread) return false;
+      for (const segment of lanes.values()) if (segment.hasUnread) return false;
     }
     return true;
   }
 
-  group(needs: number): ShelfGroup {
+  group(needs: number): SegmentGroup {
     let group = this.groups.get(needs);
     if (!group) {
-      group = new ShelfGroup(needs);
+      group = new SegmentGroup(needs);
       this.groups.set(needs, group);
       this.options.onGroup(this, needs, true);
     }
     return group;
   }
 
-  /** Puts a shelf where its first job belongs; to be called after every change of what is on it. */
-  refresh(shelf: Shelf): void {
-    const group = this.group(shelf.needs);
-    const head = shelf.head();
-    shelf.parkedAt?.delete(shelf);
-    shelf.parkedAt = null;
+  /** Puts a segment where its first job belongs; to be called after every change of what is on it. */
+  refresh(segment: Segment): void {
+    const group = this.group(segment.needs);
+    const head = segment.head();
+    segment.parkedAt?.delete(segment);
+    segment.parkedAt = null;
     const parking = head && this.parkingOf(head.key);
     if (parking) {
-      shelf.parkedAt = parking;
-      parking.add(shelf);
+      segment.parkedAt = parking;
+      parking.add(segment);
     }
-    if (head && !parking) group.ready.update(shelf);
-    else group.ready.remove(shelf);
-    if (shelf.isForgettable) {
-      group.lanes.delete(shelf.lane);
+    if (head && !parking) group.ready.update(segment);
+    else group.ready.remove(segment);
+    if (segment.isForgettable) {
+      group.lanes.delete(segment.lane);
       if (group.lanes.size === 0) {
         this.groups.delete(group.needs);
         this.options.onGroup(this, group.needs, false);
@@ -114,18 +114,18 @@ export class QueueLine {
   }
 
   /** A worker came that can run such jobs, or the last one left. */
-  list(group: ShelfGroup): void {
+  list(group: SegmentGroup): void {
     if (group.ready.size > 0 && this.options.isServed(group.needs)) this.ready.add(group);
     else this.ready.delete(group);
   }
 
-  /** The shelf with the job that starts next among those that can be run. */
-  best(canRun: (needs: number) => boolean): Shelf | undefined {
-    let best: Shelf | undefined;
+  /** The segment with the job that starts next among those that can be run. */
+  best(canRun: (needs: number) => boolean): Segment | undefined {
+    let best: Segment | undefined;
     for (const group of this.ready) {
       if (!canRun(group.needs)) continue;
-      const shelf = this.firstFree(group);
-      if (shelf && (!best || startsBefore(shelf.head()!, best.head()!))) best = shelf;
+      const segment = this.firstFree(group);
+      if (segment && (!best || startsBefore(segment.head()!, best.head()!))) best = segment;
     }
     return best;
   }
@@ -138,14 +138,14 @@ export class QueueLine {
     else this.keys.set(use.key, { running: 1, parked: new Set() });
   }
 
-  /** Gives back what a job used; shelves that waited for its key may go on. */
+  /** Gives back what a job used; segments that waited for its key may go on. */
   release(use: Use): void {
     this.running -= 1;
     const key = use.key === null ? undefined : this.keys.get(use.key);
     if (!key) return;
     key.running -= 1;
     if (key.running === 0) this.keys.delete(use.key!);
-    for (const shelf of [...key.parked]) this.refresh(shelf);
+    for (const segment of [...key.parked]) this.refresh(segment);
   }
 
   /** Jobs of the key that run or are about to. */
@@ -161,19 +161,19 @@ export class QueueLine {
     if (!rate) this.bucket = null;
     else if (!this.bucket || !isSameRate(this.bucket.rate, rate))
       this.bucket = Bucket.drained(rate, clock.steady());
-    for (const key of [...this.keys.values()]) for (const shelf of [...key.parked]) this.refresh(shelf);
+    for (const key of [...this.keys.values()]) for (const segment of [...key.parked]) this.refresh(segment);
   }
 
-  /** A key can be used up by a job of another group; its shelf is parked when it comes up. */
-  private firstFree(group: ShelfGroup): Shelf | undefined {
+  /** A key can be used up by a job of another group; its segment is parked when it comes up. */
+  private firstFree(group: SegmentGroup): Segment | undefined {
     for (;;) {
-      const shelf = group.ready.peek();
-      if (!shelf || !this.parkingOf(shelf.head()!.key)) return shelf;
-      this.refresh(shelf);
+      const segment = group.ready.peek();
+      if (!segment || !this.parkingOf(segment.head()!.key)) return segment;
+      this.refresh(segment);
     }
   }
 
-  private parkingOf(key: string | null): Set<Shelf> | undefined {
+  private parkingOf(key: string | null): Set<Segment> | undefined {
     const use = key === null ? undefined : this.keys.get(key);
     return use && use.running >= this.info.keyConcurrency ? use.parked : undefined;
   }

@@ -12,8 +12,8 @@ import type { EndedJob } from '../store/ended-jobs.js';
 import { type Ending, finishJobs, type Retrying, retryJobs } from '../store/finish-jobs.js';
 import type { StoredAttempt } from '../store/job-places.js';
 import { makePartition } from '../store/partitions.js';
+import { type LeaderState, noLeader } from './leader-state.js';
 import type { Running } from './running.js';
-import { type LeaderState, noLeader } from './state.js';
 
 /** Attempts ended in one transaction. */
 const LIMITS = { items: 2_000, bytes: 4 * 1024 * 1024 };
@@ -46,7 +46,7 @@ interface Pending {
  * Ends attempts, or notes that they were handed on, in batches. Whoever reports is answered after the commit, never before. The turn of a job is
  * held from the moment its end is decided until it is written.
  */
-export class Finishing {
+export class Finisher {
   private queue: Pending[] = [];
   private readonly batcher = new Batcher<Pending>(LIMITS, bytesOf);
   /** Ends that could not be written although each was alone, and when each is tried again. */

@@ -2,8 +2,8 @@ import { expect, it, onTestFinished } from 'vitest';
 import { Door } from '../../test/happening.js';
 import { uuidTime } from '../core/uuid.js';
 import type { Cursor } from '../store/read-backlog.js';
-import { Reading } from './reading.js';
-import type { LeaderState } from './state.js';
+import { BacklogReader } from './backlog-reader.js';
+import type { LeaderState } from './leader-state.js';
 
 const SUBMIT_TIMEOUT_MS = 5_000;
 
@@ -17,7 +17,7 @@ function emptyTable(running: readonly Cursor[] = []) {
     query: async ({ name, values }: { name: string; values: unknown[] }) => {
       if (table.fails) throw new Error('the table cannot be read');
       if (name === 'look-back') lookedFrom.push(uuidTime(values[0] as string));
-      if (name === 'find-shelves') await table.door?.opened;
+      if (name === 'find-segments') await table.door?.opened;
       return { rows: [] };
     },
   };
@@ -28,7 +28,7 @@ function emptyTable(running: readonly Cursor[] = []) {
     directory: { knows: () => true, learn: async () => undefined },
   };
   const parts = { onAdmit: () => undefined, onStartBefore: () => undefined };
-  const reading = new Reading(state as unknown as LeaderState, SUBMIT_TIMEOUT_MS, parts);
+  const reading = new BacklogReader(state as unknown as LeaderState, SUBMIT_TIMEOUT_MS, parts);
   onTestFinished(() => reading.stop());
   return { clock, lookedFrom, readFrom, table, state, reading };
 }
@@ -66,7 +66,7 @@ it('a look-back that failed does not count as a look', async () => {
   expect(lookedFrom[1]).toBeLessThanOrEqual(first - SUBMIT_TIMEOUT_MS);
 });
 
-it('a term that cannot see soon what waits goes on after the last running job of each shelf', async () => {
+it('a term that cannot see soon what waits goes on after the last running job of each segment', async () => {
   const at = (rank: number, runAt: number, id: string) => ({ queue: 1, needs: 1, lane: 0, rank, runAt, id });
   const { readFrom, table, state, reading } = emptyTable([
     at(5, 10, 'a'),

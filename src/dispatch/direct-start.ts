@@ -4,17 +4,17 @@ import type { JobRow } from '../store/job-row.js';
 import type { Resolved } from '../store/names.js';
 import { toWaiting } from '../store/new-waiting.js';
 import { submitAndClaim } from '../store/submit-and-claim.js';
-import { handOver } from './handing-over.js';
-import type { QueueLine } from './queue-line.js';
+import { handOver } from './hand-over.js';
+import type { LeaderState } from './leader-state.js';
+import type { QueueShare } from './queue-share.js';
 import { factsOfNew, Running } from './running.js';
-import type { Poll } from './session.js';
-import type { LeaderState } from './state.js';
+import type { Poll } from './worker-session.js';
 
 /**
  * The shortest way from a submission to its start: a job that finds a worker waiting, and nobody ahead of it, is
  * stored and claimed in one transaction. Whatever has a limit, a key or a rival takes the ordinary way.
  */
-export class Express {
+export class DirectStart {
   constructor(
     private readonly state: LeaderState,
     private readonly onOrphans: (orphans: readonly Running[]) => void,
@@ -24,13 +24,13 @@ export class Express {
   async submit(row: JobRow, names: Resolved): Promise<boolean> {
     const { state } = this;
     const now = state.clock.now();
-    const line = this.freeLine(row, now);
-    const poll = line && this.waitingPoll(row, line);
-    if (!line || !poll || !state.turns.tryTake(row.id)) return false;
+    const share = this.freeQueue(row, now);
+    const poll = share && this.waitingPoll(row, share);
+    if (!share || !poll || !state.turns.tryTake(row.id)) return false;
     const { queue, tenant, run_at } = row.definition;
     const use = { queue, tenant, key: null };
     poll.reserved = true;
-    line.reserve(use);
+    share.reserve(use);
     const lateness = emptyHistogram();
     lateness[bucketOf(Math.max(0, now - run_at))]! += 1;
     let orphans: Running[] = [];
@@ -71,7 +71,7 @@ export class Express {
   }
 
   /** The queue, when nothing in it could start before and none of its limits has to be looked at. */
-  private freeLine({ id, definition }: JobRow, now: number): QueueLine | null {
+  private freeQueue({ id, definition }: JobRow, now: number): QueueShare | null {
     const { state } = this;
     if (state.paused || state.term.over || !state.isLoaded || !state.directory.knows(definition)) return null;
     const { queue, run_at, key, concurrency_key, start_before } = definition;
@@ -79,16 +79,16 @@ export class Express {
     if (start_before !== null && start_before <= now) return null;
     // As for every job that is taken in: memory may be wrong about what the numbers stand for.
     if (!state.hasPlace({ id, ...definition })) return null;
-    const line = state.shares.line(queue);
-    const isLimited = line.bucket !== null || line.tenant.bucket !== null || line.isSaturated;
-    return isLimited || !line.isClear || line.info.paused ? null : line;
+    const share = state.shares.queue(queue);
+    const isLimited = share.bucket !== null || share.tenant.bucket !== null || share.isSaturated;
+    return isLimited || !share.isClear || share.info.paused ? null : share;
   }
 
-  private waitingPoll(row: JobRow, line: QueueLine): Poll | undefined {
+  private waitingPoll(row: JobRow, share: QueueShare): Poll | undefined {
     const { sessions, fitness, shares } = this.state;
     for (const session of sessions.values()) {
       if (session.draining || session.bucket || session.polls.size === 0) continue;
-      if (!session.serves(line.info) || !fitness.fits(session, row.definition.needs)) continue;
+      if (!session.serves(share.info) || !fitness.fits(session, row.definition.needs)) continue;
       // Somebody in another queue, or another tenant, may be waiting for this very worker.
       if (!shares.isQuietFor(session)) continue;
       for (const poll of session.polls) if (!poll.settled && !poll.reserved) return poll;

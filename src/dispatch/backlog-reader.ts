@@ -3,27 +3,27 @@ import { messageOf } from '../core/errors.js';
 import { Loop } from '../core/loop.js';
 import { firstUuidAt } from '../core/uuid.js';
 import {
-  BEFORE_ALL_SHELVES,
+  BEFORE_ALL_SEGMENTS,
   type Cursor,
-  findShelves,
+  findSegments,
   lookBack,
   readPages,
   readWaiting,
-  SHELF_START,
-  type ShelfRank,
+  SEGMENT_START,
+  type SegmentRank,
   type Waiting,
 } from '../store/read-backlog.js';
-import { isBefore } from './shelf.js';
-import type { LeaderState } from './state.js';
+import type { LeaderState } from './leader-state.js';
+import { isBefore } from './segment.js';
 
-/** Jobs read from a shelf at once; with many shelves to read, each gets less. */
+/** Jobs read from a segment at once; with many segments to read, each gets less. */
 const PAGE_JOBS = 5_000;
 const SMALL_PAGE_JOBS = 100;
 const MAX_CURSORS = 200;
 /** Pages that are read each by itself at a time; claims need connections too. */
 const MAX_SLOW_READS = 2;
-/** Shelves found by one statement. */
-const MAX_SHELVES = 10_000;
+/** Segments found by one statement. */
+const MAX_SEGMENTS = 10_000;
 /** Jobs that one statement of the look-back returns. */
 const LOOK_BACK_JOBS = 10_000;
 const LOOK_BACK_EVERY_MS = 1_000;
@@ -32,29 +32,29 @@ const LOOK_BACK_AT_LEAST_EVERY_MS = 3_000;
 const LOOK_BACK_SHARE = 0.05;
 /** A term waits so long for what is in the table; when it takes longer, what is new need not wait for what is old. */
 const FIND_WITHIN_MS = 250;
-/** How often every shelf is read anew from its start: whatever memory should have missed is found by then. */
+/** How often every segment is read anew from its start: whatever memory should have missed is found by then. */
 const RELOAD_EVERY_MS = 600_000;
 /** How wrong the clock of a submitting node may be. */
 const CLOCK_ERROR_MS = 2_000;
 
 /**
- * Fills the backlog from the table: pages for shelves that run low, and a look-back for jobs whose hint was
+ * Fills the backlog from the table: pages for segments that run low, and a look-back for jobs whose hint was
  * lost. A submission becomes visible at most its statement timeout after its id was made, so looking back that
  * far from the last look finds every job.
  */
-export class Reading {
+export class BacklogReader {
   private readonly pages: Loop;
   private readonly watch: Loop;
   private readonly reload: Loop;
   /** When the last look that came to its end began; looks may be far apart when they take long or fail. */
   private lookedAt = 0;
-  /** From where on shelves have not been found yet; null when all have. */
-  private unfound: ShelfRank | null = BEFORE_ALL_SHELVES;
-  /** How many shelves one statement looks for; fewer after it took too long, so that something is found each time. */
-  private findAtOnce = MAX_SHELVES;
+  /** From where on segments have not been found yet; null when all have. */
+  private unfound: SegmentRank | null = BEFORE_ALL_SEGMENTS;
+  /** How many segments one statement looks for; fewer after it took too long, so that something is found each time. */
+  private findAtOnce = MAX_SEGMENTS;
   /** Pages that are being read each by itself. */
   private readonly slowReads = new Set<Promise<void>>();
-  /** The first shelves of the term are being found. */
+  /** The first segments of the term are being found. */
   private firstFind: Promise<void> = Promise.resolve();
 
   constructor(
@@ -77,7 +77,7 @@ export class Reading {
   }
 
   /**
-   * At the start of a term everything that waits is in the table; the first shelves are enough to begin with. When they
+   * At the start of a term everything that waits is in the table; the first segments are enough to begin with. When they
    * lie behind so many dead rows that finding them takes long, the term begins all the same: with what is new, and with
    * what comes after the jobs that run, which is where the last leader was.
    */
@@ -93,32 +93,32 @@ export class Reading {
     const { running, directory, backlog } = this.state;
     const last = new Map<string, Cursor>();
     for (const { place } of running.values()) {
-      const before = last.get(shelfKey(place));
-      if (directory.knows(place) && (!before || isBefore(before, place))) last.set(shelfKey(place), place);
+      const before = last.get(segmentKey(place));
+      if (directory.knows(place) && (!before || isBefore(before, place))) last.set(segmentKey(place), place);
     }
     backlog.rewindAll([...last.values()]);
   }
 
-  /** Goes on where finding shelves stopped; the next pass begins anew, later if this one took long. */
+  /** Goes on where finding segments stopped; the next pass begins anew, later if this one took long. */
   private async findAll(): Promise<number> {
     await this.firstFind.catch(() => undefined);
     const startedAt = performance.now();
     while (this.unfound && !this.state.term.over) await this.findSome();
-    this.unfound = BEFORE_ALL_SHELVES;
+    this.unfound = BEFORE_ALL_SEGMENTS;
     return Math.max(RELOAD_EVERY_MS, (performance.now() - startedAt) / LOOK_BACK_SHARE);
   }
 
   private async findSome(): Promise<void> {
     const { directory, backlog, reads } = this.state;
     const limit = this.findAtOnce;
-    const shelves = await findShelves(reads, this.unfound ?? BEFORE_ALL_SHELVES, limit).catch((error) => {
+    const segments = await findSegments(reads, this.unfound ?? BEFORE_ALL_SEGMENTS, limit).catch((error) => {
       this.findAtOnce = Math.max(1, Math.floor(limit / 10));
       throw error;
     });
-    this.findAtOnce = Math.min(MAX_SHELVES, limit * 2);
-    await directory.learn(shelves);
-    backlog.rewindAll(shelves.filter((shelf) => directory.knows(shelf)));
-    this.unfound = shelves.length < limit ? null : shelves.at(-1)!;
+    this.findAtOnce = Math.min(MAX_SEGMENTS, limit * 2);
+    await directory.learn(segments);
+    backlog.rewindAll(segments.filter((segment) => directory.knows(segment)));
+    this.unfound = segments.length < limit ? null : segments.at(-1)!;
     if (this.unfound === null) this.state.isLoaded = true;
     this.pages.wake();
   }
@@ -153,7 +153,7 @@ export class Reading {
     await this.state.takeIn(jobs, false);
   }
 
-  /** Reads pages until no shelf wants one. */
+  /** Reads pages until no segment wants one. */
   async readWanted(): Promise<void> {
     const { state } = this;
     for (;;) {
@@ -166,8 +166,8 @@ export class Reading {
   }
 
   /**
-   * While the shelves of a new term are being found, each page is read by itself: one that lies behind millions of dead
-   * rows keeps no other shelf waiting.
+   * While the segments of a new term are being found, each page is read by itself: one that lies behind millions of dead
+   * rows keeps no other segment waiting.
    */
   private async readSlowly(cursors: readonly Cursor[]): Promise<void> {
     for (const cursor of cursors) {
@@ -198,13 +198,13 @@ export class Reading {
     }
     const pages = new Map<string, Waiting[]>();
     for (const row of rows) {
-      const key = shelfKey(row);
+      const key = segmentKey(row);
       const page = pages.get(key);
       if (page) page.push(row);
       else pages.set(key, [row]);
     }
     for (const cursor of cursors) {
-      const page = pages.get(shelfKey(cursor)) ?? [];
+      const page = pages.get(segmentKey(cursor)) ?? [];
       const last = page.at(-1);
       // The cursor moves first: what the page brings must not be taken for still unread.
       state.backlog.endRead(cursor, page.length === limit && last ? last : null);
@@ -219,7 +219,7 @@ export class Reading {
     const now = state.clock.now();
     // From one look to the next nothing may slip through, however long the pause between them was.
     const from = firstUuidAt(Math.min(now, this.lookedAt) - this.submitTimeoutMs - CLOCK_ERROR_MS);
-    let after = SHELF_START.id as string;
+    let after = SEGMENT_START.id as string;
     for (;;) {
       const found = await lookBack(state.reads, from, after, LOOK_BACK_JOBS, now);
       if (found.admit) this.parts.onAdmit();
@@ -234,6 +234,6 @@ export class Reading {
   }
 }
 
-function shelfKey({ queue, needs, lane, rank }: ShelfRank): string {
+function segmentKey({ queue, needs, lane, rank }: SegmentRank): string {
   return `${queue}/${needs}/${lane}/${rank}`;
 }

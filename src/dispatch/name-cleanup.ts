@@ -6,7 +6,7 @@ import {
   type NamePair,
   removeNames,
 } from '../store/unused-names.js';
-import type { LeaderState } from './state.js';
+import type { LeaderState } from './leader-state.js';
 
 const HOUR_MS = 3_600_000;
 /** How often a name in use is put down as such. */

@@ -8,9 +8,9 @@ import type { ClaimAnswer } from '../core/wire.js';
 import type { Pool } from '../store/database.js';
 import type { JobRow } from '../store/job-row.js';
 import type { Waiting } from '../store/read-backlog.js';
-import { Claiming } from './claiming.js';
-import { type Poll, WorkerSession } from './session.js';
-import { LeaderState } from './state.js';
+import { Claimer } from './claimer.js';
+import { LeaderState } from './leader-state.js';
+import { type Poll, WorkerSession } from './worker-session.js';
 
 interface Query {
   readonly name: string;
@@ -59,7 +59,7 @@ class Leader {
   readonly payloads: unknown[] = [];
   readonly onExpired = vi.fn();
   readonly state: LeaderState;
-  readonly claiming: Claiming;
+  readonly claimer: Claimer;
   private readonly fences = new Map<string, Waiting>();
 
   constructor() {
@@ -75,7 +75,7 @@ class Leader {
       secret: Buffer.alloc(32),
       renounce: (reason) => this.state.term.end(reason),
     });
-    this.claiming = new Claiming(this.state, {
+    this.claimer = new Claimer(this.state, {
       onExpired: this.onExpired,
       onDrained: () => undefined,
       onOrphans: (orphans) => this.orphans.push(...orphans.map((each) => each.id)),
@@ -218,7 +218,7 @@ describe('claiming', () => {
     for (let i = 0; i < 2; i++) leader.add(`green-${i}`, { queue: 2 });
     leader.add('blue-0', { queue: 3, rank: 9 });
     const got = leader.poll(leader.session('w'), 6);
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     expect(got.map((id) => id.split('-')[0])).toEqual(['red', 'green', 'blue', 'red', 'green', 'red']);
   });
 
@@ -228,7 +228,7 @@ describe('claiming', () => {
     leader.add('high', { needs: 2, rank: 1 });
     leader.add('middle', { needs: 1, rank: 5 });
     const got = leader.poll(leader.session('w'), 10);
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     expect(got).toEqual(['high', 'middle', 'low']);
   });
 
@@ -236,7 +236,7 @@ describe('claiming', () => {
     leader = await new Leader().learn();
     for (let i = 0; i < 9; i++) leader.add(`job-${i}`);
     const [a, b, c] = ['a', 'b', 'c'].map((name, i) => leader.poll(leader.session(name), [10, 1, 10][i]!));
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     expect([a!.length, b!.length, c!.length]).toEqual([4, 1, 4]);
     expect(leader.batches).toHaveLength(1);
   });
@@ -245,16 +245,16 @@ describe('claiming', () => {
     leader = await new Leader().learn();
     for (let i = 0; i < 40; i++) leader.add(`job-${i}`, { sizeKib: 250 });
     const polls = Array.from({ length: 6 }, (_, i) => leader.poll(leader.session(`w-${i}`), 100));
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     // Four of them fill an answer but for a little, so it takes a fifth; seventeen fill a statement.
     expect(polls.map((got) => got.length)).toEqual([3, 3, 3, 3, 3, 2]);
     expect(leader.batches.map((batch) => batch.length)).toEqual([17]);
     const next = leader.poll(leader.session('next'), 100);
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     expect(next).toHaveLength(5);
     leader.add('huge', { sizeKib: 100_000, rank: 1 });
     const alone = leader.poll(leader.session('alone'), 100);
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     expect(alone).toEqual(['huge']);
   });
 
@@ -267,7 +267,7 @@ describe('claiming', () => {
     const rivals = leader.session('rival');
     Object.assign(rivals, { tenant: 'rival' });
     const nothing = leader.poll(rivals, 10);
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     expect([bills, nothing]).toEqual([['red-bill'], []]);
   });
 
@@ -278,15 +278,15 @@ describe('claiming', () => {
     const session = leader.session('w');
     const got = leader.poll(session, 10);
     leader.state.paused = true;
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     leader.state.paused = false;
     session.draining = true;
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     expect([got, leader.batches]).toEqual([[], []]);
     session.draining = false;
     leader.state.directory.setQueue({ ...QUEUES[0]!, paused: true });
     leader.state.shares.queueChanged(1);
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     expect(got).toEqual(['green']);
   });
 
@@ -295,11 +295,11 @@ describe('claiming', () => {
     leader.add('gone');
     leader.gone.add('gone');
     const got = leader.poll(leader.session('w'), 10);
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     expect(got).toEqual([]);
     expect(leader.state.turns.has('gone')).toBe(false);
     leader.add('there');
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     expect(got).toEqual(['there']);
     expect([...leader.state.running.keys()]).toEqual(['there']);
   });
@@ -314,7 +314,7 @@ describe('claiming', () => {
       expect(poll!.reserved).toBe(true);
       poll!.settle({ epoch: 1, jobs: [] });
     };
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     expect([got, leader.orphans, poll!.reserved]).toEqual([[], ['job'], false]);
     expect(leader.state.turns.has('job')).toBe(false);
   });
@@ -327,7 +327,7 @@ describe('claiming', () => {
     leader.edited.add('changed');
     const first = leader.poll(session, 2);
     const second = leader.poll(session, 2);
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     expect([...first, ...second].sort()).toEqual(['changed', 'kept']);
     expect(leader.known).toEqual([['changed', 'kept']]);
     expect(leader.batches).toEqual([['changed']]);
@@ -339,7 +339,7 @@ describe('claiming', () => {
     leader.add('expired', { startBefore: leader.clock.now() });
     leader.add('retried', { startBefore: leader.clock.now(), fence: 2 });
     const got = leader.poll(leader.session('w'), 10);
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     expect(got).toEqual(['retried']);
     expect(leader.onExpired).toHaveBeenCalledTimes(1);
   });
@@ -349,10 +349,10 @@ describe('claiming', () => {
     leader.add('job');
     const got = leader.poll(leader.session('w'), 10);
     leader.failWith = refusal();
-    await expect(leader.claiming.runOnce()).rejects.toThrow('deadlock');
+    await expect(leader.claimer.runOnce()).rejects.toThrow('deadlock');
     expect(leader.state.turns.has('job')).toBe(false);
     leader.failWith = undefined;
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     expect(got).toEqual(['job']);
   });
 
@@ -361,11 +361,11 @@ describe('claiming', () => {
     leader.add('job');
     const got = leader.poll(leader.session('w'), 10);
     leader.failWith = new Error('Connection terminated unexpectedly');
-    await expect(leader.claiming.runOnce()).rejects.toMatchObject({ code: 'DATABASE_UNAVAILABLE' });
+    await expect(leader.claimer.runOnce()).rejects.toMatchObject({ code: 'DATABASE_UNAVAILABLE' });
     expect(leader.state.term.over).toBe(true);
     expect(got).toEqual([]);
     leader.failWith = undefined;
-    await leader.claiming.runOnce();
+    await leader.claimer.runOnce();
     expect(leader.batches).toEqual([]);
   });
 });

@@ -7,13 +7,13 @@ import { pauseCluster } from '../store/cluster-state.js';
 import type { QueueRow } from '../store/names.js';
 import { findQueue, limitQueue, pauseQueue, rateOfRow } from '../store/queues.js';
 import { addTenant, changeTenant, findTenant, type TenantRow } from '../store/tenants.js';
-import type { LeaderState } from './state.js';
+import type { LeaderState } from './leader-state.js';
 
 /**
  * What operators and tenants settle about dispatch as a whole, about queues and about tenants. One thing is settled
  * after the other: a change reads what stands before it writes, and memory must hear of writes in their order.
  */
-export class Governing {
+export class DispatchSettings {
   private readonly changes = new SerialQueue();
 
   constructor(private readonly state: LeaderState) {}
@@ -89,18 +89,18 @@ export class Governing {
 
   queueView(row: QueueRow): QueueView {
     const { state } = this;
-    const shelves = state.backlog.shelvesOf(row.id);
-    const heads = shelves.map((shelf) => shelf.head()?.runAt).filter((at) => at !== undefined);
-    const ready = shelves.reduce((sum, shelf) => sum + shelf.readyCount, 0);
+    const segments = state.backlog.segmentsOf(row.id);
+    const heads = segments.map((segment) => segment.head()?.runAt).filter((at) => at !== undefined);
+    const ready = segments.reduce((sum, segment) => sum + segment.readyCount, 0);
     const oldest = heads.reduce((least, at) => Math.min(least, at), Number.POSITIVE_INFINITY);
     const rate = rateOfRow(row);
     return {
       name: row.name,
       paused: row.paused,
       ready,
-      upcoming: shelves.reduce((sum, shelf) => sum + shelf.size, 0) - ready,
+      upcoming: segments.reduce((sum, segment) => sum + segment.size, 0) - ready,
       running: state.shares.find(row.id)?.running ?? 0,
-      more: shelves.some((shelf) => shelf.hasUnread),
+      more: segments.some((segment) => segment.hasUnread),
       weight: row.weight,
       concurrency: row.concurrency,
       keyConcurrency: row.key_concurrency,

@@ -23,10 +23,10 @@ import {
 import type { Waiting } from '../store/read-backlog.js';
 import { registerKeys } from '../store/submit-jobs.js';
 import { admissionTime } from './admission-time.js';
+import type { BacklogReader } from './backlog-reader.js';
 import { inFairOrder } from './fair-order.js';
-import type { Reading } from './reading.js';
+import type { LeaderState } from './leader-state.js';
 import { SetAside } from './set-aside.js';
-import type { LeaderState } from './state.js';
 
 const EVERY_MS = 60_000;
 /** What is moved at once. Texts of submissions are read in portions of the same size. */
@@ -66,7 +66,7 @@ type Parsed = { readonly job: ToAdmit } & (
 );
 
 /** Brings jobs of `later` into the live table when their time comes near. */
-export class Admitting {
+export class Admitter {
   private readonly loop: Loop;
   private readonly names: Names;
   private readonly passes = new SerialQueue();
@@ -75,7 +75,7 @@ export class Admitting {
 
   constructor(
     private readonly state: LeaderState,
-    private readonly reading: Reading,
+    private readonly backlogReader: BacklogReader,
     private readonly onStartBefore: (at: number | null) => void,
   ) {
     this.names = new Names(state.hot, state.config);
@@ -153,7 +153,7 @@ export class Admitting {
       for (const job of jobs) state.turns.give(job.id);
     }
     await state.admit(admitted);
-    this.reading.wake();
+    this.backlogReader.wake();
   }
 
   private async admit(jobs: readonly ToAdmit[]): Promise<readonly Waiting[]> {
