@@ -2,9 +2,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { PunctualError } from '../../core/errors.js';
 
 /**
- * Keeps large bodies from filling the memory of a node. What they weigh is counted from when their headers are here
- * until they are answered; what would be too much is refused before it is read. Those that have arrived wait for their
- * turn, few at a time: whoever has the turn waits for no other body, so all have theirs in the end.
+ * Keeps large bodies from filling the memory of a node. Their bytes are counted from the arrival of their headers until
+ * they are answered, and a body that would be too much is refused before it is read. Bodies that have arrived are handled
+ * few at a time, first come, first served. One that is being handled waits for no other, so there is no deadlock.
  */
 
 declare module 'fastify' {
@@ -16,11 +16,11 @@ declare module 'fastify' {
 
 /** Smaller bodies do not count. */
 const LARGE_BYTES = 64 * 1024;
-/** Smaller bodies wait for no turn: the reports of workers must not wait for bulks. */
+/** Smaller bodies are handled at once: the reports of workers must not wait for bulks. */
 const IN_TURN_BYTES = 1024 * 1024;
-/** Bytes that are handled at once, or one body, however large. */
+/** Bytes that are handled at a time; a single larger body is handled alone. */
 const HANDLED_BYTES = 32 * 1024 * 1024;
-/** Bytes that arrive, wait and are handled. One tenant has half of them at most, so that it cannot shut out the others. */
+/** Bytes that arrive, wait and are handled together. One tenant has at most half of them, so that the others have room. */
 const COUNTED_BYTES = 256 * 1024 * 1024;
 const RETRY_AFTER_S = 1;
 
@@ -47,7 +47,7 @@ export class LargeBodies {
       else {
         const body = this.count(request.caller?.tenant ?? '', bytes);
         request.largeBody = body;
-        // One that breaks off is never answered. One that has arrived is handled even if its client has left.
+        // A body that breaks off is never answered, so it is freed here. One that has arrived is handled to its end.
         reply.raw.once('close', () => {
           if (!body.hasArrived) this.end(body);
         });

@@ -60,7 +60,7 @@ export class LongPolls {
   ): Promise<T> {
     const controller = new AbortController();
     const abort = () => controller.abort();
-    // The client may have left while its credential was checked, and its leaving is not told twice.
+    // The client may have left while its credential was checked; that event does not come again.
     if (reply.raw.destroyed) abort();
     reply.raw.once('close', abort);
     try {
