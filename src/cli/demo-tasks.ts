@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { task } from '../worker/task.js';
+import { task } from '../core/task.js';
 
 const STEPS = 10;
 

@@ -8,7 +8,7 @@ import { addAll } from '../core/long-lists.js';
 import { compareVersions, VERSION } from '../core/version.js';
 import type { ClusterView, Page, Why, WorkerView } from '../core/wire.js';
 import { migrationStatus } from '../store/migrate.js';
-import type { RequestOptions, Transport } from '../worker/transport.js';
+import type { RequestOptions, Transport } from '../transport/transport.js';
 import { findCredentials, type GlobalOptions, openApi } from './call.js';
 import type { Cli } from './cli.js';
 import { firstDatabase } from './configuration.js';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { messageOf, PunctualError } from '../core/errors.js';
-import type { AnyTask } from '../worker/task.js';
+import type { AnyTask } from '../core/task.js';
 
 /**
  * Whether a value was made by `task()`. Told by its shape, because a module may bring a copy of the package of

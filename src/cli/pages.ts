@@ -1,5 +1,5 @@
 import type { Page } from '../core/wire.js';
-import type { RequestOptions, Transport } from '../worker/transport.js';
+import type { RequestOptions, Transport } from '../transport/transport.js';
 
 const LARGEST_PAGE = 1_000;
 

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { ApiClient } from '../client/api-client.js';
-import { putSchedule } from '../client/schedule.js';
+import { putSchedule } from '../client/schedule-handle.js';
 import { parseDuration } from '../core/duration.js';
 import type { Delivery, Labels } from '../core/job.js';
 import {

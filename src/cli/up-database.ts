@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../core/errors.js';
+import { isDiskFull } from '../embedded/embedded-failure.js';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../embedded/embedded-postgres.js';
-import { isDiskFull } from '../embedded/failure.js';
 
 /** The database under `punctual up`. */
 export interface UpDatabase {

@@ -1,7 +1,7 @@
 import { PunctualError } from '../core/errors.js';
-import { HttpTransport, type HttpTransportOptions, UnreachableError } from '../worker/http-transport.js';
-import { GrowingPause, pause } from '../worker/pause.js';
-import type { Method, RequestOptions, Transport } from '../worker/transport.js';
+import { HttpTransport, type HttpTransportOptions, UnreachableError } from '../transport/http-transport.js';
+import { GrowingPause, pause } from '../transport/pause.js';
+import type { Method, RequestOptions, Transport } from '../transport/transport.js';
 
 export interface ApiClientOptions extends HttpTransportOptions {
   /** How long a request that may be repeated is repeated while no node can serve it; default 8 s. */

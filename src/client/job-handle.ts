@@ -1,6 +1,6 @@
 import { PunctualError } from '../core/errors.js';
 import { isEnded, type Job } from '../core/job.js';
-import type { Transport } from '../worker/transport.js';
+import type { Transport } from '../transport/transport.js';
 
 /** How long one request waits for the end of a job. */
 const WAIT_MS = 20_000;

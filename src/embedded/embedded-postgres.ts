@@ -1,12 +1,13 @@
+import { realpath, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { embeddedFailure, explain, OWN_DATABASE } from './failure.js';
-import { freePort } from './free-port.js';
-import { REACHABLE_FOLDER } from './home.js';
+import { embeddedFailure, explain, OWN_DATABASE } from './embedded-failure.js';
 import { endLeftBehind, findLeftBehind, isUsable } from './left-behind.js';
 import { DATABASE, ROLE } from './new-database.js';
 import { NODE_ROLE, prepareNodeRole } from './node-role.js';
 import { disownPostmasterFile } from './postmaster-file.js';
 import { openServerFolder, type ServerFolder } from './server-folder.js';
+import { lockServerFolder, REACHABLE_FOLDER, rememberedHome } from './server-home.js';
 import { keepSmall, openLog, type ServerLog, tailOf } from './server-log.js';
 import {
   becameReady,
@@ -16,8 +17,8 @@ import {
   type ServerProcess,
   spawnServer,
 } from './server-process.js';
-import { serverArguments } from './server-settings.js';
-import { writeState } from './state-file.js';
+import { freePort, serverArguments } from './server-settings.js';
+import { readState, writeState } from './state-file.js';
 
 export interface EmbeddedPostgresOptions {
   /** Folder that belongs to the server and to the program that starts it; made on first use. */
@@ -206,4 +207,36 @@ function handle(
       return stopped;
     },
   };
+}
+
+/**
+ * Removes a data folder and the server's files, wherever they are. A server that was left behind is ended
+ * first; a folder in use is refused.
+ */
+export async function removeEmbeddedPostgres(path: string): Promise<void> {
+  const dataFolder = await realpath(path);
+  const locks = [lockServerFolder(dataFolder)];
+  try {
+    const home = await rememberedHome(dataFolder, await readState(dataFolder));
+    if (home !== null) {
+      if (home !== dataFolder) locks.push(lockServerFolder(home));
+      const pgdata = await realpath(join(home, 'postgres')).catch(() => home);
+      const leftBehind = await findLeftBehind(pgdata);
+      if (leftBehind !== null) await endLeftBehind(leftBehind);
+      await rm(home, { recursive: true, force: true });
+    }
+    await rm(dataFolder, { recursive: true, force: true });
+  } catch (error) {
+    for (const unlock of locks) letGo(unlock);
+    throw error;
+  }
+}
+
+/** The file of a lock may be gone with its folder. */
+function letGo(unlock: () => void): void {
+  try {
+    unlock();
+  } catch {
+    // What is removed needs no lock.
+  }
 }

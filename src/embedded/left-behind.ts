@@ -1,9 +1,10 @@
-import { readFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import pg from 'pg';
 import { processMark } from '../core/process-mark.js';
 import { readPostmasterFile } from './postmaster-file.js';
-import { isServerOf } from './process-identity.js';
 import { endServer, type Patience, type ServerProcess, watchServer } from './server-process.js';
 
 /** A server that a killed program left running. */
@@ -45,4 +46,28 @@ export async function isUsable(pgdata: string, args: readonly string[], url: str
 /** Ends a server that was left behind and cannot be used. */
 export async function endLeftBehind(leftBehind: LeftBehind): Promise<void> {
   await endServer(leftBehind.server, PATIENCE);
+}
+
+const run = promisify(execFile);
+
+/** Whether the process is the Postgres server of this folder, told by its working folder or its arguments. */
+export async function isServerOf(pid: number, pgdata: string): Promise<boolean> {
+  if (processMark(pid) === null) return false;
+  if (process.platform === 'linux') {
+    const folder = await readlink(`/proc/${pid}/cwd`).catch(() => null);
+    if (folder !== null) return folder === pgdata;
+  }
+  const command = await commandLine(pid);
+  return command.includes('postgres') && command.includes(`-D ${pgdata} `);
+}
+
+async function commandLine(pid: number): Promise<string> {
+  try {
+    if (process.platform === 'linux') {
+      return (await readFile(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ');
+    }
+    return (await run('ps', ['-ww', '-o', 'command=', '-p', String(pid)])).stdout;
+  } catch {
+    return '';
+  }
 }

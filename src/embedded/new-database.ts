@@ -1,9 +1,9 @@
 import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Account, type CommandResult, runCommand } from './command.js';
-import { embeddedFailure, explain, OWN_DATABASE } from './failure.js';
-import { give } from './home.js';
+import { type Account, type CommandResult, runCommand } from './account.js';
+import { embeddedFailure, explain, OWN_DATABASE } from './embedded-failure.js';
 import type { PostgresBinaries } from './postgres-binaries.js';
+import { give } from './server-home.js';
 import { syncFolder } from './state-file.js';
 
 /** The role that owns the server; nodes use another. */

@@ -2,9 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { cp, mkdir, readdir, readFile, rename, rm, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
-import { may } from './account.js';
-import { type Account, runCommand } from './command.js';
-import { codeOf, embeddedFailure, explain, OWN_DATABASE } from './failure.js';
+import { type Account, may, runCommand } from './account.js';
+import { codeOf, embeddedFailure, explain, OWN_DATABASE } from './embedded-failure.js';
 
 /**
  * The programs of the embedded server. They come as an optional npm package per platform, whose install

@@ -1,6 +1,6 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { codeOf } from './failure.js';
+import { codeOf } from './embedded-failure.js';
 
 /** What a running server says about itself in `postmaster.pid`. */
 export interface PostmasterFile {

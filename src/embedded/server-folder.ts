@@ -1,15 +1,13 @@
 import { readFile, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { chooseAccount, may, ownerOf } from './account.js';
-import { type Account, runCommand } from './command.js';
-import { embeddedFailure } from './failure.js';
-import { freePort } from './free-port.js';
-import { chooseHome, exists, openDataFolder, rememberedHome } from './home.js';
+import { type Account, chooseAccount, may, ownerOf, runCommand } from './account.js';
+import { embeddedFailure } from './embedded-failure.js';
 import { endLeftBehind, findLeftBehind } from './left-behind.js';
 import { createDatabaseFiles, removeDrafts, resetPassword } from './new-database.js';
 import { findBinaryPackage, type PostgresBinaries, prepareBinaries } from './postgres-binaries.js';
 import { disownPostmasterFile } from './postmaster-file.js';
-import { lockServerFolder } from './server-lock.js';
+import { chooseHome, exists, lockServerFolder, openDataFolder, rememberedHome } from './server-home.js';
+import { freePort } from './server-settings.js';
 import { randomPassword, readState, type ServerState, writeState } from './state-file.js';
 
 /** A data folder that this process holds alone, with a complete database in it, ready for a server to start. */

@@ -1,7 +1,7 @@
 import { open, rename, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { giveToOwnerOf } from './home.js';
+import { giveToOwnerOf } from './server-home.js';
 
 /** What the server says goes straight to a file, so that it can go on speaking when the program is killed. */
 

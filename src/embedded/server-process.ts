@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Account, CLEAN_ENVIRONMENT, spawnIdentity } from './command.js';
-import { codeOf, explain } from './failure.js';
+import { processMark } from '../core/process-mark.js';
+import { type Account, CLEAN_ENVIRONMENT, spawnIdentity } from './account.js';
+import { codeOf, explain } from './embedded-failure.js';
 import { readPostmasterFile } from './postmaster-file.js';
-import { isAlive } from './process-identity.js';
 import type { ServerLog } from './server-log.js';
 
 /** A server process, started by this program or by one before it. */
@@ -52,6 +52,11 @@ export async function spawnServer(
   } finally {
     await output.close();
   }
+}
+
+/** Whether the process with this number is still the one that had the mark. */
+export function isAlive(pid: number, mark: string): boolean {
+  return processMark(pid) === mark;
 }
 
 /** A handle on a server that another program has started and left behind. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { codeOf } from './failure.js';
-import { giveToOwnerOf } from './home.js';
+import { codeOf } from './embedded-failure.js';
+import { giveToOwnerOf } from './server-home.js';
 
 /** What the data folder remembers about its server from one start to the next. */
 export interface ServerState {

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Caller, UseCases } from '../api/use-cases.js';
-import { errorFromAnswer } from '../worker/problem.js';
-import type { Method, RequestOptions, Transport } from '../worker/transport.js';
+import type { Method, RequestOptions, Transport } from '../transport/transport.js';
+import { errorFromAnswer } from '../transport/transport.js';
 
 interface NodeParts {
   readonly server: FastifyInstance;

@@ -1,8 +1,8 @@
-import { assertNever } from '../core/errors.js';
+import { assertNever, messageOf } from '../core/errors.js';
+import type { JobError } from '../core/job.js';
+import { PermanentError } from '../core/task.js';
 import type { AttemptResult, FencedJob } from '../core/wire.js';
-import { type Attempt, stopReason } from './attempt.js';
-import { type Failure, failureOf } from './failure.js';
-import { encodeResult } from './result-json.js';
+import { type Attempt, stopReason } from './running-attempt.js';
 
 /** How the work of an attempt came to its end; `abandoned` means that it did not settle after it was told to stop. */
 export type Ending =
@@ -101,4 +101,89 @@ function identity(attempt: AttemptIdentity): FencedJob & { tenant?: string; star
   const { jobId, fence, tenant, startedAt } = attempt;
   const own = startedAt === undefined ? { jobId, fence } : { jobId, fence, startedAt };
   return tenant === undefined ? own : { ...own, tenant };
+}
+
+/** A handler's result as it travels, and its size as JSON. */
+export interface EncodedResult {
+  readonly value: unknown;
+  readonly bytes: number;
+}
+
+/**
+ * Turns what a handler returned into plain JSON data, or throws what is wrong with it. The value is copied:
+ * whatever the handler's leftovers still do to it, the report carries what was returned.
+ */
+export function encodeResult(returned: unknown, maxBytes: number): EncodedResult {
+  if (returned === undefined || returned === null) return { value: null, bytes: 4 };
+  if (typeof returned === 'boolean') return { value: returned, bytes: 5 };
+  const text = stringify(returned);
+  // Every UTF-16 unit takes at most three bytes, which spares most results the exact count.
+  const bytes = text.length * 3 <= maxBytes ? text.length : Buffer.byteLength(text);
+  if (bytes > maxBytes) {
+    throw new PermanentError(
+      `The result takes ${bytes} bytes as JSON; at most ${maxBytes} are kept. Store it elsewhere and return a reference.`,
+      { code: 'RESULT_TOO_LARGE' },
+    );
+  }
+  return { value: typeof returned === 'string' ? returned : JSON.parse(text), bytes };
+}
+
+function stringify(returned: unknown): string {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(returned);
+  } catch (thrown) {
+    throw notJson(messageOf(thrown), thrown);
+  }
+  if (text === undefined) throw notJson(`it is a ${typeof returned}`);
+  return text;
+}
+
+function notJson(why: string, cause?: unknown): PermanentError {
+  return new PermanentError(`The handler returned what JSON cannot hold: ${why}`, {
+    code: 'RESULT_NOT_JSON',
+    cause,
+  });
+}
+
+/** How an attempt went wrong, in the form in which it is reported. */
+export interface Failure {
+  readonly error: JobError;
+  readonly retryable: boolean;
+}
+
+/** Describes whatever a handler threw. Nothing about the value is trusted: its getters may throw as well. */
+export function failureOf(thrown: unknown, maxBytes: number): Failure {
+  try {
+    const { code, stack, retryable } = propertiesOf(thrown);
+    const prefix = thrown instanceof Error ? '' : `${kindOf(thrown)} was thrown: `;
+    const message = cut(prefix + messageOf(thrown), Math.floor(maxBytes / 2));
+    return {
+      error: {
+        message,
+        ...(typeof code === 'string' && { code: cut(code, 128) }),
+        ...(typeof stack === 'string' && { stack: cut(stack, Math.floor(maxBytes / 3)) }),
+      },
+      retryable: retryable !== false,
+    };
+  } catch {
+    return { error: { message: 'The handler threw a value that cannot be read.' }, retryable: true };
+  }
+}
+
+function propertiesOf(thrown: unknown): { code?: unknown; stack?: unknown; retryable?: unknown } {
+  return typeof thrown === 'object' && thrown !== null ? thrown : {};
+}
+
+function kindOf(thrown: unknown): string {
+  if (thrown === null || thrown === undefined) return String(thrown);
+  return typeof thrown === 'object' ? 'an object that is not an Error' : `a ${typeof thrown}`;
+}
+
+/** The beginning of a text within a number of bytes of UTF-8. */
+function cut(text: string, maxBytes: number): string {
+  if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text;
+  const bytes = Buffer.from(text.slice(0, maxBytes)).subarray(0, Math.max(0, maxBytes - 3));
+  // A character that was cut in two decodes to U+FFFD, which is dropped.
+  return `${bytes.toString('utf8').replace(/\uFFFD+$/, '')}…`;
 }

@@ -1,9 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { formatDuration } from '../core/duration.js';
-import type { PunctualError } from '../core/errors.js';
-import { asPunctualError } from './failure.js';
-import { monotonic } from './monotonic.js';
-import { Bell, GrowingPause, pause } from './pause.js';
+import { asPunctualError, type PunctualError } from '../core/errors.js';
+import { GrowingPause, pause } from '../transport/pause.js';
+import { monotonic } from './worker-clock.js';
 
 /** How long a claim waits for work at the scheduler. */
 const WAIT_MS = 20_000;
@@ -151,5 +150,27 @@ export async function startInPortions<T>(attempts: readonly T[], start: (attempt
       await nextTurn();
       since = monotonic.now();
     }
+  }
+}
+
+/** Lets one waiter sleep until somebody rings; a ring with nobody waiting is kept. */
+class Bell {
+  #rung = false;
+  #wake: (() => void) | null = null;
+
+  ring(): void {
+    this.#rung = true;
+    this.#wake?.();
+  }
+
+  /** Resolves at the next ring, at once if one was missed. */
+  async rung(): Promise<void> {
+    if (!this.#rung) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      this.#wake = null;
+    }
+    this.#rung = false;
   }
 }

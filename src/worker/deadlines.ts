@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../core/clock.js';
-import { monotonic } from './monotonic.js';
+import { monotonic } from './worker-clock.js';
 
 /** Something that must have ended by `dueAt` (milliseconds on the clock in use). */
 export interface Timed {

@@ -1,16 +1,16 @@
 import type { Clock } from '../core/clock.js';
+import { asPunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
 import type { TargetType } from '../core/job.js';
+import { PermanentError } from '../core/task.js';
 import type { Assignment } from '../core/wire.js';
-import { Attempt, AttemptContext, type AttemptOwner, type StopCause } from './attempt.js';
+import { type LogDelivery, LogSender, ProgressSender } from './attempt-output.js';
 import { type Ending, resultOf, type SizedResult } from './attempt-result.js';
 import { Deadlines } from './deadlines.js';
-import { asPunctualError, PermanentError } from './failure.js';
-import { type LogDelivery, LogSender } from './log-sender.js';
-import { monotonic } from './monotonic.js';
 import type { ProcessGuard } from './process-guard.js';
-import { ProgressSender } from './progress-sender.js';
 import type { Runner } from './runners/runner.js';
+import { Attempt, AttemptContext, type AttemptOwner, type StopCause } from './running-attempt.js';
+import { monotonic } from './worker-clock.js';
 import type { ResolvedWorkerOptions } from './worker-options.js';
 
 /** How long a report waits for the log and progress that belong before it. */

@@ -1,10 +1,10 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { asPunctualError } from './failure.js';
-import { HeartbeatLoop, sendRound } from './heartbeat-loop.js';
+import { asPunctualError } from '../core/errors.js';
+import { HttpTransport, UnreachableError } from '../transport/http-transport.js';
 import type { FromThread, ThreadData, ToThread } from './heartbeat-thread.js';
 import type { HeartbeatRound } from './heartbeats.js';
+import { HeartbeatLoop, sendRound } from './heartbeats.js';
 import { HttpWorkerGateway } from './http-gateway.js';
-import { HttpTransport, UnreachableError } from './http-transport.js';
 
 /** How long the worker's thread is waited for before its last round is sent again. */
 const PATIENCE_MS = 200;

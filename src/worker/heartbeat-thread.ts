@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import { type ErrorCode, messageOf, PunctualError } from '../core/errors.js';
+import type { HttpTransportOptions } from '../transport/http-transport.js';
+import { GrowingPause } from '../transport/pause.js';
 import type { AnsweredHeartbeat, HeartbeatRound, HeartbeatSource, Heartbeats } from './heartbeats.js';
-import type { HttpTransportOptions } from './http-transport.js';
-import { GrowingPause } from './pause.js';
 
 /**
  * Heartbeats from a thread of their own. A handler that computes for a minute keeps this thread's event loop

@@ -13,8 +13,8 @@ import type {
   WorkerRegistration,
   WorkerWelcome,
 } from '../core/wire.js';
-import { HttpTransport } from './http-transport.js';
-import type { RequestOptions, Transport } from './transport.js';
+import { HttpTransport } from '../transport/http-transport.js';
+import type { RequestOptions, Transport } from '../transport/transport.js';
 
 /** How much longer than the agreed wait a claim may take before the node counts as gone. */
 const CLAIM_SLACK_MS = 10_000;

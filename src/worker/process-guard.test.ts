@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
+import { type AnyTask, task } from '../core/task.js';
 import { HandlerRunner } from './runners/handler.js';
-import { type AnyTask, task } from './task.js';
 import { WorkerRuntime } from './worker-runtime.js';
 
 /** The test runner listens for the same events to fail the run; while the guard is tested it must not. */

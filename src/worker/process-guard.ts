@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Attempt } from './attempt.js';
+import type { Attempt } from './running-attempt.js';
 
 /**
  * Keeps handlers from ending the process they share with other jobs. It knows from the asynchronous context

@@ -1,8 +1,8 @@
 import type { PunctualError } from '../core/errors.js';
+import { asPunctualError } from '../core/errors.js';
 import type { AttemptResult, ReportAnswer } from '../core/wire.js';
+import { GrowingPause, pause } from '../transport/pause.js';
 import { type AttemptIdentity, failed, type SizedResult } from './attempt-result.js';
-import { asPunctualError } from './failure.js';
-import { GrowingPause, pause } from './pause.js';
 
 const MAX_RESULTS = 2_000;
 const MAX_BYTES = 4 * 1024 * 1024;

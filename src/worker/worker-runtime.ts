@@ -1,24 +1,22 @@
-import { PunctualError } from '../core/errors.js';
+import { asPunctualError, PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
 import { ONE_ORDER_MS } from '../core/one-order.js';
-import type { Attempt } from './attempt.js';
+import { pause } from '../transport/pause.js';
 import { AttemptLedger } from './attempt-ledger.js';
 import { ClaimLoop } from './claim-loop.js';
-import { Dialogue } from './dialogue.js';
 import { Executor } from './executor.js';
-import { asPunctualError } from './failure.js';
-import { heartbeatsFromHere } from './heartbeat-loop.js';
 import { HeartbeatThread } from './heartbeat-thread.js';
 import type { Heartbeats } from './heartbeats.js';
+import { heartbeatsFromHere } from './heartbeats.js';
 import { HttpWorkerGateway } from './http-gateway.js';
-import { monotonic } from './monotonic.js';
-import { pause } from './pause.js';
+import { LeaderLink } from './leader-link.js';
 import { ProcessGuard } from './process-guard.js';
+import { Session } from './registration.js';
 import { Reporter, type ReportOutcome } from './reporter.js';
-import { ResultKeeping } from './result-keeping.js';
+import { ResultKeeper } from './result-keeper.js';
 import type { Runner } from './runners/runner.js';
-import { ServerClock } from './server-clock.js';
-import { Session } from './session.js';
+import type { Attempt } from './running-attempt.js';
+import { monotonic, ServerClock } from './worker-clock.js';
 import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from './worker-options.js';
 
 /** How a worker came to its end: with everything done and reported, or at once. */
@@ -61,7 +59,7 @@ export class WorkerRuntime {
   readonly #ledger = new AttemptLedger<Attempt>();
   readonly #session: Session;
   readonly #executor: Executor;
-  readonly #dialogue: Dialogue;
+  readonly #leader: LeaderLink;
   readonly #claims: ClaimLoop;
   readonly #heartbeats: Heartbeats;
   readonly #reporter: Reporter<Attempt>;
@@ -70,7 +68,7 @@ export class WorkerRuntime {
   /** Aborts when no more work is wanted, which ends a registration that nobody answers. */
   readonly #closing = new AbortController();
   readonly #end: Promise<WorkerEnd>;
-  #keeping: ResultKeeping | null = null;
+  #keeping: ResultKeeper | null = null;
   #resolveEnd!: (end: WorkerEnd) => void;
   #resolveQuiet: () => void = () => undefined;
   #phase: WorkerPhase = 'new';
@@ -91,7 +89,7 @@ export class WorkerRuntime {
       onResult: (attempt, sized) => this.#reporter.add(attempt, sized),
       onSlotFree: () => this.#claims.slotFreed(),
     });
-    this.#dialogue = new Dialogue({
+    this.#leader = new LeaderLink({
       gateway,
       session: this.#session,
       ledger: this.#ledger,
@@ -104,7 +102,7 @@ export class WorkerRuntime {
     });
     this.#reporter = new Reporter({
       triesAtOnce: gateway.triesAtOnce,
-      send: (results) => this.#dialogue.report(results),
+      send: (results) => this.#leader.report(results),
       onAnswered: (attempt, outcome) => this.#answered(attempt, outcome),
       onFailure: (error, atOnce) => {
         if (!atOnce) this.#warn(error);
@@ -115,7 +113,7 @@ export class WorkerRuntime {
     this.#claims = new ClaimLoop({
       triesAtOnce: gateway.triesAtOnce,
       freeSlots: () => this.#freeSlots(),
-      claim: (max, wait, signal) => this.#dialogue.claim(max, wait, signal),
+      claim: (max, wait, signal) => this.#leader.claim(max, wait, signal),
       onFailure: (error) => {
         // It registers anew, which is told elsewhere.
         if (error.code !== 'WORKER_NOT_FOUND') this.#warn(error);
@@ -126,7 +124,7 @@ export class WorkerRuntime {
 
   /** What the worker is doing now. */
   status(): WorkerStatus {
-    const { lastAnswerAt } = this.#dialogue;
+    const { lastAnswerAt } = this.#leader;
     return {
       phase: this.#phase,
       name: this.#options.name,
@@ -268,12 +266,12 @@ export class WorkerRuntime {
 
   /** Over a network heartbeats come from a thread of their own; inside a node's process they share its fate. */
   #openHeartbeats(): Heartbeats {
-    const fromHere = () => heartbeatsFromHere(this.#gateway, this.#dialogue);
+    const fromHere = () => heartbeatsFromHere(this.#gateway, this.#leader);
     const network = this.#gateway instanceof HttpWorkerGateway ? this.#gateway.network : null;
     if (!network) return fromHere();
     return new HeartbeatThread({
       nodes: network.options,
-      source: this.#dialogue,
+      source: this.#leader,
       standIn: fromHere,
       onSilentNode: (url) => network.abandon(url),
       onWarning: this.#warn,
@@ -283,7 +281,7 @@ export class WorkerRuntime {
   async #keepResults(): Promise<void> {
     const folder = this.#options.keepResultsIn;
     if (folder === null) return;
-    this.#keeping = new ResultKeeping({
+    this.#keeping = new ResultKeeper({
       folder,
       gateway: this.#gateway,
       undelivered: () => this.#reporter.undelivered(),

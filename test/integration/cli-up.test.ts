@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ONE_ORDER_MS } from '../../src/core/one-order.js';
-import { removeEmbeddedPostgres } from '../../src/embedded/remove.js';
+import { removeEmbeddedPostgres } from '../../src/embedded/embedded-postgres.js';
 import { createTestDatabase, type TestDatabase } from '../database.js';
 import { BUILT_SDK, PunctualProcess, punctual } from '../punctual-process.js';
 import { temporaryFolder } from '../temporary-folder.js';

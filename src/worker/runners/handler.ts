@@ -1,8 +1,7 @@
 import { PunctualError } from '../../core/errors.js';
+import type { JobContext } from '../../core/task.js';
+import { type AnyTask, checkInput, type Handler, PermanentError } from '../../core/task.js';
 import type { Assignment } from '../../core/wire.js';
-import { PermanentError } from '../failure.js';
-import type { JobContext } from '../job-context.js';
-import { type AnyTask, checkInput, type Handler } from '../task.js';
 import type { Runner } from './runner.js';
 
 /** Runs handlers: functions of this process, by the name of their task. */

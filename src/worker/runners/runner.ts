@@ -1,6 +1,6 @@
 import type { TargetType } from '../../core/job.js';
+import type { JobContext } from '../../core/task.js';
 import type { Assignment } from '../../core/wire.js';
-import type { JobContext } from '../job-context.js';
 
 /** Runs the attempts of one kind of target. */
 export interface Runner {

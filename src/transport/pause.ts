@@ -40,25 +40,3 @@ export class GrowingPause {
     return backoffMs(this.#backoff, this.#failures, Math.random());
   }
 }
-
-/** Lets one waiter sleep until somebody rings; a ring with nobody waiting is kept. */
-export class Bell {
-  #rung = false;
-  #wake: (() => void) | null = null;
-
-  ring(): void {
-    this.#rung = true;
-    this.#wake?.();
-  }
-
-  /** Resolves at the next ring, at once if one was missed. */
-  async rung(): Promise<void> {
-    if (!this.#rung) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-      this.#wake = null;
-    }
-    this.#rung = false;
-  }
-}

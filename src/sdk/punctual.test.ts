@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
+import { JobFailedError } from '../client/job-handle.js';
+import { inChunks } from '../client/task-submission.js';
 import { PunctualError } from '../core/errors.js';
 import type { JobSubmission } from '../core/job.js';
-import { task } from '../worker/task.js';
-import type { Method, RequestOptions, Transport } from '../worker/transport.js';
-import { inChunks } from './bulk.js';
-import { JobFailedError } from './job-handle.js';
+import { task } from '../core/task.js';
+import type { Method, RequestOptions, Transport } from '../transport/transport.js';
 import { Punctual } from './punctual.js';
 
 interface Asked {

@@ -1,16 +1,15 @@
 import { parseDuration } from '../core/duration.js';
-import { PunctualError } from '../core/errors.js';
+import { asPunctualError, PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
 import { stands } from '../core/test-switches.js';
 import type { WorkerRegistration, WorkerWelcome } from '../core/wire.js';
-import { asPunctualError } from './failure.js';
-import { GrowingPause, pause } from './pause.js';
-import type { ServerClock } from './server-clock.js';
+import { GrowingPause, pause } from '../transport/pause.js';
+import type { ServerClock } from './worker-clock.js';
 import type { WorkerEvents } from './worker-options.js';
 
 const REGISTER_TIMEOUT_MS = 10_000;
 
-export interface SessionParts {
+export interface RegistrationParts {
   readonly gateway: WorkerGateway;
   readonly registration: WorkerRegistration;
   readonly clock: ServerClock;
@@ -29,13 +28,13 @@ export interface SessionParts {
  * stop jobs the new leader counts on, so they are dropped.
  */
 export class Session {
-  readonly #parts: SessionParts;
+  readonly #parts: RegistrationParts;
   readonly #highestEpochs = new Map<number, number>();
   #welcome: WorkerWelcome | null = null;
   #registeredAt = Number.NEGATIVE_INFINITY;
   #registering: Promise<void> | null = null;
 
-  constructor(parts: SessionParts) {
+  constructor(parts: RegistrationParts) {
     this.#parts = parts;
   }
 

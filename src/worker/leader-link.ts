@@ -1,19 +1,19 @@
 import type { PunctualError } from '../core/errors.js';
+import { asPunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
 import { stands } from '../core/test-switches.js';
 import type { AttemptResult, FencedJob, ReportAnswer } from '../core/wire.js';
-import type { Attempt } from './attempt.js';
 import type { AttemptLedger } from './attempt-ledger.js';
 import { type Claimed, startInPortions } from './claim-loop.js';
 import type { Executor } from './executor.js';
-import { asPunctualError } from './failure.js';
 import type { AnsweredHeartbeat, HeartbeatPace, HeartbeatRound, HeartbeatSource } from './heartbeats.js';
-import { monotonic } from './monotonic.js';
-import type { ServerClock } from './server-clock.js';
-import type { Session } from './session.js';
+import type { Session } from './registration.js';
+import type { Attempt } from './running-attempt.js';
+import type { ServerClock } from './worker-clock.js';
+import { monotonic } from './worker-clock.js';
 import type { WorkerEvents } from './worker-options.js';
 
-export interface DialogueParts {
+export interface LeaderLinkParts {
   readonly gateway: WorkerGateway;
   readonly session: Session;
   readonly ledger: AttemptLedger<Attempt>;
@@ -32,8 +32,8 @@ export interface DialogueParts {
  * What the worker and its leader say to each other while it works: claims, heartbeats and reports go out, orders
  * come back. Answers to a session that was replaced meanwhile, or from a leader that was, are dropped.
  */
-export class Dialogue implements HeartbeatSource {
-  readonly #parts: DialogueParts;
+export class LeaderLink implements HeartbeatSource {
+  readonly #parts: LeaderLinkParts;
   /** Attempts that arrived when the leader may have taken the worker for dead; they wait for its word. */
   readonly #waiting = new Set<Attempt>();
   #rounds = 0;
@@ -43,7 +43,7 @@ export class Dialogue implements HeartbeatSource {
   /** When the last heartbeat that was answered was sent. */
   #heardAt = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: DialogueParts) {
+  constructor(parts: LeaderLinkParts) {
     this.#parts = parts;
   }
 

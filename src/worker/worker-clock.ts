@@ -1,4 +1,14 @@
-import { monotonic as processTime } from './monotonic.js';
+import { performance } from 'node:perf_hooks';
+import { TimerClock } from '../core/clock.js';
+
+/** Each thread counts `performance.now()` from its own start; the time below it is the same for all of them. */
+const START_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+
+/**
+ * Time that only moves forward, in milliseconds since some moment: for spans and deadlines inside a worker. All
+ * threads of the process read the same time, so they can tell each other when something happened.
+ */
+export const monotonic = new TimerClock(() => START_MS + performance.now());
 
 /** Two quartz clocks drift apart by less than this share of the time since they were compared. */
 const DRIFT = 1e-4;
@@ -13,9 +23,9 @@ export class ServerClock {
   #errorMs = Number.POSITIVE_INFINITY;
   #comparedAt = 0;
 
-  constructor(monotonic: () => number = processTime.now, wall: () => number = Date.now) {
-    this.#monotonic = monotonic;
-    this.#offsetMs = wall() - monotonic();
+  constructor(steady: () => number = monotonic.now, wall: () => number = Date.now) {
+    this.#monotonic = steady;
+    this.#offsetMs = wall() - steady();
   }
 
   /** Monotonic time, to be taken just before a request and handed to `compare` after its answer. */

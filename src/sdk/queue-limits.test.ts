@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Method, RequestOptions, Transport } from '../worker/transport.js';
-import { limitQueue } from './queues.js';
+import type { Method, RequestOptions, Transport } from '../transport/transport.js';
+import { limitQueue } from './punctual.js';
 
 function transportOf() {
   const asked: { method: Method; path: string; options: RequestOptions }[] = [];

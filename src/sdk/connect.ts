@@ -1,7 +1,7 @@
+import { ApiClient } from '../client/api-client.js';
+import { resolveCredentials } from '../client/credentials.js';
+import { HttpTransport } from '../transport/http-transport.js';
 import { HttpWorkerGateway } from '../worker/http-gateway.js';
-import { HttpTransport } from '../worker/http-transport.js';
-import { ApiClient } from './api-client.js';
-import { resolveCredentials } from './credentials.js';
 import { Punctual } from './punctual.js';
 
 export interface ConnectOptions {

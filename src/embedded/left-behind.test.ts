@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isServerOf } from './process-identity.js';
+import { isServerOf } from './left-behind.js';
 
 it('no process is taken for the server of a folder by its number alone', async () => {
   expect(await isServerOf(process.pid, '/nowhere/postgres')).toBe(false);

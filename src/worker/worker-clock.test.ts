@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ServerClock } from './server-clock.js';
+import { ServerClock } from './worker-clock.js';
 
 /** A clock under a monotonic time that the test moves, and a local clock that is wrong by an hour. */
 function clockAt(start: number) {

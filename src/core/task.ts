@@ -1,8 +1,6 @@
-import { invalid, PunctualError } from '../core/errors.js';
-import { NAME_PATTERN, NAME_RULE } from '../core/fields.js';
-import type { Delivery, Labels, RetryInput } from '../core/job.js';
-import type { JobContext } from './job-context.js';
-import type { Json } from './json-type.js';
+import { invalid, PunctualError } from './errors.js';
+import { NAME_PATTERN, NAME_RULE } from './fields.js';
+import type { Delivery, Labels, RetryInput } from './job.js';
 import {
   fieldErrorsOf,
   isStandardSchema,
@@ -96,4 +94,76 @@ export async function checkInput(definition: AnyTask, input: unknown): Promise<u
   const result = await definition.schema['~standard'].validate(input);
   if (result.issues) throw invalid(fieldErrorsOf(result.issues, '/payload'));
   return result.value;
+}
+
+/** What a handler is told about its attempt, and how it tells about itself while it runs. */
+export interface JobContext {
+  readonly jobId: string;
+  /** Whose job it is; a shared worker runs jobs of all tenants. */
+  readonly tenant: string;
+  /** The task's name, or null for a job with a target of its own. */
+  readonly task: string | null;
+  /** Counts every attempt of the job, from 1. */
+  readonly attempt: number;
+  /** Grows with every attempt of the job: pass it to what the handler writes to, so that old attempts are refused. */
+  readonly fence: number;
+  /**
+   * Aborts when the attempt should end: the job was cancelled, its timeout is over, or a newer attempt owns
+   * it. Losing contact with the scheduler for a while does not abort it.
+   */
+  readonly signal: AbortSignal;
+  /**
+   * Tells how far the job is, 0 … 1. Of calls in quick succession the last one is sent. The promise resolves
+   * when it was sent or could not be, and never rejects for a failure of the network.
+   */
+  readonly progress: (fraction: number, message?: string) => Promise<void>;
+  /** Adds a line to the job's log; also `log.debug`, `log.info`, `log.warn` and `log.error`. */
+  readonly log: JobLog;
+}
+
+/** Adds lines to a job's log. What is not text is shown as Node's console would show it. */
+export interface JobLog {
+  (message: unknown): void;
+  debug(message: unknown): void;
+  info(message: unknown): void;
+  warn(message: unknown): void;
+  error(message: unknown): void;
+}
+
+/** The type a value has after it was written as JSON and read back: a Date is a string, methods are gone. */
+export type Json<T> = unknown extends T
+  ? T
+  : T extends { toJSON(): infer J }
+    ? Json<J>
+    : T extends string | number | boolean | null
+      ? T
+      : T extends undefined
+        ? null
+        : T extends bigint | symbol | ((...args: never[]) => unknown)
+          ? never
+          : T extends readonly unknown[]
+            ? { [Index in keyof T]: Json<T[Index]> }
+            : T extends object
+              ? JsonObject<T>
+              : never;
+
+type JsonObject<T extends object> = {
+  [Key in keyof T as Key extends string | number ? (Kept<T[Key]> extends never ? never : Key) : never]: Json<
+    Exclude<T[Key], undefined>
+  >;
+};
+
+/** What remains of a property's type; nothing if JSON leaves such a property out. */
+type Kept<T> = unknown extends T ? T : Exclude<T, undefined | symbol | ((...args: never[]) => unknown)>;
+
+/** Throw this from a handler when trying again cannot help: the job fails at once, whatever retries are left. */
+export class PermanentError extends Error {
+  readonly code: string | undefined;
+  readonly retryable = false;
+
+  constructor(message: string, options: { readonly code?: string; readonly cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = 'PermanentError';
+    this.code = options.code;
+  }
 }

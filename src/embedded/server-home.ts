@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, mkdir, mkdtemp, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
-import { may, runsAsRoot } from './account.js';
-import type { Account } from './command.js';
-import { codeOf, embeddedFailure, explain } from './failure.js';
+import { lockFolder } from '../core/folder-lock.js';
+import { type Account, may, runsAsRoot } from './account.js';
+import { codeOf, embeddedFailure, explain } from './embedded-failure.js';
 import type { ServerState } from './state-file.js';
 
 /**
@@ -107,4 +107,14 @@ export async function giveToOwnerOf(folder: string, file: string): Promise<void>
 /** Whether there is anything at a path. */
 export async function exists(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null)) !== null;
+}
+
+/** Locks a folder of the server for this process and gives the way to let go of it; fails naming who has it. */
+export function lockServerFolder(folder: string): () => void {
+  return lockFolder(folder, 'postgres.lock.', ({ pid, since }) => {
+    const who = pid === process.pid ? 'this process itself' : `process ${pid}`;
+    return embeddedFailure(
+      `The folder ${folder} is in use by ${who} since ${since}. Stop that one first, or choose another folder with --data.`,
+    );
+  });
 }

@@ -1,8 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { type Dispatcher, Pool } from 'undici';
 import { messageOf, PunctualError } from '../core/errors.js';
-import { errorFromAnswer } from './problem.js';
-import type { Method, RequestOptions, Transport } from './transport.js';
+import { errorFromAnswer, type Method, type RequestOptions, type Transport } from './transport.js';
 
 /** Where the nodes are and who asks. */
 export interface HttpTransportOptions {

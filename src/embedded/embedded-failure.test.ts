@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { embeddedFailure, explain, isDiskFull } from './failure.js';
+import { embeddedFailure, explain, isDiskFull } from './embedded-failure.js';
 
 it('a full disk is known by the code of a call, however deep, and by what the server said', () => {
   const call = Object.assign(new Error('ENOSPC: write'), { code: 'ENOSPC' });

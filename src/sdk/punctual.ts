@@ -1,14 +1,4 @@
-import type { WorkerGateway } from '../core/gateway.js';
-import type { Job } from '../core/job.js';
-import type { Page, QueueView } from '../core/wire.js';
-import { HandlerRunner } from '../worker/runners/handler.js';
-import type { AnyTask, Task } from '../worker/task.js';
-import type { Transport } from '../worker/transport.js';
-import type { WorkerOptions } from '../worker/worker-options.js';
-import { WorkerRuntime } from '../worker/worker-runtime.js';
-import { submitBulk } from './bulk.js';
-import { JobHandle, Jobs, type ResultOptions } from './job-handle.js';
-import { limitQueue, type QueueLimitOptions } from './queues.js';
+import { JobHandle, Jobs, type ResultOptions } from '../client/job-handle.js';
 import {
   buildSchedule,
   putSchedule,
@@ -16,9 +6,26 @@ import {
   type ScheduleInputOption,
   type ScheduleOptions,
   type ScheduleTiming,
-} from './schedule.js';
-import { buildSubmission, buildSubmissions, type SubmitOptions, submissionText } from './submission.js';
-import { submitInTransaction, type TransactionClient } from './transaction.js';
+} from '../client/schedule-handle.js';
+import {
+  buildSubmission,
+  buildSubmissions,
+  type SubmitOptions,
+  submissionText,
+  submitBulk,
+  submitInTransaction,
+  type TransactionClient,
+} from '../client/task-submission.js';
+import { invalid } from '../core/errors.js';
+import type { WorkerGateway } from '../core/gateway.js';
+import type { Job } from '../core/job.js';
+import { RATE_RULE, type RateView, readRate } from '../core/rate.js';
+import type { AnyTask, Task } from '../core/task.js';
+import type { Page, QueueView } from '../core/wire.js';
+import type { Transport } from '../transport/transport.js';
+import { HandlerRunner } from '../worker/runners/handler.js';
+import type { WorkerOptions } from '../worker/worker-options.js';
+import { WorkerRuntime } from '../worker/worker-runtime.js';
 
 /** Options of a single submission. */
 export interface SubmitOneOptions extends SubmitOptions {
@@ -172,4 +179,32 @@ export class Punctual {
   async close(): Promise<void> {
     await this.#parts.close();
   }
+}
+
+/** What a queue may use; what is left out stays as it is, null takes a limit away. */
+export interface QueueLimitOptions {
+  /** Its share beside the tenant's other queues, from 1 to 1000; 1 at first. */
+  readonly weight?: number;
+  /** Jobs of the queue that run at the same time at most; no limit at first. */
+  readonly concurrency?: number | null;
+  /** Jobs of one `concurrencyKey` that run at the same time at most; 1 at first. */
+  readonly keyConcurrency?: number;
+  /** Jobs that start at most, e.g. `100/1s` or `{ limit: 100, per: '1s', burst: 10 }`; no limit at first. */
+  readonly rate?: string | RateView | null;
+}
+
+/** Sets limits of a queue, which comes into being if need be. Doing so twice does no harm. */
+export async function limitQueue(
+  transport: Transport,
+  name: string,
+  { rate, ...rest }: QueueLimitOptions,
+): Promise<QueueView> {
+  const body = { ...rest, ...(rate !== undefined && { rate: rate === null ? null : rateOf(rate) }) };
+  return transport.request('PATCH', `/v1/queues/${encodeURIComponent(name)}`, { body, retry: true });
+}
+
+function rateOf(input: string | RateView): RateView {
+  const rate = readRate(input);
+  if (rate === null) throw invalid([{ pointer: '/rate', detail: RATE_RULE }]);
+  return rate;
 }

@@ -1,11 +1,11 @@
 import { PunctualError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import { DEFINITION_FIELDS, type ScheduleDefinition } from '../core/schedule-definition.js';
+import type { AnyTask, TaskDefaults } from '../core/task.js';
 import type { BackfillAnswer, OccurrenceView, Page, ScheduleView } from '../core/wire.js';
-import type { AnyTask, TaskDefaults } from '../worker/task.js';
-import type { Transport } from '../worker/transport.js';
+import type { Transport } from '../transport/transport.js';
 import { JobHandle, type Jobs } from './job-handle.js';
-import { buildSubmission, momentOf } from './submission.js';
+import { buildSubmission, momentOf } from './task-submission.js';
 
 /** When a task runs again; what is left out comes from the task, then from the server's defaults. */
 export interface ScheduleOptions

@@ -1,4 +1,4 @@
-import type { FieldError } from '../core/errors.js';
+import type { FieldError } from './errors.js';
 
 /**
  * The interface that schema libraries share (https://standardschema.dev), as far as it is needed here: zod,

@@ -1,9 +1,8 @@
-import type { PunctualError } from '../core/errors.js';
+import { asPunctualError, type PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
 import { Loop } from '../core/loop.js';
 import type { AttemptResult, FencedJob } from '../core/wire.js';
-import { asPunctualError } from './failure.js';
-import { LeftResults } from './left-results.js';
+import { Reporter } from './reporter.js';
 import { FolderInUseError, ResultStore } from './result-store.js';
 
 /** A result that is found undelivered twice, so far apart, is kept. */
@@ -11,7 +10,7 @@ const LOOK_EVERY_MS = 500;
 /** While reports fail results are kept as they come, in portions of this. */
 const GATHER_MS = 50;
 
-export interface ResultKeepingParts {
+export interface ResultKeeperParts {
   readonly folder: string;
   readonly gateway: Pick<WorkerGateway, 'report' | 'triesAtOnce'>;
   /** Everything that ended and that no leader has answered yet. */
@@ -33,8 +32,8 @@ interface Opened {
  * what follows as soon as it ends, until a report is answered again. The end of the process, however it comes
  * about short of a kill, keeps the rest.
  */
-export class ResultKeeping {
-  readonly #parts: ResultKeepingParts;
+export class ResultKeeper {
+  readonly #parts: ResultKeeperParts;
   readonly #loop: Loop;
   /** Null while another worker has the folder, e.g. one that ends what it runs after its supervisor was killed. */
   #opened: Opened | null = null;
@@ -45,7 +44,7 @@ export class ResultKeeping {
   #failing = false;
   readonly #onExit = () => this.keepNow();
 
-  constructor(parts: ResultKeepingParts) {
+  constructor(parts: ResultKeeperParts) {
     this.#parts = parts;
     this.#loop = new Loop({
       name: 'results',
@@ -142,5 +141,58 @@ export class ResultKeeping {
     } catch (error) {
       this.#parts.onWarning(asPunctualError(error));
     }
+  }
+}
+
+/** Reports count by their fences, so the session matters little; its place in the path must be filled. */
+const UNKNOWN_SESSION = '00000000-0000-0000-0000-000000000000';
+
+export interface LeftResultsParts {
+  readonly gateway: Pick<WorkerGateway, 'report' | 'triesAtOnce'>;
+  readonly store: ResultStore;
+  readonly onWarning: (warning: PunctualError) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Delivers the results that an earlier process with the same folder could not, under the session they were made
+ * in: they count as long as their fence does, and that is until their session is declared dead.
+ */
+export class LeftResults {
+  readonly #parts: LeftResultsParts;
+  #open: number;
+
+  constructor(parts: LeftResultsParts) {
+    this.#parts = parts;
+    this.#open = parts.store.left.length;
+  }
+
+  /** Whether a leader has answered all of them, so that nothing speaks for their session any more. */
+  get areDelivered(): boolean {
+    return this.#open === 0;
+  }
+
+  /** Resolves when all are delivered or a report has failed; it is repeated from then on until it is answered. */
+  deliver(): Promise<void> {
+    const { gateway, store, onWarning, signal } = this.#parts;
+    if (this.areDelivered) return Promise.resolve();
+    return new Promise((resolve) => {
+      const reporter = new Reporter<AttemptResult>({
+        triesAtOnce: gateway.triesAtOnce,
+        send: (results) => gateway.report(store.previousSession || UNKNOWN_SESSION, { results }, signal),
+        onAnswered: (result) => {
+          store.release(result);
+          this.#open -= 1;
+          if (this.areDelivered) resolve();
+        },
+        onFailure: (error) => {
+          onWarning(error);
+          resolve();
+        },
+        signal,
+      });
+      signal.addEventListener('abort', () => resolve(), { once: true });
+      for (const result of store.left) reporter.add(result, { result, bytes: JSON.stringify(result).length });
+    });
   }
 }

@@ -1,9 +1,8 @@
 import { assertNever, PunctualError } from '../core/errors.js';
+import type { JobContext, JobLog } from '../core/task.js';
 import type { Assignment, FencedJob } from '../core/wire.js';
+import type { LogSender, ProgressSender } from './attempt-output.js';
 import type { Timed } from './deadlines.js';
-import type { JobContext, JobLog } from './job-context.js';
-import type { LogSender } from './log-sender.js';
-import type { ProgressSender } from './progress-sender.js';
 
 /** Why an attempt should end before it is done. */
 export type StopCause = 'leader' | 'stale' | 'timeout' | 'shutdown';

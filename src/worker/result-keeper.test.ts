@@ -6,9 +6,9 @@ import { Door, Happening } from '../../test/happening.js';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
 import type { PunctualError } from '../core/errors.js';
 import { lockFolder } from '../core/folder-lock.js';
+import { task } from '../core/task.js';
 import { decodeRecords } from './result-file.js';
 import { HandlerRunner } from './runners/handler.js';
-import { task } from './task.js';
 import type { WorkerEvents } from './worker-options.js';
 import { WorkerRuntime } from './worker-runtime.js';
 
