@@ -5,7 +5,7 @@ import type { ApiClient } from '../client/api-client.js';
 import { PunctualError } from '../core/errors.js';
 import type { Job, JobState, JobSubmission } from '../core/job.js';
 import type { Page } from '../core/wire.js';
-import { type Progress, progressBar } from './progress.js';
+import { type Progress, progressBar } from './progress-line.js';
 
 /** The show of `punctual up --demo`: jobs that sleep, one that comes again and again, and where they stand. */
 

@@ -3,8 +3,8 @@ import type { ApiClient } from '../client/api-client.js';
 import { PunctualError } from '../core/errors.js';
 import type { Job, JobState } from '../core/job.js';
 import { COUNTERS, type Page, type QueueView, type StatsView } from '../core/wire.js';
-import { readPages } from './pages.js';
-import type { Progress } from './progress.js';
+import { readPages } from './call.js';
+import type { Progress } from './progress-line.js';
 
 /** Whether there is anything left to run, for `punctual up --until-idle`. */
 

@@ -2,7 +2,7 @@ import { ONE_ORDER_MS } from '../core/one-order.js';
 import type { Cli } from './cli.js';
 import { EXIT_INTERRUPTED } from './failure.js';
 import { runCli } from './program.js';
-import { findSupervisor } from './supervision.js';
+import { findSupervisor } from './supervised-process.js';
 
 /** The entry of the program: binds a run of the command line to the process it runs in. */
 

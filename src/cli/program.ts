@@ -2,20 +2,20 @@ import { Command, type Help } from 'commander';
 import { VERSION } from '../core/version.js';
 import { exitCodeOf, globalsOf, refuseIdleGlobals } from './call.js';
 import type { Cli } from './cli.js';
-import { addClusterCommands } from './cluster.js';
+import { addClusterCommands } from './cluster-commands.js';
 import { addCompletionCommand } from './completion.js';
-import { addDatabaseCommands } from './db.js';
+import { addDatabaseCommands } from './db-commands.js';
 import { addDoctorCommand } from './doctor.js';
 import { EXIT_INTERRUPTED, failureDocument, failureOf, renderFailure } from './failure.js';
-import { addJobCommands } from './job.js';
-import { addKeyCommands } from './key.js';
+import { addJobCommands } from './job-commands.js';
+import { addKeyCommands } from './key-commands.js';
 import { painterFor } from './paint.js';
-import { addQueueCommands } from './queue.js';
-import { addScheduleCommands } from './schedule.js';
-import { addServerCommand } from './server.js';
-import { addTenantCommands } from './tenant.js';
-import { addUpCommand } from './up.js';
-import { addWorkerCommands } from './worker.js';
+import { addQueueCommands } from './queue-commands.js';
+import { addScheduleCommands } from './schedule-commands.js';
+import { addServerCommand } from './server-command.js';
+import { addTenantCommands } from './tenant-commands.js';
+import { addUpCommand } from './up-command.js';
+import { addWorkerCommands } from './worker-commands.js';
 
 /** Shows the global options in the help of those commands that make use of them. */
 const HELP: Partial<Help> = {

@@ -5,13 +5,11 @@ import { PunctualError } from '../core/errors.js';
 import { migrate } from '../store/migrate.js';
 import { createOperatorKey, verifyOperatorKey } from '../store/operator-key.js';
 import type { Cli } from './cli.js';
-import { firstDatabase } from './configuration.js';
-import { credentialsPath, readApiKey, writeCredentials } from './credentials-file.js';
-import { LogFile } from './log-file.js';
-import { reachableHost } from './port.js';
+import { LogFile } from './command-log.js';
+import { credentialsPath, firstDatabase, readApiKey, writeCredentials } from './configuration.js';
 import { SupervisedProcess } from './supervised-process.js';
 import { embeddedDatabase, ownDatabase, type UpDatabase } from './up-database.js';
-import { claimUpPorts, markRunning, unmarkRunning } from './up-marker.js';
+import { claimUpPorts, markRunning, reachableHost, unmarkRunning } from './up-ports.js';
 
 export interface UpPlan {
   readonly cli: Cli;

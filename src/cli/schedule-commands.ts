@@ -1,14 +1,11 @@
 import type { Command } from 'commander';
 import type { Job } from '../core/job.js';
 import type { BackfillAnswer, OccurrenceView, Page, ScheduleView } from '../core/wire.js';
-import { callsServer } from './call.js';
+import { callsServer, readPages } from './call.js';
 import type { Cli } from './cli.js';
 import { moment, wholeNumber } from './option-values.js';
-import { readPages } from './pages.js';
-import { addCreateCommand } from './schedule-create.js';
-import { schedulePath } from './schedule-path.js';
-import { addPreviewCommand } from './schedule-preview.js';
-import { occurrenceTable, scheduleDetails, scheduleTable } from './schedule-view.js';
+import { addCreateCommand, addPreviewCommand } from './schedule-create.js';
+import { occurrenceTable, scheduleDetails, schedulePath, scheduleTable } from './schedule-text.js';
 
 const LARGEST_PAGE = 1_000;
 const NAME = ['<name>', 'the name of the schedule'] as const;

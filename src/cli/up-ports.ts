@@ -1,8 +1,8 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PunctualError } from '../core/errors.js';
-import { claimPort, reachableHost } from './port.js';
+import { messageOf, PunctualError } from '../core/errors.js';
 
 /**
  * A note in the data folder while `punctual up` runs. One that is found although its process is gone tells
@@ -104,4 +104,33 @@ export async function markRunning(dataFolder: string, ports: readonly number[]):
 /** Takes the note away after everything has stopped in order. */
 export async function unmarkRunning(dataFolder: string): Promise<void> {
   await rm(pathIn(dataFolder), { force: true });
+}
+
+/**
+ * Checks that a port can be listened on, before anything is started that would have to be stopped again.
+ * Port 0 stands for any free one. Gives the port.
+ */
+export function claimPort(host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      const taken = error.code === 'EADDRINUSE';
+      const detail = taken
+        ? `Port ${port} on ${host} is taken by another program. Choose another one with --port.`
+        : `Cannot listen on ${host}:${port}: ${messageOf(error)}. Choose another port with --port.`;
+      reject(new PunctualError(taken ? 'PORT_IN_USE' : 'CONFIGURATION', detail, { cause: error }));
+    });
+    server.listen({ host, port, exclusive: true }, () => {
+      const address = server.address();
+      const chosen = typeof address === 'object' && address !== null ? address.port : port;
+      server.close(() => resolve(chosen));
+    });
+  });
+}
+
+/** An address that listens on everything is reached on this machine through the loopback. */
+export function reachableHost(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  if (host === '::') return '[::1]';
+  return host.includes(':') ? `[${host}]` : host;
 }

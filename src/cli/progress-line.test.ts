@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Progress, progressBar } from './progress.js';
+import { Progress, progressBar } from './progress-line.js';
 
 function screen(isTTY: boolean) {
   const written: string[] = [];

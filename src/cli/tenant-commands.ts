@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { RateView } from '../core/rate.js';
 import type { TenantView } from '../core/wire.js';
-import { callsServer } from './call.js';
+import { callsServer, readPages } from './call.js';
 import type { Cli } from './cli.js';
 import {
   addRateOptions,
@@ -10,10 +10,8 @@ import {
   rateText,
   requireChange,
   weight,
-} from './limit-options.js';
-import type { Output } from './output.js';
-import { readPages } from './pages.js';
-import type { Cell, Column } from './table.js';
+} from './option-values.js';
+import type { Cell, Column, Output } from './output.js';
 
 const COLUMNS: readonly Column[] = [
   { header: 'TENANT', shrink: true },

@@ -3,13 +3,13 @@ import { ApiClient } from '../client/api-client.js';
 import type { ResolvedConfig } from '../core/config.js';
 import { type LocalCall, runsLocally } from './call.js';
 import type { Cli } from './cli.js';
+import { anyAborted } from './cli.js';
 import { printConfig, resolveSettings } from './configuration.js';
 import { DEMO_MODULE, runDemo } from './demo.js';
 import { waitUntilIdle } from './idle.js';
 import { several, wholeNumber } from './option-values.js';
-import { Progress } from './progress.js';
+import { Progress } from './progress-line.js';
 import { startUp, type Up } from './up-processes.js';
-import { anyAborted } from './wait.js';
 
 interface UpOptions {
   readonly port?: number;

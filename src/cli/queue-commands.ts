@@ -1,21 +1,20 @@
 import type { Command } from 'commander';
 import { humanDuration } from '../core/duration.js';
 import type { QueueView } from '../core/wire.js';
-import { callsServer } from './call.js';
+import { callsServer, readPages } from './call.js';
 import type { Cli } from './cli.js';
 import {
   addRateOptions,
   count,
+  NONE,
+  orNone,
   type RateOptions,
   rateOf,
   rateText,
   requireChange,
   weight,
-} from './limit-options.js';
-import { NONE, orNone } from './option-values.js';
-import type { Output } from './output.js';
-import { readPages } from './pages.js';
-import type { Cell, Column } from './table.js';
+} from './option-values.js';
+import type { Cell, Column, Output } from './output.js';
 
 const COLUMNS: readonly Column[] = [
   { header: 'QUEUE', shrink: true },

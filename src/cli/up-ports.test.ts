@@ -4,8 +4,7 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { claimPort } from './port.js';
-import { claimUpPorts, markRunning, unmarkRunning } from './up-marker.js';
+import { claimPort, claimUpPorts, markRunning, unmarkRunning } from './up-ports.js';
 
 let folder: string;
 let server: Server;

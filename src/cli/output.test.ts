@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { elapsed, relativeTime, renderDetails, renderTable, truncate } from './output.js';
 import { painterFor } from './paint.js';
-import { renderDetails, renderTable, truncate } from './table.js';
 
 const paint = painterFor({ isTTY: false }, {});
 const colour = painterFor({ isTTY: true }, {});
@@ -83,5 +83,23 @@ describe('truncate', () => {
   it('counts characters, not code units', () => {
     expect(truncate('😀😀😀', 3)).toBe('😀😀😀');
     expect(truncate('😀😀😀', 2)).toBe('😀…');
+  });
+});
+
+describe('relativeTime', () => {
+  const now = Date.parse('2026-12-24T18:00:00Z');
+
+  it('tells past from future', () => {
+    expect(relativeTime('2026-12-24T17:59:30Z', now)).toBe('30s ago');
+    expect(relativeTime('2026-12-24T18:05:00Z', now)).toBe('in 5m');
+    expect(relativeTime('2026-12-24T18:00:00.500Z', now)).toBe('now');
+    expect(relativeTime(null, now)).toBe('-');
+  });
+});
+
+describe('elapsed', () => {
+  it('needs both ends', () => {
+    expect(elapsed('2026-12-24T18:00:00Z', '2026-12-24T18:00:02.500Z')).toBe('2.5s');
+    expect(elapsed(null, '2026-12-24T18:00:02Z')).toBeNull();
   });
 });

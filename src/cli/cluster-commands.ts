@@ -3,9 +3,8 @@ import type { Command } from 'commander';
 import type { ClusterView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
-import { relativeTime } from './moment.js';
-import type { Output } from './output.js';
-import type { Cell } from './table.js';
+import type { Cell, Output } from './output.js';
+import { relativeTime } from './output.js';
 
 const WATCH_EVERY_MS = 1_000;
 const CLEAR_SCREEN = '\u001b[H\u001b[2J';

@@ -2,14 +2,12 @@ import type { Command } from 'commander';
 import { PunctualError } from '../core/errors.js';
 import { JOB_PARTS, JOB_STATES, type Job, type ListedJob } from '../core/job.js';
 import type { Page, RedriveAnswer, Why } from '../core/wire.js';
-import { callsServer, type ServerCall } from './call.js';
+import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
-import { followJob, readJob, requireSuccess, stateText } from './job-follow.js';
-import { addLogsCommand } from './job-logs.js';
+import { addLogsCommand, followJob, readJob, requireSuccess, stateText } from './job-follow.js';
 import { addSubmitCommand } from './job-submit.js';
-import { jobDetails, jobTable } from './job-view.js';
+import { jobDetails, jobTable } from './job-text.js';
 import { wholeNumber } from './option-values.js';
-import { readPages } from './pages.js';
 import { printable } from './paint.js';
 
 /** `punctual job …`: submit jobs, look at them, steer them. */

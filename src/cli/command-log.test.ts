@@ -1,8 +1,53 @@
-import { mkdtempSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { LogFile } from './log-file.js';
+import { LogFile, openLog, Repetition } from './command-log.js';
+
+const plain = (_style: unknown, text: string) => text;
+
+it.runIf(existsSync('/dev/full'))(
+  'a log whose disk is full is dropped, and says so once there is room',
+  () => {
+    const full = openSync('/dev/full', 'w');
+    let isFull = true;
+    const written: string[] = [];
+    const stream = {
+      write(text: string, done?: (error?: Error | null) => void): void {
+        try {
+          if (isFull) writeSync(full, text);
+          written.push(text);
+          done?.();
+        } catch (error) {
+          done?.(error as Error);
+        }
+      },
+    };
+    const log = openLog(stream, 'info', plain);
+    log.info('lost');
+    log.warn('lost too');
+    isFull = false;
+    log.info('after');
+    log.info('and on');
+    closeSync(full);
+    const messages = written
+      .join('')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).msg);
+    expect(messages).toEqual([expect.stringMatching(/^2 lines .* ENOSPC/), 'after', 'and on']);
+  },
+);
 
 vi.mock('node:fs', async (original) => {
   const fs = await original<typeof import('node:fs')>();
@@ -83,4 +128,16 @@ it('goes on when the next file could not be begun', () => {
   log.write('after');
   log.close();
   expect(readFileSync(path, 'utf8')).toMatch(/\nafter\n$/);
+});
+
+it('lets the same words through once per window, and other words at any time', () => {
+  let now = 0;
+  const repetition = new Repetition(1_000, () => now);
+  expect(repetition.isNews('a')).toBe(true);
+  expect(repetition.isNews('a')).toBe(false);
+  expect(repetition.isNews('b')).toBe(true);
+  now = 999;
+  expect(repetition.isNews('a')).toBe(false);
+  now = 1_000;
+  expect(repetition.isNews('a')).toBe(true);
 });

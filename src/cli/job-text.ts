@@ -1,9 +1,8 @@
 import { humanDuration } from '../core/duration.js';
 import type { Job, JobState, ListedJob } from '../core/job.js';
-import { elapsed, relativeTime } from './moment.js';
-import type { Output } from './output.js';
+import type { Cell, Column, Output } from './output.js';
+import { elapsed, relativeTime } from './output.js';
 import type { Style } from './paint.js';
-import type { Cell, Column } from './table.js';
 
 /** How jobs look in a terminal. */
 

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { cliUnderTest } from '../../test/cli-under-test.js';
-import { chunkJobs, parseJobLines, readPayload, submissionOf } from './submission.js';
+import { chunkJobs, parseJobLines, readPayload, submissionOf } from './job-submit.js';
 
 describe('submissionOf', () => {
   it('sends only what was given', () => {

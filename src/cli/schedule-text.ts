@@ -1,9 +1,7 @@
 import { humanDuration } from '../core/duration.js';
 import type { OccurrenceView, ScheduleView } from '../core/wire.js';
-import { relativeTime } from './moment.js';
-import type { Output } from './output.js';
+import { type Cell, type Column, type Output, relativeTime } from './output.js';
 import type { Style } from './paint.js';
-import type { Cell, Column } from './table.js';
 
 /** Schedules and occurrences as text for people. */
 
@@ -104,4 +102,9 @@ export function occurrenceTable(output: Output, occurrences: readonly Occurrence
 function whyOf({ reason, count, until }: OccurrenceView): string {
   const range = count === undefined ? '' : `${count} in all, until ${until}`;
   return [reason ?? '', range].filter((part) => part !== '').join(': ');
+}
+
+/** Where a schedule is found. */
+export function schedulePath(name: string): string {
+  return `/v1/schedules/${encodeURIComponent(name)}`;
 }

@@ -9,7 +9,7 @@ import {
   checkWaiting,
   checkWorkers,
   examples,
-} from './doctor-checks.js';
+} from './doctor.js';
 
 const cluster: ClusterView = {
   shards: [{ id: 0, leader: 'node-a', epoch: 3, expiresAt: '', terms: 3 }],

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { type LocalCall, runsLocally } from './call.js';
 import type { Cli } from './cli.js';
+import { anyAborted } from './cli.js';
+import { openLog } from './command-log.js';
 import { printConfig, resolveSettings } from './configuration.js';
-import { openLog } from './log.js';
 import { wholeNumber } from './option-values.js';
 import { painterFor } from './paint.js';
-import { anyAborted } from './wait.js';
 
 interface ServerOptions {
   readonly databaseUrl?: string;

@@ -1,21 +1,72 @@
 import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import type { Logger } from 'pino';
+import { messageOf, PunctualError } from '../core/errors.js';
 import type { Labels } from '../core/job.js';
-import type { RateView } from '../core/rate.js';
+import { formatRate, type RateView } from '../core/rate.js';
+import type { AnyTask } from '../core/task.js';
+import type { WorkerState, WorkerView } from '../core/wire.js';
 import { HttpTransport } from '../transport/http-transport.js';
 import { HttpWorkerGateway } from '../worker/http-gateway.js';
 import { HandlerRunner } from '../worker/runners/handler.js';
 import { WorkerRuntime } from '../worker/worker-runtime.js';
-import { findCredentials, type LocalCall, runsLocally } from './call.js';
+import { callsServer, findCredentials, type LocalCall, readPages, runsLocally } from './call.js';
 import type { Cli } from './cli.js';
+import { openLog, Repetition } from './command-log.js';
 import { printConfig, resolveSettings } from './configuration.js';
 import { EXIT_INTERRUPTED } from './failure.js';
-import { loadTasks } from './load-tasks.js';
-import { openLog } from './log.js';
 import { commaList, durationMs, label, rate, several, wholeNumber } from './option-values.js';
-import { painterFor } from './paint.js';
-import { Repetition } from './repetition.js';
+import { type Cell, type Column, relativeTime } from './output.js';
+import { painterFor, type Style } from './paint.js';
+
+const STYLES: Readonly<Record<WorkerState, Style>> = { alive: 'green', draining: 'yellow', dead: 'red' };
+
+const COLUMNS: readonly Column[] = [
+  { header: 'ID' },
+  { header: 'NAME', shrink: true },
+  { header: 'STATE' },
+  { header: 'RUNNING', align: 'right' },
+  { header: 'SLOTS', align: 'right' },
+  { header: 'RATE', align: 'right' },
+  { header: 'TENANTS' },
+  { header: 'QUEUES', shrink: true },
+  { header: 'TASKS', shrink: true },
+  { header: 'SEEN' },
+];
+
+/** `punctual worker …`: run workers, look at them, send them home. */
+export function addWorkerCommands(program: Command, cli: Cli): void {
+  const worker = program.command('worker').description('run workers, look at them, send them home');
+  addRunCommand(worker, cli);
+  callsServer(cli, worker.command('list').description('list the workers'), async ({ api, output }) => {
+    const page = await readPages<WorkerView>(api, '/v1/workers', {
+      signal: cli.interrupted,
+    });
+    const rows = page.data.map((view): Cell[] => [
+      view.id,
+      view.name,
+      { text: view.state, style: STYLES[view.state] },
+      String(view.running),
+      String(view.slots),
+      view.rate ? formatRate(view.rate) : '-',
+      view.shared ? 'all' : 'own',
+      view.queues.join(','),
+      view.tasks.join(',') || '-',
+      relativeTime(view.lastSeen, cli.now()),
+    ]);
+    output.document(page, () => output.table(COLUMNS, rows));
+  });
+  const drain = worker
+    .command('drain')
+    .description('have a worker take no more jobs, finish and leave')
+    .argument('<id>', 'the id of the worker');
+  callsServer(cli, drain, async ({ api, output, args }) => {
+    const path = `/v1/workers/${encodeURIComponent(args[0]!)}/drain`;
+    const view = await api.request<WorkerView>('POST', path, { signal: cli.interrupted });
+    output.document(view, () => `${view.id}  ${view.state}, ${view.running} running\n`);
+  });
+}
 
 interface RunOptions {
   readonly queues?: readonly string[];
@@ -141,4 +192,49 @@ function drainWhenLeftAlone(cli: Cli, runtime: WorkerRuntime, log: Logger): void
     void runtime.drain();
     setTimeout(() => void runtime.stop(), ORPHAN_MS).unref();
   });
+}
+
+/**
+ * Whether a value was made by `task()`. Told by its shape, because a module may bring a copy of the package of
+ * its own.
+ */
+export function isTask(value: unknown): value is AnyTask {
+  if (typeof value !== 'object' || value === null) return false;
+  const { name, defaults, handler } = value as Partial<AnyTask>;
+  return typeof name === 'string' && typeof defaults === 'object' && typeof handler === 'function';
+}
+
+/** Every task that the modules export, by name; two different ones of the same name are a mistake. */
+export async function loadTasks(folder: string, modules: readonly string[]): Promise<AnyTask[]> {
+  const tasks = new Map<string, AnyTask>();
+  for (const module of modules) {
+    const found = Object.values(await load(folder, module)).filter(isTask);
+    if (found.length === 0) {
+      throw new PunctualError(
+        'USAGE',
+        `${module} exports no task; export what \`task(name, handler)\` returns.`,
+      );
+    }
+    for (const task of found) {
+      const known = tasks.get(task.name);
+      if (known !== undefined && known !== task) {
+        throw new PunctualError(
+          'USAGE',
+          `The task ${task.name} of ${module} is exported twice; rename one of them.`,
+        );
+      }
+      tasks.set(task.name, task);
+    }
+  }
+  return [...tasks.values()];
+}
+
+async function load(folder: string, module: string): Promise<Record<string, unknown>> {
+  try {
+    return await import(pathToFileURL(resolve(folder, module)).href);
+  } catch (error) {
+    throw new PunctualError('USAGE', `The module ${module} cannot be loaded: ${messageOf(error)}.`, {
+      cause: error,
+    });
+  }
 }
