@@ -15,7 +15,7 @@ export interface GlobalOptions {
   readonly json?: boolean;
 }
 
-export type GlobalOption = keyof GlobalOptions;
+type GlobalOption = keyof GlobalOptions;
 
 const GLOBALS: readonly GlobalOption[] = ['url', 'apiKey', 'tenant', 'json'];
 

@@ -37,7 +37,7 @@ function addSwitch(cluster: Command, cli: Cli, verb: 'pause' | 'resume', descrip
 }
 
 /** The cluster for people: dispatch, then the shards, then the nodes. */
-export function renderCluster(output: Output, view: ClusterView, now: number): string {
+function renderCluster(output: Output, view: ClusterView, now: number): string {
   const dispatch: Cell = view.paused ? { text: 'paused', style: 'yellow' } : { text: 'on', style: 'green' };
   const shards = view.shards.map((shard): Cell[] => [
     String(shard.id),

@@ -18,7 +18,7 @@ const LEVEL_NAMES = [...Object.values(LEVELS).map(([name]) => name), 'silent'];
 /** The level from which on the person at the terminal should know. */
 export const WARNING_LEVEL = 40;
 
-export interface LogEntry {
+interface LogEntry {
   readonly level: number;
   readonly time: number;
   readonly message: string;
@@ -43,7 +43,7 @@ function fieldText(value: unknown): string {
 }
 
 /** One log line for people: time of day, level, message, then what else is known. */
-export function renderLogEntry(entry: LogEntry, paint: Paint): string {
+function renderLogEntry(entry: LogEntry, paint: Paint): string {
   const [name, style] = LEVELS[entry.level] ?? ['info', 'cyan'];
   const time = Number.isNaN(entry.time) ? '' : new Date(entry.time).toISOString().slice(11, 23);
   const fields = Object.entries(entry.fields)
@@ -55,7 +55,7 @@ export function renderLogEntry(entry: LogEntry, paint: Paint): string {
 }
 
 /** Lines of a log that could not be written, above all because a disk is full: counted, and told of when it works again. */
-export class DroppedLines {
+class DroppedLines {
   #count = 0;
   #why = '';
 

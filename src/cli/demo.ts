@@ -32,7 +32,7 @@ export function demoSubmissions(show: string): JobSubmission[] {
   }));
 }
 
-export interface Standing {
+interface Standing {
   readonly total: number;
   readonly done: number;
   readonly running: number;

@@ -86,7 +86,7 @@ export function checkNodeVersion(version: string): Check {
 }
 
 /** Whether the folder of `punctual up` keeps its key to its owner. A missing folder is none of our business. */
-export async function checkDataFolder(cli: Cli, data: string): Promise<Check[]> {
+async function checkDataFolder(cli: Cli, data: string): Promise<Check[]> {
   const name = 'data folder';
   const path = credentialsPath(resolve(cli.folder, data));
   const found = await stat(path).catch(() => null);

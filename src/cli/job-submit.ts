@@ -202,7 +202,7 @@ function readOwnJson(source: string): unknown {
 }
 
 /** The text of a file, or of stdin for `-`. */
-export async function readInput(cli: Cli, path: string): Promise<string> {
+async function readInput(cli: Cli, path: string): Promise<string> {
   if (path === '-') return text(cli.stdin);
   try {
     return await readFile(resolve(cli.folder, path), 'utf8');
@@ -212,12 +212,12 @@ export async function readInput(cli: Cli, path: string): Promise<string> {
 }
 
 /** Limits of one bulk call; the bytes stay below the server's so that the frame around the jobs fits too. */
-export interface ChunkLimits {
+interface ChunkLimits {
   readonly jobs: number;
   readonly bytes: number;
 }
 
-export const BULK_LIMITS: ChunkLimits = { jobs: 10_000, bytes: 15 * 1024 * 1024 };
+const BULK_LIMITS: ChunkLimits = { jobs: 10_000, bytes: 15 * 1024 * 1024 };
 
 /** The jobs of a file with one JSON document per line; nothing is sent before every line has been read. */
 export function parseJobLines(source: string): unknown[] {

@@ -17,7 +17,7 @@ const STATE_STYLES: Readonly<Record<JobState, Style>> = {
 };
 
 /** A state in its colour. */
-export function stateCell(state: JobState): Cell {
+function stateCell(state: JobState): Cell {
   return { text: state, style: STATE_STYLES[state] };
 }
 

@@ -50,7 +50,7 @@ export interface Column {
 /** A cell is text, or text in a style. */
 export type Cell = string | { readonly text: string; readonly style: Style };
 
-export interface TableOptions {
+interface TableOptions {
   readonly paint: Paint;
   /** Columns of the terminal; undefined when the table goes to a file or a pipe. */
   readonly width?: number | undefined;

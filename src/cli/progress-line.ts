@@ -13,7 +13,7 @@ interface Screen {
   write(text: string): unknown;
 }
 
-export interface ProgressOptions {
+interface ProgressOptions {
   readonly screen: Screen;
   /** Milliseconds on any clock that only moves forward. */
   readonly now: () => number;

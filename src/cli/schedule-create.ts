@@ -20,7 +20,7 @@ import type { Cell, Column } from './output.js';
 import { scheduleDetails, schedulePath } from './schedule-text.js';
 
 /** Options that say when a schedule is due. */
-export interface WhenOptions {
+interface WhenOptions {
   readonly cron?: string;
   readonly every?: string;
   readonly at?: string;
@@ -50,7 +50,7 @@ interface CreateOptions extends WhenOptions {
 }
 
 /** Adds the options that say when a schedule is due. */
-export function addWhenOptions(command: Command): Command {
+function addWhenOptions(command: Command): Command {
   return command
     .option('--cron <expression>', 'due by a cron expression, such as "30 2 * * *" or @daily')
     .option('--every <duration>', 'due again and again after this time, such as 15m', durationText)

@@ -157,9 +157,9 @@ export class SupervisedProcess {
  */
 
 /** Set for processes that `punctual up` starts, so that a channel opened by anyone else means nothing. */
-export const SUPERVISED_VARIABLE = 'PUNCTUAL_SUPERVISED';
+const SUPERVISED_VARIABLE = 'PUNCTUAL_SUPERVISED';
 
-export type ChildMessage =
+type ChildMessage =
   | { readonly type: 'ready' }
   | { readonly type: 'failed'; readonly code: ErrorCode; readonly detail: string };
 

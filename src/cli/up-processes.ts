@@ -11,7 +11,7 @@ import { SupervisedProcess } from './supervised-process.js';
 import { embeddedDatabase, ownDatabase, type UpDatabase } from './up-database.js';
 import { claimUpPorts, markRunning, reachableHost, unmarkRunning } from './up-ports.js';
 
-export interface UpPlan {
+interface UpPlan {
   readonly cli: Cli;
   readonly config: Config;
   readonly nodes: number;

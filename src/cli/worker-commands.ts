@@ -198,7 +198,7 @@ function drainWhenLeftAlone(cli: Cli, runtime: WorkerRuntime, log: Logger): void
  * Whether a value was made by `task()`. Told by its shape, because a module may bring a copy of the package of
  * its own.
  */
-export function isTask(value: unknown): value is AnyTask {
+function isTask(value: unknown): value is AnyTask {
   if (typeof value !== 'object' || value === null) return false;
   const { name, defaults, handler } = value as Partial<AnyTask>;
   return typeof name === 'string' && typeof defaults === 'object' && typeof handler === 'function';

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { environmentName, SETTINGS } from '../core/config.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 
-export interface CredentialOptions {
+interface CredentialOptions {
   /** Address of a node, or several: as a list or separated by commas. */
   readonly url?: string | readonly string[] | undefined;
   readonly apiKey?: string | undefined;

@@ -88,7 +88,7 @@ export interface Account {
   readonly gid: number;
 }
 
-export interface CommandOptions {
+interface CommandOptions {
   readonly account: Account | null;
   readonly cwd: string;
   readonly input?: string;

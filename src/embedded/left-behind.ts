@@ -8,7 +8,7 @@ import { readPostmasterFile } from './postmaster-file.js';
 import { endServer, type Patience, type ServerProcess, watchServer } from './server-process.js';
 
 /** A server that a killed program left running. */
-export interface LeftBehind {
+interface LeftBehind {
   readonly server: ServerProcess;
   /** The port it listens on, when it takes connections. */
   readonly port: number | null;

@@ -20,7 +20,7 @@ export interface PostgresBinaries {
 const COPY_PREFIX = 'postgres-binaries-';
 
 /** The installed package for this platform: its `native` folder and its version. */
-export interface BinaryPackage {
+interface BinaryPackage {
   readonly native: string;
   readonly version: string;
 }
@@ -94,7 +94,7 @@ interface LibraryLink {
 }
 
 /** Makes the links that the package's install script would have made; false when the folder cannot be written. */
-export async function linkLibraries(native: string): Promise<boolean> {
+async function linkLibraries(native: string): Promise<boolean> {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]');
   const root = dirname(native);
   for (const { source, target } of JSON.parse(list) as LibraryLink[]) {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { codeOf } from './embedded-failure.js';
 
 /** What a running server says about itself in `postmaster.pid`. */
-export interface PostmasterFile {
+interface PostmasterFile {
   readonly pid: number;
   readonly port: number | null;
   readonly ready: boolean;

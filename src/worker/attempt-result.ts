@@ -10,7 +10,7 @@ export type Ending =
   | { readonly kind: 'threw'; readonly thrown: unknown }
   | { readonly kind: 'abandoned' };
 
-export interface ResultLimits {
+interface ResultLimits {
   readonly maxResultBytes: number;
   readonly maxErrorBytes: number;
 }
@@ -104,7 +104,7 @@ function identity(attempt: AttemptIdentity): FencedJob & { tenant?: string; star
 }
 
 /** A handler's result as it travels, and its size as JSON. */
-export interface EncodedResult {
+interface EncodedResult {
   readonly value: unknown;
   readonly bytes: number;
 }
@@ -113,7 +113,7 @@ export interface EncodedResult {
  * Turns what a handler returned into plain JSON data, or throws what is wrong with it. The value is copied:
  * whatever the handler's leftovers still do to it, the report carries what was returned.
  */
-export function encodeResult(returned: unknown, maxBytes: number): EncodedResult {
+function encodeResult(returned: unknown, maxBytes: number): EncodedResult {
   if (returned === undefined || returned === null) return { value: null, bytes: 4 };
   if (typeof returned === 'boolean') return { value: returned, bytes: 5 };
   const text = stringify(returned);

@@ -24,7 +24,7 @@ export interface Claimed {
 
 const NOTHING: Claimed = { news: 0, start: () => Promise.resolve() };
 
-export interface ClaimLoopParts {
+interface ClaimLoopParts {
   /** How many claims in a row may be refused by nodes that cannot serve before the loop pauses. */
   readonly triesAtOnce: number;
   readonly freeSlots: () => number;

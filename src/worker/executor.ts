@@ -16,7 +16,7 @@ import type { ResolvedWorkerOptions } from './worker-options.js';
 /** How long a report waits for the log and progress that belong before it. */
 const FLUSH_PATIENCE_MS = 5_000;
 
-export interface ExecutorParts {
+interface ExecutorParts {
   readonly gateway: WorkerGateway;
   readonly runners: readonly Runner[];
   readonly options: ResolvedWorkerOptions;

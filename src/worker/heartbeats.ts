@@ -51,7 +51,7 @@ export interface HeartbeatSource {
 /** After a heartbeat that got no answer the next one follows sooner, within the worker's timeout. */
 const RETRY_MS = 500;
 
-export interface HeartbeatLoopParts {
+interface HeartbeatLoopParts {
   /** Sends one heartbeat and deals with its answer; rejects when there was none. */
   readonly beat: (signal: AbortSignal) => Promise<void>;
   readonly pace: () => HeartbeatPace;

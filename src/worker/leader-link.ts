@@ -13,7 +13,7 @@ import type { ServerClock } from './worker-clock.js';
 import { monotonic } from './worker-clock.js';
 import type { WorkerEvents } from './worker-options.js';
 
-export interface LeaderLinkParts {
+interface LeaderLinkParts {
   readonly gateway: WorkerGateway;
   readonly session: Session;
   readonly ledger: AttemptLedger<Attempt>;

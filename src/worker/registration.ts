@@ -9,7 +9,7 @@ import type { WorkerEvents } from './worker-options.js';
 
 const REGISTER_TIMEOUT_MS = 10_000;
 
-export interface RegistrationParts {
+interface RegistrationParts {
   readonly gateway: WorkerGateway;
   readonly registration: WorkerRegistration;
   readonly clock: ServerClock;

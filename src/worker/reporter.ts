@@ -16,7 +16,7 @@ interface Pending<T> extends SizedResult {
   readonly isSubstitute: boolean;
 }
 
-export interface ReporterParts<T> {
+interface ReporterParts<T> {
   /** How many reports in a row may be refused by nodes that cannot serve before it pauses. */
   readonly triesAtOnce: number;
   /** Sends one report; null when its answer came from a replaced leader and does not count. */

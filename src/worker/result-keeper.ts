@@ -10,7 +10,7 @@ const LOOK_EVERY_MS = 500;
 /** While reports fail results are kept as they come, in portions of this. */
 const GATHER_MS = 50;
 
-export interface ResultKeeperParts {
+interface ResultKeeperParts {
   readonly folder: string;
   readonly gateway: Pick<WorkerGateway, 'report' | 'triesAtOnce'>;
   /** Everything that ended and that no leader has answered yet. */
@@ -147,7 +147,7 @@ export class ResultKeeper {
 /** Reports count by their fences, so the session matters little; its place in the path must be filled. */
 const UNKNOWN_SESSION = '00000000-0000-0000-0000-000000000000';
 
-export interface LeftResultsParts {
+interface LeftResultsParts {
   readonly gateway: Pick<WorkerGateway, 'report' | 'triesAtOnce'>;
   readonly store: ResultStore;
   readonly onWarning: (warning: PunctualError) => void;
@@ -158,7 +158,7 @@ export interface LeftResultsParts {
  * Delivers the results that an earlier process with the same folder could not, under the session they were made
  * in: they count as long as their fence does, and that is until their session is declared dead.
  */
-export class LeftResults {
+class LeftResults {
   readonly #parts: LeftResultsParts;
   #open: number;
 

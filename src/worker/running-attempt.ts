@@ -8,7 +8,7 @@ import type { Timed } from './deadlines.js';
 export type StopCause = 'leader' | 'stale' | 'timeout' | 'shutdown';
 
 /** `stopping` means: told to stop, but the handler has not settled yet. */
-export type AttemptPhase = 'accepted' | 'running' | 'stopping' | 'ended';
+type AttemptPhase = 'accepted' | 'running' | 'stopping' | 'ended';
 
 /** What an attempt needs of whoever runs it. */
 export interface AttemptOwner {

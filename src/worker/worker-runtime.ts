@@ -41,7 +41,7 @@ export interface WorkerStatus {
   readonly lastAnswerMs: number | null;
 }
 
-export interface WorkerRuntimeParts {
+interface WorkerRuntimeParts {
   readonly gateway: WorkerGateway;
   /** One per kind of target. */
   readonly runners: readonly Runner[];
