@@ -1,8 +1,8 @@
 import type { FieldError } from './errors.js';
 
 /**
- * The interface that schema libraries share (https://standardschema.dev), as far as it is needed here: zod,
- * valibot, arktype and others have it, so none of them is a dependency.
+ * The part of the Standard Schema interface (https://standardschema.dev) that is used here. zod, valibot, arktype and
+ * others implement it, so none of them is a dependency.
  */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly '~standard': {
@@ -13,7 +13,7 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   };
 }
 
-/** What a schema says about a value. */
+/** The outcome of a validation. */
 type SchemaResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly SchemaIssue[] };
@@ -23,13 +23,13 @@ interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** The type a schema takes in. */
+/** The type of the values that a schema accepts. */
 export type SchemaInput<S extends StandardSchema> = NonNullable<S['~standard']['types']>['input'];
 
-/** The type a schema gives out. */
+/** The type of the values that a schema returns. */
 export type SchemaOutput<S extends StandardSchema> = NonNullable<S['~standard']['types']>['output'];
 
-/** Whether a value is such a schema; some libraries make theirs functions. */
+/** Whether a value implements the interface; the schemas of some libraries are functions. */
 export function isStandardSchema(value: unknown): value is StandardSchema {
   return (
     ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
@@ -37,7 +37,7 @@ export function isStandardSchema(value: unknown): value is StandardSchema {
   );
 }
 
-/** A schema's complaints with a JSON pointer each, below the given pointer. */
+/** A schema's issues as field errors, each with a JSON pointer below the given one. */
 export function fieldErrorsOf(issues: readonly SchemaIssue[], pointer: string): FieldError[] {
   return issues.map((issue) => ({
     pointer: pointer + (issue.path ?? []).map((part) => `/${escapePart(part)}`).join(''),

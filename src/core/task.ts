@@ -11,11 +11,11 @@ import {
 
 /** How jobs of a task run unless their submission says otherwise. */
 export interface TaskDefaults {
-  /** The lane the job waits in; default `default`. */
+  /** The queue the job waits in; default `default`. */
   readonly queue?: string;
   /** 1 … 9, 9 first; default 5. */
   readonly priority?: number;
-  /** How often and when a failed or lost attempt is followed by another; default 4 attempts, 2 s, 4 s, 8 s apart. */
+  /** How many attempts there are and how long the pauses between them; default 4 attempts, 2 s, 4 s and 8 s apart. */
   readonly retry?: RetryInput;
   /** How long an attempt may run, e.g. `2m`; default and maximum 20 minutes unless the operator changed it. */
   readonly timeout?: string;
@@ -25,11 +25,12 @@ export interface TaskDefaults {
   readonly requires?: Labels;
 }
 
+/** Options of a task whose input is not checked. */
 export interface TaskOptions extends TaskDefaults {
   readonly input?: undefined;
 }
 
-/** Options with a schema: what is submitted is checked, and what the handler gets is what the schema gives. */
+/** Options with a schema: inputs are checked at submission, and the handler gets the schema's output. */
 export interface SchemaTaskOptions<Schema extends StandardSchema> extends TaskDefaults {
   readonly input: Schema;
 }
@@ -37,17 +38,17 @@ export interface SchemaTaskOptions<Schema extends StandardSchema> extends TaskDe
 /** A function that does the work of a task. */
 export type Handler<Input, Result> = (input: Input, context: JobContext) => Result;
 
-/** A task with its handler. `Input` is what a submission must give, `Output` what waiting for its result gives. */
+/** A task with its handler. `Input` is the type of a submission's input, `Output` the type of a job's result. */
 export interface Task<Input, Output> {
   readonly name: string;
   readonly defaults: TaskDefaults;
   readonly schema: StandardSchema | null;
   readonly handler: Handler<never, unknown>;
-  /** Never set: carries the types of input and output for the compiler. */
+  /** Never set at run time: tells the compiler the types of input and output. */
   readonly types?: { readonly input: (input: Input) => void; readonly output: Output };
 }
 
-/** Any task, whatever it takes and gives. */
+/** A task of any input and output. */
 export type AnyTask = Task<never, unknown>;
 
 /** Defines a task: its name, how its jobs run by default, and the handler that does the work. */
@@ -88,7 +89,7 @@ export function task(
   return Object.freeze({ name, defaults: Object.freeze(defaults), schema: schema ?? null, handler });
 }
 
-/** Checks an input against the task's schema, if it has one, and gives what the schema makes of it. */
+/** Checks an input against the task's schema, if it has one, and returns the schema's output. */
 export async function checkInput(definition: AnyTask, input: unknown): Promise<unknown> {
   if (!definition.schema) return input;
   const result = await definition.schema['~standard'].validate(input);
@@ -96,16 +97,16 @@ export async function checkInput(definition: AnyTask, input: unknown): Promise<u
   return result.value;
 }
 
-/** What a handler is told about its attempt, and how it tells about itself while it runs. */
+/** What a handler knows about its attempt, and its means to report progress and write to the job's log. */
 export interface JobContext {
   readonly jobId: string;
-  /** Whose job it is; a shared worker runs jobs of all tenants. */
+  /** The tenant that owns the job; a shared worker runs jobs of all tenants. */
   readonly tenant: string;
-  /** The task's name, or null for a job with a target of its own. */
+  /** The task's name; null for a job that was submitted with an inline target. */
   readonly task: string | null;
   /** Counts every attempt of the job, from 1. */
   readonly attempt: number;
-  /** Grows with every attempt of the job: pass it to what the handler writes to, so that old attempts are refused. */
+  /** Grows with every attempt of the job. Pass it to the systems the handler writes to, so that they can refuse old attempts. */
   readonly fence: number;
   /**
    * Aborts when the attempt should end: the job was cancelled, its timeout is over, or a newer attempt owns
@@ -113,15 +114,15 @@ export interface JobContext {
    */
   readonly signal: AbortSignal;
   /**
-   * Tells how far the job is, 0 … 1. Of calls in quick succession the last one is sent. The promise resolves
-   * when it was sent or could not be, and never rejects for a failure of the network.
+   * Reports how far the job is, from 0 to 1. Of several calls in quick succession only the last is sent. The promise
+   * resolves when the report was sent or has failed; it never rejects because of the network.
    */
   readonly progress: (fraction: number, message?: string) => Promise<void>;
   /** Adds a line to the job's log; also `log.debug`, `log.info`, `log.warn` and `log.error`. */
   readonly log: JobLog;
 }
 
-/** Adds lines to a job's log. What is not text is shown as Node's console would show it. */
+/** Adds lines to a job's log. Values that are not strings are formatted as by `console.log`. */
 export interface JobLog {
   (message: unknown): void;
   debug(message: unknown): void;
@@ -130,7 +131,7 @@ export interface JobLog {
   error(message: unknown): void;
 }
 
-/** The type a value has after it was written as JSON and read back: a Date is a string, methods are gone. */
+/** The type of a value after it was written as JSON and read back: a Date is a string, methods are gone. */
 export type Json<T> = unknown extends T
   ? T
   : T extends { toJSON(): infer J }
@@ -153,10 +154,10 @@ type JsonObject<T extends object> = {
   >;
 };
 
-/** What remains of a property's type; nothing if JSON leaves such a property out. */
+/** The part of a property's type that JSON keeps; `never` if JSON leaves the property out. */
 type Kept<T> = unknown extends T ? T : Exclude<T, undefined | symbol | ((...args: never[]) => unknown)>;
 
-/** Throw this from a handler when trying again cannot help: the job fails at once, whatever retries are left. */
+/** Throw this from a handler when a retry cannot help: the job fails at once, however many retries are left. */
 export class PermanentError extends Error {
   readonly code: string | undefined;
   readonly retryable = false;

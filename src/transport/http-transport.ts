@@ -3,9 +3,9 @@ import { type Dispatcher, Pool } from 'undici';
 import { messageOf, PunctualError } from '../core/errors.js';
 import { errorFromAnswer, type Method, type RequestOptions, type Transport } from './transport.js';
 
-/** Where the nodes are and who asks. */
+/** The addresses of the nodes and the credentials for them. */
 export interface HttpTransportOptions {
-  /** Addresses of one or more nodes; each can answer everything. */
+  /** Addresses of one or more nodes; any node answers any request. */
   readonly urls: readonly string[];
   readonly apiKey: string;
   /** The tenant to act for; only an operator's key may choose one. */
@@ -14,18 +14,18 @@ export interface HttpTransportOptions {
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Enough to keep a node busy; more would only queue there instead of here. */
+/** Enough to keep a node busy; with more, requests would queue at the node instead of here. */
 const MAX_CONNECTIONS = 64;
-/** Long polls hold their connection, so they have connections of their own and more of them. */
+/** A long poll occupies its connection while it waits, so long polls have a larger pool of their own. */
 const MAX_LONG_POLLS = 512;
 
-/** No answer came from a node. */
+/** A node did not answer. */
 export class UnreachableError extends PunctualError {
   /** The address of the node. */
   readonly url: string;
   /** Whether the request may have reached the node and taken effect. */
   readonly sent: boolean;
-  /** Whether the node kept silent until the time was up, so that other requests there wait in vain as well. */
+  /** Whether the request timed out. Other requests that wait for the same node will probably time out too. */
   readonly timedOut: boolean;
 
   constructor(detail: string, node: { url: string; sent: boolean; timedOut: boolean }, cause: unknown) {
@@ -37,7 +37,7 @@ export class UnreachableError extends PunctualError {
   }
 }
 
-/** Failures that happen before a connection stands, so before anything could be sent. */
+/** Errors that occur before a connection is established, so nothing has been sent. */
 const NOTHING_SENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -52,13 +52,13 @@ interface Node {
   readonly basePath: string;
   readonly calls: Pool;
   readonly longPolls: Pool;
-  /** Requests that have not ended. */
+  /** Limits of the requests in flight. */
   readonly open: Set<RequestLimit>;
 }
 
-/** Asks one of several nodes, and the next one from then on when a node does not answer or cannot serve. */
+/** Sends requests to one of several nodes, and switches to the next node when one does not answer or cannot serve. */
 export class HttpTransport implements Transport {
-  /** Where the nodes are and who asks, for whoever needs connections of its own. */
+  /** The options, for code that opens connections of its own. */
   readonly options: HttpTransportOptions;
   readonly #nodes: readonly Node[];
   readonly #identity: Readonly<Record<string, string>>;
@@ -76,12 +76,12 @@ export class HttpTransport implements Transport {
     };
   }
 
-  /** How many nodes there are to turn to. */
+  /** How many nodes are configured. */
   get nodeCount(): number {
     return this.#nodes.length;
   }
 
-  /** Makes one try at one node. */
+  /** Sends the request to the current node, once. */
   async request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
     const index = this.#current;
     const node = this.#nodes[index]!;
@@ -95,8 +95,8 @@ export class HttpTransport implements Transport {
   }
 
   /**
-   * Gives up a node that was found silent elsewhere: requests that wait for it fail now instead of when their
-   * time is up, and further ones go to the next node.
+   * Leaves a node that was found not to answer by other means: requests in flight to it time out now, and later ones go to the
+   * next node.
    */
   abandon(url: string): void {
     const index = this.#nodes.findIndex((node) => node.url === url);
@@ -105,12 +105,12 @@ export class HttpTransport implements Transport {
     for (const limit of this.#nodes[index]!.open) limit.expire();
   }
 
-  /** Ends all connections; requests under way fail. */
+  /** Closes all connections; requests in flight fail. */
   async close(): Promise<void> {
     await Promise.all(this.#nodes.flatMap((node) => [node.calls.destroy(), node.longPolls.destroy()]));
   }
 
-  /** Another request may have moved on already; moving twice could lead back to the node that is down. */
+  /** Switches to the next node, unless another request has switched already: switching twice could lead back to a dead node. */
   #moveOn(from: number): void {
     if (this.#current === from) this.#current = (from + 1) % this.#nodes.length;
   }
@@ -125,7 +125,7 @@ export class HttpTransport implements Transport {
         method,
         path: node.basePath + path,
         headers: {
-          // A request with a credential of its own is not made on behalf of the key's tenant.
+          // A request with its own credential does not act for the tenant of the key.
           ...(options.headers?.authorization === undefined && this.#identity),
           ...(body !== undefined && { 'content-type': 'application/json' }),
           ...options.headers,
@@ -137,7 +137,7 @@ export class HttpTransport implements Transport {
     } catch (error) {
       if (error instanceof PunctualError) throw error;
       const { signal } = options;
-      // A caller's own limit of time says the same about the node as ours; any other abort says nothing.
+      // A timeout set by the caller means the same as ours: the node does not answer. Any other abort says nothing about it.
       if (signal?.aborted && !isTimeout(signal.reason)) throw signal.reason;
       throw unreachable(node.url, error, limit.timedOut || signal?.aborted === true);
     } finally {
@@ -147,7 +147,7 @@ export class HttpTransport implements Transport {
   }
 }
 
-/** Ends one try when its time is up or the caller gives up. Lets go of the caller's signal afterwards. */
+/** Aborts a request when its time is up or the caller's signal aborts, and detaches from that signal afterwards. */
 class RequestLimit {
   timedOut = false;
   readonly #controller = new AbortController();
@@ -158,7 +158,7 @@ class RequestLimit {
   constructor(timeoutMs: number, callerSignal: AbortSignal | undefined) {
     this.#timer = setTimeout(() => this.expire(), timeoutMs);
     this.#callerSignal = callerSignal;
-    // One signal for hundreds of requests is fine: each lets go of it in the end, so nothing leaks.
+    // Hundreds of requests may share one signal; each removes its listener when it ends, so nothing leaks.
     if (callerSignal) setMaxListeners(0, callerSignal);
     callerSignal?.addEventListener('abort', this.#abort, { once: true });
   }
@@ -167,7 +167,7 @@ class RequestLimit {
     return this.#controller.signal;
   }
 
-  /** Ends the try as if its time were up. */
+  /** Aborts the request as if its time were up. */
   expire(): void {
     this.timedOut = true;
     this.#abort();
@@ -187,7 +187,7 @@ function openNode(url: string): Node {
       `${JSON.stringify(url)} is not the address of a node; expected something like http://127.0.0.1:8080.`,
     );
   }
-  // The limits of time are ours, per request: undici's own would cut long polls short.
+  // Timeouts are set per request here; undici's own would cut long polls short.
   const settings = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_TIMEOUT_MS } };
   return {
     url,

@@ -1,32 +1,32 @@
 import { ERROR_CODES, type ErrorCode, type FieldError, PunctualError } from '../core/errors.js';
 
-/** How a request to the HTTP API is made, whether over the network or inside a process that embeds a node. */
-
+/** The methods of the HTTP API. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
+/** How one request to the HTTP API is made. */
 export interface RequestOptions {
   /** Sent as JSON. */
   readonly body?: unknown;
-  /** Sent as it is, in place of `body`: JSON that is written already. */
+  /** JSON text to send instead of `body`. */
   readonly bodyText?: string;
   readonly signal?: AbortSignal;
   /** How long one try may take; default 30 s. */
   readonly timeoutMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether the request may safely be made twice. Reading requests are, the rest only if this says so. */
+  /** Whether the request may be repeated after its answer was lost; default true for GET, false for the rest. */
   readonly retry?: boolean;
-  /** Whether the answer is meant to take long, which must not hold up other requests. */
+  /** Whether the answer may take long; such requests use connections of their own, so that others do not wait behind them. */
   readonly longPoll?: boolean;
 }
 
-/** Makes requests of the HTTP API: paths and bodies are those of the contract, errors are PunctualErrors. */
+/** Makes requests to the HTTP API, over the network or to a node in this process; throws PunctualErrors. */
 export interface Transport {
-  /** Whether the node is in this process, so that what is sent is not written as JSON. */
+  /** Whether the node is in this process, so that bodies are passed as values and not as JSON text. */
   readonly inProcess?: boolean;
   request<T>(method: Method, path: string, options?: RequestOptions): Promise<T>;
 }
 
-/** What an answer that is not a success says, in the words of the product. */
+/** The error that an unsuccessful answer (an RFC 9457 problem, or anything else) stands for. */
 export function errorFromAnswer(
   status: number,
   text: string,
@@ -83,7 +83,7 @@ function fieldErrors(errors: unknown): FieldError[] {
   );
 }
 
-/** Answers of proxies and other programs carry no code of ours; their status is all there is to go by. */
+/** Answers of proxies carry no error code of ours, so the code is derived from the status. */
 function codeOfStatus(status: number): ErrorCode {
   if (status === 400 || status === 422) return 'INVALID_REQUEST';
   if (status === 401) return 'UNAUTHENTICATED';

@@ -5,20 +5,20 @@ import { LOG_LEVELS, type LogLevel, type LogLine, type ProgressReport } from '..
 import { pause } from '../transport/pause.js';
 import { monotonic } from './worker-clock.js';
 
-/** How long lines are gathered before they are sent while the job runs. */
+/** How long lines are collected before they are sent. */
 const GATHER_MS = 200;
 const MAX_LINES = 500;
-/** What one request carries, well below what a server takes. */
+/** The length of the messages in one request, well below what a server accepts. */
 const MAX_BATCH_LENGTH = 128 * 1024;
 const MAX_LINE_LENGTH = 16 * 1024;
 const RETRY_MS = 500;
 
-/** Whether lines were taken, may be sent again later, or will never be taken. */
-export type LogDelivery = 'taken' | 'later' | 'refused';
+/** Whether the scheduler stored the lines, may store them later, or refuses them. */
+export type LogDelivery = 'stored' | 'later' | 'refused';
 
 /**
- * Gathers the log of one attempt and sends it in batches, in order. What could not be sent is kept and tried
- * again, up to a bound of memory: a log is worth less than the job it tells about.
+ * Sends the log of one attempt in batches, in order. Lines that could not be sent are kept and sent again; a limit on their
+ * total size bounds the memory.
  */
 export class LogSender {
   readonly #send: (lines: readonly LogLine[]) => Promise<LogDelivery>;
@@ -29,7 +29,7 @@ export class LogSender {
   #timer: Timer | null = null;
   #sending: Promise<LogDelivery> | null = null;
 
-  /** `send` must not reject. `maxBytes` bounds what one attempt may log; what is beyond it is left out. */
+  /** `send` must not reject. Lines beyond `maxBytes` in all are left out. */
   constructor(
     send: (lines: readonly LogLine[]) => Promise<LogDelivery>,
     clock: Pick<Clock, 'now'>,
@@ -40,7 +40,7 @@ export class LogSender {
     this.#maxBytes = maxBytes;
   }
 
-  /** The function handlers call. */
+  /** The function that handlers call. */
   readonly log: JobLog = Object.assign(
     (message: unknown) => this.#add('info', message),
     Object.fromEntries(
@@ -50,7 +50,7 @@ export class LogSender {
     },
   );
 
-  /** Sends what is left, trying for a while if the scheduler does not answer. */
+  /** Sends the remaining lines; gives up after `patienceMs` if the scheduler does not answer. */
   async flush(patienceMs: number): Promise<void> {
     this.#timer?.cancel();
     const until = monotonic.now() + patienceMs;
@@ -96,6 +96,7 @@ export class LogSender {
     });
     return this.#sending;
   }
+
   #nextBatch(): LogLine[] {
     let length = 0;
     const end = this.#lines.findIndex(({ message }, index) => {
@@ -109,20 +110,20 @@ export class LogSender {
 type Latest = Omit<ProgressReport, 'fence'>;
 
 /**
- * Sends the progress of one attempt. While one message is on its way only the latest of those that follow is
- * kept: a handler that reports after every row must not wait for, or cause, a request per row.
+ * Sends the progress of one attempt. While a request is in flight only the latest report is kept, so that a handler that
+ * reports after every row neither causes nor waits for a request per row.
  */
 export class ProgressSender {
   readonly #send: (latest: Latest) => Promise<void>;
   #next: Latest | null = null;
   #sending: Promise<void> | null = null;
 
-  /** `send` must not reject; what fails is lost, and the next message says it better anyway. */
+  /** `send` must not reject. A report that fails is lost; the next one replaces it anyway. */
   constructor(send: (latest: Latest) => Promise<void>) {
     this.#send = send;
   }
 
-  /** Resolves when this message, or a later one in its place, was sent or could not be. */
+  /** Resolves when this report, or a later one that replaced it, was sent or has failed. */
   report(fraction: number, message: string | undefined): Promise<void> {
     const progress = Number.isNaN(fraction) ? 0 : Math.min(Math.max(fraction, 0), 1);
     this.#next = { progress, ...(message !== undefined && { message: String(message) }) };
@@ -130,7 +131,7 @@ export class ProgressSender {
     return this.#sending;
   }
 
-  /** Resolves when nothing is on its way any more. */
+  /** Resolves when no request is in flight. */
   async flush(): Promise<void> {
     await this.#sending;
   }

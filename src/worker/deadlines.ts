@@ -1,16 +1,15 @@
 import type { Clock, Timer } from '../core/clock.js';
 import { monotonic } from './worker-clock.js';
 
-/** Something that must have ended by `dueAt` (milliseconds on the clock in use). */
+/** An entry that expires at `dueAt`, in milliseconds of the clock in use. */
 export interface Timed {
   dueAt: number;
   expire(): void;
 }
 
 /**
- * Deadlines of everything that runs, on one timer. Nearly all attempts end long before their deadline, so
- * adding and removing must cost next to nothing, and looking through all of them is left to the rare moment
- * when the earliest one is due.
+ * The deadlines of all attempts, on one timer. Nearly all attempts end long before their deadline, so adding and removing are
+ * O(1), and the entries are scanned only when the timer fires, which is rare.
  */
 export class Deadlines {
   readonly #clock: Clock;
@@ -31,7 +30,7 @@ export class Deadlines {
     this.#entries.delete(entry);
   }
 
-  /** Drops everything; nothing expires any more. */
+  /** Removes all entries; nothing expires any more. */
   clear(): void {
     this.#entries.clear();
     this.#timer?.cancel();
@@ -41,10 +40,10 @@ export class Deadlines {
   #arm(at: number): void {
     this.#timer?.cancel();
     this.#timerAt = at;
-    this.#timer = this.#clock.at(at, () => this.#look());
+    this.#timer = this.#clock.at(at, () => this.#expireDue());
   }
 
-  #look(): void {
+  #expireDue(): void {
     const now = this.#clock.now();
     this.#timerAt = Number.POSITIVE_INFINITY;
     const due: Timed[] = [];

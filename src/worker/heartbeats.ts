@@ -4,32 +4,32 @@ import type { Heartbeat, HeartbeatAnswer } from '../core/wire.js';
 import { pause } from '../transport/pause.js';
 import { monotonic } from './worker-clock.js';
 
-/** Sends heartbeats at their interval, from wherever it does so. */
+/** Sends heartbeats at their interval, from this thread or from another. */
 export interface Heartbeats {
   start(): void;
-  /** Sends a heartbeat now instead of when its time comes. */
+  /** Sends a heartbeat now. */
   wake(): void;
-  /** Resolves when nothing is sent any more. */
+  /** Resolves when no more heartbeats are sent. */
   stop(): Promise<void>;
 }
 
-/** How heartbeats follow each other. */
+/** The timing of heartbeats. */
 export interface HeartbeatPace {
   readonly intervalMs: number;
-  /** How long one heartbeat may take before it is given up and sent again. */
+  /** How long one heartbeat may take before it is aborted and sent again. */
   readonly limitMs: number;
 }
 
-/** What one heartbeat says. */
+/** One heartbeat to send. */
 export interface HeartbeatRound {
-  /** Grows with every round, so that an answer can be matched with what it answers. */
+  /** Grows with every round, so that an answer can be matched with its heartbeat. */
   readonly number: number;
   readonly workerId: string;
   readonly heartbeat: Heartbeat;
   readonly pace: HeartbeatPace;
 }
 
-/** An answer with its times on the process's monotonic clock. */
+/** An answer to a heartbeat, with its times on the process's monotonic clock. */
 export interface AnsweredHeartbeat {
   readonly round: number;
   readonly workerId: string;
@@ -41,23 +41,23 @@ export interface AnsweredHeartbeat {
 /** What heartbeats need of the worker. */
 export interface HeartbeatSource {
   pace(): HeartbeatPace;
-  /** Makes a new round of what the worker holds now. */
+  /** Makes a round that lists the attempts the worker holds now. */
   nextRound(): HeartbeatRound;
   answered(answered: AnsweredHeartbeat): void;
-  /** Called when a heartbeat got no answer, or one that is an error. */
+  /** Called when a heartbeat was not answered, or was answered with an error. */
   failed(workerId: string, error: PunctualError): Promise<void>;
 }
 
-/** After a heartbeat that got no answer the next one follows sooner, within the worker's timeout. */
+/** A heartbeat that was not answered is followed by the next after this time instead of the interval. */
 const RETRY_MS = 500;
 
 interface HeartbeatLoopParts {
-  /** Sends one heartbeat and deals with its answer; rejects when there was none. */
+  /** Sends one heartbeat and handles its answer; rejects when there was none. */
   readonly beat: (signal: AbortSignal) => Promise<void>;
   readonly pace: () => HeartbeatPace;
 }
 
-/** Sends heartbeats at their interval, or at once when woken, from the thread it was made in. */
+/** Sends heartbeats from this thread: at their interval, or at once when woken. */
 export class HeartbeatLoop implements Heartbeats {
   readonly #parts: HeartbeatLoopParts;
   readonly #stopped = new AbortController();
@@ -72,7 +72,7 @@ export class HeartbeatLoop implements Heartbeats {
     this.#ended ??= this.#run();
   }
 
-  /** Whether it was told to stop; what fails then means nothing. */
+  /** Whether it was told to stop; a heartbeat that fails then means nothing. */
   get isStopped(): boolean {
     return this.#stopped.signal.aborted;
   }
@@ -99,7 +99,7 @@ export class HeartbeatLoop implements Heartbeats {
 
   async #beatOnce(): Promise<boolean> {
     const limit = new AbortController();
-    // A reason that says so lets the transport turn to another node.
+    // The transport switches to another node when the reason is a timeout.
     const late = () =>
       limit.abort(new DOMException('The heartbeat was not answered in time.', 'TimeoutError'));
     const timer = setTimeout(late, this.#parts.pace().limitMs);
@@ -117,7 +117,7 @@ export class HeartbeatLoop implements Heartbeats {
   }
 }
 
-/** Sends one round and gives the answer with its times. */
+/** Sends one round and returns the answer with its times. */
 export async function sendRound(
   gateway: Pick<WorkerGateway, 'heartbeat'>,
   round: HeartbeatRound,
@@ -129,8 +129,8 @@ export async function sendRound(
   return { round: number, workerId, answer, askedAt, answeredAt: monotonic.now() };
 }
 
-/** A loop that asks the worker for every round and tells it every answer directly. */
-export function heartbeatsFromHere(
+/** Heartbeats from this thread, which get their rounds from the worker and pass the answers to it. */
+export function heartbeatsFromThisThread(
   gateway: Pick<WorkerGateway, 'heartbeat'>,
   source: HeartbeatSource,
 ): HeartbeatLoop {

@@ -4,10 +4,10 @@ import type { WorkerGateway } from '../core/gateway.js';
 import { stands } from '../core/test-switches.js';
 import type { AttemptResult, FencedJob, ReportAnswer } from '../core/wire.js';
 import type { AttemptLedger } from './attempt-ledger.js';
-import { type Claimed, startInPortions } from './claim-loop.js';
+import { type Claimed, NOTHING, startInPortions } from './claim-loop.js';
 import type { Executor } from './executor.js';
 import type { AnsweredHeartbeat, HeartbeatPace, HeartbeatRound, HeartbeatSource } from './heartbeats.js';
-import type { Session } from './registration.js';
+import type { Registration } from './registration.js';
 import type { Attempt } from './running-attempt.js';
 import type { ServerClock } from './worker-clock.js';
 import { monotonic } from './worker-clock.js';
@@ -15,32 +15,32 @@ import type { WorkerEvents } from './worker-options.js';
 
 interface LeaderLinkParts {
   readonly gateway: WorkerGateway;
-  readonly session: Session;
+  readonly registration: Registration;
   readonly ledger: AttemptLedger<Attempt>;
   readonly executor: Executor;
   readonly clock: ServerClock;
   /** Aborts when nothing more may be sent. */
   readonly over: AbortSignal;
-  /** Called when the leader should soon see what the worker holds. */
+  /** Called when a heartbeat should be sent soon. */
   readonly onNews: () => void;
-  /** Called when the leader wants the worker to drain. */
+  /** Called when the leader orders the worker to drain. */
   readonly onDrain: () => void;
   readonly onWarning: WorkerEvents['onWarning'];
 }
 
 /**
- * What the worker and its leader say to each other while it works: claims, heartbeats and reports go out, orders
- * come back. Answers to a session that was replaced meanwhile, or from a leader that was, are dropped.
+ * The worker's exchange with the leader of its shard: sends claims, heartbeats and reports, and carries out the orders in the
+ * answers. Answers to an earlier registration and answers from a replaced leader are dropped.
  */
 export class LeaderLink implements HeartbeatSource {
   readonly #parts: LeaderLinkParts;
-  /** Attempts that arrived when the leader may have taken the worker for dead; they wait for its word. */
+  /** Attempts that arrived when the leader may have declared the worker dead; they wait for its next answer. */
   readonly #waiting = new Set<Attempt>();
   #rounds = 0;
-  /** Heartbeats without an answer since the last that had one. */
+  /** Heartbeats without an answer since the last answer. */
   #missed = 0;
   #lastAnswerAt: number | null = null;
-  /** When the last heartbeat that was answered was sent. */
+  /** When the last answered heartbeat was sent. */
   #heardAt = Number.NEGATIVE_INFINITY;
 
   constructor(parts: LeaderLinkParts) {
@@ -52,18 +52,18 @@ export class LeaderLink implements HeartbeatSource {
     return this.#lastAnswerAt;
   }
 
-  /** Asks for jobs and takes them in; they are to be started at once. */
+  /** Claims jobs and takes slots for them; the caller must start them at once. */
   async claim(max: number, wait: string, signal: AbortSignal): Promise<Claimed> {
-    const { gateway, session, ledger, executor } = this.#parts;
-    const { workerId } = session;
+    const { gateway, registration, ledger, executor } = this.#parts;
+    const { workerId } = registration;
     const claim = ledger.openClaim();
     const received: Attempt[] = [];
     let stopped = 0;
     try {
       const answer = await gateway.claim(workerId, { max, wait }, signal);
-      if (!this.#counts(workerId, answer.epoch)) return { news: 0, start: () => Promise.resolve() };
+      if (!this.#counts(workerId, answer.epoch)) return NOTHING;
       stopped = this.#stop(answer.stop ?? []);
-      // Everything is noted before anything starts, and before the claim counts as ended.
+      // All attempts are recorded before the first one starts, and before the claim counts as ended.
       for (const job of answer.jobs) {
         const attempt = ledger.receive(job, () => executor.accept(job));
         if (attempt) received.push(attempt);
@@ -81,20 +81,20 @@ export class LeaderLink implements HeartbeatSource {
   }
 
   pace(): HeartbeatPace {
-    const { heartbeatIntervalMs, workerTimeoutMs } = this.#parts.session;
-    // Another node can still be asked within the worker's timeout when one does not answer.
+    const { heartbeatIntervalMs, workerTimeoutMs } = this.#parts.registration;
+    // When a node does not answer, enough of the worker's timeout is left to ask another.
     return { intervalMs: heartbeatIntervalMs, limitMs: Math.max(1_000, workerTimeoutMs / 3) };
   }
 
   nextRound(): HeartbeatRound {
-    const { session, ledger } = this.#parts;
-    const { workerId, epoch } = session;
+    const { registration, ledger } = this.#parts;
+    const { workerId, epoch } = registration;
     this.#rounds += 1;
     const running = Array.from(ledger.unanswered(), (attempt) => {
       attempt.listedIn ??= this.#rounds;
       return { jobId: attempt.jobId, fence: attempt.fence };
     });
-    const refused = ledger.tellRefused(this.#rounds);
+    const refused = ledger.listRefused(this.#rounds);
     const heartbeat = { epoch, running, ...(refused.length > 0 && { refused }) };
     return { number: this.#rounds, workerId, heartbeat, pace: this.pace() };
   }
@@ -106,7 +106,8 @@ export class LeaderLink implements HeartbeatSource {
     this.#missed = 0;
     this.#heardAt = Math.max(this.#heardAt, askedAt);
     clock.compare(answer.now, askedAt, answeredAt);
-    // What arrived after the heartbeat was named because it was missing there; the next one shows that it is here.
+    // The leader orders to stop what a heartbeat lacks. An attempt that arrived after the heartbeat was sent goes on, and the
+    // next heartbeat lists it.
     const hasArrivedSince = ({ listedIn }: Attempt) => listedIn === null || listedIn > round;
     this.#stop(answer.stop, hasArrivedSince);
     if (answer.stop.some((each) => ledger.find(each)?.listedIn === null)) onNews();
@@ -115,7 +116,7 @@ export class LeaderLink implements HeartbeatSource {
     if (answer.drain) onDrain();
   }
 
-  /** One heartbeat that gets lost, as when a leader hands over, is made good by the next; more are worth a word. */
+  /** One lost heartbeat is normal when leadership changes; a second one in a row is worth a warning. */
   async failed(workerId: string, error: PunctualError): Promise<void> {
     const { over, onWarning } = this.#parts;
     if (over.aborted || (await this.#registerIfUnknown(workerId, error))) return;
@@ -123,29 +124,29 @@ export class LeaderLink implements HeartbeatSource {
     if (this.#missed > 1) onWarning?.(error);
   }
 
-  /** A leader that does not know the worker gets to know it. */
+  /** Registers anew if the error says that the leader does not know the worker; false if it says something else. */
   async #registerIfUnknown(workerId: string, error: PunctualError): Promise<boolean> {
-    const { session, over, onNews } = this.#parts;
+    const { registration, over, onNews } = this.#parts;
     if (error.code !== 'WORKER_NOT_FOUND') return false;
-    if (!over.aborted && (await session.renew(workerId, over))) onNews();
+    if (!over.aborted && (await registration.renew(workerId, over))) onNews();
     return true;
   }
 
   /**
-   * Starts an attempt, unless the leader may have given it to another worker: after a standstill or a silence longer
-   * than the worker's timeout, an answer from before it may be what is read first.
+   * Starts an attempt, unless the leader may have given it to another worker: after a pause of the process that was longer than
+   * the worker's timeout, the first answer that is read may be older than the pause.
    */
   #start(attempt: Attempt): void {
-    const { session, executor, onNews } = this.#parts;
-    const heardAt = Math.max(this.#heardAt, session.registeredAt);
-    if (monotonic.now() - heardAt <= session.workerTimeoutMs) executor.start(attempt);
+    const { registration, executor, onNews } = this.#parts;
+    const heardAt = Math.max(this.#heardAt, registration.registeredAt);
+    if (monotonic.now() - heardAt <= registration.workerTimeoutMs) executor.start(attempt);
     else {
       this.#waiting.add(attempt);
       onNews();
     }
   }
 
-  /** Starts what the leader was shown and did not name: an attempt that it named has ended before it began. */
+  /** Starts the waiting attempts that the heartbeat listed; those that its answer named were stopped and do not start. */
   #startWaiting(round: number): void {
     for (const attempt of this.#waiting) {
       if (attempt.listedIn === null || attempt.listedIn > round) continue;
@@ -154,22 +155,22 @@ export class LeaderLink implements HeartbeatSource {
     }
   }
 
-  /** Reports results; null when the answer does not count. */
+  /** Reports results; null when the answer came from a replaced leader. */
   async report(results: readonly AttemptResult[]): Promise<ReportAnswer | null> {
-    const { gateway, session, over } = this.#parts;
-    const answer = await gateway.report(session.workerId, { results }, over);
-    return session.accepts(answer.epoch) ? answer : null;
+    const { gateway, registration, over } = this.#parts;
+    const answer = await gateway.report(registration.workerId, { results }, over);
+    return registration.accepts(answer.epoch) ? answer : null;
   }
 
   #counts(workerId: string, epoch: number): boolean {
-    const { session } = this.#parts;
-    const isOurs = workerId === session.workerId || !stands('answer-session');
-    return isOurs && session.accepts(epoch);
+    const { registration } = this.#parts;
+    const isOurs = workerId === registration.workerId || !stands('answer-session');
+    return isOurs && registration.accepts(epoch);
   }
 
   /**
-   * Stops what the leader names, unless it did not know of it, and makes sure that what has not arrived never
-   * starts. Gives how many orders were new.
+   * Stops the attempts that the leader names, except those it cannot have known of, and refuses those that have not arrived.
+   * Returns how many orders were new.
    */
   #stop(named: readonly FencedJob[], isUnknown: (attempt: Attempt) => boolean = () => false): number {
     const { ledger, executor } = this.#parts;

@@ -13,21 +13,21 @@ interface RegistrationParts {
   readonly gateway: WorkerGateway;
   readonly registration: WorkerRegistration;
   readonly clock: ServerClock;
-  /** The session of an earlier process that is known to be over; empty when there is none to speak of. */
+  /** The session of an earlier process that has ended; empty when there is none. */
   readonly previousSession: () => string;
-  /** Called when there is a session, the first or a new one. */
+  /** Called after each successful registration. */
   readonly onRegistered: (workerId: string) => void;
-  /** Called when another leader than the one known so far has answered. */
+  /** Called when a leader of a higher epoch has answered. */
   readonly onNewEpoch: () => void;
   readonly onWarning: WorkerEvents['onWarning'];
 }
 
 /**
- * The worker's standing with a shard's leader: its id, and the highest epoch it has seen of each shard.
- * Answers of a lower epoch come from a leader that has been replaced without knowing it; following them could
- * stop jobs the new leader counts on, so they are dropped.
+ * The worker's registration with the leader of a shard: its session's id, and the highest epoch it has seen of each shard. An
+ * answer of a lower epoch comes from a leader that was replaced and has not noticed; it is dropped, because obeying it could stop
+ * jobs that the new leader relies on.
  */
-export class Session {
+export class Registration {
   readonly #parts: RegistrationParts;
   readonly #highestEpochs = new Map<number, number>();
   #welcome: WorkerWelcome | null = null;
@@ -43,12 +43,12 @@ export class Session {
     return this.#welcome?.workerId ?? '';
   }
 
-  /** When the registration was sent, on the process's monotonic clock: the leader heard of the worker then or later. */
+  /** When the registration was sent, on the process's monotonic clock; the leader received it then or later. */
   get registeredAt(): number {
     return this.#registeredAt;
   }
 
-  /** The highest epoch seen of the session's shard. */
+  /** The highest epoch that was seen of the shard. */
   get epoch(): number {
     return this.#highestEpochs.get(this.#welcome?.shard ?? -1) ?? 0;
   }
@@ -61,7 +61,7 @@ export class Session {
     return parseDuration(this.#welcome?.workerTimeout ?? '') ?? 10_000;
   }
 
-  /** Takes in the epoch of an answer; false when the answer must be dropped. */
+  /** Records the epoch of an answer; false when the answer must be dropped. */
   accepts(epoch: number): boolean {
     const highest = this.epoch;
     if (epoch < highest) return !stands('answer-epoch');
@@ -73,12 +73,12 @@ export class Session {
   }
 
   /**
-   * Registers, trying until a leader answers or the signal aborts. What a leader refuses for good (a wrong
-   * key, a bad name) is thrown, unless the worker has been in and only has to come back.
+   * Registers; tries until a leader answers or the signal aborts. An error that a retry cannot change (a wrong key, a bad name) is
+   * thrown on the first registration; a worker that was registered before goes on trying.
    */
   async register(signal: AbortSignal): Promise<void> {
     const growing = new GrowingPause(100, 2_000, this.#parts.gateway.triesAtOnce);
-    const comesBack = this.#welcome !== null;
+    const wasRegistered = this.#welcome !== null;
     while (!signal.aborted) {
       let error: PunctualError | undefined;
       try {
@@ -86,7 +86,7 @@ export class Session {
       } catch (thrown) {
         if (signal.aborted) return;
         error = asPunctualError(thrown);
-        if (!comesBack && error.status < 500) throw error;
+        if (!wasRegistered && error.status < 500) throw error;
         this.#parts.onWarning?.(error);
       }
       await pause(growing.nextMs(error), signal);
@@ -94,8 +94,8 @@ export class Session {
   }
 
   /**
-   * Registers anew after a leader did not know `workerId`; several who notice share one registration. False
-   * when that had been done before.
+   * Registers anew after a leader did not know `workerId`; concurrent calls share one registration. False when the worker has
+   * another id by now.
    */
   async renew(workerId: string, signal: AbortSignal): Promise<boolean> {
     if (workerId !== this.workerId) return false;
@@ -110,7 +110,7 @@ export class Session {
     const { gateway, registration, clock, onRegistered, onWarning } = this.#parts;
     const askedAt = clock.mark();
     const limit = AbortSignal.any([signal, AbortSignal.timeout(REGISTER_TIMEOUT_MS)]);
-    // A worker has one session: what the one before still holds need not wait for its timeout.
+    // A worker has one session: naming the previous one lets the leader end it now instead of at its timeout.
     const replaces = this.workerId || this.#parts.previousSession();
     const welcome = await gateway.register({ ...registration, ...(replaces !== '' && { replaces }) }, limit);
     const highest = this.#highestEpochs.get(welcome.shard) ?? 0;
@@ -121,8 +121,8 @@ export class Session {
           `A replaced leader (epoch ${welcome.epoch}, not ${highest}) answered.`,
         ),
       );
-      // A promoted replica can lack terms that this worker has seen. Its leader takes one above them when it is shown them
-      // by a worker that it knows, which it does only now.
+      // A promoted replica may lack terms that this worker has seen. Its leader takes a higher term when a worker it knows
+      // shows it their epoch, and it knows this worker from now on.
       const heartbeat = { epoch: highest, running: [] };
       await gateway.heartbeat(welcome.workerId, heartbeat, limit).catch(() => undefined);
       return false;

@@ -5,42 +5,41 @@ import type { AttemptResult, FencedJob } from '../core/wire.js';
 import { Reporter } from './reporter.js';
 import { FolderInUseError, ResultStore } from './result-store.js';
 
-/** A result that is found undelivered twice, so far apart, is kept. */
+/** How often undelivered results are looked for; one that is found twice in a row is kept. */
 const LOOK_EVERY_MS = 500;
-/** While reports fail results are kept as they come, in portions of this. */
+/** How long results are collected before they are written while reports fail. */
 const GATHER_MS = 50;
 
 interface ResultKeeperParts {
   readonly folder: string;
   readonly gateway: Pick<WorkerGateway, 'report' | 'triesAtOnce'>;
-  /** Everything that ended and that no leader has answered yet. */
+  /** All results that no leader has answered yet. */
   readonly undelivered: () => Iterable<AttemptResult>;
   readonly onWarning: (warning: PunctualError) => void;
   /** Aborts when nothing more may be sent. */
   readonly signal: AbortSignal;
 }
 
-/** The folder once it is open, and what was found there. */
+/** The open folder, and the results that were found in it. */
 interface Opened {
   readonly store: ResultStore;
   readonly left: LeftResults;
 }
 
 /**
- * Decides when results go to disk. A scheduler that answers promptly costs nothing: looking now and then is
- * all that happens. Once a report fails, or is not answered for a moment, everything undelivered is kept, and
- * what follows as soon as it ends, until a report is answered again. The end of the process, however it comes
- * about short of a kill, keeps the rest.
+ * Decides when results are written to disk. While reports are answered promptly nothing is written. When a report fails or is
+ * not answered for a moment, all undelivered results are written, and further ones as soon as they exist, until a report is
+ * answered again. When the process exits, the rest is written; only a kill prevents that.
  */
 export class ResultKeeper {
   readonly #parts: ResultKeeperParts;
   readonly #loop: Loop;
-  /** Null while another worker has the folder, e.g. one that ends what it runs after its supervisor was killed. */
+  /** Null while another worker holds the folder, e.g. one that finishes its jobs after its supervisor was killed. */
   #opened: Opened | null = null;
   #session = '';
-  /** What the last look found. */
+  /** The undelivered results of the last pass. */
   #seen = new Set<AttemptResult>();
-  /** Whether the scheduler is away, as far as is known. */
+  /** Whether the last report failed. */
   #failing = false;
   readonly #onExit = () => this.keepNow();
 
@@ -55,8 +54,8 @@ export class ResultKeeper {
   }
 
   /**
-   * Opens the folder and delivers what the worker before left there: resolves when that is answered, or when a
-   * first try has failed. Throws when the folder can never be used; one that is in use is opened later.
+   * Opens the folder and delivers the results that its previous holder left: resolves when they are answered, or when the first
+   * report has failed. Throws when the folder cannot be used; a folder that another worker holds is opened later.
    */
   async start(): Promise<void> {
     try {
@@ -69,45 +68,45 @@ export class ResultKeeper {
     await this.#opened?.left.deliver();
   }
 
-  /** How many results are on disk. */
+  /** How many results are on the disk. */
   get size(): number {
     return this.#opened?.store.size ?? 0;
   }
 
   /**
-   * The session of the worker that had the folder before. Results on their way speak for it; it is known to be
-   * over, and named here, only when they are through.
+   * The session of the previous holder of the folder; empty until its results are delivered, because they count only while the
+   * session is not declared dead.
    */
   get endedSession(): string {
     return this.#opened?.left.areDelivered ? this.#opened.store.previousSession : '';
   }
 
-  /** Notes the session that further results are made in. */
+  /** Sets the session that further results belong to. */
   noteSession(workerId: string): void {
     this.#session = workerId;
     this.#opened?.store.noteSession(workerId);
     this.#loop.wake();
   }
 
-  /** Notes that a report failed. */
+  /** Records that a report failed. */
   failed(): void {
     if (this.#failing) return;
     this.#failing = true;
     this.#loop.wake();
   }
 
-  /** Notes that the report about an attempt was answered. */
+  /** Records that the report about an attempt was answered. */
   answered(attempt: FencedJob): void {
     this.#failing = false;
     this.#opened?.store.release(attempt);
   }
 
-  /** Keeps everything before it returns. */
+  /** Writes all undelivered results before it returns. */
   keepNow(): void {
     this.#attempt(() => this.#opened?.store.keepNow(this.#parts.undelivered()));
   }
 
-  /** Looks no more, and lets go of the folder. */
+  /** Ends the loop and releases the folder. */
   async stop(end: 'in-order' | 'at-once'): Promise<void> {
     process.off('exit', this.#onExit);
     await this.#loop.stop();
@@ -144,7 +143,7 @@ export class ResultKeeper {
   }
 }
 
-/** Reports count by their fences, so the session matters little; its place in the path must be filled. */
+/** A report counts by its fences, whatever the session; the path needs some id. */
 const UNKNOWN_SESSION = '00000000-0000-0000-0000-000000000000';
 
 interface LeftResultsParts {
@@ -155,8 +154,8 @@ interface LeftResultsParts {
 }
 
 /**
- * Delivers the results that an earlier process with the same folder could not, under the session they were made
- * in: they count as long as their fence does, and that is until their session is declared dead.
+ * Delivers the results that an earlier process left in the folder, under the session they belong to. They count while their
+ * fences are on record, which is until that session is declared dead.
  */
 class LeftResults {
   readonly #parts: LeftResultsParts;
@@ -167,12 +166,12 @@ class LeftResults {
     this.#open = parts.store.left.length;
   }
 
-  /** Whether a leader has answered all of them, so that nothing speaks for their session any more. */
+  /** Whether a leader has answered all of them. */
   get areDelivered(): boolean {
     return this.#open === 0;
   }
 
-  /** Resolves when all are delivered or a report has failed; it is repeated from then on until it is answered. */
+  /** Resolves when all are delivered or a report has failed; a failed report is repeated in the background. */
   deliver(): Promise<void> {
     const { gateway, store, onWarning, signal } = this.#parts;
     if (this.areDelivered) return Promise.resolve();

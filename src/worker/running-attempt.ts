@@ -7,12 +7,12 @@ import type { Timed } from './deadlines.js';
 /** Why an attempt should end before it is done. */
 export type StopCause = 'leader' | 'stale' | 'timeout' | 'shutdown';
 
-/** `stopping` means: told to stop, but the handler has not settled yet. */
+/** The phases of an attempt; in `stopping` it was told to stop, but its handler has not settled yet. */
 type AttemptPhase = 'accepted' | 'running' | 'stopping' | 'ended';
 
-/** What an attempt needs of whoever runs it. */
+/** What an attempt needs of the executor that runs it. */
 export interface AttemptOwner {
-  /** Whether its results must say whose they are, because it serves all tenants. */
+  /** Whether results must name their tenant, because the worker serves all tenants. */
   readonly shared: boolean;
   expired(attempt: Attempt): void;
   openLog(attempt: Attempt): LogSender;
@@ -20,22 +20,22 @@ export interface AttemptOwner {
 }
 
 /**
- * One attempt in this worker. Made for tens of thousands a second: its signal, log and progress come into
- * being only when the handler touches them.
+ * One attempt in this worker. Tens of thousands of these are made a second, so the signal, the log and the progress are created
+ * only when the handler uses them.
  */
 export class Attempt implements FencedJob, Timed {
   readonly assignment: Assignment;
   readonly jobId: string;
   readonly fence: number;
-  /** Whose job it is, where the result must say so. */
+  /** The tenant of the job, if the result must name it. */
   readonly tenant: string | undefined;
   phase: AttemptPhase = 'accepted';
-  /** When the handler was called, on the server's clock. */
+  /** When the handler was called, by the server's clock. */
   startedAt: string | undefined;
-  /** When the attempt is told to stop, and once it was told, when it is given up. */
+  /** When the attempt is told to stop; after it was told, when it is abandoned. */
   dueAt = Number.POSITIVE_INFINITY;
   stopCause: StopCause | null = null;
-  /** The first heartbeat that listed it; null before. */
+  /** The number of the first heartbeat that listed it; null before that. */
   listedIn: number | null = null;
   logs: LogSender | null = null;
   progress: ProgressSender | null = null;
@@ -54,7 +54,7 @@ export class Attempt implements FencedJob, Timed {
     this.#owner.expired(this);
   }
 
-  /** The signal handlers see, made on first use. */
+  /** The handler's signal, created on first use. */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
@@ -63,7 +63,7 @@ export class Attempt implements FencedJob, Timed {
     return this.#controller.signal;
   }
 
-  /** Aborts the signal for the first cause given. */
+  /** Aborts the signal; only the first call has an effect. */
   abort(cause: StopCause): void {
     if (this.stopCause) return;
     this.stopCause = cause;
@@ -81,7 +81,7 @@ export class Attempt implements FencedJob, Timed {
   }
 }
 
-/** The attempt as its handler sees it. Getters, so that what is not used is not made; all can be destructured. */
+/** The context that a handler gets. Its getters create what is used, and can be destructured. */
 export class AttemptContext implements JobContext {
   readonly #attempt: Attempt;
 
@@ -116,7 +116,7 @@ export class AttemptContext implements JobContext {
   get progress(): (fraction: number, message?: string) => Promise<void> {
     const attempt = this.#attempt;
     return async (fraction, message) => {
-      // Leftovers of a handler that has ended have nothing to tell any more.
+      // Code of a handler that still runs after the attempt has ended reports nothing.
       if (attempt.phase !== 'ended') await attempt.openProgress().report(fraction, message);
     };
   }
@@ -126,7 +126,7 @@ export class AttemptContext implements JobContext {
   }
 }
 
-/** What a handler finds as `signal.reason`. */
+/** The value of `signal.reason` in a handler. */
 export function stopReason(cause: StopCause, assignment: Assignment): PunctualError {
   switch (cause) {
     case 'leader':

@@ -1,21 +1,21 @@
 import { performance } from 'node:perf_hooks';
 import { TimerClock } from '../core/clock.js';
 
-/** Each thread counts `performance.now()` from its own start; the time below it is the same for all of them. */
+/** `performance.now()` counts from the start of its thread; this offset makes the time the same in all threads. */
 const START_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
 /**
- * Time that only moves forward, in milliseconds since some moment: for spans and deadlines inside a worker. All
- * threads of the process read the same time, so they can tell each other when something happened.
+ * The process's monotonic clock in milliseconds, for durations and deadlines inside a worker. All threads read the same time,
+ * so they can exchange timestamps.
  */
 export const monotonic = new TimerClock(() => START_MS + performance.now());
 
-/** Two quartz clocks drift apart by less than this share of the time since they were compared. */
+/** Clocks of two machines drift apart by less than this fraction of the time since they were compared. */
 const DRIFT = 1e-4;
 
 /**
- * The server's clock as seen from here: a comparison taken with each answer that carries the server's time,
- * carried forward by monotonic time, so that a wrong or jumping local clock does not matter.
+ * An estimate of the server's clock: the offset that the best recent comparison gave, added to monotonic time. The local wall
+ * clock does not matter; it may be wrong or jump.
  */
 export class ServerClock {
   readonly #monotonic: () => number;
@@ -28,14 +28,14 @@ export class ServerClock {
     this.#offsetMs = wall() - steady();
   }
 
-  /** Monotonic time, to be taken just before a request and handed to `compare` after its answer. */
+  /** The monotonic time, to be read just before a request and passed to `compare` after its answer. */
   mark(): number {
     return this.#monotonic();
   }
 
   /**
-   * Takes in the server's time from an answer; the tightest comparison wins until it has aged. An answer that
-   * another thread received says when that was: it may have waited here for a long time.
+   * Compares the clocks by an answer that carries the server's time. The comparison with the smallest error is used until drift
+   * makes a newer one better. `answeredAt` is given when another thread received the answer, which may be long ago.
    */
   compare(serverTime: string, askedAt: number, answeredAt = this.#monotonic()): void {
     const serverMs = Date.parse(serverTime);

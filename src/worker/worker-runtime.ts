@@ -7,11 +7,11 @@ import { ClaimLoop } from './claim-loop.js';
 import { Executor } from './executor.js';
 import { HeartbeatThread } from './heartbeat-thread.js';
 import type { Heartbeats } from './heartbeats.js';
-import { heartbeatsFromHere } from './heartbeats.js';
+import { heartbeatsFromThisThread } from './heartbeats.js';
 import { HttpWorkerGateway } from './http-gateway.js';
 import { LeaderLink } from './leader-link.js';
 import { ProcessGuard } from './process-guard.js';
-import { Session } from './registration.js';
+import { Registration } from './registration.js';
 import { Reporter, type ReportOutcome } from './reporter.js';
 import { ResultKeeper } from './result-keeper.js';
 import type { Runner } from './runners/runner.js';
@@ -19,25 +19,27 @@ import type { Attempt } from './running-attempt.js';
 import { monotonic, ServerClock } from './worker-clock.js';
 import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from './worker-options.js';
 
-/** How a worker came to its end: with everything done and reported, or at once. */
+/** How a worker ended: with everything finished and reported, or stopped at once. */
 export type WorkerEnd = 'drained' | 'stopped';
 
+/** The phases of a worker. */
 export type WorkerPhase = 'new' | 'starting' | 'running' | 'draining' | 'ended';
 
+/** What a worker is doing. */
 export interface WorkerStatus {
   readonly phase: WorkerPhase;
   readonly name: string;
   /** Empty before the worker is registered. */
   readonly workerId: string;
-  /** The term of the leader it follows; 0 before it is registered. */
+  /** The highest epoch it has seen of its shard; 0 before it is registered. */
   readonly epoch: number;
   readonly slots: number;
   readonly running: number;
-  /** Attempts received whose report the scheduler has not answered yet, the running ones included. */
+  /** Attempts whose report the scheduler has not answered yet, including running ones. */
   readonly unanswered: number;
-  /** Results that wait on disk. */
+  /** Results on the disk. */
   readonly kept: number;
-  /** How long ago a leader last answered a heartbeat; null before the first answer. */
+  /** The time since a leader last answered a heartbeat; null before the first answer. */
   readonly lastAnswerMs: number | null;
 }
 
@@ -49,15 +51,14 @@ interface WorkerRuntimeParts {
 }
 
 /**
- * A worker: registers, sends heartbeats, claims jobs, runs them and reports their results. It outlives the
- * scheduler: whatever happens there, it finishes what it runs and delivers the results to whichever leader
- * answers next.
+ * A worker: registers, sends heartbeats, claims jobs, runs them and reports their results. It survives outages of the scheduler:
+ * it finishes its jobs and delivers the results to the leader that answers next.
  */
 export class WorkerRuntime {
   readonly #gateway: WorkerGateway;
   readonly #options: ResolvedWorkerOptions;
   readonly #ledger = new AttemptLedger<Attempt>();
-  readonly #session: Session;
+  readonly #registration: Registration;
   readonly #executor: Executor;
   readonly #leader: LeaderLink;
   readonly #claims: ClaimLoop;
@@ -65,7 +66,7 @@ export class WorkerRuntime {
   readonly #reporter: Reporter<Attempt>;
   /** Aborts when nothing more may be sent. */
   readonly #over = new AbortController();
-  /** Aborts when no more work is wanted, which ends a registration that nobody answers. */
+  /** Aborts when no more jobs are wanted, which also ends a registration that is not answered. */
   readonly #closing = new AbortController();
   readonly #end: Promise<WorkerEnd>;
   #keeping: ResultKeeper | null = null;
@@ -80,7 +81,7 @@ export class WorkerRuntime {
       this.#resolveEnd = resolve;
     });
     const clock = new ServerClock();
-    this.#session = this.#openSession(runners, clock);
+    this.#registration = this.#openRegistration(runners, clock);
     this.#executor = new Executor({
       gateway,
       runners,
@@ -91,7 +92,7 @@ export class WorkerRuntime {
     });
     this.#leader = new LeaderLink({
       gateway,
-      session: this.#session,
+      registration: this.#registration,
       ledger: this.#ledger,
       executor: this.#executor,
       clock,
@@ -115,7 +116,7 @@ export class WorkerRuntime {
       freeSlots: () => this.#freeSlots(),
       claim: (max, wait, signal) => this.#leader.claim(max, wait, signal),
       onFailure: (error) => {
-        // It registers anew, which is told elsewhere.
+        // The worker registers anew, and `onRegistered` tells that.
         if (error.code !== 'WORKER_NOT_FOUND') this.#warn(error);
       },
     });
@@ -128,8 +129,8 @@ export class WorkerRuntime {
     return {
       phase: this.#phase,
       name: this.#options.name,
-      workerId: this.#session.workerId,
-      epoch: this.#session.epoch,
+      workerId: this.#registration.workerId,
+      epoch: this.#registration.epoch,
       slots: this.#options.slots,
       running: this.#executor.busy,
       unanswered: this.#ledger.unansweredCount,
@@ -139,20 +140,20 @@ export class WorkerRuntime {
   }
 
   /**
-   * Delivers what an earlier process left behind, registers, waiting for a leader if there is none, and begins
-   * to work.
+   * Delivers the results that an earlier process left, registers (which waits for a leader if there is none), and begins to
+   * work.
    */
   async start(): Promise<void> {
     if (this.#phase !== 'new') throw new PunctualError('USAGE', 'A worker can be started once only.');
     this.#phase = 'starting';
     try {
       await this.#keepResults();
-      await this.#session.register(this.#closing.signal);
+      await this.#registration.register(this.#closing.signal);
     } catch (error) {
       await this.#finish('stopped');
       throw error;
     }
-    // A drain or stop while nobody answered the registration has the last word.
+    // The worker was drained or stopped while it was registering.
     if (this.#closing.signal.aborted) {
       await this.#leave();
       return;
@@ -163,8 +164,8 @@ export class WorkerRuntime {
   }
 
   /**
-   * Takes no more jobs, finishes and reports those it has, and leaves. Resolves when all that is done, or when
-   * `drainTimeoutMs` is over and the worker has stopped instead.
+   * Takes no more jobs, finishes and reports those it has, and leaves. Resolves when that is done, or when the worker was stopped
+   * because it took longer than `drainTimeoutMs`.
    */
   async drain(): Promise<void> {
     if (this.#phase === 'new' || this.#phase === 'starting') {
@@ -191,8 +192,8 @@ export class WorkerRuntime {
   }
 
   /**
-   * Ends at once: aborts the signals of all handlers and reports nothing further. Results that were not
-   * delivered yet are kept if there is a folder for them.
+   * Ends at once: aborts the signals of all handlers and sends no more reports. Undelivered results are kept if there is a folder
+   * for them.
    */
   async stop(): Promise<void> {
     if (this.#over.signal.aborted) {
@@ -200,22 +201,21 @@ export class WorkerRuntime {
       return;
     }
     this.#closing.abort();
-    // Before the handlers are told: how they end now is nobody's result.
+    // This comes before the handlers are told to stop: how they end after that is not a result.
     this.#keeping?.keepNow();
     this.#over.abort();
     for (const attempt of this.#ledger.unanswered()) this.#executor.stop(attempt, 'shutdown');
     this.#executor.close();
     this.#resolveQuiet();
     await Promise.all([this.#claims.stop(), this.#heartbeats.stop()]);
-    // Leaving says that nothing was left undone. With attempts unreported only silence tells the truth.
+    // Leaving tells the leader that every attempt is reported. If some are not, the session must end by its timeout.
     if (this.#ledger.isSettled) await this.#leave();
     await this.#finish('stopped');
   }
 
   /**
-   * Works until drained, as the main business of the process: the first SIGTERM or SIGINT drains, the second
-   * stops at once. A leader may also order to drain. Handlers cannot end the process meanwhile, unless
-   * `guardProcess` is false.
+   * Works until drained, as the main purpose of the process: the first SIGTERM or SIGINT drains, the second stops at once. A leader
+   * may also order to drain. Handlers cannot end the process meanwhile, unless `guardProcess` is false.
    */
   async run(): Promise<WorkerEnd> {
     let drainedAt = Number.NEGATIVE_INFINITY;
@@ -239,11 +239,11 @@ export class WorkerRuntime {
     }
   }
 
-  #openSession(runners: readonly Runner[], clock: ServerClock): Session {
+  #openRegistration(runners: readonly Runner[], clock: ServerClock): Registration {
     const { name, queues, slots, labels, rate, shared, events } = this.#options;
     const targets = runners.map((runner) => runner.target);
     const tasks = runners.flatMap((runner) => runner.tasks);
-    return new Session({
+    return new Registration({
       gateway: this.#gateway,
       registration: {
         ...{ name, queues, slots, targets, tasks, labels },
@@ -264,15 +264,15 @@ export class WorkerRuntime {
     });
   }
 
-  /** Over a network heartbeats come from a thread of their own; inside a node's process they share its fate. */
+  /** Over HTTP heartbeats come from a thread of their own; a worker inside a node's process needs none. */
   #openHeartbeats(): Heartbeats {
-    const fromHere = () => heartbeatsFromHere(this.#gateway, this.#leader);
+    const standIn = () => heartbeatsFromThisThread(this.#gateway, this.#leader);
     const network = this.#gateway instanceof HttpWorkerGateway ? this.#gateway.network : null;
-    if (!network) return fromHere();
+    if (!network) return standIn();
     return new HeartbeatThread({
       nodes: network.options,
       source: this.#leader,
-      standIn: fromHere,
+      standIn,
       onSilentNode: (url) => network.abandon(url),
       onWarning: this.#warn,
     });
@@ -297,7 +297,7 @@ export class WorkerRuntime {
     if (attempt.phase === 'ended') {
       const { jobId } = attempt;
       this.#warn(
-        new PunctualError('INTERNAL', `Job ${jobId} left something behind that failed after its end.`, {
+        new PunctualError('INTERNAL', `Code of job ${jobId} failed after its attempt had ended.`, {
           cause: thrown,
         }),
       );
@@ -307,8 +307,8 @@ export class WorkerRuntime {
   };
 
   /**
-   * Slots to fill. A scheduler that hands out jobs but does not take their results must not fill the memory,
-   * so results that wait to be taken count once there are many of them.
+   * The slots to fill; none while very many results are not answered, because a scheduler that hands out jobs but does not
+   * answer reports would fill the memory.
    */
   #freeSlots(): number {
     const { slots } = this.#options;
@@ -333,9 +333,9 @@ export class WorkerRuntime {
     });
   }
 
-  /** To be called only when everything that was received is reported, and nothing more can come. */
+  /** Leaves; to be called only when all attempts are reported and no more can arrive. */
   async #leave(): Promise<void> {
-    const { workerId } = this.#session;
+    const { workerId } = this.#registration;
     if (workerId === '') return;
     for (let tries = 0; tries < 3; tries++) {
       try {
