@@ -7,27 +7,27 @@ import type { Transport } from '../transport/transport.js';
 import { JobHandle, type Jobs } from './job-handle.js';
 import { buildSubmission, momentOf } from './task-submission.js';
 
-/** When a task runs again; what is left out comes from the task, then from the server's defaults. */
+/** Options of a schedule; the defaults are those of the task, then those of the server. */
 export interface ScheduleOptions
   extends TaskDefaults,
     Pick<ScheduleDefinition, 'timezone' | 'dst' | 'catchUp' | 'overlap' | 'jitter' | 'lateAfter'> {
   /** Default: the name of the task. */
   readonly name?: string;
-  /** The first moment that counts; an interval counts from here. */
+  /** No occurrence is due before this; an interval counts from it. */
   readonly startAt?: Date | string;
-  /** The last moment that counts. */
+  /** No occurrence is due after this. */
   readonly endAt?: Date | string;
-  /** Jobs with the same one run one after another, or as many at once as their queue allows. */
+  /** Jobs of the same key run one after another, or as many at once as `keyConcurrency` of their queue allows. */
   readonly concurrencyKey?: string;
 }
 
-/** Exactly one of the ways to say when. */
+/** When the schedule is due: exactly one of the three. */
 export type ScheduleTiming =
   | { readonly cron: string; readonly every?: undefined; readonly at?: undefined }
   | { readonly every: string; readonly cron?: undefined; readonly at?: undefined }
   | { readonly at: Date | string; readonly cron?: undefined; readonly every?: undefined };
 
-/** The input that every job gets, which may be left out where the task can do without. */
+/** The input of every job; optional if the task's input may be undefined. */
 export type ScheduleInputOption<Input> = undefined extends Input
   ? { readonly input?: Input }
   : { readonly input: Input };
@@ -39,7 +39,7 @@ export interface OccurrencesOptions {
   readonly limit?: number;
 }
 
-/** What is sent for a schedule: the task's defaults under the options. */
+/** The definition of a schedule: the options over the task's defaults. */
 export async function buildSchedule(
   taskOrName: AnyTask | string,
   options: ScheduleOptions & ScheduleTiming & { readonly input?: unknown },
@@ -58,7 +58,7 @@ export async function buildSchedule(
   return { name: name ?? submission.task!, definition: { ...submission, ...given } as ScheduleDefinition };
 }
 
-/** Makes the schedule, or changes the one of that name into this: a program may say so at every start. */
+/** Creates the schedule, or replaces the definition of the one of that name; a program may do so at every start. */
 export async function putSchedule(
   transport: Transport,
   name: string,
@@ -73,7 +73,7 @@ export async function putSchedule(
   }
 }
 
-/** A schedule, and what can be done with it. */
+/** A schedule of the cluster. */
 export class ScheduleHandle<Output> {
   readonly name: string;
   readonly #transport: Transport;
@@ -94,18 +94,18 @@ export class ScheduleHandle<Output> {
     return this.#transport.request('POST', `${pathOf(this.name)}/pause`);
   }
 
-  /** Goes on with the next occurrence. */
+  /** Continues with the next occurrence. */
   resume(): Promise<ScheduleView> {
     return this.#transport.request('POST', `${pathOf(this.name)}/resume`);
   }
 
-  /** Makes a job now, beside the timetable. */
+  /** Makes a job now, independently of the schedule's times. */
   async run(): Promise<JobHandle<Output>> {
     const job = await this.#transport.request<Job>('POST', `${pathOf(this.name)}/run`);
     return new JobHandle(job.id, this.#jobs);
   }
 
-  /** Runs the occurrences of a past time that have no run on record. */
+  /** Runs the occurrences of a past period for which the ledger has no run. */
   backfill(range: {
     readonly from: Date | string;
     readonly to: Date | string;
@@ -113,11 +113,11 @@ export class ScheduleHandle<Output> {
   }): Promise<BackfillAnswer> {
     const { from, to, dryRun = false } = range;
     const body = { from: momentOf(from, 'from'), to: momentOf(to, 'to'), dryRun };
-    // What has run is on record, so asking again starts nothing twice.
+    // The ledger records what has run, so a repeated request starts nothing twice.
     return this.#transport.request('POST', `${pathOf(this.name)}/backfill`, { body, retry: true });
   }
 
-  /** What became of its occurrences, newest first. */
+  /** The ledger of its occurrences, newest first. */
   async occurrences(options: OccurrencesOptions = {}): Promise<readonly OccurrenceView[]> {
     const query = new URLSearchParams();
     if (options.from !== undefined) query.set('from', momentOf(options.from, 'from'));
@@ -127,7 +127,7 @@ export class ScheduleHandle<Output> {
     return (await this.#transport.request<Page<OccurrenceView>>('GET', path)).data;
   }
 
-  /** Ends it; jobs that have started go on. */
+  /** Deletes the schedule; jobs that have started go on. */
   async delete(): Promise<void> {
     await this.#transport.request('DELETE', pathOf(this.name));
   }

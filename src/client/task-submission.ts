@@ -6,23 +6,23 @@ import { parseSubmission } from '../core/submission.js';
 import { type AnyTask, checkInput, type TaskDefaults } from '../core/task.js';
 import type { Transport } from '../transport/transport.js';
 
-/** How one job runs; what is left out comes from its task, then from the server's defaults. */
+/** Options of one job; the defaults are those of its task, then those of the server. */
 export interface SubmitOptions extends TaskDefaults {
   /** When the job is due; default now. */
   readonly runAt?: Date | string;
-  /** How long from now the job is due, e.g. `5s`; in place of `runAt`. */
+  /** How long from now the job is due, e.g. `5s`; instead of `runAt`. */
   readonly delay?: string;
-  /** The same key again gives the same job, so that a submission can safely be repeated. */
+  /** A second submission with the same key returns the same job, so a submission can be repeated safely. */
   readonly key?: string;
-  /** Jobs with the same one run one after another, or as many at once as their queue allows. */
+  /** Jobs of the same key run one after another, or as many at once as `keyConcurrency` of their queue allows. */
   readonly concurrencyKey?: string;
-  /** The job fails if it has not started by then. */
+  /** The job fails if it has not started by this time. */
   readonly startBefore?: Date | string;
-  /** Waits until it is released. */
+  /** Whether the job waits until it is released. */
   readonly hold?: boolean;
 }
 
-/** What is sent for one job: the task's defaults under the options, and an input that JSON can hold. */
+/** The submission of one job: the options over the task's defaults, and the checked input. */
 export async function buildSubmission(
   taskOrName: AnyTask | string,
   input: unknown,
@@ -32,7 +32,7 @@ export async function buildSubmission(
   return withInput(commonPart(taskOrName, options), input);
 }
 
-/** The same for many jobs: what is equal in all of them is worked out once. */
+/** The submissions of many jobs; the part that all of them share is built once. */
 export async function buildSubmissions(
   taskOrName: AnyTask | string,
   inputs: Iterable<unknown>,
@@ -47,7 +47,7 @@ export async function buildSubmissions(
   return all.map((input) => withInput(common, input));
 }
 
-/** The submission as JSON; says which part of it cannot be written. */
+/** The submission as JSON text; the error names the payload if that cannot be written as JSON. */
 export function submissionText(submission: JobSubmission): string {
   try {
     return JSON.stringify(submission);
@@ -70,21 +70,21 @@ function commonPart(taskOrName: AnyTask | string, options: SubmitOptions): JobSu
 
 function withInput(common: JobSubmission, input: unknown): JobSubmission {
   if (input === undefined) return common;
-  // Inside an object JSON would leave these out without a word.
+  // JSON.stringify would silently leave out such a property.
   if (typeof input === 'function' || typeof input === 'symbol') {
     throw invalid([{ pointer: '/payload', detail: `cannot be written as JSON: it is a ${typeof input}` }]);
   }
   return { ...common, payload: input };
 }
 
-/** What is checked is what the worker will see: dates have become text by then, methods are gone. */
+/** Checks the input as the worker will see it, after JSON: dates are strings by then, methods are gone. */
 async function checkAgainstSchema(taskOrName: AnyTask | string, input: unknown): Promise<void> {
   if (typeof taskOrName === 'string' || !taskOrName.schema) return;
   const text = submissionText({ payload: input });
   await checkInput(taskOrName, (JSON.parse(text) as { payload?: unknown }).payload ?? null);
 }
 
-/** A moment as the API takes it. */
+/** A moment in the form of the API. */
 export function momentOf(moment: Date | string, field: string): string {
   if (typeof moment === 'string') return moment;
   if (Number.isNaN(moment.getTime()))
@@ -92,14 +92,14 @@ export function momentOf(moment: Date | string, field: string): string {
   return moment.toISOString();
 }
 
-/** An option set to undefined means the default, not a field of that value. */
+/** The options without those that are undefined, which mean the default. */
 function withoutUndefined<T extends object>(options: T): Partial<T> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
-/** A bulk of several requests broke off: the jobs in `submitted` are stored, none after them is known to be. */
+/** A bulk of several requests failed midway: the jobs in `submitted` are stored; whether later ones are is unknown. */
 export class BulkError extends PunctualError {
-  /** Ids of the jobs that were stored before, in the order of their inputs. */
+  /** The ids of the jobs that are stored, in the order of their inputs. */
   readonly submitted: readonly string[];
 
   constructor(cause: PunctualError, submitted: readonly string[], total: number) {
@@ -113,19 +113,19 @@ export class BulkError extends PunctualError {
   }
 }
 
-/** Room for what surrounds the jobs in a request. */
+/** The size of a request without its jobs. */
 const ENVELOPE_BYTES = 64;
 
 /**
- * Submits any number of jobs, as many as fit in each request. Each request is stored whole or not at all; it
- * is repeated after a lost answer only if every job in it has a key.
+ * Submits any number of jobs in as few requests as the limits allow. Each request is stored as a whole or not at all; it is
+ * repeated after a lost answer only if every job in it has a key.
  */
 export async function submitBulk(
   transport: Transport,
   submissions: readonly JobSubmission[],
 ): Promise<readonly string[]> {
   const submitted: string[] = [];
-  // Inside a process nothing is written as JSON, so there is no size that would have to be kept to.
+  // Within a process nothing is written as JSON, so the limit on bytes does not apply.
   const texts = transport.inProcess ? null : submissions.map(submissionText);
   const sizes = texts ? texts.map((text) => Buffer.byteLength(text) + 1) : submissions.map(() => 0);
   for (const [from, to] of inChunks(sizes)) {
@@ -145,7 +145,7 @@ export async function submitBulk(
   return submitted;
 }
 
-/** Where to cut a list of submissions of these sizes, so that each piece keeps to the limits of one request. */
+/** Divides a list of submissions of these sizes into ranges that fit the limits of one request. */
 export function* inChunks(
   sizes: readonly number[],
   maxJobs: number = SETTINGS.maxBulkJobs.default,
@@ -173,8 +173,8 @@ export interface TransactionClient {
 const SUBMIT_JOB = 'SELECT punctual.submit_job($1, $2) AS id';
 
 /**
- * Submits a job in the caller's own transaction: the job exists if and when that commits. It is checked here,
- * because the database takes what it is given; only the operator's limit of timeouts is not known here.
+ * Submits a job in the caller's own transaction: the job exists once that commits. The submission is checked here, because the
+ * SQL function does not; the operator's limits are not known here, so the defaults apply, and no limit on timeouts.
  */
 export async function submitInTransaction(
   tx: TransactionClient,

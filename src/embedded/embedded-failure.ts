@@ -1,10 +1,10 @@
 import { messageOf, PunctualError } from '../core/errors.js';
 
-/** The way out that every failure of the embedded server leaves open. */
+/** The advice that always applies. */
 export const OWN_DATABASE =
   'Give a Postgres of your own with --database-url (PUNCTUAL_DATABASE_URL) instead.';
 
-/** An error of the embedded server: what went wrong and what to do, in sentences. */
+/** An error of the embedded server; `detail` says in sentences what went wrong and what to do. */
 export function embeddedFailure(detail: string, cause?: unknown): PunctualError {
   return new PunctualError('EMBEDDED_POSTGRES', detail, cause === undefined ? {} : { cause });
 }
@@ -19,7 +19,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   EEXIST: 'There is a file of that name. Choose another folder with --data.',
 };
 
-/** Turns what the file system or a program refused into an error that says what to do about it. */
+/** Turns an error of the file system or of a program into one that says what to do. */
 export function explain(thrown: unknown, doing: string): PunctualError {
   if (thrown instanceof PunctualError) return thrown;
   const message = messageOf(thrown);
@@ -29,7 +29,7 @@ export function explain(thrown: unknown, doing: string): PunctualError {
 
 const FULL = new Set(['ENOSPC', 'EDQUOT']);
 
-/** Whether something failed because there was no room on a disk: it may work as soon as somebody has made some. */
+/** Whether something failed because a disk was full; it may work once there is space. */
 export function isDiskFull(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false;
   return (
@@ -39,7 +39,7 @@ export function isDiskFull(thrown: unknown): boolean {
   );
 }
 
-/** The error code of a failed system call, where there is one. */
+/** The error code of a failed system call, if the value is one. */
 export function codeOf(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error) || !('code' in thrown)) return undefined;
   return typeof thrown.code === 'string' ? thrown.code : undefined;

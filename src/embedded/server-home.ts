@@ -7,18 +7,18 @@ import { codeOf, embeddedFailure, explain } from './embedded-failure.js';
 import type { ServerState } from './state-file.js';
 
 /**
- * Where the server's files live. Normally that is the data folder. When root runs the program below a
- * folder that only root may enter, the server's account could not reach them there, so they live in a
- * folder of their own under `/var/lib/punctual` and the data folder remembers which.
+ * The home of the server's files. Normally that is the data folder. When root runs the program in a folder that only root may
+ * enter, the server's account cannot reach it; then the files are in a folder of their own below `/var/lib/punctual`, whose
+ * name is stored in the data folder.
  */
 
-/** The place for servers whose data folder their account cannot reach; it outlives reboots, unlike /tmp. */
+/** The parent of homes outside the data folder; unlike /tmp it survives a reboot. */
 export const REACHABLE_FOLDER = '/var/lib/punctual';
 
-/** Makes the data folder if need be and gives its true path, so that one folder has one name. */
+/** Creates the data folder if necessary and returns its real path, so that one folder has one name. */
 export async function openDataFolder(dataFolder: string, account: Account | null): Promise<string> {
   try {
-    // Root's folder lets others pass through, because the server's account must; its files are closed.
+    // The server's account must pass through root's folder; the files in it are closed to others.
     const made = await mkdir(dataFolder, { recursive: true, mode: account === null ? 0o700 : 0o711 });
     const path = await realpath(dataFolder);
     if (made !== undefined && account !== null) await chmod(path, 0o711);
@@ -30,7 +30,7 @@ export async function openDataFolder(dataFolder: string, account: Account | null
   }
 }
 
-/** The folder that the state points at, checked to be there; null when nothing is remembered. */
+/** The home that the state names, if it exists; null when there is none yet. */
 export async function rememberedHome(dataFolder: string, state: ServerState | null): Promise<string | null> {
   if (state === null) return (await exists(join(dataFolder, 'postgres'))) ? dataFolder : null;
   if (!isAbsolute(state.home)) return dataFolder;
@@ -41,7 +41,7 @@ export async function rememberedHome(dataFolder: string, state: ServerState | nu
   );
 }
 
-/** A home for a new server: the data folder where the account can work in it, else a new folder that it can reach. */
+/** Chooses the home of a new server: the data folder if the account can use it, else a new folder that it can. */
 export async function chooseHome(
   dataFolder: string,
   account: Account | null,
@@ -73,12 +73,12 @@ export async function chooseHome(
   );
 }
 
-/** Why no database can live in a folder: tried out, because shared folders and containers have rules of their own. */
+/** Why a folder cannot hold a database; null if it can. This is tried out, because shared folders and containers differ. */
 async function obstacleIn(folder: string, account: Account | null): Promise<string | null> {
   let trial: string | null = null;
   try {
     trial = await mkdtemp(join(folder, 'postgres.trial-'));
-    await give(trial, account);
+    await giveTo(trial, account);
     const { mode, uid } = await stat(trial);
     if ((mode & 0o777) !== 0o700) return 'its file system does not keep permissions';
     if (account !== null && uid !== account.uid) return 'its file system does not keep owners';
@@ -91,25 +91,25 @@ async function obstacleIn(folder: string, account: Account | null): Promise<stri
   }
 }
 
-/** Hands a folder to the account that works in it, closed to everybody else. */
-export async function give(folder: string, account: Account | null): Promise<void> {
+/** Makes the account the owner of a folder, with no access for others. */
+export async function giveTo(folder: string, account: Account | null): Promise<void> {
   await chmod(folder, 0o700);
   if (account !== null) await chown(folder, account.uid, account.gid);
 }
 
-/** Leaves a file that root made to the owner of the folder, who may start the next server without root. */
+/** Gives a file that root created to the owner of its folder, who may start the next server without root. */
 export async function giveToOwnerOf(folder: string, file: string): Promise<void> {
   if (!runsAsRoot()) return;
   const { uid, gid } = await stat(folder);
   await chown(file, uid, gid);
 }
 
-/** Whether there is anything at a path. */
+/** Whether a path exists. */
 export async function exists(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null)) !== null;
 }
 
-/** Locks a folder of the server for this process and gives the way to let go of it; fails naming who has it. */
+/** Locks a folder of the server for this process and returns the function that unlocks it; the error names the holder. */
 export function lockServerFolder(folder: string): () => void {
   return lockFolder(folder, 'postgres.lock.', ({ pid, since }) => {
     const who = pid === process.pid ? 'this process itself' : `process ${pid}`;

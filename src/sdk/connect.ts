@@ -4,6 +4,7 @@ import { HttpTransport } from '../transport/http-transport.js';
 import { HttpWorkerGateway } from '../worker/http-gateway.js';
 import { Punctual } from './punctual.js';
 
+/** Where to connect to, and with which key. */
 export interface ConnectOptions {
   /** Address of a node, or several; default `PUNCTUAL_URL`, then `.punctual/credentials.json`. */
   readonly url?: string | readonly string[];
@@ -15,7 +16,7 @@ export interface ConnectOptions {
   readonly retryForMs?: number;
 }
 
-/** Connects to a cluster. Nothing is sent before it is needed. */
+/** Connects to a cluster; the first request opens the connection. */
 export function connect(options: ConnectOptions = {}): Punctual {
   const { urls, apiKey } = resolveCredentials({ url: options.url, apiKey: options.apiKey });
   const { tenant, retryForMs } = options;
@@ -26,7 +27,7 @@ export function connect(options: ConnectOptions = {}): Punctual {
     transport,
     tenant: tenant ?? 'default',
     openGateway: () => {
-      // Workers have connections of their own: their heartbeats must not queue behind a program's requests.
+      // Each worker has its own connections, so that its requests do not queue behind those of the program.
       const ownTransport = new HttpTransport(target);
       opened.push(ownTransport);
       return new HttpWorkerGateway(ownTransport);

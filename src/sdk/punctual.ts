@@ -33,21 +33,22 @@ export interface SubmitOneOptions extends SubmitOptions {
   readonly tx?: TransactionClient;
 }
 
-/** The input as an argument, which may be left out where the task can do without. */
+/** The input as an argument; optional if the task's input may be undefined. */
 export type InputArguments<Input, Options> = undefined extends Input
   ? [input?: Input, options?: Options]
   : [input: Input, options?: Options];
 
-/** The same options for all jobs of a bulk, or options for each. */
+/** The same options for all jobs of a bulk, or a function that returns the options of each. */
 export type BulkOptions<Input> = SubmitOptions | ((input: Input, index: number) => SubmitOptions);
 
+/** What a `Punctual` is made of. */
 export interface PunctualParts {
   readonly transport: Transport;
-  /** Makes the way in which a worker talks to the scheduler. */
+  /** Opens the gateway of a new worker. */
   readonly openGateway: () => WorkerGateway;
   /** The tenant of submissions inside a transaction. */
   readonly tenant: string;
-  /** Lets go of what the transport and the gateways hold. */
+  /** Closes the transport and the gateways. */
   readonly close: () => Promise<void>;
 }
 
@@ -62,8 +63,8 @@ export class Punctual {
   }
 
   /**
-   * Submits a job. If the answer is lost it is not known whether the job exists, and the call rejects; with a
-   * `key` it is repeated by itself, because the same key gives the same job.
+   * Submits a job. If the answer is lost, the call rejects and it is unknown whether the job exists; a submission with a `key` is
+   * repeated instead, because the same key returns the same job.
    */
   submit<Input, Output>(
     task: Task<Input, Output>,
@@ -91,8 +92,8 @@ export class Punctual {
   }
 
   /**
-   * Submits many jobs of a task and gives their handles in order. Up to 10,000 jobs (and 16 MiB) are stored
-   * all or none; more are stored in pieces of that size, and BulkError tells how far it came if one fails.
+   * Submits many jobs of a task and returns their handles in order. Up to 10,000 jobs (and 16 MiB) are stored all or none; more
+   * are divided into several requests, and BulkError tells which jobs are stored if one of them fails.
    */
   submitMany<Input, Output>(
     task: Task<Input, Output>,
@@ -115,8 +116,8 @@ export class Punctual {
   }
 
   /**
-   * Has a task run again and again: by `cron`, `every` or `at`. The schedule of that name is made, or changed into
-   * this from its next occurrence on, so that a program can say at every start what it wants.
+   * Schedules a task by `cron`, `every` or `at`. Creates the schedule, or replaces the definition of the one of that name from its
+   * next occurrence on, so a program may do so whenever it starts.
    */
   schedule<Input, Output>(
     task: Task<Input, Output>,
@@ -148,25 +149,25 @@ export class Punctual {
     return page.data[0] ?? null;
   }
 
-  /** Waits for the result of a job; rejects with JobFailedError if it ends without success. */
+  /** Waits for the result of a job; rejects with JobFailedError if the job ends without success. */
   result(id: string, options: ResultOptions = {}): Promise<unknown> {
     return this.#jobs.result(id, options);
   }
 
-  /** Cancels a job; if it runs, it is told to stop. */
+  /** Cancels a job; a running one is told to stop. */
   cancel(id: string): Promise<Job> {
     return this.#jobs.cancel(id);
   }
 
   /**
-   * Sets the share and the limits of a queue, which comes into being if need be. They apply from the next start on,
-   * and to all who submit to the queue, so that a program can say at every start what it wants.
+   * Sets the share and the limits of a queue, and creates the queue if it does not exist. They apply to the next starts of jobs,
+   * whoever submitted them. Setting them again does no harm, so a program may do so whenever it starts.
    */
   limitQueue(name: string, limits: QueueLimitOptions): Promise<QueueView> {
     return limitQueue(this.#parts.transport, name, limits);
   }
 
-  /** Makes a worker for the given tasks; `run()` or `start()` sets it to work. */
+  /** Makes a worker for the given tasks; it begins to work with `run()` or `start()`. */
   worker(tasks: readonly AnyTask[], options: WorkerOptions = {}): WorkerRuntime {
     return new WorkerRuntime({
       gateway: this.#parts.openGateway(),
@@ -175,25 +176,25 @@ export class Punctual {
     });
   }
 
-  /** Lets go of all connections. Workers must have ended. */
+  /** Closes all connections. Workers must have ended. */
   async close(): Promise<void> {
     await this.#parts.close();
   }
 }
 
-/** What a queue may use; what is left out stays as it is, null takes a limit away. */
+/** The share and the limits of a queue; what is left out stays as it is, null removes a limit. */
 export interface QueueLimitOptions {
-  /** Its share beside the tenant's other queues, from 1 to 1000; 1 at first. */
+  /** Its share relative to the tenant's other queues, from 1 to 1000; initially 1. */
   readonly weight?: number;
-  /** Jobs of the queue that run at the same time at most; no limit at first. */
+  /** How many jobs of the queue may run at the same time; initially no limit. */
   readonly concurrency?: number | null;
-  /** Jobs of one `concurrencyKey` that run at the same time at most; 1 at first. */
+  /** How many jobs of one `concurrencyKey` may run at the same time; initially 1. */
   readonly keyConcurrency?: number;
-  /** Jobs that start at most, e.g. `100/1s` or `{ limit: 100, per: '1s', burst: 10 }`; no limit at first. */
+  /** How many jobs may start in a time, e.g. `100/1s` or `{ limit: 100, per: '1s', burst: 10 }`; initially no limit. */
   readonly rate?: string | RateView | null;
 }
 
-/** Sets limits of a queue, which comes into being if need be. Doing so twice does no harm. */
+/** Sets limits of a queue, and creates it if it does not exist. */
 export async function limitQueue(
   transport: Transport,
   name: string,
