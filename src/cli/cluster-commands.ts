@@ -9,13 +9,13 @@ import { relativeTime } from './output.js';
 const WATCH_EVERY_MS = 1_000;
 const CLEAR_SCREEN = '\u001b[H\u001b[2J';
 
-/** `punctual cluster …`: who leads, and dispatch off and on. */
+/** `punctual cluster …`: nodes and leaders; pausing and resuming dispatch. */
 export function addClusterCommands(program: Command, cli: Cli): void {
-  const cluster = program.command('cluster').description('see who leads; stop and start dispatch');
+  const cluster = program.command('cluster').description('show nodes and leaders; pause and resume dispatch');
   const status = cluster
     .command('status')
     .description('show nodes, leaders and terms')
-    .option('--watch', 'go on showing them; one JSON document per line with --json');
+    .option('--watch', 'repeat every second; one JSON document per line with --json');
   callsServer<{ watch?: boolean }>(cli, status, async ({ api, output, options }) => {
     const signal = AbortSignal.any([cli.interrupted, cli.readerGone]);
     do {
@@ -25,7 +25,7 @@ export function addClusterCommands(program: Command, cli: Cli): void {
       if (options.watch) await sleep(WATCH_EVERY_MS, undefined, { signal });
     } while (options.watch);
   });
-  addSwitch(cluster, cli, 'pause', 'start no more jobs anywhere; running ones go on');
+  addSwitch(cluster, cli, 'pause', 'start no more jobs; running ones go on');
   addSwitch(cluster, cli, 'resume', 'start jobs again');
 }
 
@@ -36,7 +36,7 @@ function addSwitch(cluster: Command, cli: Cli, verb: 'pause' | 'resume', descrip
   });
 }
 
-/** The cluster for people: dispatch, then the shards, then the nodes. */
+/** The cluster as text: dispatch, shards, nodes. */
 function renderCluster(output: Output, view: ClusterView, now: number): string {
   const dispatch: Cell = view.paused ? { text: 'paused', style: 'yellow' } : { text: 'on', style: 'green' };
   const shards = view.shards.map((shard): Cell[] => [

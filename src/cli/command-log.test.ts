@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { LogFile, openLog, Repetition } from './command-log.js';
+import { LogFile, openLog, RepeatFilter } from './command-log.js';
 
 const plain = (_style: unknown, text: string) => text;
 
@@ -132,12 +132,12 @@ it('goes on when the next file could not be begun', () => {
 
 it('lets the same words through once per window, and other words at any time', () => {
   let now = 0;
-  const repetition = new Repetition(1_000, () => now);
-  expect(repetition.isNews('a')).toBe(true);
-  expect(repetition.isNews('a')).toBe(false);
-  expect(repetition.isNews('b')).toBe(true);
+  const repeats = new RepeatFilter(1_000, () => now);
+  expect(repeats.isNew('a')).toBe(true);
+  expect(repeats.isNew('a')).toBe(false);
+  expect(repeats.isNew('b')).toBe(true);
   now = 999;
-  expect(repetition.isNews('a')).toBe(false);
+  expect(repeats.isNew('a')).toBe(false);
   now = 1_000;
-  expect(repetition.isNews('a')).toBe(true);
+  expect(repeats.isNew('a')).toBe(true);
 });

@@ -15,9 +15,10 @@ const LEVELS: Readonly<Record<number, readonly [name: string, style: Style]>> = 
 };
 const LEVEL_NAMES = [...Object.values(LEVELS).map(([name]) => name), 'silent'];
 
-/** The level from which on the person at the terminal should know. */
+/** Lines of this level or higher are shown to the user of `punctual up`. */
 export const WARNING_LEVEL = 40;
 
+/** One line of a structured log. */
 interface LogEntry {
   readonly level: number;
   readonly time: number;
@@ -25,7 +26,7 @@ interface LogEntry {
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** Reads one structured log line; null when it is something else, such as a stack trace of the runtime. */
+/** Parses a line of a structured log; null for other lines, such as stack traces of Node. */
 export function parseLogLine(line: string): LogEntry | null {
   if (!line.startsWith('{')) return null;
   try {
@@ -42,7 +43,7 @@ function fieldText(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
 }
 
-/** One log line for people: time of day, level, message, then what else is known. */
+/** A log line as text: time of day, level, message, other fields. */
 function renderLogEntry(entry: LogEntry, paint: Paint): string {
   const [name, style] = LEVELS[entry.level] ?? ['info', 'cyan'];
   const time = Number.isNaN(entry.time) ? '' : new Date(entry.time).toISOString().slice(11, 23);
@@ -54,7 +55,7 @@ function renderLogEntry(entry: LogEntry, paint: Paint): string {
   return parts.join(' ');
 }
 
-/** Lines of a log that could not be written, above all because a disk is full: counted, and told of when it works again. */
+/** Counts the lines of a log that could not be written, e.g. because a disk was full, for a notice when that works again. */
 class DroppedLines {
   #count = 0;
   #why = '';
@@ -64,7 +65,7 @@ class DroppedLines {
     this.#why = messageOf(error);
   }
 
-  /** How many there are, and a line that says so to be written first; whoever cannot write it adds them again. */
+  /** Resets the count; returns it with the notice to write. If that cannot be written, the caller adds the count again. */
   take(): { readonly count: number; readonly notice: string } {
     const count = this.#count;
     if (count === 0) return { count, notice: '' };
@@ -83,10 +84,10 @@ export function openLog(stream: OutputStream, level: string, paint: Paint): Logg
   const dropped = new DroppedLines();
   const write = (line: string): void => {
     const entry = stream.isTTY ? parseLogLine(line) : null;
-    const told = dropped.take();
-    // Standard error may be a file on a disk that is full, which must not be the end of what is logged about.
-    stream.write(told.notice + (entry ? `${renderLogEntry(entry, paint)}\n` : line), (error) => {
-      if (error) dropped.add(told.count + 1, error);
+    const { count, notice } = dropped.take();
+    // Standard error may be a file on a full disk; that must not end the program.
+    stream.write(notice + (entry ? `${renderLogEntry(entry, paint)}\n` : line), (error) => {
+      if (error) dropped.add(count + 1, error);
     });
   };
   return pino({ level, timestamp: pino.stdTimeFunctions.isoTime }, { write });
@@ -95,17 +96,16 @@ export function openLog(stream: OutputStream, level: string, paint: Paint): Logg
 const DEFAULT_MAX_BYTES = 10 * 1024 * 1024;
 
 /**
- * A log that cannot fill the disk: the one of the previous start, or the first half of a long one, is kept
- * beside it as `.1`, and nothing older. Nor can a disk that others have filled do any harm: what cannot be written is
- * dropped, and the log says how much that was when it can be written again.
+ * A log file of limited size. A file that is full, or that is left from the previous start, is renamed to `.1`, which replaces the
+ * older one. On a full disk lines are dropped, and the log tells how many once it can be written again.
  */
 export class LogFile {
   readonly path: string;
   readonly #maxBytes: number;
-  /** Null when the next file could not be begun. */
+  /** Null when the next file could not be opened. */
   #descriptor: number | null;
   #bytes = 0;
-  /** Whether the last line is there in part only. */
+  /** Whether the last line was written only in part. */
   #torn = false;
   readonly #dropped = new DroppedLines();
 
@@ -113,7 +113,7 @@ export class LogFile {
     this.path = path;
     this.#maxBytes = maxBytes;
     mkdirSync(dirname(path), { recursive: true });
-    this.#descriptor = this.#begin();
+    this.#descriptor = this.#openNext();
   }
 
   /** Appends one line; never throws. */
@@ -134,9 +134,9 @@ export class LogFile {
     if (this.#descriptor === null || (this.#bytes > 0 && this.#bytes + bytes.length > this.#maxBytes)) {
       this.close();
       this.#descriptor = null;
-      this.#descriptor = this.#begin();
+      this.#descriptor = this.#openNext();
     }
-    // A disk may take a part of a line before it is full.
+    // Before a disk is full it may take part of a line.
     for (let written = 0; written < bytes.length; ) {
       written += writeSync(this.#descriptor, bytes, written);
       this.#torn = written < bytes.length;
@@ -144,7 +144,7 @@ export class LogFile {
     this.#bytes += bytes.length;
   }
 
-  #begin(): number {
+  #openNext(): number {
     if (existsSync(this.path)) renameSync(this.path, `${this.path}.1`);
     this.#bytes = 0;
     this.#torn = false;
@@ -152,23 +152,23 @@ export class LogFile {
   }
 }
 
-/** Keeps a log readable while something fails again and again: the same words count once in a while. */
-export class Repetition {
+/** Suppresses messages that repeat within a time window, so that a log stays readable while something keeps failing. */
+export class RepeatFilter {
   readonly #windowMs: number;
   readonly #now: () => number;
-  readonly #saidAt = new Map<string, number>();
+  readonly #seenAt = new Map<string, number>();
 
   constructor(windowMs: number, now: () => number) {
     this.#windowMs = windowMs;
     this.#now = now;
   }
 
-  /** Whether these words are worth saying: they were not said within the window. */
-  isNews(words: string): boolean {
+  /** Whether the message did not occur within the window. */
+  isNew(message: string): boolean {
     const now = this.#now();
-    for (const [said, at] of this.#saidAt) if (now - at >= this.#windowMs) this.#saidAt.delete(said);
-    if (this.#saidAt.has(words)) return false;
-    this.#saidAt.set(words, now);
+    for (const [seen, at] of this.#seenAt) if (now - at >= this.#windowMs) this.#seenAt.delete(seen);
+    if (this.#seenAt.has(message)) return false;
+    this.#seenAt.set(message, now);
     return true;
   }
 }

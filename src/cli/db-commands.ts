@@ -8,17 +8,11 @@ interface DatabaseOptions {
   readonly databaseUrl?: string;
 }
 
-/** `punctual db …`: the schema of the cluster's database. */
+/** `punctual db …`: migrating the cluster's database. */
 export function addDatabaseCommands(program: Command, cli: Cli): void {
-  const db = program.command('db').description("look after the database's schema");
-  addPass(
-    db,
-    cli,
-    'migrate',
-    'bring the database up to this version; nodes do so by themselves too',
-    migrate,
-  );
-  addPass(db, cli, 'status', 'show what is applied and what is missing; changes nothing', migrationStatus);
+  const db = program.command('db').description('migrate the database, or show its version');
+  addPass(db, cli, 'migrate', 'apply missing migrations; nodes do that by themselves, too', migrate);
+  addPass(db, cli, 'status', 'show which migrations are applied and which are missing', migrationStatus);
 }
 
 function addPass(

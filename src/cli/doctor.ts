@@ -31,7 +31,7 @@ interface DoctorOptions {
 
 const STYLES: Readonly<Record<Check['status'], Style>> = { ok: 'green', warn: 'yellow', fail: 'red' };
 
-/** `punctual doctor`: what is wrong here, and what to do about it. */
+/** `punctual doctor`: checks that find common problems, with advice. */
 export function addDoctorCommand(program: Command, cli: Cli): void {
   const command = program
     .command('doctor')
@@ -61,31 +61,31 @@ function renderCheck(output: Output, check: Check): string {
   return `${status}  ${check.name}: ${check.detail}\n${advice}`;
 }
 
-/** One thing that was looked at. */
+/** The outcome of one check. */
 export interface Check {
   readonly name: string;
   readonly status: 'ok' | 'warn' | 'fail';
   readonly detail: string;
-  /** What to do; only where something is wrong. */
+  /** What to do if something is wrong. */
   readonly advice?: string;
 }
 
 const OLDEST_NODE = '20.19.0';
 const REQUEST_TIMEOUT_MS = 5_000;
-/** How many waiting jobs are looked at, and of how many kinds of them it is asked what they wait for. */
+/** How many waiting jobs are read, and for how many kinds of them the reason is asked for. */
 const WAITING_JOBS = 200;
 const WAITING_KINDS = 20;
-/** The `Date` of an answer has whole seconds, so less than this is no finding. */
+/** The `Date` header has whole seconds, so smaller differences mean nothing. */
 const CLOCK_TOLERANCE_MS = 2_000;
 
-/** Whether the runtime is one that the product is made for. */
+/** Whether this version of Node is supported. */
 export function checkNodeVersion(version: string): Check {
   const name = 'Node.js';
   if (compareVersions(version, OLDEST_NODE) >= 0) return { name, status: 'ok', detail: version };
   return { name, status: 'fail', detail: version, advice: `Install Node.js ${OLDEST_NODE} or newer.` };
 }
 
-/** Whether the folder of `punctual up` keeps its key to its owner. A missing folder is none of our business. */
+/** Whether only its owner can read the key in the data folder; a missing folder is fine. */
 async function checkDataFolder(cli: Cli, data: string): Promise<Check[]> {
   const name = 'data folder';
   const path = credentialsPath(resolve(cli.folder, data));
@@ -97,8 +97,8 @@ async function checkDataFolder(cli: Cli, data: string): Promise<Check[]> {
   return [{ name, status: 'fail', detail, advice: `Run: chmod 600 ${path}` }];
 }
 
-/** Everything that can be learned from the nodes, as far as the first thing that is in the way. */
-export async function checkServer(cli: Cli, options: GlobalOptions): Promise<Check[]> {
+/** Checks the nodes and the cluster; stops at the first failure that makes further checks impossible. */
+async function checkServer(cli: Cli, options: GlobalOptions): Promise<Check[]> {
   let credentials: Credentials;
   try {
     credentials = findCredentials(cli, options);
@@ -156,7 +156,7 @@ async function checkNode(url: string, now: () => number): Promise<Check[]> {
   }
 }
 
-/** Whether this machine and the node agree about the time; jobs are due by the database's. */
+/** Whether the clocks of this machine and of the node agree; due times follow the database's clock. */
 export function checkClock(differenceMs: number): Check {
   const name = 'clock';
   const amount = humanDuration(Math.abs(differenceMs));
@@ -167,7 +167,7 @@ export function checkClock(differenceMs: number): Check {
   return { name, status: 'warn', detail, advice: 'Synchronise the clocks (NTP).' };
 }
 
-/** Whether every shard is led, jobs are being started, and the nodes are of this version. */
+/** Whether every shard has a leader, dispatch is on, and the nodes have this version. */
 export function checkCluster(cluster: ClusterView): Check[] {
   const checks = cluster.shards.map((shard): Check => {
     const name = `leader of shard ${shard.id}`;
@@ -176,7 +176,7 @@ export function checkCluster(cluster: ClusterView): Check[] {
       name,
       status: 'fail',
       detail: 'none',
-      advice: 'Wait a few seconds; if it stays so, look at the logs of the nodes.',
+      advice: 'Wait a few seconds; if there is still none, look at the logs of the nodes.',
     };
   });
   if (cluster.paused) {
@@ -193,7 +193,7 @@ export function checkCluster(cluster: ClusterView): Check[] {
   return checks;
 }
 
-/** Whether anyone is there to do the work. */
+/** Whether a worker is alive. */
 export function checkWorkers(workers: readonly WorkerView[]): Check {
   const alive = workers.filter((worker) => worker.state === 'alive');
   const slots = alive.reduce((sum, worker) => sum + worker.slots, 0);
@@ -204,7 +204,7 @@ export function checkWorkers(workers: readonly WorkerView[]): Check {
   return { name: 'workers', status: 'warn', detail: 'none is alive, so no job can run', advice };
 }
 
-/** A kind of job that waits, by an example, and what that one waits for. */
+/** A waiting job as the example of its kind, and what it waits for. */
 interface Waiting {
   readonly job: Job;
   readonly why: Why;
@@ -218,7 +218,7 @@ async function checkWaitingJobs(api: Transport, request: RequestOptions): Promis
   }
 }
 
-/** Of the newest jobs that wait, one for everything that a worker must have, and what it waits for. */
+/** For each kind among the newest waiting jobs: one example and what it waits for. */
 async function whyOfWaiting(api: Transport, request: RequestOptions): Promise<Waiting[]> {
   const path = `/v1/jobs?state=pending&limit=${WAITING_JOBS}`;
   const { data } = await api.request<Page<Job>>('GET', path, request);
@@ -232,7 +232,7 @@ async function whyOfWaiting(api: Transport, request: RequestOptions): Promise<Wa
   );
 }
 
-/** One job of each kind: the one that is due first, because those that are not wait for that alone. */
+/** One job per kind: the one that is due first, because a job that is not due waits for nothing else. */
 export function examples(jobs: readonly Job[]): Job[] {
   const kinds = new Map<string, Job>();
   for (const job of jobs) {
@@ -245,7 +245,7 @@ export function examples(jobs: readonly Job[]): Job[] {
   return [...kinds.values()];
 }
 
-/** Whether there are jobs that nobody can run. */
+/** Whether there are jobs that no worker can run. */
 export function checkWaiting(waiting: readonly Waiting[]): Check {
   const name = 'waiting jobs';
   const stuck = waiting.filter(({ why }) => why.gate === 'no-fitting-worker');
@@ -264,7 +264,7 @@ function describeKind({ task, target, queue, requires }: Job): string {
   return `${what} in queue ${queue}${labels.length === 0 ? '' : ` with ${labels.join(', ')}`}`;
 }
 
-/** Whether the database can be used and has the schema of this version. */
+/** Whether the database can be reached and has the schema of this version. */
 export async function checkDatabase(databaseUrl: string): Promise<Check[]> {
   const name = 'database';
   try {

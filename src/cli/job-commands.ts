@@ -10,15 +10,15 @@ import { jobDetails, jobTable } from './job-text.js';
 import { wholeNumber } from './option-values.js';
 import { printable } from './paint.js';
 
-/** `punctual job …`: submit jobs, look at them, steer them. */
+/** `punctual job …`: submitting, showing and controlling jobs. */
 export function addJobCommands(program: Command, cli: Cli): void {
-  const job = program.command('job').description('submit jobs, look at them, steer them');
+  const job = program.command('job').description('submit, show and control jobs');
   addSubmitCommand(job, cli);
   addListCommand(job, cli);
   addGetCommand(job, cli);
   addWatchCommand(job, cli);
   addWhyCommand(job, cli);
-  addSteering(job, cli);
+  addControlCommands(job, cli);
   addRedriveCommand(job, cli);
   addLogsCommand(job, cli);
 }
@@ -47,7 +47,7 @@ function addListCommand(job: Command, cli: Cli): void {
     .option('--key <key>', 'only the job with this key')
     .option('--worker <id>', 'only jobs that this worker runs or ran')
     .option('--schedule <name>', 'only jobs of this schedule')
-    .option('--include <parts>', `with these parts however large they are: ${JOB_PARTS.join(',')}`)
+    .option('--include <parts>', `show these parts in full, however large: ${JOB_PARTS.join(',')}`)
     .option('--limit <n>', 'how many to show at most', wholeNumber(1, LARGEST_PAGE), 50)
     .option('--all', 'show all of them, page after page');
   callsServer<ListOptions>(cli, command, async (call) => {
@@ -131,15 +131,15 @@ function addWhyCommand(job: Command, cli: Cli): void {
   });
 }
 
-const STEERING = {
+const CONTROLS = {
   cancel: 'cancel a job; a running one is told to stop',
   hold: 'keep a waiting job from starting until it is released',
   release: 'let a held job start',
-  retry: 'run a job that failed or was cancelled again',
+  retry: 'run a failed or cancelled job again',
 } as const;
 
-function addSteering(job: Command, cli: Cli): void {
-  for (const [verb, description] of Object.entries(STEERING)) {
+function addControlCommands(job: Command, cli: Cli): void {
+  for (const [verb, description] of Object.entries(CONTROLS)) {
     const command = job.command(verb).description(description).argument('<id>', 'the id of the job');
     callsServer(cli, command, async ({ api, output, args }) => {
       const path = `/v1/jobs/${encodeURIComponent(args[0]!)}/${verb}`;
@@ -159,7 +159,7 @@ interface RedriveOptions {
 function addRedriveCommand(job: Command, cli: Cli): void {
   const command = job
     .command('redrive')
-    .description('send permanently failed jobs round again')
+    .description('run permanently failed jobs again')
     .option('--task <name>', 'only jobs of this task')
     .option('--queue <name>', 'only jobs of this queue')
     .option('--all', 'every failed job')
@@ -173,8 +173,8 @@ function addRedriveCommand(job: Command, cli: Cli): void {
     });
     output.document(answer, () =>
       answer.dryRun
-        ? `${answer.matched}${answer.more ? ' or more' : ''} failed jobs would be sent round again\n`
-        : `${answer.redriven} failed jobs were sent round again${answer.more ? '; there are more' : ''}\n`,
+        ? `${answer.matched}${answer.more ? ' or more' : ''} failed jobs would run again\n`
+        : `${answer.redriven} failed jobs run again${answer.more ? '; there are more' : ''}\n`,
     );
   });
 }

@@ -11,11 +11,11 @@ import type { Output } from './output.js';
 import { printable, type Style } from './paint.js';
 import { Progress, progressBar } from './progress-line.js';
 
-/** How long one question to the server waits for the end of the job; shorter shows progress more often. */
+/** How long one request waits for the end of the job; progress is shown after each. */
 const STEP_MS = 500;
 const PLAIN_EVERY_MS = 10_000;
 
-/** A job again and again until it has ended, at most half a second after each other. */
+/** Yields the job every half second or sooner, until it has ended. */
 export async function* followJob(api: ApiClient, first: Job, signal: AbortSignal): AsyncGenerator<Job> {
   let job = first;
   yield job;
@@ -34,7 +34,7 @@ export async function readJob(api: ApiClient, id: string, signal: AbortSignal, w
   });
 }
 
-/** A job that ended otherwise than it should is an error to the shell, with an exit code of its own. */
+/** Throws if the job did not succeed, which gives the command an exit code of its own. */
 export function requireSuccess(job: Job): void {
   if (job.state === 'succeeded') return;
   const reason = job.error ? `: ${errorText(job)}` : '';
@@ -42,8 +42,7 @@ export function requireSuccess(job: Job): void {
 }
 
 /**
- * Waits for the end of a job and shows on stderr how it gets on. When the time is up the job is returned as it
- * is then.
+ * Waits for the end of a job and shows its progress on stderr. When the time is up, the job is returned as it is.
  */
 export async function waitForEnd(
   cli: Cli,
@@ -72,7 +71,7 @@ export async function waitForEnd(
   }
 }
 
-/** The state of a job with the detail that matters in that state. */
+/** The state of a job with the details that matter in that state. */
 export function stateText(job: Job): string {
   const progress = progressText(job);
   switch (job.state) {
@@ -105,11 +104,11 @@ const LEVEL_STYLES: Readonly<Record<LogLevel, Style>> = {
   error: 'red',
 };
 
-/** `punctual job logs ID`: what the attempts of a job wrote; one JSON document per line with `--json`. */
+/** `punctual job logs ID`: the log of a job; one JSON document per line with `--json`. */
 export function addLogsCommand(job: Command, cli: Cli): void {
   const command = job
     .command('logs')
-    .description('show what a job wrote')
+    .description('show the log of a job')
     .argument('<id>', 'the id of the job')
     .option('-f, --follow', 'go on until the job has ended');
   callsServer<{ follow?: boolean }>(cli, command, async ({ api, output, options, args }) => {
@@ -118,7 +117,7 @@ export function addLogsCommand(job: Command, cli: Cli): void {
     const reader = new LogReader(api, id, signal);
     await reader.printNew(output);
     if (!options.follow) return;
-    // The log is read once more after the end has been seen, because its last lines may come with it.
+    // The log is read once more after the job has ended, because its last lines may arrive with the end.
     for (let ended = false; !ended; ) {
       ended = isEnded((await readJob(api, id, signal, FOLLOW_STEP_MS)).state);
       await reader.printNew(output);
@@ -126,7 +125,7 @@ export function addLogsCommand(job: Command, cli: Cli): void {
   });
 }
 
-/** Reads a log that grows: keeps the last page's cursor and how many of its lines have been printed. */
+/** Reads a growing log: keeps the cursor of the last page and the number of its lines that are printed. */
 class LogReader {
   readonly #api: ApiClient;
   readonly #id: string;

@@ -1,8 +1,7 @@
 import { Readable } from 'node:stream';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { cliUnderTest } from '../../test/cli-under-test.js';
-import { chunkJobs, parseJobLines, readPayload, submissionOf } from './job-submit.js';
+import { parseJobLines, readPayload, submissionOf } from './job-submit.js';
 
 describe('submissionOf', () => {
   it('sends only what was given', () => {
@@ -50,23 +49,5 @@ describe('parseJobLines', () => {
     expect(parseJobLines('{"task":"a"}\n\n{"task":"b"}\r\n')).toEqual([{ task: 'a' }, { task: 'b' }]);
     expect(() => parseJobLines('{"task":"a"}\n{"task":\n')).toThrow('Line 2');
     expect(() => parseJobLines('\n')).toThrow('no jobs');
-  });
-});
-
-describe('chunkJobs', () => {
-  it('keeps every job, in order, within the limits', () => {
-    const limits = { jobs: 7, bytes: 100 };
-    fc.assert(
-      fc.property(fc.array(fc.string({ maxLength: 90 })), (jobs) => {
-        const chunks = chunkJobs(jobs, limits);
-        expect(chunks.flat()).toEqual(jobs);
-        for (const chunk of chunks) {
-          expect(chunk.length).toBeGreaterThan(0);
-          expect(chunk.length).toBeLessThanOrEqual(limits.jobs);
-          const bytes = Buffer.byteLength(chunk.map((job) => JSON.stringify(job)).join(','));
-          if (chunk.length > 1) expect(bytes).toBeLessThanOrEqual(limits.bytes);
-        }
-      }),
-    );
   });
 });

@@ -4,7 +4,7 @@ import type { Cell, Column, Output } from './output.js';
 import { elapsed, relativeTime } from './output.js';
 import type { Style } from './paint.js';
 
-/** How jobs look in a terminal. */
+/** Jobs as text. */
 
 const STATE_STYLES: Readonly<Record<JobState, Style>> = {
   blocked: 'dim',
@@ -21,7 +21,7 @@ function stateCell(state: JobState): Cell {
   return { text: state, style: STATE_STYLES[state] };
 }
 
-/** What a job runs: its task, or the kind of its inline target. */
+/** The task of a job, or the type of its inline target. */
 export function workOf(job: Pick<Job, 'task' | 'target'>): string {
   return job.task ?? (job.target.type === 'handler' ? job.target.name : `(${job.target.type})`);
 }
@@ -38,7 +38,7 @@ const COLUMNS: readonly Column[] = [
   { header: 'KEY', shrink: true },
 ];
 
-/** A table of jobs, one per line. */
+/** A table of jobs. */
 export function jobTable(output: Output, jobs: readonly ListedJob[], now: number): string {
   const rows = jobs.map((job): Cell[] => [
     job.id,
@@ -79,7 +79,7 @@ function attemptTable(output: Output, job: Job): string {
   return `\n${output.table(columns, rows)}`;
 }
 
-/** Everything worth knowing about one job. */
+/** One job in detail. */
 export function jobDetails(output: Output, job: Job): string {
   const requires = Object.entries(job.requires).map(([name, value]) => `${name}=${value}`);
   const details = output.details([
@@ -114,14 +114,14 @@ export function jobDetails(output: Output, job: Job): string {
   return details + attemptTable(output, job);
 }
 
-/** The progress a job last reported, in words. */
+/** The last reported progress of a job as text. */
 export function progressText(job: Job): string {
   if (job.progress === null) return '';
   const percent = `${Math.round(job.progress.progress * 100)} %`;
   return job.progress.message ? `${percent}, ${job.progress.message}` : percent;
 }
 
-/** Why a job failed, in words. */
+/** The error of a job as text. */
 export function errorText(job: Job): string {
   if (job.error === null) return '';
   return job.error.code ? `${job.error.message} (${job.error.code})` : job.error.message;

@@ -12,18 +12,18 @@ interface CreateOptions {
   readonly name: string;
 }
 
-/** `punctual key …`: the first operator key is made by whoever can reach the database. */
+/** `punctual key …`: access to the database is enough to create an operator key. */
 export function addKeyCommands(program: Command, cli: Cli): void {
-  const key = program.command('key').description('make keys for the API');
+  const key = program.command('key').description('create keys for the API');
   const create = key
     .command('create')
-    .description('make an operator key in a database; it is shown this once')
+    .description('create an operator key in a database; it is shown only once')
     .option('--operator', 'a key that may do everything, for every tenant')
     .option('--database-url <url>', 'the Postgres of the cluster')
     .option('--name <name>', 'recorded as the creator of what the key creates', 'operator');
   runsLocally<CreateOptions>(cli, create, ['json'], async ({ output, options }) => {
     if (!options.operator) {
-      throw new PunctualError('USAGE', 'Only operator keys are made here: add --operator.');
+      throw new PunctualError('USAGE', 'This command creates operator keys only: add --operator.');
     }
     const { config } = resolveSettings(cli, { databaseUrl: options.databaseUrl });
     const url = firstDatabase(config.databaseUrl);

@@ -3,7 +3,7 @@ import { greatest } from '../core/long-lists.js';
 import type { Cli } from './cli.js';
 import { type Paint, painterFor, printable, type Style } from './paint.js';
 
-/** Prints the data of a command on stdout, as text for people or as JSON for programs; notes go to stderr. */
+/** Prints the data of a command on stdout, as text or as JSON; notes go to stderr. */
 export class Output {
   readonly json: boolean;
   readonly paint: Paint;
@@ -15,7 +15,7 @@ export class Output {
     this.paint = painterFor(cli.stdout, cli.environment);
   }
 
-  /** Prints one thing: `value` as a JSON document on one line, or what `text` makes of it. */
+  /** Prints `value` as JSON on one line, or the text that `text` returns. */
   document(value: unknown, text: () => string): void {
     if (this.json) this.#cli.stdout.write(`${JSON.stringify(value)}\n`);
     else this.#cli.stdout.write(text());
@@ -29,7 +29,7 @@ export class Output {
     return renderDetails(entries, { paint: this.paint, width: this.#width() });
   }
 
-  /** Says something to the person at the terminal without touching the data. */
+  /** Prints a line for the user on stderr. */
   note(text: string): void {
     this.#cli.stderr.write(`${text}\n`);
   }
@@ -39,11 +39,11 @@ export class Output {
   }
 }
 
-/** A column: its heading, and how it behaves when the terminal is narrow. */
+/** A column of a table. */
 export interface Column {
   readonly header: string;
   readonly align?: 'left' | 'right';
-  /** Whether cells may be cut to fit the terminal; identifiers must not be. */
+  /** Whether cells may be truncated to fit the terminal; ids must not be. */
   readonly shrink?: boolean;
 }
 
@@ -52,7 +52,7 @@ export type Cell = string | { readonly text: string; readonly style: Style };
 
 interface TableOptions {
   readonly paint: Paint;
-  /** Columns of the terminal; undefined when the table goes to a file or a pipe. */
+  /** The width of the terminal; undefined when the table goes to a file or a pipe. */
   readonly width?: number | undefined;
 }
 
@@ -62,13 +62,13 @@ const NARROWEST = 6;
 const textOf = (cell: Cell): string => printable(typeof cell === 'string' ? cell : cell.text);
 const lengthOf = (text: string): number => [...text].length;
 
-/** Cuts a text to a length and shows that something is missing. */
+/** Truncates a text to a length, with an ellipsis. */
 export function truncate(text: string, length: number): string {
   if (lengthOf(text) <= length) return text;
   return length <= 0 ? '' : `${[...text].slice(0, length - 1).join('')}…`;
 }
 
-/** Takes from the widest columns that may shrink until the table fits or nothing more can be taken. */
+/** Narrows the widest columns that may shrink until the table fits or none can be narrowed any more. */
 function shrinkToFit(widths: number[], columns: readonly Column[], total: number): void {
   let excess = widths.reduce((sum, width) => sum + width, 0) + GAP.length * (widths.length - 1) - total;
   while (excess > 0) {
@@ -112,7 +112,7 @@ export function renderTable(
   return line(heading, true) + rows.map((row) => line(row, false)).join('');
 }
 
-/** Names and values below each other, for one thing in detail. Absent values are left out. */
+/** Names and values, one pair per line. Values that are null or undefined are left out. */
 export function renderDetails(
   entries: readonly (readonly [name: string, value: Cell | null | undefined])[],
   options: TableOptions,
@@ -134,11 +134,9 @@ export function renderDetails(
     .concat('\n');
 }
 
-/** Times and durations in the words of people. */
-
 const SECOND = 1_000;
 
-/** A moment as seen from now: `4.2s ago`, `in 3m`. */
+/** A time relative to now: `4.2s ago`, `in 3m`. */
 export function relativeTime(time: string | null, now: number): string {
   if (time === null) return '-';
   const distance = Date.parse(time) - now;
@@ -147,7 +145,7 @@ export function relativeTime(time: string | null, now: number): string {
   return distance > 0 ? `in ${humanDuration(distance)}` : `${humanDuration(-distance)} ago`;
 }
 
-/** The time between two moments, or null when one of them is missing. */
+/** The duration between two times; null when one of them is missing. */
 export function elapsed(from: string | null, to: string | null): string | null {
   if (from === null || to === null) return null;
   return humanDuration(Date.parse(to) - Date.parse(from));

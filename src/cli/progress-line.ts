@@ -17,13 +17,13 @@ interface ProgressOptions {
   readonly screen: Screen;
   /** Milliseconds on any clock that only moves forward. */
   readonly now: () => number;
-  /** The least time between two lines where there is no terminal. */
+  /** The shortest time between two lines where there is no terminal. */
   readonly plainEveryMs?: number;
 }
 
 /**
- * Progress on stderr: one line that is redrawn in place on a terminal; elsewhere plain lines now and then, so
- * that a log file is readable and a watcher still sees that things move.
+ * Progress on stderr: on a terminal one line that is redrawn in place; elsewhere a plain line from time to time, so that log files
+ * stay readable.
  */
 export class Progress {
   readonly #screen: Screen;
@@ -43,7 +43,7 @@ export class Progress {
     return this.#screen.isTTY === true;
   }
 
-  /** Shows where things stand: `bar` on a terminal, `plain` elsewhere. */
+  /** Shows the progress: `bar` on a terminal, `plain` elsewhere. */
   show(bar: string, plain: string): void {
     if (this.live) {
       this.#screen.write(`\r\u001b[2K${truncate(bar, (this.#screen.columns ?? 80) - 1)}`);
@@ -56,13 +56,13 @@ export class Progress {
     this.#screen.write(`${plain}\n`);
   }
 
-  /** Writes a line for good, above the one that is redrawn. */
+  /** Writes a permanent line above the one that is redrawn. */
   line(text: string): void {
     this.clear();
     this.#screen.write(`${text}\n`);
   }
 
-  /** Removes the redrawn line; to be called before anything else is written to the terminal. */
+  /** Removes the redrawn line; must be called before anything else is written to the terminal. */
   clear(): void {
     if (!this.#drawn) return;
     this.#screen.write('\r\u001b[2K');

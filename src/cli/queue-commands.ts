@@ -31,7 +31,7 @@ const COLUMNS: readonly Column[] = [
 const stateOf = (queue: QueueView): Cell =>
   queue.paused ? { text: 'paused', style: 'yellow' } : { text: 'open', style: 'green' };
 
-/** A count of jobs of which more may wait in the table than are counted. */
+/** A count of jobs, with a plus sign if there may be more. */
 const counted = (queue: QueueView, value: number): string => (queue.more ? `${value}+` : String(value));
 
 const oldest = (queue: QueueView): string =>
@@ -56,9 +56,9 @@ function details(output: Output, queue: QueueView): string {
   ]);
 }
 
-/** `punctual queue …`: look at queues, limit them, stop and start them. */
+/** `punctual queue …`: showing, limiting, pausing and resuming queues. */
 export function addQueueCommands(program: Command, cli: Cli): void {
-  const queue = program.command('queue').description('look at queues, limit them, stop and start them');
+  const queue = program.command('queue').description('show, limit, pause and resume queues');
   callsServer(cli, queue.command('list').description('list the queues'), async ({ api, output }) => {
     const page = await readPages<QueueView>(api, '/v1/queues', {
       signal: cli.interrupted,
@@ -96,11 +96,11 @@ interface LimitOptions extends RateOptions {
 function addLimitCommand(queue: Command, cli: Cli): void {
   const command = queue
     .command('limit')
-    .description('set the share and the limits of a queue; what is not named stays as it is')
-    .argument('<name>', 'the name of the queue; one that does not exist yet comes into being')
+    .description('set the share and the limits of a queue; limits that are not named stay as they are')
+    .argument('<name>', 'the name of the queue, which is created if it does not exist')
     .option('--concurrency <n>', 'jobs that run at a time; none for no limit', orNone(count))
     .option('--per-key <n>', 'jobs of one concurrency key that run at a time', count)
-    .option('--weight <n>', "its share beside the tenant's other queues", weight);
+    .option('--weight <n>', "its share relative to the tenant's other queues", weight);
   addRateOptions(command);
   callsServer<LimitOptions>(cli, command, async ({ api, output, options, args }) => {
     const { concurrency, perKey, weight } = options;

@@ -10,15 +10,15 @@ import { occurrenceTable, scheduleDetails, schedulePath, scheduleTable } from '.
 const LARGEST_PAGE = 1_000;
 const NAME = ['<name>', 'the name of the schedule'] as const;
 
-/** `punctual schedule …`: make schedules, look at them and their ledger, steer them. */
+/** `punctual schedule …`: creating, showing and controlling schedules. */
 export function addScheduleCommands(program: Command, cli: Cli): void {
-  const schedule = program.command('schedule').description('make schedules, look at them, steer them');
+  const schedule = program.command('schedule').description('create, show and control schedules');
   addCreateCommand(schedule, cli);
   addListCommand(schedule, cli);
   addGetCommand(schedule, cli);
   addPreviewCommand(schedule, cli);
   addSwitch(schedule, cli, 'pause', 'skip the occurrences of a schedule until it is resumed');
-  addSwitch(schedule, cli, 'resume', 'go on with the next occurrence');
+  addSwitch(schedule, cli, 'resume', 'continue a paused schedule with its next occurrence');
   addRunCommand(schedule, cli);
   addBackfillCommand(schedule, cli);
   addDeleteCommand(schedule, cli);
@@ -29,7 +29,7 @@ function addListCommand(schedule: Command, cli: Cli): void {
     .command('list')
     .description('list schedules by name')
     .option('--limit <n>', 'how many to show at most', wholeNumber(1, LARGEST_PAGE), 100)
-    .option('--after <name>', 'begin behind this name');
+    .option('--after <name>', 'begin after this name');
   callsServer<{ limit: number; after?: string }>(cli, command, async ({ api, output, options }) => {
     const { limit, after } = options;
     const listing = { limit, query: { ...(after !== undefined && { after }) } };
@@ -84,7 +84,7 @@ function addSwitch(schedule: Command, cli: Cli, verb: 'pause' | 'resume', descri
 function addRunCommand(schedule: Command, cli: Cli): void {
   const command = schedule
     .command('run')
-    .description('make a job of a schedule now, beside its timetable; prints its id')
+    .description('run a job of a schedule now, independently of its times; prints the id')
     .argument(...NAME);
   callsServer(cli, command, async ({ api, output, args }) => {
     const job = await api.request<Job>('POST', `${schedulePath(args[0]!)}/run`, { signal: cli.interrupted });
@@ -101,17 +101,17 @@ interface BackfillOptions {
 function addBackfillCommand(schedule: Command, cli: Cli): void {
   const command = schedule
     .command('backfill')
-    .description('run the occurrences of a past time that have no run on record')
+    .description('run the occurrences of a past period that have not run')
     .argument(...NAME)
     .requiredOption('--from <moment>', 'the first moment, such as 2026-12-24T18:00:00Z', moment)
     .requiredOption('--to <moment>', 'the last moment', moment)
-    .option('--dry-run', 'only say which would run');
+    .option('--dry-run', 'only list the occurrences that would run');
   callsServer<BackfillOptions>(cli, command, async ({ api, output, options, args }) => {
     const { from, to, dryRun = false } = options;
     const answer = await api.request<BackfillAnswer>('POST', `${schedulePath(args[0]!)}/backfill`, {
       body: { from, to, dryRun },
       signal: cli.interrupted,
-      // What has run is on record, so asking again starts nothing twice.
+      // The ledger records what has run, so a repeated request starts nothing twice.
       retry: true,
     });
     output.document(answer, () => answer.occurrences.map((at) => `${at}\n`).join(''));
@@ -122,7 +122,7 @@ function addBackfillCommand(schedule: Command, cli: Cli): void {
 function addDeleteCommand(schedule: Command, cli: Cli): void {
   const command = schedule
     .command('delete')
-    .description('end a schedule; jobs that have started go on, and its ledger stays')
+    .description('delete a schedule; jobs that have started go on, and its ledger is kept')
     .argument(...NAME);
   callsServer(cli, command, async ({ api, output, args }) => {
     const name = args[0]!;

@@ -3,7 +3,7 @@ import type { OccurrenceView, ScheduleView } from '../core/wire.js';
 import { type Cell, type Column, type Output, relativeTime } from './output.js';
 import type { Style } from './paint.js';
 
-/** Schedules and occurrences as text for people. */
+/** Schedules and occurrences as text. */
 
 const COLUMNS: readonly Column[] = [
   { header: 'SCHEDULE', shrink: true },
@@ -37,7 +37,7 @@ const stateOf = (schedule: ScheduleView): Cell =>
       ? { text: 'over', style: 'dim' }
       : { text: 'active', style: 'green' };
 
-/** When it is due, in the words it was asked for. */
+/** When it is due, as it was given. */
 function whenOf(schedule: ScheduleView): string {
   if (schedule.at !== undefined) return `at ${schedule.at}`;
   if (schedule.every !== undefined) return `every ${schedule.every}`;
@@ -50,7 +50,7 @@ function catchUpOf({ catchUp = 'latest' }: ScheduleView): string {
   return typeof catchUp === 'string' ? catchUp : `within ${catchUp.within}`;
 }
 
-/** Many schedules. */
+/** A table of schedules. */
 export function scheduleTable(output: Output, schedules: readonly ScheduleView[], now: number): string {
   const rows = schedules.map((schedule): Cell[] => [
     schedule.name,
@@ -87,7 +87,7 @@ export function scheduleDetails(output: Output, schedule: ScheduleView): string 
   ]);
 }
 
-/** Rows of a ledger. */
+/** A table of occurrences. */
 export function occurrenceTable(output: Output, occurrences: readonly OccurrenceView[]): string {
   const rows = occurrences.map((each): Cell[] => [
     each.at,

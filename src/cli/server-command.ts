@@ -39,7 +39,7 @@ async function runServer({ cli, output, options }: LocalCall<ServerOptions>): Pr
   if (print) return printConfig(output, resolved);
   const { config } = resolved;
   const log = openLog(cli.stderr, config.logLevel, painterFor(cli.stderr, cli.environment));
-  // Loaded here only, because the other commands should not wait for the parts of a node.
+  // Imported here, so that other commands start faster without the code of a node.
   const { startNode } = await import('../node/start-node.js');
   const node = await startNode({ config, log, ...(id !== undefined && { id }) });
   try {

@@ -59,8 +59,8 @@ describe('SupervisedProcess', () => {
     await each.start();
     const first = each.pid!;
     process.kill(first, 'SIGKILL');
-    await report('was ended by SIGKILL; it is started again in 2s');
-    await report('child is back');
+    await report('was killed by SIGKILL; it restarts in 2s');
+    await report('child runs again');
     expect(each.pid).not.toBe(first);
     expect(isAlive(each.pid!)).toBe(true);
   });

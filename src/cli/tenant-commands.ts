@@ -27,18 +27,18 @@ interface TenantOptions extends RateOptions {
   readonly weight?: number;
 }
 
-/** Tenants are the operator's business: whose key it is decides, not the tenant it acts for. */
+/** `--tenant` is not among them: these commands need an operator key and act for no tenant. */
 const GLOBALS = ['url', 'apiKey', 'json'] as const;
 
-/** `punctual tenant …`: make tenants, look at them, limit them. */
+/** `punctual tenant …`: creating, listing and limiting tenants. */
 export function addTenantCommands(program: Command, cli: Cli): void {
-  const tenant = program.command('tenant').description('make tenants, look at them, limit them');
+  const tenant = program.command('tenant').description('create, list and limit tenants');
   const create = tenant
     .command('create')
-    .description('make a tenant; work can be submitted for one that nobody made, with the defaults')
+    .description('create a tenant; one that was never created can be used, too, and has the defaults')
     .argument('<id>', 'the id that submissions name')
-    .option('--name <name>', 'how people call it (default: its id)')
-    .option('--weight <n>', 'its share of shared workers beside other tenants (default: 1)', weight);
+    .option('--name <name>', 'a name for people (default: its id)')
+    .option('--weight <n>', 'its share of shared workers relative to other tenants (default: 1)', weight);
   addRateOptions(create);
   callsServer<TenantOptions>(
     cli,
@@ -51,7 +51,7 @@ export function addTenantCommands(program: Command, cli: Cli): void {
     },
     GLOBALS,
   );
-  const list = tenant.command('list').description('list the tenants that were made');
+  const list = tenant.command('list').description('list the tenants that were created');
   callsServer(
     cli,
     list,
@@ -71,7 +71,7 @@ function addLimitCommand(tenant: Command, cli: Cli): void {
     .command('limit')
     .description('set the share and the rate of a tenant; what is not named stays as it is')
     .argument('<id>', 'the id of the tenant')
-    .option('--weight <n>', 'its share of shared workers beside other tenants', weight);
+    .option('--weight <n>', 'its share of shared workers relative to other tenants', weight);
   addRateOptions(command);
   callsServer<TenantOptions>(
     cli,

@@ -28,7 +28,7 @@ interface UpOptions {
 const DEMO_NODES = 3;
 const DEMO_WORKERS = 3;
 
-/** `punctual up`: everything on one machine, in processes of their own that are looked after. */
+/** `punctual up`: a whole cluster on one machine, in supervised processes. */
 export function addUpCommand(program: Command, cli: Cli): void {
   const command = program
     .command('up')
@@ -40,7 +40,7 @@ export function addUpCommand(program: Command, cli: Cli): void {
     .option('--data <folder>', 'folder for database, credentials and logs (default: .punctual)')
     .option('--database-url <url>', 'use this Postgres instead of the embedded one')
     .option('--module <file>', 'a module whose tasks the workers run; repeatable', several)
-    .option('--demo', 'submit 100 jobs that sleep 1 to 20 s, and show how they get on')
+    .option('--demo', 'submit 100 jobs that sleep 1 to 20 s, and show their progress')
     .option('--until-idle', 'exit when no job is left to run')
     .option('--log-level <level>', 'level of the logs in DATA/logs (default: info)')
     .option('--print-config', 'show every setting and where it came from, and exit');
@@ -59,12 +59,11 @@ async function runUp({ cli, output, options }: LocalCall<UpOptions>): Promise<vo
     const parts = `${count(urls.length, 'node')}, ${count(workers, 'worker')}, key in ${credentials}`;
     output.document(
       { ready: true, url, urls, nodes: urls.length, workers, credentials },
-      () => `ready ${url} (${parts})
-`,
+      () => `ready ${url} (${parts})\n`,
     );
     await serve(cli, up, options, progress);
   } finally {
-    progress.line('stopping: workers finish what they run; press Ctrl-C again to stop at once');
+    progress.line('stopping: workers finish their jobs; press Ctrl-C again to stop at once');
     await up.stop();
     progress.line('stopped');
   }
@@ -101,7 +100,7 @@ async function begin(
   }
 }
 
-/** Runs the show and waits for the end: idle if that was asked for, else a signal. */
+/** Runs the demo if asked to, then waits until the cluster is idle or a signal comes. */
 async function serve(cli: Cli, up: Up, options: UpOptions, progress: Progress): Promise<void> {
   const end = AbortSignal.any([cli.interrupted, up.lost]);
   const api = new ApiClient({ urls: [...up.urls], apiKey: up.apiKey });

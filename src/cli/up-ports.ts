@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf, PunctualError } from '../core/errors.js';
 
 /**
- * A note in the data folder while `punctual up` runs. One that is found although its process is gone tells
- * that it was killed: its nodes notice and stop by themselves, but may hold their ports for a moment longer.
+ * The content of a file that exists while `punctual up` runs. If the process it names is gone, that `punctual up` was killed: its
+ * nodes stop by themselves, but may occupy their ports for a moment.
  */
 interface Marker {
   readonly pid: number;
@@ -38,8 +38,8 @@ function isRunning(pid: number): boolean {
 }
 
 /**
- * Claims the ports of the nodes: the given one and those that follow it, or any free ones for 0. Waits for those
- * that a killed `punctual up` of this folder is about to give free.
+ * Finds the ports of the nodes: the given one and those after it, or any free ones for 0. Waits for ports that the nodes of a
+ * killed `punctual up` of this folder still occupy.
  */
 export async function claimUpPorts(
   dataFolder: string,
@@ -56,7 +56,7 @@ export async function claimUpPorts(
     const next = port === 0 ? 0 : port + claimed.length;
     const chosen = await claimBefore(deadline, host, next).catch(async (error: unknown) => {
       const url = `http://${reachableHost(host)}:${next}`;
-      // The process may be another one by now that has got the number of the old.
+      // Another process may have the same id by now, so the node is asked, too.
       const isOurs = isAlive && isTaken(error) && marker.ports.includes(next) && (await isNode(url));
       throw isOurs ? runsAlready(url, marker.pid, error) : error;
     });
@@ -95,20 +95,19 @@ async function claimBefore(deadline: number, host: string, port: number): Promis
   }
 }
 
-/** Leaves the note. */
+/** Writes the marker file. */
 export async function markRunning(dataFolder: string, ports: readonly number[]): Promise<void> {
   await mkdir(dataFolder, { recursive: true, mode: 0o700 });
   await writeFile(pathIn(dataFolder), `${JSON.stringify({ pid: process.pid, ports } satisfies Marker)}\n`);
 }
 
-/** Takes the note away after everything has stopped in order. */
+/** Removes the marker file after everything has stopped. */
 export async function unmarkRunning(dataFolder: string): Promise<void> {
   await rm(pathIn(dataFolder), { force: true });
 }
 
 /**
- * Checks that a port can be listened on, before anything is started that would have to be stopped again.
- * Port 0 stands for any free one. Gives the port.
+ * Checks that a port is free, before anything is started; port 0 stands for any free one. Returns the port.
  */
 export function claimPort(host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -128,7 +127,7 @@ export function claimPort(host: string, port: number): Promise<number> {
   });
 }
 
-/** An address that listens on everything is reached on this machine through the loopback. */
+/** The host to connect to; a node that listens on all addresses is reached through the loopback. */
 export function reachableHost(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   if (host === '::') return '[::1]';

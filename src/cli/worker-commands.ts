@@ -13,7 +13,7 @@ import { HandlerRunner } from '../worker/runners/handler.js';
 import { WorkerRuntime } from '../worker/worker-runtime.js';
 import { callsServer, findCredentials, type LocalCall, readPages, runsLocally } from './call.js';
 import type { Cli } from './cli.js';
-import { openLog, Repetition } from './command-log.js';
+import { openLog, RepeatFilter } from './command-log.js';
 import { printConfig, resolveSettings } from './configuration.js';
 import { EXIT_INTERRUPTED } from './failure.js';
 import { commaList, durationMs, label, rate, several, wholeNumber } from './option-values.js';
@@ -35,9 +35,9 @@ const COLUMNS: readonly Column[] = [
   { header: 'SEEN' },
 ];
 
-/** `punctual worker …`: run workers, look at them, send them home. */
+/** `punctual worker …`: running, listing and draining workers. */
 export function addWorkerCommands(program: Command, cli: Cli): void {
-  const worker = program.command('worker').description('run workers, look at them, send them home');
+  const worker = program.command('worker').description('run, list and drain workers');
   addRunCommand(worker, cli);
   callsServer(cli, worker.command('list').description('list the workers'), async ({ api, output }) => {
     const page = await readPages<WorkerView>(api, '/v1/workers', {
@@ -59,7 +59,7 @@ export function addWorkerCommands(program: Command, cli: Cli): void {
   });
   const drain = worker
     .command('drain')
-    .description('have a worker take no more jobs, finish and leave')
+    .description('let a worker finish its jobs, take no more, and leave')
     .argument('<id>', 'the id of the worker');
   callsServer(cli, drain, async ({ api, output, args }) => {
     const path = `/v1/workers/${encodeURIComponent(args[0]!)}/drain`;
@@ -83,13 +83,12 @@ interface RunOptions {
 }
 
 /**
- * How long a worker whose supervisor was killed goes on: a scheduler that comes back soon still gets its
- * results, and nobody finds it running an hour later.
+ * How long a worker goes on after its supervisor was killed: long enough to deliver results to a scheduler that restarts soon.
  */
 const ORPHAN_MS = 20_000;
-/** A scheduler that is away makes every loop of the worker complain; once in a while is enough. */
+/** How often the same warning is logged; while no node answers, every loop of the worker repeats it. */
 const SAME_WARNING_EVERY_MS = 10_000;
-/** Signals that ask for the status; terminals of BSD and macOS have a key for the second. */
+/** Signals that make the worker log its status; on macOS Ctrl-T sends SIGINFO. */
 const STATUS_SIGNALS =
   process.platform === 'darwin' ? (['SIGUSR2', 'SIGINFO'] as const) : (['SIGUSR2'] as const);
 
@@ -98,22 +97,22 @@ export function addRunCommand(worker: Command, cli: Cli): void {
   const command = worker
     .command('run')
     .description(
-      'run a worker; the first SIGTERM or Ctrl-C drains it, the second stops it at once, SIGUSR2 has it log its status',
+      'run a worker; the first SIGTERM or Ctrl-C drains it, the second stops it at once, SIGUSR2 makes it log its status',
     )
     .option(
       '--queues <names>',
-      'queues to take jobs from, separated by commas; * for all there are and will be (default: default)',
+      'queues to take jobs from, separated by commas; * for all, also future ones (default: default)',
       commaList,
     )
     .option('--slots <n>', 'jobs to run at a time', wholeNumber(1, 10_000), 10)
-    .option('--rate <rate>', 'jobs to start at most, such as 100/1s', rate)
+    .option('--rate <rate>', 'the most jobs to start in a time, such as 100/1s', rate)
     .option('--shared', 'take jobs of all tenants; needs an operator key')
-    .option('--label <label>', 'what the worker offers, such as region=eu; repeatable', label)
+    .option('--label <label>', 'a label that jobs may require, such as region=eu; repeatable', label)
     .option('--module <file>', 'a module whose exported tasks it runs; repeatable', several)
-    .option('--name <name>', 'how the worker is called in lists (default: host and process)')
+    .option('--name <name>', 'its name in lists (default: host and process)')
     .option(
       '--results <folder>',
-      'where results wait for a scheduler that is away, so that a restart does not lose them (default: results/NAME in the data folder if --name is given, else in memory)',
+      'folder for results that no node has accepted yet, so that they survive a restart (default: results/NAME in the data folder if --name is given, else in memory)',
     )
     .option(
       '--drain-timeout <duration>',
@@ -136,7 +135,7 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
   const credentials = findCredentials(cli, options);
   const transport = new HttpTransport({ ...credentials, ...(tenant !== undefined && { tenant }) });
   const keepResultsIn = resultsFolder(cli, options, resolved.config.data);
-  const repetition = new Repetition(SAME_WARNING_EVERY_MS, cli.now);
+  const repeats = new RepeatFilter(SAME_WARNING_EVERY_MS, cli.now);
   const runtime = new WorkerRuntime({
     gateway: new HttpWorkerGateway(transport),
     runners: [new HandlerRunner(tasks)],
@@ -155,12 +154,12 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
           cli.supervisor?.ready();
         },
         onWarning: (warning) => {
-          if (repetition.isNews(warning.message)) log.warn({ code: warning.code }, warning.message);
+          if (repeats.isNew(warning.message)) log.warn({ code: warning.code }, warning.message);
         },
       },
     },
   });
-  drainWhenLeftAlone(cli, runtime, log);
+  drainWhenAbandoned(cli, runtime, log);
   const tellStatus = () => log.info(runtime.status(), 'status');
   for (const signal of STATUS_SIGNALS) process.on(signal, tellStatus);
   try {
@@ -171,20 +170,20 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
   }
 }
 
-/** A worker finds its results again by its name; one without a name has no place to look for them. */
+/** The folder for kept results: the given one, or one by the worker's name; null for a worker without a name. */
 function resultsFolder(cli: Cli, { results, name }: RunOptions, dataFolder: string): string | null {
   if (results !== undefined) return resolve(cli.folder, results);
   if (name === undefined) return null;
-  // A name may hold anything; as a folder it must stay below the others.
+  // The name may contain slashes or dots; it must not lead out of the folder.
   const folder = encodeURIComponent(name).replaceAll('.', '%2E');
   return join(resolve(cli.folder, dataFolder), 'results', folder);
 }
 
-/** The runtime itself listens to SIGTERM and SIGINT; a closed terminal and a dead supervisor are told here. */
-function drainWhenLeftAlone(cli: Cli, runtime: WorkerRuntime, log: Logger): void {
+/** Drains the worker when the terminal is closed or the supervisor is gone; the runtime itself handles SIGTERM and SIGINT. */
+function drainWhenAbandoned(cli: Cli, runtime: WorkerRuntime, log: Logger): void {
   cli.interrupted.addEventListener('abort', () => {
     log.info(runtime.status(), 'draining');
-    // The runtime takes a second order to drain for impatience, so its own listener must have had its turn.
+    // The runtime's own signal handler must run first: it takes a signal during a drain as the order to stop.
     setImmediate(() => void runtime.drain());
   });
   cli.supervisor?.gone.addEventListener('abort', () => {
@@ -195,8 +194,7 @@ function drainWhenLeftAlone(cli: Cli, runtime: WorkerRuntime, log: Logger): void
 }
 
 /**
- * Whether a value was made by `task()`. Told by its shape, because a module may bring a copy of the package of
- * its own.
+ * Whether a value was made by `task()`. Its shape decides, because a module may import another copy of the package.
  */
 function isTask(value: unknown): value is AnyTask {
   if (typeof value !== 'object' || value === null) return false;
@@ -204,7 +202,7 @@ function isTask(value: unknown): value is AnyTask {
   return typeof name === 'string' && typeof defaults === 'object' && typeof handler === 'function';
 }
 
-/** Every task that the modules export, by name; two different ones of the same name are a mistake. */
+/** All tasks that the modules export; two different tasks of the same name are an error. */
 export async function loadTasks(folder: string, modules: readonly string[]): Promise<AnyTask[]> {
   const tasks = new Map<string, AnyTask>();
   for (const module of modules) {

@@ -124,6 +124,11 @@ export function assertNever(value: never): never {
   throw new Error(`unexpected value: ${JSON.stringify(value)}`);
 }
 
+/** Whether a value is one of our error codes. */
+export function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(ERROR_CODES, code);
+}
+
 /** Any thrown value as a PunctualError, so that its code and status can be read. */
 export function asPunctualError(thrown: unknown): PunctualError {
   if (thrown instanceof PunctualError) return thrown;

@@ -1,4 +1,4 @@
-import { ERROR_CODES, type ErrorCode, type FieldError, PunctualError } from '../core/errors.js';
+import { type ErrorCode, type FieldError, isErrorCode, PunctualError } from '../core/errors.js';
 
 /** The methods of the HTTP API. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -64,10 +64,6 @@ function parseProblem(text: string): Problem | null {
   } catch {
     return null;
   }
-}
-
-function isErrorCode(code: unknown): code is ErrorCode {
-  return typeof code === 'string' && Object.hasOwn(ERROR_CODES, code);
 }
 
 function textOr(value: unknown, otherwise: string): string {

@@ -160,9 +160,7 @@ it('job hold, release, cancel, retry and redrive steer', async () => {
   expect(await cli.json('job', 'redrive', '--dry-run')).toEqual([
     { matched: 1, redriven: 0, dryRun: true, more: false },
   ]);
-  expect((await cli('job', 'redrive', '--task', 'gone')).stdout).toBe(
-    '1 failed jobs were sent round again\n',
-  );
+  expect((await cli('job', 'redrive', '--task', 'gone')).stdout).toBe('1 failed jobs run again\n');
   const again = await node.ended(id, tenant);
   expect(again.attempts.map(({ fence }) => fence)).toEqual([1, 2]);
 });

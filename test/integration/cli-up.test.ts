@@ -161,8 +161,8 @@ describe('punctual up', () => {
     const workers = JSON.parse((await ask(folder, 'worker', 'list', '--json')).stdout).data;
     expect(workers).toHaveLength(1);
     for (const pid of await pidsOf(folder)) process.kill(pid, 'SIGKILL');
-    await each.prints('stderr', /node-1 is back/);
-    await each.prints('stderr', /worker-1 is back/);
+    await each.prints('stderr', /node-1 runs again/);
+    await each.prints('stderr', /worker-1 runs again/);
     const done = await ask(
       folder,
       'job',
