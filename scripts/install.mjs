@@ -6,13 +6,13 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { endingWell, isCalled, root, runSilently, say, secondsSince } from './step.mjs';
+import { exitOnError, isCalled, root, runSilently, say, secondsSince } from './step.mjs';
 
 const OLDEST_NODE = [20, 19];
 /** Holds the hash of the lock that was installed last. */
 const STAMP_FILE = join('node_modules', '.punctual-lock');
 
-/** Ends with a clear message when this Node cannot run the product. */
+/** Throws when this version of Node cannot run the product. */
 export function checkNode(version = process.versions.node) {
   const [major, minor] = version.split('.').map(Number);
   const [oldestMajor, oldestMinor] = OLDEST_NODE;
@@ -70,7 +70,7 @@ function npm(...command) {
   // `npm -s start` passes its log level on in the environment, and a silent npm would not print its error code.
   flags.push('--loglevel=error');
   const script = process.env.npm_execpath;
-  // Other package managers set the variable too, to themselves.
+  // Other package managers set this variable, too, to their own scripts.
   if (!script?.endsWith('npm-cli.js')) return runSilently('npm', [...command, ...flags]);
   return runSilently(process.execPath, [script, ...command, ...flags]);
 }
@@ -95,4 +95,4 @@ export async function install(
   say(`Installed in ${secondsSince(begin)}`);
 }
 
-if (isCalled(import.meta.url)) await endingWell(() => install());
+if (isCalled(import.meta.url)) await exitOnError(() => install());

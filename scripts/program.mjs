@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { build } from './build.mjs';
 import { install } from './install.mjs';
-import { endingWell, root, run } from './step.mjs';
+import { exitOnError, root, run } from './step.mjs';
 
 /** Long runs keep everything that happened in memory until it is judged. */
 const HEAP_MB = 4_096;
@@ -14,7 +14,7 @@ const HEAP_MB = 4_096;
  * with the arguments of the script. Signals are passed on; its exit code becomes that of the script.
  */
 export async function runProgram({ name, folder, main, prepare = async () => {} }) {
-  await endingWell(async () => {
+  await exitOnError(async () => {
     await install();
     await build();
     const compiler = join('node_modules', 'typescript', 'bin', 'tsc');

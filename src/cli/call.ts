@@ -127,8 +127,8 @@ export interface Listing {
 }
 
 /**
- * Reads a list page by page. A page of large items may hold fewer than were asked for; only `next` tells whether there are
- * more.
+ * Reads a list page by page. A page of large items may hold fewer than were asked for; only `next` tells whether
+ * there are more.
  */
 export async function readPages<T>(
   api: Transport,

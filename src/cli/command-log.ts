@@ -96,8 +96,8 @@ export function openLog(stream: OutputStream, level: string, paint: Paint): Logg
 const DEFAULT_MAX_BYTES = 10 * 1024 * 1024;
 
 /**
- * A log file of limited size. A file that is full, or that is left from the previous start, is renamed to `.1`, which replaces the
- * older one. On a full disk lines are dropped, and the log tells how many once it can be written again.
+ * A log file of limited size. A file that is full, or that is left from the previous start, is renamed to `.1`, which
+ * replaces the older one. On a full disk lines are dropped, and the log tells how many once it can be written again.
  */
 export class LogFile {
   readonly path: string;

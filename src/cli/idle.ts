@@ -11,9 +11,9 @@ const LOOK_EVERY_MS = 500;
 const PAGE = 1_000;
 
 /**
- * Whether no job is waiting or running, apart from future occurrences of schedules. The states are read one after another, so a
- * job could move from a state that is not read yet to one that was read already. Every such move changes a counter, so the
- * counters must be the same before and after.
+ * Whether no job is waiting or running, apart from future occurrences of schedules. The states are read one after
+ * another, so a job could move from a state that is not read yet to one that was read already. Every such move
+ * changes a counter, so the counters must be the same before and after.
  */
 export async function isIdle(api: ApiClient, signal: AbortSignal): Promise<boolean> {
   const before = await readStats(api, signal);

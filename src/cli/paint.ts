@@ -24,8 +24,8 @@ export function painterFor(screen: Screen, environment: Readonly<Record<string, 
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 
 /**
- * Text from outside (payloads, log lines, names) on one line without control characters, so that a job cannot move the cursor,
- * set the window's title or forge other lines.
+ * Text from outside (payloads, log lines, names) on one line without control characters, so that a job cannot move
+ * the cursor, set the window's title or forge other lines.
  */
 export function printable(text: string): string {
   return text.replace(CONTROL, (character) => (character === '\t' || character === '\n' ? ' ' : '\ufffd'));

@@ -22,8 +22,8 @@ interface ProgressOptions {
 }
 
 /**
- * Progress on stderr: on a terminal one line that is redrawn in place; elsewhere a plain line from time to time, so that log files
- * stay readable.
+ * Progress on stderr: on a terminal one line that is redrawn in place; elsewhere a plain line from time to time, so
+ * that log files stay readable.
  */
 export class Progress {
   readonly #screen: Screen;

@@ -83,7 +83,8 @@ export class SupervisedProcess {
     const { command, environment, folder, name } = this.#options;
     const [program, ...args] = command;
     let failure: PunctualError | null = null;
-    // In a process group of its own the child does not get Ctrl-C of the terminal: the supervisor stops its processes in order.
+    // In a process group of its own the child does not get Ctrl-C of the terminal: the supervisor stops its processes
+    // in order.
     const child = spawn(program, args, {
       cwd: folder,
       env: { ...environment, [SUPERVISED_VARIABLE]: '1' },
@@ -152,8 +153,8 @@ export class SupervisedProcess {
 }
 
 /**
- * The messages of the processes that `punctual up` starts. They use the IPC channel of Node between parent and child: the kernel
- * closes it when the parent dies, so a child always notices that.
+ * The messages of the processes that `punctual up` starts. They use the IPC channel of Node between parent and child:
+ * the kernel closes it when the parent dies, so a child always notices that.
  */
 
 /** Set for processes that `punctual up` starts, to tell its channel from one that another parent opened. */

@@ -20,8 +20,8 @@ export function ownDatabase(url: string): UpDatabase {
 }
 
 /**
- * The embedded Postgres, which is restarted after a crash. It keeps its port and password, so the nodes find it again. When it
- * cannot be restarted, `onLost` is called.
+ * The embedded Postgres, which is restarted after a crash. It keeps its port and password, so the nodes find it
+ * again. When it cannot be restarted, `onLost` is called.
  */
 export async function embeddedDatabase(
   dataFolder: string,

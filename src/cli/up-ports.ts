@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf, PunctualError } from '../core/errors.js';
 
 /**
- * The content of a file that exists while `punctual up` runs. If the process it names is gone, that `punctual up` was killed: its
- * nodes stop by themselves, but may occupy their ports for a moment.
+ * The content of a file that exists while `punctual up` runs. If the process it names is gone, that `punctual up` was
+ * killed: its nodes stop by themselves, but may occupy their ports for a moment.
  */
 interface Marker {
   readonly pid: number;
@@ -38,8 +38,8 @@ function isRunning(pid: number): boolean {
 }
 
 /**
- * Finds the ports of the nodes: the given one and those after it, or any free ones for 0. Waits for ports that the nodes of a
- * killed `punctual up` of this folder still occupy.
+ * Finds the ports of the nodes: the given one and those after it, or any free ones for 0. Waits for ports that the
+ * nodes of a killed `punctual up` of this folder still occupy.
  */
 export async function claimUpPorts(
   dataFolder: string,

@@ -83,7 +83,8 @@ interface RunOptions {
 }
 
 /**
- * How long a worker goes on after its supervisor was killed: long enough to deliver results to a scheduler that restarts soon.
+ * How long a worker goes on after its supervisor was killed: long enough to deliver results to a scheduler that
+ * restarts soon.
  */
 const ORPHAN_MS = 20_000;
 /** How often the same warning is logged; while no node answers, every loop of the worker repeats it. */

@@ -12,8 +12,8 @@ export interface ApiClientOptions extends HttpTransportOptions {
 const RETRY_FOR_MS = 8_000;
 
 /**
- * The HTTP API of a cluster. While no node can serve, idempotent requests are repeated for a while. Other requests are repeated
- * only if nothing was sent, because a lost answer leaves open whether the request took effect.
+ * The HTTP API of a cluster. While no node can serve, idempotent requests are repeated for a while. Other requests
+ * are repeated only if nothing was sent, because a lost answer leaves open whether the request took effect.
  */
 export class ApiClient implements Transport {
   readonly #transport: HttpTransport;

@@ -23,7 +23,8 @@ const FILE = 'credentials.json';
 
 /**
  * Finds addresses and key. The options come first, then `PUNCTUAL_URL` and `PUNCTUAL_API_KEY` (or the files that
- * `PUNCTUAL_URL_FILE` and `PUNCTUAL_API_KEY_FILE` name), then the `credentials.json` in the data folder of `punctual up`.
+ * `PUNCTUAL_URL_FILE` and `PUNCTUAL_API_KEY_FILE` name), then the `credentials.json` in the data folder of `punctual
+ * up`.
  */
 export function resolveCredentials(options: CredentialOptions = {}): Credentials {
   const environment = options.environment ?? process.env;

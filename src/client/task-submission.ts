@@ -117,8 +117,8 @@ export class BulkError extends PunctualError {
 const ENVELOPE_BYTES = 64;
 
 /**
- * Submits any number of jobs in as few requests as the limits allow. Each request is stored as a whole or not at all; it is
- * repeated after a lost answer only if every job in it has a key.
+ * Submits any number of jobs in as few requests as the limits allow. Each request is stored as a whole or not at all;
+ * it is repeated after a lost answer only if every job in it has a key.
  */
 export async function submitBulk(
   transport: Transport,
@@ -173,8 +173,9 @@ export interface TransactionClient {
 const SUBMIT_JOB = 'SELECT punctual.submit_job($1, $2) AS id';
 
 /**
- * Submits a job in the caller's own transaction: the job exists once that commits. The submission is checked here, because the
- * SQL function does not; the operator's limits are not known here, so the defaults apply, and no limit on timeouts.
+ * Submits a job in the caller's own transaction: the job exists once that commits. The submission is checked here,
+ * because the SQL function does not; the operator's limits are not known here, so the defaults apply, and no limit on
+ * timeouts.
  */
 export async function submitInTransaction(
   tx: TransactionClient,

@@ -106,7 +106,10 @@ export interface JobContext {
   readonly task: string | null;
   /** Counts every attempt of the job, from 1. */
   readonly attempt: number;
-  /** Grows with every attempt of the job. Pass it to the systems the handler writes to, so that they can refuse old attempts. */
+  /**
+   * Grows with every attempt of the job. Pass it to the systems the handler writes to, so that they can refuse old
+   * attempts.
+   */
   readonly fence: number;
   /**
    * Aborts when the attempt should end: the job was cancelled, its timeout is over, or a newer attempt owns

@@ -4,8 +4,8 @@ import { messageOf } from '../core/errors.js';
 import { embeddedFailure, OWN_DATABASE } from './embedded-failure.js';
 
 /**
- * Postgres refuses to run as root. A program that runs as root therefore starts it under another account; any other user runs
- * it under their own.
+ * Postgres refuses to run as root. A program that runs as root therefore starts it under another account; any other
+ * user runs it under their own.
  */
 
 const PREFERRED = ['postgres', '_postgres', 'punctual', 'nobody'];

@@ -60,8 +60,8 @@ interface Running {
 }
 
 /**
- * Starts the embedded Postgres, or takes over the server that a killed program left running on the same folder. Two programs
- * never use a folder at the same time.
+ * Starts the embedded Postgres, or takes over the server that a killed program left running on the same folder. Two
+ * programs never use a folder at the same time.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const log = options.log ?? (() => {});
@@ -148,8 +148,8 @@ async function start(
 }
 
 /**
- * Why the server did not start, if another try can help. The messages are those of locale C. Only messages of the server itself
- * count: children of an earlier server may still write into the same log.
+ * Why the server did not start, if another try can help. The messages are those of locale C. Only messages of the
+ * server itself count: children of an earlier server may still write into the same log.
  */
 function obstacleIn(output: string, pid: number): 'port-taken' | 'stragglers' | 'other' {
   const fatal = output.split('\n').find((line) => line.includes(`[${pid}] FATAL:`)) ?? '';
@@ -210,8 +210,8 @@ function handle(
 }
 
 /**
- * Removes a data folder and the server's files, wherever they are. Ends a server that was left running; throws when the folder
- * is in use.
+ * Removes a data folder and the server's files, wherever they are. Ends a server that was left running; throws when
+ * the folder is in use.
  */
 export async function removeEmbeddedPostgres(path: string): Promise<void> {
   const dataFolder = await realpath(path);

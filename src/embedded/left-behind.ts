@@ -17,7 +17,10 @@ interface LeftBehind {
 const PATIENCE: Patience = { fastMs: 15_000, immediateMs: 5_000 };
 const LOGIN_WITHIN_MS = 5_000;
 
-/** Finds a server that still runs on a folder. The caller holds the folder's lock, so no other program starts one meanwhile. */
+/**
+ * Finds a server that still runs on a folder. The caller holds the folder's lock, so no other program starts one
+ * meanwhile.
+ */
 export async function findLeftBehind(pgdata: string): Promise<LeftBehind | null> {
   const file = await readPostmasterFile(pgdata);
   if (file === null || file === 'damaged') return null;

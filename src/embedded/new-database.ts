@@ -20,8 +20,8 @@ const SHOWN_LINES = 8;
 const ACCESS_RULES = `# Written by Punctual.\nhost all all 127.0.0.1/32 scram-sha-256\n`;
 
 /**
- * Creates the files of a new server. They get their final name only when they are complete, so that a later start never finds
- * half a database.
+ * Creates the files of a new server. They get their final name only when they are complete, so that a later start
+ * never finds half a database.
  */
 export async function createDatabaseFiles(
   binaries: PostgresBinaries,

@@ -13,8 +13,9 @@ const MAKE_ROLE = `
 const ATTRIBUTES = 'LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS';
 
 /**
- * Gives the role everything that the superuser owns in this database: in a data folder of an older version, where nodes worked as
- * the superuser, that is every object. Sequences of columns follow their tables; objects of extensions keep their owner.
+ * Gives the role everything that the superuser owns in this database: in a data folder of an older version, where
+ * nodes worked as the superuser, that is every object. Sequences of columns follow their tables; objects of
+ * extensions keep their owner.
  */
 const HAND_OVER = `
   DO $$

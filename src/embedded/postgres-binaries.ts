@@ -6,9 +6,10 @@ import { type Account, may, runCommand } from './account.js';
 import { codeOf, embeddedFailure, explain, OWN_DATABASE } from './embedded-failure.js';
 
 /**
- * The programs of the embedded server. They are an optional npm package per platform. Its install script would make the links
- * between versioned libraries; install scripts are often disabled, so missing links are made here. If the package cannot be used
- * where it is (because the server's account may not enter it, or links cannot be made in it), a copy beside the data is used.
+ * The programs of the embedded server. They are an optional npm package per platform. Its install script would make
+ * the links between versioned libraries; install scripts are often disabled, so missing links are made here. If the
+ * package cannot be used where it is (because the server's account may not enter it, or links cannot be made in it),
+ * a copy beside the data is used.
  */
 export interface PostgresBinaries {
   readonly postgres: string;

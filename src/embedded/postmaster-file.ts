@@ -33,9 +33,10 @@ export async function readPostmasterFile(pgdata: string): Promise<PostmasterFile
 }
 
 /**
- * Replaces the process id in the file of a server that is gone. The id may belong to another process by now, or to a zombie;
- * Postgres would take either for a running server and refuse to start. The file is not removed unless it is damaged: it also names
- * the old server's shared memory, by which Postgres finds out whether children of that server still work on the data.
+ * Replaces the process id in the file of a server that is gone. The id may belong to another process by now, or to a
+ * zombie; Postgres would take either for a running server and refuse to start. The file is not removed unless it is
+ * damaged: it also names the old server's shared memory, by which Postgres finds out whether children of that server
+ * still work on the data.
  */
 export async function disownPostmasterFile(pgdata: string): Promise<void> {
   const file = await readPostmasterFile(pgdata);

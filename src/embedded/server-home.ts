@@ -7,9 +7,9 @@ import { codeOf, embeddedFailure, explain } from './embedded-failure.js';
 import type { ServerState } from './state-file.js';
 
 /**
- * The home of the server's files. Normally that is the data folder. When root runs the program in a folder that only root may
- * enter, the server's account cannot reach it; then the files are in a folder of their own below `/var/lib/punctual`, whose
- * name is stored in the data folder.
+ * The home of the server's files. Normally that is the data folder. When root runs the program in a folder that only
+ * root may enter, the server's account cannot reach it; then the files are in a folder of their own below
+ * `/var/lib/punctual`, whose name is stored in the data folder.
  */
 
 /** The parent of homes outside the data folder; unlike /tmp it survives a reboot. */

@@ -34,8 +34,8 @@ export async function tailOf(log: ServerLog): Promise<string> {
 }
 
 /**
- * Limits the size of the file until the signal aborts. The server opened it for appending, so it can be truncated while the
- * server runs.
+ * Limits the size of the file until the signal aborts. The server opened it for appending, so it can be truncated
+ * while the server runs.
  */
 export async function keepSmall(log: ServerLog, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {

@@ -22,8 +22,8 @@ const WATCH_MS = 500;
 const READY_WITHIN_MS = 10 * 60_000;
 
 /**
- * Starts the server in a session of its own, so that Ctrl-C in a terminal reaches only this program, which ends the server after
- * everything else.
+ * Starts the server in a session of its own, so that Ctrl-C in a terminal reaches only this program, which ends the
+ * server after everything else.
  */
 export async function spawnServer(
   file: string,
@@ -104,8 +104,8 @@ export interface Patience {
 }
 
 /**
- * Ends the server: first by a fast shutdown, which ends sessions and writes a checkpoint; then by an immediate one, which leaves
- * recovery to the next start; then by a kill. Committed data survives all three.
+ * Ends the server: first by a fast shutdown, which ends sessions and writes a checkpoint; then by an immediate one,
+ * which leaves recovery to the next start; then by a kill. Committed data survives all three.
  */
 export async function endServer(server: ServerProcess, patience: Patience): Promise<void> {
   server.hold(true);

@@ -19,8 +19,8 @@ function availableMemory(): number {
 }
 
 /**
- * The arguments of the server. Settings are given on the command line, so that no configuration file in the data folder can open
- * the server to the network or disable its durability.
+ * The arguments of the server. Settings are given on the command line, so that no configuration file in the data
+ * folder can open the server to the network or disable its durability.
  */
 export function serverArguments(
   pgdata: string,
@@ -49,8 +49,8 @@ export function serverArguments(
 }
 
 /**
- * These ports are below the range that systems use for outgoing connections, so that the stored port is rarely in use at the next
- * start.
+ * These ports are below the range that systems use for outgoing connections, so that the stored port is rarely in use
+ * at the next start.
  */
 const LOWEST = 20_000;
 const HIGHEST = 29_999;

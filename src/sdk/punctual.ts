@@ -63,8 +63,8 @@ export class Punctual {
   }
 
   /**
-   * Submits a job. If the answer is lost, the call rejects and it is unknown whether the job exists; a submission with a `key` is
-   * repeated instead, because the same key returns the same job.
+   * Submits a job. If the answer is lost, the call rejects and it is unknown whether the job exists; a submission
+   * with a `key` is repeated instead, because the same key returns the same job.
    */
   submit<Input, Output>(
     task: Task<Input, Output>,
@@ -92,8 +92,8 @@ export class Punctual {
   }
 
   /**
-   * Submits many jobs of a task and returns their handles in order. Up to 10,000 jobs (and 16 MiB) are stored all or none; more
-   * are divided into several requests, and BulkError tells which jobs are stored if one of them fails.
+   * Submits many jobs of a task and returns their handles in order. Up to 10,000 jobs (and 16 MiB) are stored all or
+   * none; more are divided into several requests, and BulkError tells which jobs are stored if one of them fails.
    */
   submitMany<Input, Output>(
     task: Task<Input, Output>,
@@ -116,8 +116,8 @@ export class Punctual {
   }
 
   /**
-   * Schedules a task by `cron`, `every` or `at`. Creates the schedule, or replaces the definition of the one of that name from its
-   * next occurrence on, so a program may do so whenever it starts.
+   * Schedules a task by `cron`, `every` or `at`. Creates the schedule, or replaces the definition of the one of that
+   * name from its next occurrence on, so a program may do so whenever it starts.
    */
   schedule<Input, Output>(
     task: Task<Input, Output>,
@@ -160,8 +160,9 @@ export class Punctual {
   }
 
   /**
-   * Sets the share and the limits of a queue, and creates the queue if it does not exist. They apply to the next starts of jobs,
-   * whoever submitted them. Setting them again does no harm, so a program may do so whenever it starts.
+   * Sets the share and the limits of a queue, and creates the queue if it does not exist. They apply to the next
+   * starts of jobs, whoever submitted them. Setting them again does no harm, so a program may do so whenever it
+   * starts.
    */
   limitQueue(name: string, limits: QueueLimitOptions): Promise<QueueView> {
     return limitQueue(this.#parts.transport, name, limits);

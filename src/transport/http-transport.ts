@@ -95,8 +95,8 @@ export class HttpTransport implements Transport {
   }
 
   /**
-   * Leaves a node that was found not to answer by other means: requests in flight to it time out now, and later ones go to the
-   * next node.
+   * Leaves a node that was found not to answer by other means: requests in flight to it time out now, and later ones
+   * go to the next node.
    */
   abandon(url: string): void {
     const index = this.#nodes.findIndex((node) => node.url === url);
@@ -110,7 +110,10 @@ export class HttpTransport implements Transport {
     await Promise.all(this.#nodes.flatMap((node) => [node.calls.destroy(), node.longPolls.destroy()]));
   }
 
-  /** Switches to the next node, unless another request has switched already: switching twice could lead back to a dead node. */
+  /**
+   * Switches to the next node, unless another request has switched already: switching twice could lead back to a dead
+   * node.
+   */
   #moveOn(from: number): void {
     if (this.#current === from) this.#current = (from + 1) % this.#nodes.length;
   }
@@ -137,7 +140,8 @@ export class HttpTransport implements Transport {
     } catch (error) {
       if (error instanceof PunctualError) throw error;
       const { signal } = options;
-      // A timeout set by the caller means the same as ours: the node does not answer. Any other abort says nothing about it.
+      // A timeout set by the caller means the same as ours: the node does not answer. Any other abort says nothing
+      // about it.
       if (signal?.aborted && !isTimeout(signal.reason)) throw signal.reason;
       throw unreachable(node.url, error, limit.timedOut || signal?.aborted === true);
     } finally {

@@ -12,12 +12,13 @@ interface Refusal extends FencedJob {
 /**
  * The attempts that the worker received. It keeps three promises that the scheduler relies on:
  *
- * - A (job, fence) is started once, however often it is offered. An attempt is therefore remembered until its report is
- *   answered *and* every claim that was open at that moment has ended: the answer to such a claim may have been written
- *   before the report arrived, and offer the attempt again.
+ * - A (job, fence) is started once, however often it is offered. An attempt is therefore remembered until its report
+ *   is answered *and* every claim that was open at that moment has ended: the answer to such a claim may have been
+ *   written before the report arrived, and offer the attempt again.
  * - Heartbeats list every attempt that was received and whose report is not answered yet.
- * - An attempt that the leader revokes before it arrives is never started. Heartbeats list this refusal until the leader no
- *   longer asks to stop the attempt, and it is remembered while an open claim may still deliver the attempt.
+ * - An attempt that the leader revokes before it arrives is never started. Heartbeats list this refusal until the
+ *   leader no longer asks to stop the attempt, and it is remembered while an open claim may still deliver the
+ *   attempt.
  */
 export class AttemptLedger<Entry extends object> {
   /** By attempt: its entry until its report is answered, then the number of the last claim that may offer it again. */

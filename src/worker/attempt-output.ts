@@ -17,8 +17,8 @@ const RETRY_MS = 500;
 export type LogDelivery = 'stored' | 'later' | 'refused';
 
 /**
- * Sends the log of one attempt in batches, in order. Lines that could not be sent are kept and sent again; a limit on their
- * total size bounds the memory.
+ * Sends the log of one attempt in batches, in order. Lines that could not be sent are kept and sent again; a limit on
+ * their total size bounds the memory.
  */
 export class LogSender {
   readonly #send: (lines: readonly LogLine[]) => Promise<LogDelivery>;
@@ -110,8 +110,8 @@ export class LogSender {
 type Latest = Omit<ProgressReport, 'fence'>;
 
 /**
- * Sends the progress of one attempt. While a request is in flight only the latest report is kept, so that a handler that
- * reports after every row neither causes nor waits for a request per row.
+ * Sends the progress of one attempt. While a request is in flight only the latest report is kept, so that a handler
+ * that reports after every row neither causes nor waits for a request per row.
  */
 export class ProgressSender {
   readonly #send: (latest: Latest) => Promise<void>;

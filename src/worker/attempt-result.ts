@@ -111,8 +111,8 @@ interface EncodedResult {
 }
 
 /**
- * Turns a handler's return value into plain JSON data; throws when that is not possible. The value is copied, so that code
- * of the handler that still runs cannot change what is reported.
+ * Turns a handler's return value into plain JSON data; throws when that is not possible. The value is copied, so that
+ * code of the handler that still runs cannot change what is reported.
  */
 function encodeResult(returned: unknown, maxBytes: number): EncodedResult {
   if (returned === undefined || returned === null) return { value: null, bytes: 4 };

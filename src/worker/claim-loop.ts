@@ -36,8 +36,8 @@ interface ClaimLoopParts {
 }
 
 /**
- * Keeps one claim open while there are free slots, for as many jobs as there are free slots. Slots that become free meanwhile
- * go into the next claim, so claims grow with the load.
+ * Keeps one claim open while there are free slots, for as many jobs as there are free slots. Slots that become free
+ * meanwhile go into the next claim, so claims grow with the load.
  */
 export class ClaimLoop {
   readonly #parts: ClaimLoopParts;
@@ -66,8 +66,8 @@ export class ClaimLoop {
   }
 
   /**
-   * Replaces the open claim after a change of leader: it may wait at a node that hangs, where the new leader does not see it.
-   * It gets a moment to be answered.
+   * Replaces the open claim after a change of leader: it may wait at a node that hangs, where the new leader does not
+   * see it. It gets a moment to be answered.
    */
   renew(): void {
     const renewal = this.#renewal;
@@ -75,8 +75,8 @@ export class ClaimLoop {
   }
 
   /**
-   * Sends no further claim; resolves when the open claim has ended and its jobs are started. The open claim gets a moment to be
-   * answered: jobs may be on their way to this worker, and would have to be revoked if it were aborted.
+   * Sends no further claim; resolves when the open claim has ended and its jobs are started. The open claim gets a
+   * moment to be answered: jobs may be on their way to this worker, and would have to be revoked if it were aborted.
    */
   async close(): Promise<void> {
     this.#closing.abort();

@@ -8,8 +8,8 @@ export interface Timed {
 }
 
 /**
- * The deadlines of all attempts, on one timer. Nearly all attempts end long before their deadline, so adding and removing are
- * O(1), and the entries are scanned only when the timer fires, which is rare.
+ * The deadlines of all attempts, on one timer. Nearly all attempts end long before their deadline, so adding and
+ * removing are O(1), and the entries are scanned only when the timer fires, which is rare.
  */
 export class Deadlines {
   readonly #clock: Clock;

@@ -82,8 +82,8 @@ export class Executor implements AttemptOwner {
   }
 
   /**
-   * Tells an attempt to stop: aborts its signal now, and abandons it if it has not ended after the grace period. False when it
-   * has ended or was told before.
+   * Tells an attempt to stop: aborts its signal now, and abandons it if it has not ended after the grace period.
+   * False when it has ended or was told before.
    */
   stop(attempt: Attempt, cause: StopCause): boolean {
     if (attempt.phase === 'accepted') {

@@ -21,8 +21,8 @@ class ThreadProgram {
   #asking = false;
   #onRound: () => void = () => undefined;
   /**
-   * The message for the main thread while it is blocked. Only the last one is kept: the leader repeats its orders while they
-   * hold, and a main thread that was blocked for days must not find thousands of messages.
+   * The message for the main thread while it is blocked. Only the last one is kept: the leader repeats its orders
+   * while they hold, and a main thread that was blocked for days must not find thousands of messages.
    */
   #withheld: FromThread | null = null;
 

@@ -5,13 +5,13 @@ import { GrowingPause } from '../transport/pause.js';
 import type { AnsweredHeartbeat, HeartbeatRound, HeartbeatSource, Heartbeats } from './heartbeats.js';
 
 /**
- * Heartbeats from a thread of their own. A handler that computes for a minute blocks the event loop of the main thread;
- * without heartbeats the worker would be declared dead meanwhile, and its jobs would run twice.
+ * Heartbeats from a thread of their own. A handler that computes for a minute blocks the event loop of the main
+ * thread; without heartbeats the worker would be declared dead meanwhile, and its jobs would run twice.
  *
- * The thread has its own connections. Before each heartbeat it asks the main thread which attempts the worker holds; when the
- * main thread does not answer in time, the thread repeats the last list. That list may contain attempts whose reports were
- * answered since, or lack attempts that just arrived. The scheduler then orders to stop the former and offers the latter
- * again; the attempt ledger ignores both.
+ * The thread has its own connections. Before each heartbeat it asks the main thread which attempts the worker holds;
+ * when the main thread does not answer in time, the thread repeats the last list. That list may contain attempts
+ * whose reports were answered since, or lack attempts that just arrived. The scheduler then orders to stop the former
+ * and offers the latter again; the attempt ledger ignores both.
  *
  * The thread belongs to the worker's process, so its heartbeats end when the process is killed or stopped.
  */

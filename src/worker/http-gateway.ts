@@ -22,8 +22,8 @@ const CLAIM_SLACK_MS = 10_000;
 const REPORT_TIMEOUT_MS = 10_000;
 
 /**
- * A worker's requests to the scheduler over HTTP. Each call is one request to one node; the worker's loops repeat what must be
- * repeated, and the transport switches to the next node after a failure.
+ * A worker's requests to the scheduler over HTTP. Each call is one request to one node; the worker's loops repeat
+ * what must be repeated, and the transport switches to the next node after a failure.
  */
 export class HttpWorkerGateway implements WorkerGateway {
   readonly #transport: Transport;
@@ -93,8 +93,8 @@ function withSignal(signal: AbortSignal | undefined): RequestOptions {
 }
 
 /**
- * Whether attempts need tokens. Handlers report through the worker, whose key acts for its tenant, so they need none; targets
- * that run outside the worker and jobs of other tenants do.
+ * Whether attempts need tokens. Handlers report through the worker, whose key acts for its tenant, so they need none;
+ * targets that run outside the worker and jobs of other tenants do.
  */
 function needsTokens({ targets, shared }: WorkerRegistration): boolean {
   return shared === true || targets.some((target) => target !== 'handler');

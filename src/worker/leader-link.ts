@@ -29,8 +29,8 @@ interface LeaderLinkParts {
 }
 
 /**
- * The worker's exchange with the leader of its shard: sends claims, heartbeats and reports, and carries out the orders in the
- * answers. Answers to an earlier registration and answers from a replaced leader are dropped.
+ * The worker's exchange with the leader of its shard: sends claims, heartbeats and reports, and carries out the
+ * orders in the answers. Answers to an earlier registration and answers from a replaced leader are dropped.
  */
 export class LeaderLink implements HeartbeatSource {
   readonly #parts: LeaderLinkParts;
@@ -106,8 +106,8 @@ export class LeaderLink implements HeartbeatSource {
     this.#missed = 0;
     this.#heardAt = Math.max(this.#heardAt, askedAt);
     clock.compare(answer.now, askedAt, answeredAt);
-    // The leader orders to stop what a heartbeat lacks. An attempt that arrived after the heartbeat was sent goes on, and the
-    // next heartbeat lists it.
+    // The leader orders to stop what a heartbeat lacks. An attempt that arrived after the heartbeat was sent goes on,
+    // and the next heartbeat lists it.
     const hasArrivedSince = ({ listedIn }: Attempt) => listedIn === null || listedIn > round;
     this.#stop(answer.stop, hasArrivedSince);
     if (answer.stop.some((each) => ledger.find(each)?.listedIn === null)) onNews();
@@ -133,8 +133,8 @@ export class LeaderLink implements HeartbeatSource {
   }
 
   /**
-   * Starts an attempt, unless the leader may have given it to another worker: after a pause of the process that was longer than
-   * the worker's timeout, the first answer that is read may be older than the pause.
+   * Starts an attempt, unless the leader may have given it to another worker: after a pause of the process that was
+   * longer than the worker's timeout, the first answer that is read may be older than the pause.
    */
   #start(attempt: Attempt): void {
     const { registration, executor, onNews } = this.#parts;
@@ -169,8 +169,8 @@ export class LeaderLink implements HeartbeatSource {
   }
 
   /**
-   * Stops the attempts that the leader names, except those it cannot have known of, and refuses those that have not arrived.
-   * Returns how many orders were new.
+   * Stops the attempts that the leader names, except those it cannot have known of, and refuses those that have not
+   * arrived. Returns how many orders were new.
    */
   #stop(named: readonly FencedJob[], isUnknown: (attempt: Attempt) => boolean = () => false): number {
     const { ledger, executor } = this.#parts;

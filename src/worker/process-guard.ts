@@ -2,9 +2,9 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Attempt } from './running-attempt.js';
 
 /**
- * Keeps handlers from ending the process that they share with other jobs. The asynchronous context tells which attempt a call
- * of `process.exit()`, an uncaught exception or an unhandled rejection came from; that attempt fails. Those that come from
- * elsewhere end the process as Node would.
+ * Keeps handlers from ending the process that they share with other jobs. The asynchronous context tells which
+ * attempt a call of `process.exit()`, an uncaught exception or an unhandled rejection came from; that attempt fails.
+ * Those that come from elsewhere end the process as Node would.
  *
  * It cannot prevent what does not pass through JavaScript: `process.abort()`, signals, running out of memory.
  */

@@ -23,9 +23,9 @@ interface RegistrationParts {
 }
 
 /**
- * The worker's registration with the leader of a shard: its session's id, and the highest epoch it has seen of each shard. An
- * answer of a lower epoch comes from a leader that was replaced and has not noticed; it is dropped, because obeying it could stop
- * jobs that the new leader relies on.
+ * The worker's registration with the leader of a shard: its session's id, and the highest epoch it has seen of each
+ * shard. An answer of a lower epoch comes from a leader that was replaced and has not noticed; it is dropped, because
+ * obeying it could stop jobs that the new leader relies on.
  */
 export class Registration {
   readonly #parts: RegistrationParts;
@@ -73,8 +73,8 @@ export class Registration {
   }
 
   /**
-   * Registers; tries until a leader answers or the signal aborts. An error that a retry cannot change (a wrong key, a bad name) is
-   * thrown on the first registration; a worker that was registered before goes on trying.
+   * Registers; tries until a leader answers or the signal aborts. An error that a retry cannot change (a wrong key, a
+   * bad name) is thrown on the first registration; a worker that was registered before goes on trying.
    */
   async register(signal: AbortSignal): Promise<void> {
     const growing = new GrowingPause(100, 2_000, this.#parts.gateway.triesAtOnce);
@@ -94,8 +94,8 @@ export class Registration {
   }
 
   /**
-   * Registers anew after a leader did not know `workerId`; concurrent calls share one registration. False when the worker has
-   * another id by now.
+   * Registers anew after a leader did not know `workerId`; concurrent calls share one registration. False when the
+   * worker has another id by now.
    */
   async renew(workerId: string, signal: AbortSignal): Promise<boolean> {
     if (workerId !== this.workerId) return false;

@@ -29,8 +29,8 @@ interface ReporterParts<T> {
 }
 
 /**
- * Reports results. One report is in flight at a time, and the next one carries all results that were added meanwhile, so the
- * number of requests does not grow with the load. A result is sent again until a leader has answered it.
+ * Reports results. One report is in flight at a time, and the next one carries all results that were added meanwhile,
+ * so the number of requests does not grow with the load. A result is sent again until a leader has answered it.
  */
 export class Reporter<T extends AttemptIdentity> {
   readonly #parts: ReporterParts<T>;
@@ -126,8 +126,9 @@ export class Reporter<T extends AttemptIdentity> {
   }
 
   /**
-   * Handles a failed report. If no node can serve or the leader does not know the worker, it is sent again later. If the
-   * scheduler refuses it or fails on it, it is sent in halves until the result that causes it is alone in its report.
+   * Handles a failed report. If no node can serve or the leader does not know the worker, it is sent again later. If
+   * the scheduler refuses it or fails on it, it is sent in halves until the result that causes it is alone in its
+   * report.
    */
   async #recover(batch: Pending<T>[], thrown: unknown): Promise<void> {
     const error = asPunctualError(thrown);

@@ -36,8 +36,8 @@ export function encodeRecords(records: readonly ResultRecord[]): Buffer {
 }
 
 /**
- * Decodes lines. A line that a crash cut off or a disk corrupted fails its checksum and is skipped; the lines after it still
- * count.
+ * Decodes lines. A line that a crash cut off or a disk corrupted fails its checksum and is skipped; the lines after
+ * it still count.
  */
 export function decodeRecords(text: string): ResultRecord[] {
   return text.split('\n').flatMap((line) => {

@@ -27,9 +27,9 @@ interface Opened {
 }
 
 /**
- * Decides when results are written to disk. While reports are answered promptly nothing is written. When a report fails or is
- * not answered for a moment, all undelivered results are written, and further ones as soon as they exist, until a report is
- * answered again. When the process exits, the rest is written; only a kill prevents that.
+ * Decides when results are written to disk. While reports are answered promptly nothing is written. When a report
+ * fails or is not answered for a moment, all undelivered results are written, and further ones as soon as they exist,
+ * until a report is answered again. When the process exits, the rest is written; only a kill prevents that.
  */
 export class ResultKeeper {
   readonly #parts: ResultKeeperParts;
@@ -54,8 +54,9 @@ export class ResultKeeper {
   }
 
   /**
-   * Opens the folder and delivers the results that its previous holder left: resolves when they are answered, or when the first
-   * report has failed. Throws when the folder cannot be used; a folder that another worker holds is opened later.
+   * Opens the folder and delivers the results that its previous holder left: resolves when they are answered, or when
+   * the first report has failed. Throws when the folder cannot be used; a folder that another worker holds is opened
+   * later.
    */
   async start(): Promise<void> {
     try {
@@ -74,8 +75,8 @@ export class ResultKeeper {
   }
 
   /**
-   * The session of the previous holder of the folder; empty until its results are delivered, because they count only while the
-   * session is not declared dead.
+   * The session of the previous holder of the folder; empty until its results are delivered, because they count only
+   * while the session is not declared dead.
    */
   get endedSession(): string {
     return this.#opened?.left.areDelivered ? this.#opened.store.previousSession : '';
@@ -154,8 +155,8 @@ interface LeftResultsParts {
 }
 
 /**
- * Delivers the results that an earlier process left in the folder, under the session they belong to. They count while their
- * fences are on record, which is until that session is declared dead.
+ * Delivers the results that an earlier process left in the folder, under the session they belong to. They count while
+ * their fences are on record, which is until that session is declared dead.
  */
 class LeftResults {
   readonly #parts: LeftResultsParts;

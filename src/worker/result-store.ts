@@ -32,9 +32,9 @@ export class FolderInUseError extends PunctualError {
 }
 
 /**
- * Results on disk that no leader has answered yet, so that they survive the end of the process. One worker at a time holds the
- * folder. The file also names the session that the results belong to: the worker that opens the folder next knows that this
- * session is dead.
+ * Results on disk that no leader has answered yet, so that they survive the end of the process. One worker at a time
+ * holds the folder. The file also names the session that the results belong to: the worker that opens the folder next
+ * knows that this session is dead.
  */
 export class ResultStore {
   /** The session of the previous holder of the folder; empty when there was none, or when it left in order. */
@@ -107,8 +107,8 @@ export class ResultStore {
   }
 
   /**
-   * Writes which results were answered. If a crash loses that, a result is reported twice, which does no harm. Must not run
-   * concurrently with itself or with `keep`.
+   * Writes which results were answered. If a crash loses that, a result is reported twice, which does no harm. Must
+   * not run concurrently with itself or with `keep`.
    */
   async tidy(): Promise<void> {
     if (this.#unwritten.length === 0) return;

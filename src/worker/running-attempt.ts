@@ -20,8 +20,8 @@ export interface AttemptOwner {
 }
 
 /**
- * One attempt in this worker. Tens of thousands of these are made a second, so the signal, the log and the progress are created
- * only when the handler uses them.
+ * One attempt in this worker. Tens of thousands of these are made a second, so the signal, the log and the progress
+ * are created only when the handler uses them.
  */
 export class Attempt implements FencedJob, Timed {
   readonly assignment: Assignment;

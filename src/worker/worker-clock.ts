@@ -5,8 +5,8 @@ import { TimerClock } from '../core/clock.js';
 const START_MS = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
 /**
- * The process's monotonic clock in milliseconds, for durations and deadlines inside a worker. All threads read the same time,
- * so they can exchange timestamps.
+ * The process's monotonic clock in milliseconds, for durations and deadlines inside a worker. All threads read the
+ * same time, so they can exchange timestamps.
  */
 export const monotonic = new TimerClock(() => START_MS + performance.now());
 
@@ -14,8 +14,8 @@ export const monotonic = new TimerClock(() => START_MS + performance.now());
 const DRIFT = 1e-4;
 
 /**
- * An estimate of the server's clock: the offset that the best recent comparison gave, added to monotonic time. The local wall
- * clock does not matter; it may be wrong or jump.
+ * An estimate of the server's clock: the offset that the best recent comparison gave, added to monotonic time. The
+ * local wall clock does not matter; it may be wrong or jump.
  */
 export class ServerClock {
   readonly #monotonic: () => number;
@@ -34,8 +34,9 @@ export class ServerClock {
   }
 
   /**
-   * Compares the clocks by an answer that carries the server's time. The comparison with the smallest error is used until drift
-   * makes a newer one better. `answeredAt` is given when another thread received the answer, which may be long ago.
+   * Compares the clocks by an answer that carries the server's time. The comparison with the smallest error is used
+   * until drift makes a newer one better. `answeredAt` is given when another thread received the answer, which may be
+   * long ago.
    */
   compare(serverTime: string, askedAt: number, answeredAt = this.#monotonic()): void {
     const serverMs = Date.parse(serverTime);

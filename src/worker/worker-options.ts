@@ -48,9 +48,9 @@ export interface WorkerOptions {
    */
   readonly guardProcess?: boolean;
   /**
-   * A folder for results that the scheduler has not answered, so that they survive the end of the process: the next worker with
-   * this folder delivers them before it registers. Each worker needs a folder of its own, and the same one at every start.
-   * Default none: such results are kept in memory only.
+   * A folder for results that the scheduler has not answered, so that they survive the end of the process: the next
+   * worker with this folder delivers them before it registers. Each worker needs a folder of its own, and the same
+   * one at every start. Default none: such results are kept in memory only.
    */
   readonly keepResultsIn?: string;
   readonly events?: WorkerEvents;

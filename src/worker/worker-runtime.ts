@@ -51,8 +51,8 @@ interface WorkerRuntimeParts {
 }
 
 /**
- * A worker: registers, sends heartbeats, claims jobs, runs them and reports their results. It survives outages of the scheduler:
- * it finishes its jobs and delivers the results to the leader that answers next.
+ * A worker: registers, sends heartbeats, claims jobs, runs them and reports their results. It survives outages of the
+ * scheduler: it finishes its jobs and delivers the results to the leader that answers next.
  */
 export class WorkerRuntime {
   readonly #gateway: WorkerGateway;
@@ -140,8 +140,8 @@ export class WorkerRuntime {
   }
 
   /**
-   * Delivers the results that an earlier process left, registers (which waits for a leader if there is none), and begins to
-   * work.
+   * Delivers the results that an earlier process left, registers (which waits for a leader if there is none), and
+   * begins to work.
    */
   async start(): Promise<void> {
     if (this.#phase !== 'new') throw new PunctualError('USAGE', 'A worker can be started once only.');
@@ -164,8 +164,8 @@ export class WorkerRuntime {
   }
 
   /**
-   * Takes no more jobs, finishes and reports those it has, and leaves. Resolves when that is done, or when the worker was stopped
-   * because it took longer than `drainTimeoutMs`.
+   * Takes no more jobs, finishes and reports those it has, and leaves. Resolves when that is done, or when the worker
+   * was stopped because it took longer than `drainTimeoutMs`.
    */
   async drain(): Promise<void> {
     if (this.#phase === 'new' || this.#phase === 'starting') {
@@ -192,8 +192,8 @@ export class WorkerRuntime {
   }
 
   /**
-   * Ends at once: aborts the signals of all handlers and sends no more reports. Undelivered results are kept if there is a folder
-   * for them.
+   * Ends at once: aborts the signals of all handlers and sends no more reports. Undelivered results are kept if there
+   * is a folder for them.
    */
   async stop(): Promise<void> {
     if (this.#over.signal.aborted) {
@@ -214,8 +214,9 @@ export class WorkerRuntime {
   }
 
   /**
-   * Works until drained, as the main purpose of the process: the first SIGTERM or SIGINT drains, the second stops at once. A leader
-   * may also order to drain. Handlers cannot end the process meanwhile, unless `guardProcess` is false.
+   * Works until drained, as the main purpose of the process: the first SIGTERM or SIGINT drains, the second stops at
+   * once. A leader may also order to drain. Handlers cannot end the process meanwhile, unless `guardProcess` is
+   * false.
    */
   async run(): Promise<WorkerEnd> {
     let drainedAt = Number.NEGATIVE_INFINITY;
@@ -307,8 +308,8 @@ export class WorkerRuntime {
   };
 
   /**
-   * The slots to fill; none while very many results are not answered, because a scheduler that hands out jobs but does not
-   * answer reports would fill the memory.
+   * The slots to fill; none while very many results are not answered, because a scheduler that hands out jobs but
+   * does not answer reports would fill the memory.
    */
   #freeSlots(): number {
     const { slots } = this.#options;
