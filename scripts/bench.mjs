@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: the measurements. The peers are installed into bench/ on first use, because whoever uses or
- * develops the product does not need them. Arguments go to the bench; `--help` lists them.
+ * `npm run bench`: the measurements. The peers are installed into bench/ on first use, because neither users nor
+ * developers of the product need them. Arguments go to the bench; `--help` lists them.
  */
 
 import { join } from 'node:path';

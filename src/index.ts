@@ -59,10 +59,11 @@ export {
   type SubmitOneOptions,
 } from './sdk/punctual.js';
 export type { Method, RequestOptions, Transport } from './transport/transport.js';
-export type { WorkerEvents, WorkerOptions } from './worker/worker-options.js';
-export {
-  type WorkerEnd,
-  type WorkerPhase,
-  WorkerRuntime,
-  type WorkerStatus,
-} from './worker/worker-runtime.js';
+export type {
+  WorkerEnd,
+  WorkerEvents,
+  WorkerOptions,
+  WorkerPhase,
+  WorkerStatus,
+} from './worker/worker-options.js';
+export { WorkerRuntime } from './worker/worker-runtime.js';

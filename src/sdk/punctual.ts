@@ -161,7 +161,7 @@ export class Punctual {
 
   /**
    * Sets the share and the limits of a queue, and creates the queue if it does not exist. They apply to the next
-   * starts of jobs, whoever submitted them. Setting them again does no harm, so a program may do so whenever it
+   * starts of jobs, no matter who submitted them. Setting them again does no harm, so a program may do so whenever it
    * starts.
    */
   limitQueue(name: string, limits: QueueLimitOptions): Promise<QueueView> {

@@ -56,6 +56,30 @@ export interface WorkerOptions {
   readonly events?: WorkerEvents;
 }
 
+/** How a worker ended: with everything finished and reported, or stopped at once. */
+export type WorkerEnd = 'drained' | 'stopped';
+
+/** The phases of a worker. */
+export type WorkerPhase = 'new' | 'starting' | 'running' | 'draining' | 'ended';
+
+/** What a worker is doing. */
+export interface WorkerStatus {
+  readonly phase: WorkerPhase;
+  readonly name: string;
+  /** Empty before the worker is registered. */
+  readonly workerId: string;
+  /** The highest epoch it has seen of its shard; 0 before it is registered. */
+  readonly epoch: number;
+  readonly slots: number;
+  readonly running: number;
+  /** Attempts whose report the scheduler has not answered yet, including running ones. */
+  readonly unanswered: number;
+  /** Results on the disk. */
+  readonly kept: number;
+  /** The time since a leader last answered a heartbeat; null before the first answer. */
+  readonly lastAnswerMs: number | null;
+}
+
 /** Worker options with all defaults filled in. */
 export interface ResolvedWorkerOptions extends Required<Omit<WorkerOptions, 'keepResultsIn' | 'rate'>> {
   readonly rate: RateView | null;

@@ -17,31 +17,14 @@ import { ResultKeeper } from './result-keeper.js';
 import type { Runner } from './runners/runner.js';
 import type { Attempt } from './running-attempt.js';
 import { monotonic, ServerClock } from './worker-clock.js';
-import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from './worker-options.js';
-
-/** How a worker ended: with everything finished and reported, or stopped at once. */
-export type WorkerEnd = 'drained' | 'stopped';
-
-/** The phases of a worker. */
-export type WorkerPhase = 'new' | 'starting' | 'running' | 'draining' | 'ended';
-
-/** What a worker is doing. */
-export interface WorkerStatus {
-  readonly phase: WorkerPhase;
-  readonly name: string;
-  /** Empty before the worker is registered. */
-  readonly workerId: string;
-  /** The highest epoch it has seen of its shard; 0 before it is registered. */
-  readonly epoch: number;
-  readonly slots: number;
-  readonly running: number;
-  /** Attempts whose report the scheduler has not answered yet, including running ones. */
-  readonly unanswered: number;
-  /** Results on the disk. */
-  readonly kept: number;
-  /** The time since a leader last answered a heartbeat; null before the first answer. */
-  readonly lastAnswerMs: number | null;
-}
+import {
+  type ResolvedWorkerOptions,
+  resolveWorkerOptions,
+  type WorkerEnd,
+  type WorkerOptions,
+  type WorkerPhase,
+  type WorkerStatus,
+} from './worker-options.js';
 
 interface WorkerRuntimeParts {
   readonly gateway: WorkerGateway;
