@@ -117,7 +117,7 @@ describe.sequential('a guarded process survives a handler that', () => {
     );
     expect(run.result).toMatchObject({ outcome: 'succeeded', result: 'done' });
     await expect.poll(() => run.warnings.length).toBe(2);
-    expect(run.warnings[0]).toContain('after its end');
+    expect(run.warnings[0]).toContain('after its attempt had ended');
     await run.finish();
   });
 });
