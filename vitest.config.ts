@@ -1,11 +1,15 @@
 import { defineConfig } from 'vitest/config';
 
+/** How long `expect.poll` waits: vitest's own second is too short on a busy machine. */
+const PATIENT = { poll: { timeout: 15_000 } };
+
 export default defineConfig({
   test: {
     projects: [
       {
         test: {
           name: 'unit',
+          expect: PATIENT,
           include: [
             'src/**/*.test.ts',
             'scripts/**/*.test.ts',
@@ -21,6 +25,7 @@ export default defineConfig({
       {
         test: {
           name: 'integration',
+          expect: PATIENT,
           include: ['test/integration/**/*.test.ts'],
           globalSetup: ['test/postgres-for-tests.ts'],
           testTimeout: 60_000,
@@ -35,6 +40,7 @@ export default defineConfig({
         // Rounds of the fault harness and of the attack fill the machine, so they wait for the rest and run one after another.
         test: {
           name: 'fault',
+          expect: PATIENT,
           include: ['test/fault/{fences,round}.test.ts', 'test/attack/round.test.ts'],
           testTimeout: 300_000,
           pool: 'forks',

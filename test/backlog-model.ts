@@ -1,4 +1,4 @@
-import { laneOf } from '../src/core/lane.js';
+import { laneOf } from '../src/core/limits.js';
 import { Backlog } from '../src/dispatch/backlog.js';
 import type { Shares } from '../src/dispatch/shares.js';
 import type { Entry } from '../src/dispatch/shelf.js';

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { FENCES } from '../src/core/test-switches.js';
+import { FENCES } from '../src/host/test-switches.js';
 import { FENCE_PROOFS } from './fence-proofs.js';
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');

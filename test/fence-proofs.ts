@@ -1,4 +1,4 @@
-import type { Fence } from '../src/core/test-switches.js';
+import type { Fence } from '../src/host/test-switches.js';
 
 /** Where each fence is taken out and what breaks without it is observed. */
 export const FENCE_PROOFS = {

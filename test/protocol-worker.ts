@@ -95,6 +95,11 @@ export class ProtocolWorker {
     return this.report({ jobId, fence, outcome: 'failed', error: { message } });
   }
 
+  /** Reports that an attempt goes on without this worker. */
+  handOn({ jobId, fence }: FencedJob, startedAt?: string): Promise<ReportAnswer> {
+    return this.report({ jobId, fence, outcome: 'handed-on', ...(startedAt !== undefined && { startedAt }) });
+  }
+
   async #ask<T>(verb: string, body: unknown): Promise<Answer<T>> {
     const answer = await this.node.ask<T>('POST', `/v1/workers/${this.id}/${verb}`, {
       body,

@@ -3,6 +3,7 @@ import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import {
+  impureCore,
   intervals,
   notifications,
   type SourceFile,
@@ -32,6 +33,10 @@ describe('the sources', () => {
     expect(wrongImports(sources)).toEqual([]);
   });
 
+  it('keep files, processes and the environment out of core', () => {
+    expect(impureCore(sources)).toEqual([]);
+  });
+
   it('keep SQL statements in the store', () => {
     expect(strayStatements(sources)).toEqual([]);
   });
@@ -50,6 +55,16 @@ describe('the sources', () => {
 });
 
 describe('the rules', () => {
+  it.each([
+    ["import { readFileSync } from 'node:fs';", 1],
+    ['const pid = process.pid;', 1],
+    ["import { hash } from 'node:crypto';", 0],
+    ['// Everybody in the process. Really.', 0],
+  ])('find what is impure in core: %s', (text, count) => {
+    expect(impureCore([{ path: 'core/job.ts', text }])).toHaveLength(count);
+    expect(impureCore([{ path: 'host/job.ts', text }])).toEqual([]);
+  });
+
   it.each([
     ['core/job.ts', "import { query } from '../store/query.js';"],
     ['core/job.ts', "import type { Row } from '../store/row.js';"],

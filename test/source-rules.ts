@@ -6,9 +6,11 @@ export interface SourceFile {
   readonly text: string;
 }
 
-const LEADER_PARTS = ['store', 'core'];
+const FOUNDATION = ['host', 'core'];
+const LEADER_PARTS = ['store', ...FOUNDATION];
 const ALL_BUT_CLI = [
   'core',
+  'host',
   'store',
   'cluster',
   'dispatch',
@@ -26,17 +28,18 @@ const ALL_BUT_CLI = [
 /** What each part of `src/` may import besides itself. Dependencies point one way. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
-  store: ['core'],
+  host: ['core'],
+  store: FOUNDATION,
   cluster: LEADER_PARTS,
   dispatch: ['cluster', 'schedule', ...LEADER_PARTS],
   schedule: LEADER_PARTS,
   workflow: LEADER_PARTS,
-  api: ['dispatch', 'cluster', 'schedule', 'workflow', 'store', 'core'],
+  api: ['dispatch', 'cluster', 'schedule', 'workflow', ...LEADER_PARTS],
   transport: ['core'],
-  worker: ['transport', 'core'],
+  worker: ['transport', ...FOUNDATION],
   client: ['transport', 'core'],
   sdk: ['client', 'worker', 'transport', 'core'],
-  embedded: ['core'],
+  embedded: FOUNDATION,
   node: ALL_BUT_CLI,
   cli: ALL_BUT_CLI,
   'index.ts': ['sdk', 'client', 'worker', 'transport', 'core'],
@@ -72,6 +75,16 @@ export function wrongImports(files: readonly SourceFile[]): string[] {
       .filter((target) => partOf(target) !== part && !allowed.includes(partOf(target)))
       .map((target) => `${path} may not import ${target}`);
   });
+}
+
+const FILES_AND_PROCESSES =
+  /['"]node:(?:fs|fs\/promises|child_process|perf_hooks|process|os|net|http)['"]|\bprocess\.\w/;
+
+/** Files, processes and the environment in core, which is pure: they belong to `host`. */
+export function impureCore(files: readonly SourceFile[]): string[] {
+  return files
+    .filter((file) => isProductCode(file) && partOf(file.path) === 'core')
+    .flatMap((file) => linesMatching(file, FILES_AND_PROCESSES));
 }
 
 /** Statements outside the store, each as one line. */

@@ -1,14 +1,17 @@
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import type { Log } from '../core/log.js';
-import type { LoopDelay } from '../core/loop-delay.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
+import type { LoopDelay } from '../host/loop-delay.js';
 import type { Pool, Queryable } from '../store/database.js';
 import type { LeaseView } from '../store/lease.js';
+import type { Authentication } from './authentication.js';
+import type { EndLines } from './end-lines.js';
 import type { EndWatch } from './end-watch.js';
+import type { LogWriter } from './log-writer.js';
 import type { Submitter } from './submitter.js';
 
-/** What the use-cases of a node work with. */
+/** What the routes of a node work with. */
 export interface NodeContext {
   readonly nodeId: string;
   readonly shard: number;
@@ -26,6 +29,10 @@ export interface NodeContext {
   readonly loopDelay: LoopDelay;
   /** Everybody who waits for the end of a job. */
   readonly ends: EndWatch;
+  /** The lines on which other nodes are told which jobs end. */
+  readonly endLines: EndLines;
+  readonly logs: LogWriter;
+  readonly authentication: Authentication;
   /** The shard's dispatcher; waits briefly while there is none, then throws NO_LEADER. */
   leader(): Promise<Dispatcher>;
   /** The dispatcher if this node leads at this moment. */
@@ -33,4 +40,8 @@ export interface NodeContext {
   lease(): LeaseView | undefined;
   /** How long ago the database answered on the connection of the lease; null while there is none. */
   databaseSilentMs(): number | null;
+  /** Looks at the lease at once, because another node has given it up. */
+  lookAtLease(): void;
+  /** Looks at the list of nodes at once, because one has joined. */
+  lookAtNodes(): void;
 }

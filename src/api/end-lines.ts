@@ -1,7 +1,14 @@
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import { noLeader } from '../dispatch/state.js';
 import { LocalEnds } from './local-ends.js';
-import type { EndsChange } from './use-cases.js';
+
+/** Jobs that another node wants to hear of, and no more. */
+interface EndsChange {
+  /** Counts the changes; said on the line once this one is taken note of. */
+  readonly change: number;
+  readonly add: readonly string[];
+  readonly remove: readonly string[];
+}
 
 interface Line {
   readonly ends: LocalEnds;
@@ -26,6 +33,7 @@ export class EndLines {
     return ends.over;
   }
 
+  /** Changes of which jobs a line tells. */
   async change(id: string, { change, add, remove }: EndsChange): Promise<void> {
     const line = this.lines.get(id);
     if (!line) throw noLeader();
@@ -33,6 +41,7 @@ export class EndLines {
     line.say(change);
   }
 
+  /** Forgets a line. */
   close(id: string): void {
     this.lines.get(id)?.ends.close();
     this.lines.delete(id);

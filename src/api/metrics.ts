@@ -1,7 +1,7 @@
 import { Counter, Gauge, Registry } from 'prom-client';
 import { BOUNDS } from '../core/histogram.js';
-import type { LoopDelay } from '../core/loop-delay.js';
 import { COUNTERS } from '../core/wire.js';
+import type { LoopDelay } from '../host/loop-delay.js';
 import type { Tally } from '../store/tallies.js';
 
 const HELP: Record<(typeof COUNTERS)[number], [name: string, help: string]> = {

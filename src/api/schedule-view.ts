@@ -1,5 +1,6 @@
 import type { Config } from '../core/config.js';
 import { formatDuration } from '../core/duration.js';
+import { readJsonText } from '../core/json-reader.js';
 import {
   DEFAULT_DST,
   DEFAULT_LATE_AFTER,
@@ -8,10 +9,13 @@ import {
   type ScheduleDefinition,
 } from '../core/schedule-definition.js';
 import type { OccurrenceView, ScheduleView } from '../core/wire.js';
-import { tryParseStored } from '../schedule/parsing.js';
+import { tryParseStored } from '../schedule/parsed-schedules.js';
 import type { LedgerRow } from '../store/occurrences.js';
 import type { ScheduleWithLast } from '../store/schedules.js';
 import { JsonText } from './json-text.js';
+
+/** The most levels that a setting allows to be stored. */
+const DEEPEST = 1_000;
 
 const time = (ms: number): string => new Date(ms).toISOString();
 
@@ -21,7 +25,7 @@ export class ScheduleText extends JsonText {
 
   constructor(row: ScheduleWithLast, config: Config, now: number) {
     super();
-    const definition = JSON.parse(row.definition) as ScheduleDefinition;
+    const { definition, payload: ownPayload } = apart(row);
     const parsed = tryParseStored(row, config);
     const next = row.paused ? null : (parsed?.table.next(now) ?? null);
     const view: ScheduleView = {
@@ -40,7 +44,7 @@ export class ScheduleText extends JsonText {
       changedBy: row.changed_by,
       version: row.version,
     };
-    const payload = row.payload ?? (parsed ? 'null' : undefined);
+    const payload = ownPayload ?? (parsed ? 'null' : undefined);
     const last = row.without_payload
       ? ',"omitted":["payload"]'
       : payload === undefined
@@ -48,6 +52,15 @@ export class ScheduleText extends JsonText {
         : `,"payload":${payload}`;
     this.text = `${JSON.stringify(view).slice(0, -1)}${last}}`;
   }
+}
+
+/** The definition without its payload, which is passed on as the text it is. */
+function apart(row: ScheduleWithLast): { definition: ScheduleDefinition; payload: string | null } {
+  if (row.payload !== undefined) return { definition: JSON.parse(row.definition), payload: row.payload };
+  const shape = { maxDepth: DEEPEST, text: 'payload', allowProto: true } as const;
+  const whole = readJsonText(Buffer.from(row.definition), shape) as ScheduleDefinition;
+  const { payload, ...definition } = whole as ScheduleDefinition & { payload?: { readonly text: string } };
+  return { definition, payload: payload?.text ?? null };
 }
 
 function withDefaults(definition: ScheduleDefinition, parsed: ParsedSchedule): ScheduleDefinition {

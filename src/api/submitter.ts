@@ -1,17 +1,16 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
-import { messageOf, PunctualError } from '../core/errors.js';
-import { PORTION } from '../core/in-portions.js';
+import { messageOf } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { least } from '../core/long-lists.js';
 import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
+import { TimeSlice } from '../core/time-slice.js';
 import { uuidv7 } from '../core/uuid.js';
 import { admissionTime } from '../dispatch/admission-time.js';
 import { bisect } from '../store/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
 import { type JobRow, toStored } from '../store/job-row.js';
-import { type Names, type Resolved, StaleNamesError } from '../store/names.js';
+import { LabelSetsError, type Names, type Resolved, StaleNamesError } from '../store/names.js';
 import { toWaiting } from '../store/new-waiting.js';
 import type { Waiting } from '../store/read-backlog.js';
 import { type NewJob, submitJobs } from '../store/submit-jobs.js';
@@ -54,6 +53,8 @@ interface Gathered {
 /** Most single submissions that go into one insert, and most bytes of more than one. */
 const MAX_BATCH = 500;
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
+/** Rows that are made between two looks at the clock. */
+const LOOK_EVERY = 100;
 /** After this time a batch that takes too long is not tried in smaller parts any more: its submitters wait. */
 const SMALLER_PARTS_WITHIN_MS = 10_000;
 
@@ -100,8 +101,9 @@ export class Submitter {
   private async storeKinds(kinds: readonly Kind[], resolved: readonly Resolved[]): Promise<Stored[]> {
     const { clock, config, hot, databaseNow } = this.options;
     const now = clock.now();
-    const made = { names: resolved, at: databaseNow() };
+    const made = { names: resolved, at: databaseNow(), since: performance.now() };
     const jobs: NewJob[] = [];
+    const slice = new TimeSlice();
     for (const [i, { tenant, createdBy, definition, payloads }] of kinds.entries()) {
       const { hold, runAt } = definition;
       const { queue, needs } = resolved[i]!;
@@ -109,7 +111,7 @@ export class Submitter {
       const admitAt = hold ? runAt : admissionTime(runAt, now, config.laterThreshold);
       for (const payload of payloads) {
         jobs.push({ row: { id: uuidv7(now), payload, definition: stored }, admitAt, held: hold });
-        if (jobs.length % PORTION === 0) await nextTurn();
+        if (jobs.length % LOOK_EVERY === 0 && slice.isOver) await slice.next();
       }
     }
     const [first] = jobs;
@@ -152,23 +154,38 @@ export class Submitter {
         await bisect(
           batch,
           async (part) => {
-            const stored = await this.store(part.map((each) => each.owned));
-            part.forEach((each, i) => {
+            const fitting = await this.withoutRefused(part);
+            if (fitting.length === 0) return [];
+            const stored = await this.store(fitting.map((each) => each.owned));
+            fitting.forEach((each, i) => {
               each.resolve(stored[i]!);
             });
             return stored;
           },
           (each, error) => each.reject(explainDatabaseError(error)),
-          (error) =>
-            isDataError(error) ||
-            isQuotaExceeded(error) ||
-            (isStatementTimeout(error) && performance.now() < deadline),
+          (error) => isDataError(error) || (isStatementTimeout(error) && performance.now() < deadline),
         );
       } catch (error) {
         for (const each of batch) each.reject(explainDatabaseError(error));
       }
     }
     this.flushing.delete(group);
+  }
+
+  /** One tenant's quota must not refuse, nor hold up, what others have submitted in the same moment. */
+  private async withoutRefused(batch: readonly Gathered[]): Promise<readonly Gathered[]> {
+    try {
+      await this.resolve(kindsOf(batch.map((each) => each.owned)));
+      return batch;
+    } catch (error) {
+      if (!(error instanceof LabelSetsError)) throw error;
+      const isRefused = ({ owned: { tenant, submission } }: Gathered) => {
+        const { queue, needs } = submission.definition;
+        return error.refuses({ tenant, queue, needs });
+      };
+      for (const each of batch) if (isRefused(each)) each.reject(error);
+      return batch.filter((each) => !isRefused(each));
+    }
   }
 
   private takeBatch(group: string): Gathered[] {
@@ -196,11 +213,6 @@ export class Submitter {
       );
     });
   }
-}
-
-/** One tenant's quota must not refuse what others have submitted in the same moment. */
-function isQuotaExceeded(error: unknown): boolean {
-  return error instanceof PunctualError && error.code === 'QUOTA_EXCEEDED';
 }
 
 /** Submissions in a row that differ in their payloads only. */

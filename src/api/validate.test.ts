@@ -176,7 +176,7 @@ describe('validate', () => {
       ReportRequest,
       { results: [{ jobId: JOB_ID, fence: 1, outcome: 'lost' }] },
       '/results/0/outcome',
-      'must be one of "succeeded", "failed", "timed-out", "cancelled"',
+      'must be one of "succeeded", "failed", "timed-out", "cancelled", "handed-on"',
     ],
     [
       'a failure without an error',

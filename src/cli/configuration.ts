@@ -70,7 +70,7 @@ export function printConfig(output: Output, resolved: ResolvedConfig): void {
 }
 
 /** The content of the file from which the CLI and the SDK read address and key. */
-export interface StoredCredentials {
+interface StoredCredentials {
   readonly url: string;
   /** All nodes, so that a client can switch to another. */
   readonly urls: readonly string[];

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Credentials } from '../client/credentials.js';
 import { humanDuration } from '../core/duration.js';
-import { messageOf, PunctualError } from '../core/errors.js';
+import { ERROR_CODES, messageOf, PunctualError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import { addAll } from '../core/long-lists.js';
 import { compareVersions, VERSION } from '../core/version.js';
@@ -20,7 +20,6 @@ import {
 } from './call.js';
 import type { Cli } from './cli.js';
 import { credentialsPath, firstDatabase, resolveSettings } from './configuration.js';
-import { HINTS } from './hints.js';
 import type { Output } from './output.js';
 import type { Style } from './paint.js';
 
@@ -279,6 +278,6 @@ export async function checkDatabase(databaseUrl: string): Promise<Check[]> {
 }
 
 function failed(name: string, error: unknown): Check {
-  const advice = error instanceof PunctualError ? HINTS[error.code] : HINTS.INTERNAL;
+  const advice = error instanceof PunctualError ? error.hint : ERROR_CODES.INTERNAL.hint;
   return { name, status: 'fail', detail: messageOf(error), ...(advice && { advice }) };
 }

@@ -1,6 +1,5 @@
 import { CommanderError } from 'commander';
-import { type FieldError, messageOf, PunctualError } from '../core/errors.js';
-import { HINTS } from './hints.js';
+import { ERROR_CODES, type FieldError, messageOf, PunctualError } from '../core/errors.js';
 import { type Paint, printable } from './paint.js';
 
 /** How a run that did not go well ends: its exit code and what is said about it. */
@@ -21,7 +20,7 @@ function usageFailure(error: CommanderError): Failure {
   const detail = error.message.replace(SUGGESTION, (_match, _several, names?: string) =>
     names ? `; did you mean ${names}?` : '',
   );
-  return { exitCode: EXIT_USAGE, code: 'USAGE', detail, hint: HINTS.USAGE, errors: [] };
+  return { exitCode: EXIT_USAGE, code: 'USAGE', detail, hint: ERROR_CODES.USAGE.hint, errors: [] };
 }
 
 /** Explains anything that was thrown; null when it was no failure but the answer to `--help` or `--version`. */
@@ -35,10 +34,11 @@ export function failureOf(thrown: unknown): Failure | null {
     return usageFailure(thrown);
   }
   if (thrown instanceof PunctualError) {
-    const { exitCode, code, message, errors } = thrown;
-    return { exitCode, code, detail: message, hint: HINTS[code], errors };
+    const { exitCode, code, message, hint, errors } = thrown;
+    return { exitCode, code, detail: message, hint, errors };
   }
-  return { exitCode: 1, code: 'INTERNAL', detail: messageOf(thrown), hint: HINTS.INTERNAL, errors: [] };
+  const { exit: exitCode, hint } = ERROR_CODES.INTERNAL;
+  return { exitCode, code: 'INTERNAL', detail: messageOf(thrown), hint, errors: [] };
 }
 
 /** What went wrong and what to do, as lines for a terminal. */

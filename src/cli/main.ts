@@ -1,4 +1,4 @@
-import { ONE_ORDER_MS } from '../core/one-order.js';
+import { ONE_ORDER_MS } from '../host/processes.js';
 import type { Cli } from './cli.js';
 import { EXIT_INTERRUPTED } from './failure.js';
 import { runCli } from './program.js';

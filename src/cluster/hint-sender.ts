@@ -1,20 +1,22 @@
+import { earlier } from '../core/clock.js';
 import { addAll } from '../core/long-lists.js';
 import type { Waiting } from '../store/read-backlog.js';
 import type { PeerCaller } from './peer-caller.js';
 
-/** Jobs that were stored, for whoever leads. */
+/** Tells the leader about jobs that were stored. */
 export interface Hint {
   readonly jobs: readonly Waiting[];
   /** The earliest `startBefore` among stored jobs that are not in `jobs`. */
   readonly startBefore: number | null;
 }
 
-/** More than this would be slower to send than to be found by the look-back. */
+/** The leader's look-back finds more jobs than this sooner than a call could bring them. */
 const MAX_JOBS = 20_000;
 
 /**
- * Tells the leader of jobs that this node has stored: speed, never truth. Hints that gather while one is on
- * its way go together; what cannot be sent is dropped, because the leader's look-back finds the jobs.
+ * Tells the leader of jobs that this node has stored. Hints make jobs start sooner, and nothing depends on them: a hint
+ * that cannot be sent is dropped, because the leader's look-back finds the jobs. Hints that come while a call is in
+ * flight are sent together in the next one.
  */
 export class HintSender {
   private jobs: Waiting[] = [];
@@ -28,7 +30,7 @@ export class HintSender {
 
   send(hint: Hint): void {
     if (this.jobs.length + hint.jobs.length <= MAX_JOBS) addAll(this.jobs, hint.jobs.map(withoutRow));
-    this.startBefore = earliest(this.startBefore, hint.startBefore);
+    this.startBefore = earlier(this.startBefore, hint.startBefore);
     if (!this.sending) void this.flush();
   }
 
@@ -45,12 +47,7 @@ export class HintSender {
   }
 }
 
-/** What the leader must know to choose; it reads the rest with its claim. */
+/** Only what the leader needs to choose jobs; its claim reads the rest. */
 function withoutRow({ row: _, ...job }: Waiting): Waiting {
   return job;
-}
-
-function earliest(a: number | null, b: number | null): number | null {
-  if (a === null || b === null) return a ?? b;
-  return Math.min(a, b);
 }

@@ -4,32 +4,35 @@ import { LeaderElsewhere } from './leader-elsewhere.js';
 
 const TIMEOUT_MS = 2_000;
 
-export interface LeaderLine {
+/** How to reach the leader, and what to call when jobs end. */
+interface LeaderEndsOptions {
   readonly url: string;
   /** Aborts when this node learns that the leader's term is over. */
   readonly termOver: AbortSignal;
-  /** The credential by which nodes know each other. */
+  /** The credential by which nodes authenticate to each other. */
   readonly token: () => string;
   readonly onEnded: (ids: readonly string[]) => void;
 }
 
 /**
- * A line to a leader elsewhere on which it tells which jobs end: an answer that goes on for as long as both sides want it.
- * Which jobs are meant is told by calls beside it. The line itself says that a call was taken note of, so that a line that
- * is dead is noticed.
+ * A subscription to the ends of jobs, with a leader on another node. It is one streamed response, which lasts until
+ * either side closes it. Separate calls add jobs to the subscription and remove them. Each call is confirmed on the
+ * stream, so that a dead stream is noticed.
  */
 export class LeaderEnds {
   private readonly agent = new Agent({ connections: 2, connect: { timeout: TIMEOUT_MS } });
   private readonly path = `/internal/ends/${randomUUID()}`;
   private readonly controller = new AbortController();
-  private readonly taken = new Map<number, () => void>();
+  private readonly confirmations = new Map<number, () => void>();
   private changes = 0;
+  /** The last line of the stream, as far as it has arrived. */
   private rest = '';
 
-  private constructor(private readonly line: LeaderLine) {}
+  private constructor(private readonly options: LeaderEndsOptions) {}
 
-  static async open(line: LeaderLine): Promise<LeaderEnds> {
-    const ends = new LeaderEnds(line);
+  /** Opens a subscription without jobs. */
+  static async open(options: LeaderEndsOptions): Promise<LeaderEnds> {
+    const ends = new LeaderEnds(options);
     try {
       await ends.begin();
       return ends;
@@ -39,20 +42,22 @@ export class LeaderEnds {
     }
   }
 
+  /** Aborts when the subscription is closed, by whichever side. */
   get over(): AbortSignal {
     return this.controller.signal;
   }
 
+  /** Adds and removes jobs; resolves when the leader has confirmed it on the stream. */
   async change(add: readonly string[], remove: readonly string[]): Promise<void> {
     const change = ++this.changes;
-    const taken = this.isTaken(change);
-    // It may fail while the answer is still awaited, when nobody listens to it yet.
-    taken.catch(() => undefined);
+    const confirmed = this.confirmation(change);
+    // It may reject while the call is still awaited; that must not count as an unhandled rejection.
+    confirmed.catch(() => undefined);
     try {
       const answer = await this.ask('POST', JSON.stringify({ change, add, remove }));
       await answer.body.dump();
       if (answer.statusCode !== 204) throw new Error(`the leader answered ${answer.statusCode}`);
-      await taken;
+      await confirmed;
     } catch (error) {
       this.close();
       throw error;
@@ -61,17 +66,17 @@ export class LeaderEnds {
 
   readonly close = (): void => {
     if (this.over.aborted) return;
-    this.line.termOver.removeEventListener('abort', this.close);
+    this.options.termOver.removeEventListener('abort', this.close);
     this.controller.abort();
     void this.agent.destroy();
   };
 
   private async begin(): Promise<void> {
-    const { termOver, url } = this.line;
+    const { termOver, url } = this.options;
     termOver.throwIfAborted();
     termOver.addEventListener('abort', this.close, { once: true });
     const answer = await this.ask('GET');
-    // A leader of an older version: whoever waits does so there.
+    // A leader of an older version has no such route: requests that wait are forwarded to it.
     if (answer.statusCode === 404) throw new LeaderElsewhere(url);
     if (answer.statusCode !== 200) throw new Error(`the leader answered ${answer.statusCode}`);
     answer.body.setEncoding('utf8').on('data', (text: string) => this.read(text));
@@ -82,40 +87,41 @@ export class LeaderEnds {
     const lines = (this.rest + text).split('\n');
     this.rest = lines.pop()!;
     try {
-      for (const line of lines) this.hear(JSON.parse(line) as number | string[]);
+      for (const line of lines) this.receive(JSON.parse(line) as number | string[]);
     } catch {
-      // Whoever answers like this is no leader; those who wait are attached anew.
+      // This is not the answer of a leader: close, so that those who wait subscribe anew.
       this.close();
     }
   }
 
-  private hear(said: number | string[]): void {
-    if (typeof said === 'number') this.taken.get(said)?.();
-    else this.line.onEnded(said);
+  /** A number confirms a change; a list names jobs that have ended. */
+  private receive(message: number | string[]): void {
+    if (typeof message === 'number') this.confirmations.get(message)?.();
+    else this.options.onEnded(message);
   }
 
-  private isTaken(change: number): Promise<void> {
+  private confirmation(change: number): Promise<void> {
     return new Promise((resolve, reject) => {
       const settle = (end: () => void) => {
         clearTimeout(timer);
-        this.taken.delete(change);
+        this.confirmations.delete(change);
         this.over.removeEventListener('abort', failed);
         end();
       };
-      const failed = () => settle(() => reject(new Error('the leader is not heard any more')));
+      const failed = () => settle(() => reject(new Error('the leader does not confirm any more')));
       const timer = setTimeout(failed, TIMEOUT_MS);
       this.over.addEventListener('abort', failed, { once: true });
-      this.taken.set(change, () => settle(resolve));
+      this.confirmations.set(change, () => settle(resolve));
     });
   }
 
   private ask(method: 'GET' | 'POST', body?: string): Promise<Dispatcher.ResponseData> {
     return this.agent.request({
-      origin: new URL(this.line.url).origin,
+      origin: new URL(this.options.url).origin,
       path: this.path,
       method,
       headers: {
-        authorization: `Bearer ${this.line.token()}`,
+        authorization: `Bearer ${this.options.token()}`,
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body }),

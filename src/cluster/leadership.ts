@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { messageOf } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { Loop } from '../core/loop.js';
+import { Loop, logFailure } from '../core/loop.js';
 import { openConnection } from '../store/database.js';
 import {
   endLeaseBlockers,
@@ -19,17 +19,17 @@ import { Term } from './term.js';
 /**
  * Leading a shard by the lease in its database.
  *
- * A standby looks at the lease without locking anything. Only when it is expired, or its holder's session is
- * gone from the database, does it lock the table, check again inside the UPDATE, and so wait out every fenced
- * write of the old term. The connection that holds the lease is used for nothing else: its session is the proof
- * of life, and renewals never wait for a free connection. Sockets between nodes play no part: three nodes that
- * cannot reach each other must not take the term from one another.
+ * A standby reads the lease without locking anything. Only when the lease is expired, or its holder's session is gone
+ * from the database, does it lock the table, which waits for every fenced write of the old term, and check again inside
+ * the UPDATE. The connection that holds the lease is used for nothing else: its session is the proof of life, and
+ * renewals never wait for a free connection. Sockets between nodes prove nothing: three nodes that cannot reach each
+ * other must not take the term from one another.
  *
- * A leader trusts its term from when the renewal was sent, and no longer than most of the TTL. After any doubt
- * it ends the term and takes a new one, which waits for or ends its own stragglers.
+ * A leader trusts its term from when the renewal was sent, and only for a part of the TTL. In doubt it ends the term
+ * and takes a new one, which waits for its own unfinished writes or ends them.
  */
 
-export interface LeadershipOptions {
+interface LeadershipOptions {
   readonly databaseUrl: string;
   readonly shard: number;
   readonly nodeId: string;
@@ -40,22 +40,22 @@ export interface LeadershipOptions {
   readonly onTerm: (term: Term) => void;
   /** Called when another node is seen to lead. */
   readonly onFollowing: () => void;
-  /** Called when the term was given up on stop; tells others, so that they need not wait for their next look. */
+  /** Called when the term was released on stop, to tell the other nodes before their next look. */
   readonly onReleased: () => Promise<void>;
-  /** Called with the database's time whenever an answer carries it, and how long that answer took. */
+  /** Called with the database's time whenever an answer carries it, and with the round trip of that answer. */
   readonly onTime: (databaseNow: number, roundTripMs: number) => void;
 }
 
-/** Share of the TTL that a leader trusts: the rest covers clocks that run at different speeds. */
+/** The share of the TTL for which a leader trusts its term; the rest covers clocks that run at different speeds. */
 const TRUSTED_SHARE = 0.8;
 /** How long a takeover waits for fenced writes of the old term before it ends their sessions. */
 const PATIENCE_MS = 500;
-/** Shorter than the pause after which whoever suspects asks again, so that every suspicion counts. */
+/** Less than the pause between the repeated calls of whoever suspects the leader, so that none of them is ignored. */
 const SUSPECT_AT_MOST_EVERY_MS = 25;
-/** When another node was faster to take a term, it is soon known who it is. */
+/** The pause after another node was faster to take the term: soon the lease says which node it is. */
 const BEATEN_MS = 20;
 
-/** The term of another node, with those who wait for its answers. */
+/** The term of another node. The controller aborts requests to it when the term is over. */
 interface FollowedTerm {
   readonly epoch: number;
   readonly holder: string;
@@ -63,9 +63,10 @@ interface FollowedTerm {
   readonly controller: AbortController;
 }
 
+/** Keeps, takes and watches the lease of one shard. */
 export class Leadership {
   private connection: pg.Client | undefined;
-  /** The session whose end proves that this node is gone; null behind a pooler, whose sessions outlive it. */
+  /** The session whose end proves that this node is gone; null behind a pooler, whose sessions outlive the node. */
   private session: number | null = null;
   private term: Term | undefined;
   private readonly loop: Loop;
@@ -74,8 +75,8 @@ export class Leadership {
   private pendingReason = 'first term of this node';
   private stopping = false;
   /**
-   * The highest epoch that this node has held, or that anybody has seen; the next term lies above it. A database that was
-   * restored may be behind it, and no fence could tell two terms of one epoch and one holder apart.
+   * The highest epoch that this node has held or heard of; its next term lies above it. A restored database may hold a
+   * lower epoch, and no fence could distinguish two terms of the same epoch and holder.
    */
   private aboveEpoch = 0;
   private suspectedAt = Number.NEGATIVE_INFINITY;
@@ -86,8 +87,7 @@ export class Leadership {
       name: 'leadership',
       everyMs: this.standbyMs,
       pass: () => this.runOnce(),
-      onError: (name, error) =>
-        options.log.warn({ loop: name, error: messageOf(error) }, 'the lease could not be kept or looked at'),
+      onError: logFailure(options.log, 'the lease could not be kept or looked at'),
     });
   }
 
@@ -105,18 +105,18 @@ export class Leadership {
     return this.latest;
   }
 
-  /** How long ago the database answered on the connection of the lease; null while there is none. */
+  /** Milliseconds since the last answer on the lease's connection; null while there is no connection. */
   get silentMs(): number | null {
     return this.connection === undefined ? null : performance.now() - this.heardAt;
   }
 
-  /** The term of another node, as this one last saw it; null when it leads itself or nobody does. */
+  /** The leader on another node, as last seen; null when this node leads or nobody does. */
   get leader(): { readonly url: string; readonly over: AbortSignal } | null {
     if (!this.followed || this.current) return null;
     return { url: this.followed.url, over: this.followed.controller.signal };
   }
 
-  /** Where another node leads; null when this one does, or nobody. */
+  /** The URL of the leader on another node; null when this node leads or nobody does. */
   get leaderUrl(): string | null {
     return this.leader?.url ?? null;
   }
@@ -125,7 +125,7 @@ export class Leadership {
     this.loop.start();
   }
 
-  /** Gives the term up, so that another node can lead at once. */
+  /** Releases the term, so that another node can lead at once. */
   async stop(): Promise<void> {
     this.stopping = true;
     const term = this.term;
@@ -143,14 +143,14 @@ export class Leadership {
       await releaseTerm(connection, term);
       await this.options.onReleased();
     } catch (error) {
-      // Others find out by themselves, at the latest when the lease runs out.
+      // The other nodes find out themselves, at the latest when the lease expires.
       this.options.log.debug({ error: messageOf(error) }, 'the term could not be handed over at once');
     }
   }
 
   /**
-   * Looks at the lease soon, because something suggests that the leader may be gone. It only looks: whether the
-   * term is over is for the database to say. Many who suggest it at once cause one look.
+   * Looks at the lease soon, because something suggests that the leader may be gone. Only the database decides whether
+   * the term is over. Many suspicions at once cause one look.
    */
   suspect(): void {
     const now = performance.now();
@@ -164,7 +164,7 @@ export class Leadership {
     this.loop.wake();
   }
 
-  /** Ends the current term and takes a new one: the way out of every doubt. */
+  /** Ends the current term and takes a new one: the recovery from every doubt. */
   renounce(term: Term, reason: string, aboveEpoch = 0): void {
     if (this.term !== term) return;
     this.aboveEpoch = Math.max(this.aboveEpoch, aboveEpoch);
@@ -173,13 +173,13 @@ export class Leadership {
     this.loop.wake();
   }
 
-  /** One look, renewal or takeover; answers with the pause until the next. */
+  /** One look, renewal or takeover; answers with the pause until the next one. */
   async runOnce(): Promise<number> {
     if (this.stopping) return this.standbyMs;
     const connection = this.connection ?? (await this.connect());
     const term = this.current;
     if (term) return this.renew(connection, term);
-    return this.stand(connection);
+    return this.standBy(connection);
   }
 
   private async renew(connection: pg.Client, term: Term): Promise<number> {
@@ -190,7 +190,7 @@ export class Leadership {
       if (renewal) {
         this.options.onTime(renewal.now, performance.now() - sentAt);
         if (renewal.serverStartedAt !== this.latest?.serverStartedAt) {
-          // Behind a pooler the connection outlives the server. Another one may lack commits that memory relies on.
+          // Behind a pooler the connection outlives the server. A new server may lack commits that memory relies on.
           this.renounce(term, 'the database server is another one than when the term began');
           return 0;
         }
@@ -205,7 +205,7 @@ export class Leadership {
     return 0;
   }
 
-  private async stand(connection: pg.Client): Promise<number> {
+  private async standBy(connection: pg.Client): Promise<number> {
     let view: LeaseView;
     const askedAt = performance.now();
     try {
@@ -217,9 +217,9 @@ export class Leadership {
     this.heardAt = performance.now();
     this.latest = view;
     this.aboveEpoch = Math.max(this.aboveEpoch, view.epoch);
-    this.follow(view);
+    this.noteLeader(view);
     this.options.onTime(view.now, performance.now() - askedAt);
-    if (!this.isToBeHad(view)) return this.standbyMs;
+    if (!this.isFree(view)) return this.standbyMs;
     const reason = this.isOurs(view) ? this.pendingReason : whyOver(view);
     const sentAt = performance.now();
     const epoch = await this.take(connection, this.aboveEpoch, reason);
@@ -232,17 +232,18 @@ export class Leadership {
     return this.options.ttlMs / 3;
   }
 
-  /** The epoch tells a term of this process from one of another that was started under the same id. */
+  /** The epoch distinguishes this process from another one that was started with the same node id. */
   private isOurs({ holder, epoch }: LeaseView): boolean {
     return holder === this.options.nodeId && epoch === this.term?.epoch;
   }
 
-  private isToBeHad(view: LeaseView): boolean {
+  /** Whether this node may take the term: it is over, or it is its own. */
+  private isFree(view: LeaseView): boolean {
     return view.expired || view.sessionGone || this.isOurs(view);
   }
 
-  /** Whoever waits for an answer of a term that is over is let go. */
-  private follow(view: LeaseView): void {
+  /** Notes which node leads, and aborts the requests to a leader whose term is over. */
+  private noteLeader(view: LeaseView): void {
     const leads =
       !view.expired && !view.sessionGone && view.holderUrl !== '' && view.holder !== this.options.nodeId;
     const { epoch, holder, holderUrl: url } = view;
@@ -258,11 +259,12 @@ export class Leadership {
       await connection.query('BEGIN');
       if (!(await lockLeasesNow(connection))) {
         await connection.query('ROLLBACK');
-        // Another node may have been faster. A lock that waits for its first writes would hold up all that follow.
-        if (!this.isToBeHad(await lookAtLease(connection, this.options.shard))) return null;
+        // Another node may have been faster. A lock that waits for the new leader's first writes would delay all its
+        // later ones.
+        if (!this.isFree(await lookAtLease(connection, this.options.shard))) return null;
         await connection.query('BEGIN');
       }
-      // Behind a pooler every transaction may run in another session.
+      // Behind a pooler every transaction may run in another session, so the pid is read inside this one.
       const waiting = this.session ?? (await sessionPid(connection));
       patience = setTimeout(() => void this.endStragglers(waiting), PATIENCE_MS);
       const epoch = await takeTerm(connection, {
@@ -284,14 +286,14 @@ export class Leadership {
     }
   }
 
-  /** A hung leader keeps its locks: end the sessions that we wait for, on a connection beside the waiting one. */
+  /** A leader that hangs keeps its locks: ends the sessions that block the takeover, over a second connection. */
   private async endStragglers(waitingPid: number): Promise<void> {
     try {
       const helper = await this.openLeaseConnection(() => undefined);
       try {
         const view = await lookAtLease(helper, this.options.shard);
-        // Writers of a new term are no stragglers.
-        if (this.isToBeHad(view)) await endLeaseBlockers(helper, waitingPid);
+        // If there is a new term, the blockers are its writers.
+        if (this.isFree(view)) await endLeaseBlockers(helper, waitingPid);
       } finally {
         await helper.end();
       }
@@ -302,7 +304,7 @@ export class Leadership {
 
   private async connect(): Promise<pg.Client> {
     let opened: pg.Client | undefined;
-    // An old connection may report its end minutes later; the one that took its place stays.
+    // An old connection may report its end minutes later, when it has been replaced.
     const connection = await this.openLeaseConnection(() => {
       if (opened !== undefined && opened === this.connection) this.dropConnection();
     });
@@ -331,7 +333,7 @@ export class Leadership {
     });
   }
 
-  /** The session is the proof of life: without it the term cannot be kept, and a new one begins. */
+  /** Without its session, which is its proof of life, the term cannot be kept: it ends, and a new one is taken. */
   private dropConnection(): void {
     const connection = this.connection;
     this.connection = undefined;
@@ -344,7 +346,7 @@ export class Leadership {
   }
 }
 
-/** Why a term that another node had is over. */
+/** Why the term of another node is over. */
 function whyOver({ holder, expiresAt, expired }: LeaseView): string {
   if (holder === '') return 'nobody had led before';
   if (expiresAt === 0) return 'the leader before had given it up';
@@ -352,15 +354,15 @@ function whyOver({ holder, expiresAt, expired }: LeaseView): string {
 }
 
 /**
- * The session of a connection, or null behind a pooler. A server greets with the number of the process that serves the
- * connection from then on; a pooler greets with a number of its own.
+ * The session of a connection, or null behind a pooler. At the start of a connection a server sends the id of the
+ * backend that serves it; a pooler sends an id of its own.
  */
 async function ownSession(connection: pg.Client): Promise<number | null> {
   const pid = await sessionPid(connection);
-  return pid === greetedWith(connection) ? pid : null;
+  return pid === announcedPid(connection) ? pid : null;
 }
 
-/** The number in the server's greeting, which the driver keeps to cancel statements with. */
-function greetedWith(connection: pg.Client): number | null {
+/** The id that was sent at the start of the connection; the driver keeps it to cancel statements. */
+function announcedPid(connection: pg.Client): number | null {
   return (connection as pg.Client & { readonly processID?: number | null }).processID ?? null;
 }

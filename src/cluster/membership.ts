@@ -1,25 +1,24 @@
 import type { Clock } from '../core/clock.js';
-import { messageOf } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { Loop } from '../core/loop.js';
+import { Loop, logFailure } from '../core/loop.js';
 import { forgetNode, type OtherNode, seeNode } from '../store/cluster-state.js';
 import type { Queryable } from '../store/database.js';
 import type { PeerCaller } from './peer-caller.js';
 
-export interface MembershipParts {
+interface MembershipParts {
   readonly db: Queryable;
   readonly self: { readonly id: string; readonly url: string; readonly version: string };
   readonly clock: Clock;
   readonly peers: PeerCaller;
   readonly log: Log;
-  /** Called after each look, for whatever else a node keeps in order. */
+  /** Called after each look, for other periodic work of the node. */
   readonly onSeen: () => Promise<void>;
 }
 
 const SEEN_EVERY_MS = 5_000;
 
 /**
- * Who else is there. The table of nodes tells; what nodes say to each other only saves the wait for the next look.
+ * Which other nodes there are. The truth is the table of nodes; messages between nodes only make them read it sooner.
  */
 export class Membership {
   private readonly loop: Loop;
@@ -31,8 +30,7 @@ export class Membership {
       name: 'membership',
       everyMs: SEEN_EVERY_MS,
       pass: () => this.runOnce(),
-      onError: (loop, error) =>
-        parts.log.warn({ loop, error: messageOf(error) }, 'this node could not be registered'),
+      onError: logFailure(parts.log, 'this node could not be registered'),
     });
   }
 
@@ -49,12 +47,12 @@ export class Membership {
     this.loop.wake();
   }
 
-  /** Tells the others that the lease has changed; those that cannot be reached find out by themselves. */
+  /** Tells the other nodes that the lease has changed; those that cannot be reached find out themselves. */
   tellOfLease(): Promise<void> {
     return this.tell('/internal/lease-changed');
   }
 
-  /** Takes this node off the list. */
+  /** Removes this node from the table. */
   async leave(): Promise<void> {
     await forgetNode(this.parts.db, this.parts.self.id).catch(() => undefined);
   }
@@ -64,7 +62,7 @@ export class Membership {
     this.others = await seeNode(db, self, clock.now());
     if (!this.hasJoined) {
       this.hasJoined = true;
-      // Whoever stops soon must know whom to tell.
+      // The others then know this node before their next look, and can tell it when they stop.
       void this.tell('/internal/node-joined');
     }
     await onSeen();

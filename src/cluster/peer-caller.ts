@@ -4,17 +4,17 @@ import type { Log } from '../core/log.js';
 
 const TIMEOUT_MS = 1_000;
 
-/** Short calls from node to node. They only ever save time; nothing depends on their arriving. */
+/** Short calls from node to node. They only save time: nothing depends on their arrival. */
 export class PeerCaller {
   private readonly agent = new Agent({ connections: 2, connect: { timeout: TIMEOUT_MS } });
 
   constructor(
     private readonly log: Log,
-    /** The credential by which nodes know each other. */
+    /** The credential by which nodes authenticate to each other. */
     private readonly token: () => string,
   ) {}
 
-  /** Posts to a node; answers whether it arrived. */
+  /** Posts to a node; answers whether it was accepted. */
   async post(url: string, path: string, body: object): Promise<boolean> {
     try {
       const answer = await request(new URL(path, url), {

@@ -1,8 +1,8 @@
 import type { TermKey } from '../store/leader-statement.js';
 
 /**
- * One term of this node. Whoever decides something asks `trusted` first: it turns false on its own before the
- * lease can run out in the database, and for good once the term is over.
+ * One term of this node. Every decision checks `trusted` first: it becomes false before the lease can expire in the
+ * database, and stays false once the term is over.
  */
 export class Term implements TermKey {
   private trustedUntil: number;
@@ -13,7 +13,7 @@ export class Term implements TermKey {
     readonly shard: number,
     readonly epoch: number,
     readonly holder: string,
-    /** Monotonic time when the request that gave the term was sent, plus what may be trusted of the TTL. */
+    /** On the monotonic clock: when the request that took the term was sent, plus the trusted share of the TTL. */
     trustedUntil: number,
   ) {
     this.trustedUntil = trustedUntil;
@@ -36,14 +36,14 @@ export class Term implements TermKey {
     this.trustedUntil = moment;
   }
 
-  /** Calls back once when the term ends, at once if it has ended; answers with a way to stop listening. */
+  /** Calls back once when the term ends, or at once if it has ended; answers with a way to stop listening. */
   onOver(listener: (reason: string) => void): () => void {
     if (this.endReason !== null) listener(this.endReason);
     else this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
 
-  /** Ends the term as far as this process is concerned; the first reason counts. */
+  /** Ends the term for this process; the first reason counts. */
   end(reason: string): void {
     if (this.endReason !== null) return;
     this.endReason = reason;

@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
 
 /**
- * Does work under a signal that aborts when any of the given ones does. `AbortSignal.any` would do, but what it makes stays
- * on the lists of signals that live long, as long as these do.
+ * Does work under a signal that aborts when any of the given ones does. Unlike `AbortSignal.any` it leaves no listener
+ * behind: signals that live as long as the process would collect one for every request.
  */
 export async function withAnyOf<T>(
   signals: readonly AbortSignal[],
@@ -13,7 +13,7 @@ export async function withAnyOf<T>(
   if (aborted) controller.abort(aborted.reason);
   const ends = signals.map((signal) => {
     const abort = () => controller.abort(signal.reason);
-    // Hundreds of requests may share one; each lets go of it in the end.
+    // Hundreds of requests may listen to one signal at a time; Node would warn of a leak.
     setMaxListeners(0, signal);
     signal.addEventListener('abort', abort, { once: true });
     return () => signal.removeEventListener('abort', abort);

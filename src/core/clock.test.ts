@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { MAX_TIMER_MS, TimerClock } from './clock.js';
+import { EarliestTimer, MAX_TIMER_MS, TimerClock } from './clock.js';
 
 describe('a timer of the clock', () => {
   let now = 0;
@@ -108,5 +108,44 @@ describe('the clock over real timers', () => {
       ),
     );
     for (const ms of early) expect(ms).toBeLessThanOrEqual(0);
+  });
+});
+
+describe('a timer for the earliest of many moments', () => {
+  function armed() {
+    const timers: { moment: number; run: () => void; cancelled: boolean }[] = [];
+    let fired = 0;
+    const at = (moment: number, run: () => void) => {
+      const timer = { moment, run, cancelled: false };
+      timers.push(timer);
+      return { cancel: () => (timer.cancelled = true) };
+    };
+    const earliest = new EarliestTimer({ at }, () => (fired += 1));
+    const waiting = () => timers.filter(({ cancelled }) => !cancelled).map(({ moment }) => moment);
+    return { earliest, timers, waiting, fired: () => fired };
+  }
+
+  it('waits for the earliest moment, and for nothing when there is none', () => {
+    const { earliest, waiting } = armed();
+    for (const moment of [null, 30, 20, 25, 20, null]) earliest.arm(moment);
+    expect(waiting()).toEqual([20]);
+  });
+
+  it('can be armed for any moment again after it has fired', () => {
+    const { earliest, timers, waiting, fired } = armed();
+    earliest.arm(20);
+    timers[0]!.cancelled = true;
+    timers[0]!.run();
+    expect(fired()).toBe(1);
+    earliest.arm(40);
+    expect(waiting()).toEqual([40]);
+  });
+
+  it('waits for nothing after it was stopped', () => {
+    const { earliest, waiting } = armed();
+    earliest.arm(20);
+    earliest.stop();
+    earliest.arm(10);
+    expect(waiting()).toEqual([]);
   });
 });

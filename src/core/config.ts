@@ -2,8 +2,9 @@ import { formatDuration, parseDuration } from './duration.js';
 import { messageOf, PunctualError } from './errors.js';
 
 /**
- * Every setting of the product, once: its type, default, environment name and description. Flags win over
- * the environment, the environment over the default. Resolved once at start and frozen.
+ * Every setting of the product, declared once: type, default, environment variable and description. A flag takes
+ * precedence over the environment, and the environment over the default. Settings are resolved once at start and
+ * frozen.
  */
 
 type Kind = 'duration' | 'integer' | 'boolean' | 'text' | 'secret';
@@ -16,45 +17,26 @@ interface Setting<K extends Kind, D> {
   readonly description: string;
 }
 
-const duration = (text: string, description: string, min = 1): Setting<'duration', number> => ({
-  kind: 'duration',
-  default: parseDuration(text)!,
-  min,
-  description,
-});
+type Range = Pick<Setting<Kind, unknown>, 'min' | 'max'>;
 
-const integer = (
-  value: number,
+const setting = <K extends Kind, D>(
+  kind: K,
+  value: D,
   description: string,
-  min = 0,
-  max = 2 ** 31 - 1,
-): Setting<'integer', number> => ({
-  kind: 'integer',
-  default: value,
-  min,
-  max,
-  description,
-});
+  range: Range = {},
+): Setting<K, D> => ({ kind, default: value, description, ...range });
 
-const boolean = (value: boolean, description: string): Setting<'boolean', boolean> => ({
-  kind: 'boolean',
-  default: value,
-  description,
-});
+const duration = (text: string, description: string, min = 1) =>
+  setting('duration', parseDuration(text)!, description, { min });
 
-const text = (value: string, description: string): Setting<'text', string> => ({
-  kind: 'text',
-  default: value,
-  description,
-});
+const integer = (value: number, description: string, min = 0, max = 2 ** 31 - 1) =>
+  setting('integer', value, description, { min, max });
 
-const secret = (description: string): Setting<'secret', string> => ({
-  kind: 'secret',
-  default: '',
-  description,
-});
+const boolean = (value: boolean, description: string) => setting('boolean', value, description);
+const text = (value: string, description: string) => setting('text', value, description);
+const secret = (description: string) => setting('secret', '', description);
 
-/** The settings, by name. Durations are kept in milliseconds. */
+/** The settings, by name. Durations are in milliseconds. */
 export const SETTINGS = {
   url: text('', 'Address of a node (or several, separated by commas) for clients and workers.'),
   apiKey: secret('Key for the API.'),
@@ -83,8 +65,10 @@ export const SETTINGS = {
   hints: boolean(true, 'Wake the leader after each submission; without it the look-back finds new jobs.'),
 } as const;
 
+/** The name of a setting. */
 export type SettingName = keyof typeof SETTINGS;
 
+/** The resolved settings. */
 export type Config = {
   readonly [N in SettingName]: (typeof SETTINGS)[N]['default'] extends number
     ? number
@@ -93,7 +77,7 @@ export type Config = {
       : string;
 };
 
-/** What flags or a program may set: durations as text or milliseconds, the rest as it is or as text. */
+/** What flags or a program may set: durations as text or in milliseconds, other values as they are or as text. */
 export type ConfigInput = { readonly [N in SettingName]?: string | number | boolean | undefined };
 
 /** The environment variable of a setting: `leaseTtl` → `PUNCTUAL_LEASE_TTL`. */
@@ -130,13 +114,14 @@ function parse(name: SettingName, value: string | number | boolean, from: string
   return number;
 }
 
+/** The settings, and where they came from. */
 export interface ResolvedConfig {
   readonly config: Config;
   /** Where each value came from: `flag`, an environment variable, or `default`. */
   readonly sources: Readonly<Record<SettingName, string>>;
 }
 
-/** Resolves all settings. `readFile` serves the `_FILE` variants, which keep secrets out of the environment. */
+/** Resolves all settings. `readFile` reads the secrets that `_FILE` variables point to. */
 export function resolveConfig(
   input: ConfigInput,
   environment: Readonly<Record<string, string | undefined>>,
@@ -146,18 +131,18 @@ export function resolveConfig(
   const sources: Record<string, string> = {};
   for (const name of Object.keys(SETTINGS) as SettingName[]) {
     const variable = environmentName(name);
+    const fileVariable = `${variable}_FILE`;
     const given = input[name];
-    const fromEnvironment = environment[variable];
-    const file = environment[`${variable}_FILE`];
+    const [fromEnvironment, file] = [environment[variable], environment[fileVariable]];
     if (given !== undefined) {
       config[name] = parse(name, given, name);
       sources[name] = 'flag';
-    } else if (fromEnvironment !== undefined && fromEnvironment !== '') {
+    } else if (fromEnvironment) {
       config[name] = parse(name, fromEnvironment, variable);
       sources[name] = variable;
     } else if (file) {
-      config[name] = parse(name, readSecret(file, `${variable}_FILE`, readFile), `${variable}_FILE`);
-      sources[name] = `${variable}_FILE`;
+      config[name] = parse(name, readSecret(file, fileVariable, readFile), fileVariable);
+      sources[name] = fileVariable;
     } else {
       config[name] = SETTINGS[name].default;
       sources[name] = 'default';

@@ -3,10 +3,10 @@
 const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const PATTERN = /^(\d{1,15}(?:\.\d{1,6})?)(ms|s|m|h|d)$/;
 
-/** A hundred years: beyond it a duration is a mistake. */
+/** A hundred years: a longer duration is taken for a mistake. */
 export const MAX_DURATION_MS = 100 * 366 * UNITS.d!;
 
-/** Milliseconds of a duration, or null when it is not one. */
+/** A duration in milliseconds; null when the text is not a duration. */
 export function parseDuration(text: string): number | null {
   const match = PATTERN.exec(text);
   if (!match) return null;
@@ -14,7 +14,7 @@ export function parseDuration(text: string): number | null {
   return ms <= MAX_DURATION_MS ? ms : null;
 }
 
-/** The shortest exact way to write a number of milliseconds. */
+/** A number of milliseconds in the largest unit that needs no fraction. */
 export function formatDuration(ms: number): string {
   for (const unit of ['d', 'h', 'm', 's'] as const) {
     const size = UNITS[unit]!;
@@ -23,7 +23,7 @@ export function formatDuration(ms: number): string {
   return `${Math.round(ms)}ms`;
 }
 
-/** A length of time with two figures that matter: `850ms`, `4.2s`, `3m 20s`, `5h 4m`, `2d 3h`. */
+/** A duration for people, rounded to about two significant parts: `850ms`, `4.2s`, `3m 20s`, `5h 4m`, `2d 3h`. */
 export function humanDuration(ms: number): string {
   const length = Math.max(0, Math.round(ms));
   if (length < UNITS.s!) return `${length}ms`;

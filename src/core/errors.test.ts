@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { assertNever, ERROR_CODES, invalid, messageOf, PunctualError } from './errors.js';
 
 describe('errors', () => {
-  it('carry code, status, exit code and title of one table', () => {
+  it('carry code, status, exit code, title and hint of one table', () => {
     const error = new PunctualError('JOB_NOT_FOUND', 'There is no job 7.', { cause: 'why', retryAfter: 2 });
     expect(error).toMatchObject({
       name: 'PunctualError',
@@ -10,6 +10,7 @@ describe('errors', () => {
       status: 404,
       exitCode: 5,
       title: 'There is no such job',
+      hint: expect.stringContaining('punctual job list'),
       message: 'There is no job 7.',
       cause: 'why',
       retryAfter: 2,
@@ -24,6 +25,7 @@ describe('errors', () => {
     expect(entry.status).toBeLessThan(600);
     expect([1, 2, 3, 4, 5, 6, 7, 124]).toContain(entry.exit);
     expect(entry.title).not.toBe('');
+    expect(entry.hint).not.toBe('');
   });
 
   it('of an input say the first thing that is wrong and how many more there are', () => {

@@ -13,15 +13,15 @@ import type {
 } from './wire.js';
 
 /**
- * What a worker needs of the scheduler. Spoken over HTTP by workers in processes of their own, and directly
- * by workers embedded in a node, so both run the same worker code.
+ * What a worker needs of the scheduler. Workers in their own processes call it over HTTP, workers embedded in a node
+ * call it directly; both run the same worker code.
  */
 export interface WorkerGateway {
-  /** How often a request may be repeated at once when a node cannot serve it: the next one may. */
+  /** How often a request may be repeated without a pause when a node cannot serve it, because the next node may. */
   readonly triesAtOnce: number;
   register(registration: WorkerRegistration, signal?: AbortSignal): Promise<WorkerWelcome>;
   heartbeat(workerId: string, heartbeat: Heartbeat, signal?: AbortSignal): Promise<HeartbeatAnswer>;
-  /** Answers as soon as there is work, or with none when the wait is over. */
+  /** Answers as soon as there is work, or without any when the wait is over. */
   claim(workerId: string, request: ClaimRequest, signal?: AbortSignal): Promise<ClaimAnswer>;
   report(workerId: string, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer>;
   progress(jobId: string, token: string | undefined, report: ProgressReport): Promise<void>;

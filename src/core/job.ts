@@ -1,5 +1,6 @@
-/** The words of a job: what people submit, what they read back. Shapes are those of the public contract. */
+/** The shape of a job in the public contract: what users submit, and what they read back. */
 
+/** The states of a job. */
 export const JOB_STATES = [
   'blocked',
   'pending',
@@ -9,22 +10,29 @@ export const JOB_STATES = [
   'cancelled',
   'skipped',
 ] as const;
+/** The state of a job. */
 export type JobState = (typeof JOB_STATES)[number];
 
-/** States that no job leaves by itself. */
+/** The states of a job that has ended. */
 export const END_STATES = ['succeeded', 'failed', 'cancelled', 'skipped'] as const;
+/** The state of a job that has ended. */
 export type EndState = (typeof END_STATES)[number];
 
+/** How often a job may start: again after a lost attempt, or once. */
 export type Delivery = 'at-least-once' | 'at-most-once';
 
+/** How an attempt can end. */
 export const ATTEMPT_OUTCOMES = ['succeeded', 'failed', 'timed-out', 'lost', 'cancelled'] as const;
+/** How an attempt ended. */
 export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number];
 
+/** A function in a worker, by the name of its task. */
 export interface HandlerTarget {
   readonly type: 'handler';
   readonly name: string;
 }
 
+/** A call to a URL. */
 export interface HttpTarget {
   readonly type: 'http';
   readonly url: string;
@@ -33,6 +41,7 @@ export interface HttpTarget {
   readonly body?: unknown;
 }
 
+/** An uploaded binary or a command. */
 export interface ExecTarget {
   readonly type: 'exec';
   readonly artifact?: string;
@@ -41,9 +50,12 @@ export interface ExecTarget {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/** Where the work of a job happens. */
 export type Target = HandlerTarget | HttpTarget | ExecTarget;
+/** The kind of a target. */
 export type TargetType = Target['type'];
 
+/** What a worker offers, or a job requires, beyond its handler. */
 export type Labels = Readonly<Record<string, string>>;
 
 /** What went wrong in an attempt, or why a job ended as it did. */
@@ -53,12 +65,14 @@ export interface JobError {
   readonly stack?: string;
 }
 
+/** How far an attempt has come, as its handler last said. */
 export interface Progress {
   readonly progress: number;
   readonly message?: string;
   readonly at: string;
 }
 
+/** One attempt of a job. */
 export interface Attempt {
   readonly attempt: number;
   readonly fence: number;
@@ -111,12 +125,13 @@ export interface Job {
   readonly dependents: readonly string[];
   readonly ancestors: readonly string[];
   readonly attempts: readonly Attempt[];
-  /** What is too large to be in this answer; of `attempts`, the newest are there. Missing when nothing is. */
+  /** The parts that are left out because they are large; of `attempts` only the oldest are. Missing when none is. */
   readonly omitted?: readonly JobPart[];
 }
 
-/** Parts of a job that lists leave out where they are large, unless they are asked for. */
+/** The parts of a job that lists leave out when they are large, unless they are asked for. */
 export const JOB_PARTS = ['payload', 'result', 'stack', 'attempts'] as const;
+/** A part of a job that a list may leave out. */
 export type JobPart = (typeof JOB_PARTS)[number];
 
 /** A job in a list. */
@@ -144,7 +159,7 @@ export interface JobSubmission {
   readonly hold?: boolean;
 }
 
-/** The retry part of a submission; everything left out takes the default. */
+/** The retry part of a submission; what is left out takes its default. */
 export interface RetryInput {
   readonly maxAttempts?: number;
   readonly backoff?: {
@@ -156,7 +171,7 @@ export interface RetryInput {
   readonly onWorkerLost?: { readonly maxAttempts?: number };
 }
 
-/** Whether a job in this state stays in it for good. */
+/** Whether a job in this state has ended. */
 export function isEnded(state: JobState): state is EndState {
   return (END_STATES as readonly string[]).includes(state);
 }

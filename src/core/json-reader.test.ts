@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readJsonText, readLargeJsonText } from './json-reader.js';
+import { JsonText, readJsonText, readLargeJsonText } from './json-reader.js';
 import { MOST_VALUES, MOST_VALUES_AT_ONCE } from './json-scanner.js';
-import { JsonText } from './json-text.js';
 
 const BULK = { maxDepth: 64, text: 'payload', lists: ['jobs'] };
 const ONE = { maxDepth: 64, text: 'payload' };

@@ -1,21 +1,33 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { PunctualError } from './errors.js';
-import { Turn } from './in-portions.js';
 import { JsonScanner, type JsonShape, type ListSpan, OpenValues } from './json-scanner.js';
-import { JsonText } from './json-text.js';
+import { TimeSlice } from './time-slice.js';
 
 /**
- * Reads JSON that others wrote: nothing is built before the whole text has been found to be JSON within the limits, and
- * what is to be kept as text becomes a `JsonText`.
+ * Reads JSON from outside. No value is built before the scanner has found the whole text to be JSON within the limits.
+ * The fields that are to be kept as text become a `JsonText`.
  */
 
-/** Bytes that are walked over between two looks at the clock: about a millisecond. */
+/**
+ * A JSON value as the text in which it came. It was checked when it was read, and it is never parsed: no digit of a
+ * number is lost, and a short text that stands for a million values costs no more than its bytes.
+ */
+export class JsonText {
+  constructor(
+    readonly text: string,
+    /** The length of the text in UTF-8. */
+    readonly bytes: number,
+  ) {}
+}
+
+/** Bytes that are scanned between two looks at the clock: about a millisecond. */
 const PORTION_BYTES = 256 * 1024;
 const VERY_LARGE_BYTES = 1024 * 1024;
 
+/** Reading a small text is synchronous, so one buffer serves all of them. */
 let shared = new OpenValues(64);
 
-/** The value of a small text. */
+/** Reads a small text at once. */
 export function readJsonText(bytes: Buffer, shape: JsonShape): unknown {
   if (shared.maxDepth < shape.maxDepth) shared = new OpenValues(shape.maxDepth);
   const scanner = new JsonScanner(bytes, shape, shared);
@@ -29,31 +41,31 @@ export function readJsonText(bytes: Buffer, shape: JsonShape): unknown {
   return readRest(source, shape, scanner, lists);
 }
 
-/** The value of a text of any size, read in portions. */
+/** Reads a text of any size in slices, so that it does not block the event loop. */
 export async function readLargeJsonText(bytes: Buffer, shape: JsonShape): Promise<unknown> {
   const scanner = new JsonScanner(bytes, shape);
-  const turn = new Turn();
-  // Whoever has put so many bytes together has worked enough for this turn.
-  if (bytes.length > VERY_LARGE_BYTES) await turn.next();
-  while (!scanner.advance(PORTION_BYTES)) if (turn.isOver) await turn.next();
+  const slice = new TimeSlice();
+  // Putting so many bytes together has already used up this slice.
+  if (bytes.length > VERY_LARGE_BYTES) await slice.next();
+  while (!scanner.advance(PORTION_BYTES)) if (slice.isOver) await slice.next();
   const source = new Source(bytes);
-  if (turn.isOver) await turn.next();
+  if (slice.isOver) await slice.next();
   const lists: unknown[][] = [];
   for (const list of scanner.lists) {
     const items = new Items(source, shape, list);
-    while (!items.readSome(BYTES_AT_ONCE)) if (turn.isOver) await turn.next();
+    while (!items.readSome(BYTES_AT_ONCE)) if (slice.isOver) await slice.next();
     lists.push(items.read);
   }
-  if (turn.isOver) await turn.next();
+  if (slice.isOver) await slice.next();
   return readRest(source, shape, scanner, lists);
 }
 
-/** Parts of the text, by their bytes. */
+/** The text, from which parts are cut by their byte offsets. */
 class Source {
   private readonly text: string | null;
 
   constructor(private readonly bytes: Buffer) {
-    // Where every character is one byte, parts are cut from the text, at a fraction of what it costs to decode each.
+    // In ASCII, byte offsets are character offsets: cutting a part costs a fraction of decoding it.
     this.text = isAscii(bytes) ? bytes.toString('latin1') : null;
     if (this.text === null && !isUtf8(bytes)) {
       throw new PunctualError('MALFORMED_JSON', 'The text is not UTF-8.');
@@ -68,11 +80,12 @@ class Source {
     return this.text === null ? this.bytes.toString('utf8', start, end) : this.text.slice(start, end);
   }
 
+  /** The text from `start` to `end`, with `null` in place of what lies between `from` and `to`. */
   around(start: number, from: number, to: number, end: number): string {
     return `${this.part(start, from)}null${this.part(to, end)}`;
   }
 
-  /** A copy, because a part that is cut from a large text keeps all of it in memory. */
+  /** Copies the part out of a large text, because a slice would keep the whole text in memory. */
   textOf(start: number, end: number): JsonText {
     const isOwn = this.text !== null && this.length <= SMALL_BYTES;
     const text = isOwn
@@ -89,17 +102,17 @@ class Source {
 }
 
 const SMALL_BYTES = 1_024;
-/** Bytes of items that are parsed between two looks at the clock; of one item, as many as it has. */
+/** Bytes of items that are parsed between two looks at the clock; a larger item is parsed at once. */
 const BYTES_AT_ONCE = 4 * 1024;
 const ITEMS_AT_ONCE = 64;
-/** Numbers in the spans of an item. */
+/** How many numbers describe one item in `ListSpan.spans`. */
 const NUMBERS = 4;
 
-/** The items of a list, which are parsed many at a time, without the texts in them. */
+/** Parses the items of a list, many in one call of JSON.parse, without the texts in them. */
 class Items {
   readonly read: unknown[] = [];
-  private place = 0;
-  /** What surrounds the text of the item before, if it had one. Mostly the next has the same, and it is not parsed again. */
+  private position = 0;
+  /** The last item that had a text. Mostly the next one differs in its text alone, and is copied instead of parsed. */
   private last: object | null = null;
 
   constructor(
@@ -108,11 +121,11 @@ class Items {
     private readonly list: ListSpan,
   ) {}
 
-  /** Reads some more, up to so many bytes and some; true when all are read. */
+  /** Reads the next items, of about so many bytes; true when all are read. */
   readSome(bytes: number): boolean {
     const { source, list, read } = this;
     const { spans } = list;
-    const from = this.place;
+    const from = this.position;
     const isLike: boolean[] = [];
     const texts: string[] = [];
     let left = bytes;
@@ -124,7 +137,7 @@ class Items {
       const like = textStart >= 0 && end > 0 && this.isLikeBefore(end);
       isLike.push(like);
       if (like) continue;
-      // Items without a text are parsed as they stand, with the commas between them.
+      // Consecutive items without a text are cut out together, with the commas between them.
       const isRun = textStart < 0 && runStart >= 0;
       if (isRun) texts[texts.length - 1] = source.part(runStart, to);
       else texts.push(textStart < 0 ? source.part(start, to) : source.around(start, textStart, textEnd, to));
@@ -142,10 +155,11 @@ class Items {
       }
       read.push(item);
     }
-    this.place = end;
+    this.position = end;
     return end === spans.length;
   }
 
+  /** Whether an item equals the one before it in everything but its text. */
   private isLikeBefore(i: number): boolean {
     const { source } = this;
     const { spans } = this.list;
@@ -162,7 +176,7 @@ class Items {
   }
 }
 
-/** All but the items of the lists, which are put in afterwards. */
+/** Parses everything but the items of the lists, and puts these in. */
 function readRest(
   source: Source,
   shape: JsonShape,

@@ -2,44 +2,45 @@ import { invalid, PunctualError } from './errors.js';
 import { pointerStep } from './fields.js';
 
 /**
- * Walks over the bytes of a JSON text without building anything from it. It finds out whether the text is JSON, how
- * deep it is and how many values it holds, and where the parts lie that are read one by one (`jobs` of a bulk) or kept
- * as text (`payload`). The walk can be made in portions, so that a large text does not hold the event loop.
+ * Scans the bytes of a JSON text without building values. It checks that the text is JSON, how deep it is nested and
+ * how many values it holds, and records where the parts lie that are read one by one (`jobs` of a bulk) or kept as text
+ * (`payload`). It can stop after any number of bytes and go on later, so that a large text does not block the event
+ * loop.
  *
  * The text must be valid UTF-8: bytes above 0x7f are taken as parts of characters.
  */
 
-/** Which parts of a text stand apart from the rest. */
+/** The limits of a text, and which of its parts are treated apart from the rest. */
 export interface JsonShape {
   readonly maxDepth: number;
-  /** The field that is kept as text: of each item of a list if there are `lists`, else of the object itself. */
+  /** The field that is kept as text: of every item if there are `lists`, else of the object itself. */
   readonly text?: string | undefined;
   /** Fields of the object that hold lists whose items are read one by one. */
   readonly lists?: readonly string[] | undefined;
   /** Whether a field may be called `__proto__`. */
   readonly allowProto?: boolean | undefined;
-  /** Whether it may hold any number of values, because whoever wrote it waits for nobody but himself. */
+  /** Lifts the limits on the number of values: the reader is the process of whoever wrote the text. */
   readonly anySize?: boolean | undefined;
 }
 
-/** Where something lies: from a byte to the one before `end`. */
-export interface Span {
+/** The bytes from `start` to before `end`. */
+interface Span {
   readonly start: number;
   readonly end: number;
 }
 
-/** Four numbers for each item: its span, and that of the text in it (twice -1 if there is none). */
+/** Where a list and its items lie. `spans` holds start and end of each item and of its text (-1 without). */
 export interface ListSpan extends Span {
   readonly name: string;
   readonly spans: readonly number[];
 }
 
-/** Values that are built at once, in one item of a list or in all the rest. It takes some 10 ms. */
+/** Values that one call of JSON.parse may build, for one item of a list or for everything else: some 10 ms. */
 export const MOST_VALUES_AT_ONCE = 20_000;
-/** Values of a whole body, apart from those in texts that are kept. */
+/** Values in a whole body, without those in fields that are kept as text. */
 export const MOST_VALUES = 1_000_000;
 
-/** What may come next. */
+/** The states of the scanner: what may come next. */
 const VALUE = 0;
 const FIRST_VALUE = 1;
 const KEY = 2;
@@ -68,39 +69,40 @@ const UNDERSCORE = 0x5f;
 const LOWER_U = 0x75;
 
 const PROTO = '__proto__';
-/** What may follow a backslash, but for the `u`. */
+/** What may follow a backslash, besides `u`. */
 const ESCAPES = new Set([...'"\\/bfnrt'].map((letter) => letter.charCodeAt(0)));
 const LITERALS = new Map(
   ['true', 'false', 'null'].map((word) => [word.charCodeAt(0), Buffer.from(word)] as const),
 );
-/** Numbers that are no longer than this and have no exponent are held exactly, whatever their digits. */
+/** A number of at most so many characters and without an exponent is always represented exactly. */
 const SURELY_EXACT_DIGITS = 15;
-/** Nobody means a number that is longer. */
+/** Longer numbers are refused. */
 const MOST_DIGITS = 10_000;
 
-/** Room for what is open at one time; scanners that are never at work at the same time can share it. */
+/** The stack of open objects and arrays. Scanners that never run at the same time can share one. */
 export class OpenValues {
   readonly isObject: Uint8Array;
-  readonly places: Int32Array;
+  readonly positions: Int32Array;
 
   constructor(readonly maxDepth: number) {
     this.isObject = new Uint8Array(maxDepth + 1);
-    this.places = new Int32Array(maxDepth + 1);
+    this.positions = new Int32Array(maxDepth + 1);
   }
 }
 
+/** One scan of one text. */
 export class JsonScanner {
-  /** The text of the object itself, when there are no lists. */
+  /** Where the field that is kept as text lies, when there are no lists. */
   text: Span | null = null;
   readonly lists: ListSpan[] = [];
 
   private at = 0;
   private next = VALUE;
   private depth = 0;
-  /** Which of the open values are objects, from 1 on. */
+  /** Which of the open values are objects, by depth from 1 on. */
   private readonly isObject: Uint8Array;
-  /** For each open object where its current key begins, for each open array the place of its current value. */
-  private readonly places: Int32Array;
+  /** For each open object the byte of its current key, for each open array the index of its current value. */
+  private readonly positions: Int32Array;
   private readonly textDepth: number;
 
   private values = 0;
@@ -123,11 +125,11 @@ export class JsonScanner {
     open = new OpenValues(shape.maxDepth),
   ) {
     this.isObject = open.isObject;
-    this.places = open.places;
+    this.positions = open.positions;
     this.textDepth = shape.text === undefined ? -1 : shape.lists === undefined ? 1 : 3;
   }
 
-  /** Goes on for about so many bytes; true at the end of a text that is as it should be. */
+  /** Scans about so many more bytes; true at the end of a valid text. Throws what is wrong with it. */
   advance(portion: number): boolean {
     const { bytes } = this;
     const { length } = bytes;
@@ -154,7 +156,7 @@ export class JsonScanner {
           if (byte === COMMA) {
             if (this.isObject[this.depth]) next = KEY;
             else {
-              this.places[this.depth]! += 1;
+              this.positions[this.depth]! += 1;
               next = VALUE;
             }
           } else if (byte === (this.isObject[this.depth] ? CLOSE_OBJECT : CLOSE_ARRAY)) {
@@ -168,7 +170,7 @@ export class JsonScanner {
           if (byte === QUOTE) {
             this.keyStart = at;
             this.keyHasEscapes = false;
-            this.places[this.depth] = at;
+            this.positions[this.depth] = at;
             next = REST_OF_KEY;
           } else if (byte === CLOSE_OBJECT && next === FIRST_KEY) {
             this.depth -= 1;
@@ -225,7 +227,7 @@ export class JsonScanner {
     }
     this.depth += 1;
     this.isObject[this.depth] = isObject ? 1 : 0;
-    this.places[this.depth] = 0;
+    this.positions[this.depth] = 0;
     return isObject ? FIRST_KEY : FIRST_VALUE;
   }
 
@@ -249,13 +251,13 @@ export class JsonScanner {
 
   private beginList(at: number): void {
     const { lists } = this.shape;
-    if (!lists || !this.isObject[1] || !lists.includes(this.keyAt(this.places[1]!))) return;
+    if (!lists || !this.isObject[1] || !lists.includes(this.keyAt(this.positions[1]!))) return;
     this.inList = true;
     this.listStart = at;
     this.items = [];
   }
 
-  /** The value that ends before this byte lies in what is open now. */
+  /** A value ends before this byte; `depth` is that of the value around it. */
   private endValue(at: number): number {
     const { depth } = this;
     if (depth > 3) return AFTER_VALUE;
@@ -271,14 +273,14 @@ export class JsonScanner {
       this.items.push(this.itemStart, at, this.textStart, this.textEnd);
     } else if (this.inList && depth === 1) {
       this.inList = false;
-      const name = this.keyAt(this.places[1]!);
+      const name = this.keyAt(this.positions[1]!);
       if (this.lists.some((list) => list.name === name)) throw this.wrong('is given twice');
       this.lists.push({ name, start: this.listStart, end: at, spans: this.items });
     }
     return depth === 0 ? END : AFTER_VALUE;
   }
 
-  /** The place of the quote that ends a text, or the place up to which it was looked for. */
+  /** The index of the quote that ends a string, or `until` or beyond if it does not end before. */
   private skipText(from: number, until: number): number {
     const { bytes } = this;
     let at = from;
@@ -364,12 +366,12 @@ export class JsonScanner {
     return JSON.parse(this.bytes.toString('utf8', start, end + 1)) as string;
   }
 
-  /** The way to the value, or the key, that is being looked at. */
+  /** The JSON pointer to the value or key that is being scanned. */
   private pointer(): string {
     let pointer = '';
     for (let level = 1; level <= this.depth; level++) {
-      const place = this.places[level]!;
-      pointer += pointerStep(this.isObject[level] ? this.keyAt(place) : place);
+      const position = this.positions[level]!;
+      pointer += pointerStep(this.isObject[level] ? this.keyAt(position) : position);
     }
     return pointer;
   }
@@ -397,8 +399,8 @@ function isHex(byte: number | undefined): boolean {
 }
 
 /**
- * Whether a number can be read and written again without becoming another one. Fractions are understood to be
- * approximations; whole numbers are not, and neither are those that become nothing or infinite.
+ * Whether a number survives being parsed and written again. Fractions may be rounded, since they are approximations
+ * anyway. Whole numbers may not, and no number may become zero or infinite.
  */
 function isHeld(text: string): boolean {
   const value = Number(text);

@@ -1,6 +1,6 @@
 import type { Rate } from './rate.js';
 
-/** What a queue may use: its share beside the tenant's other queues, and how much at once and how often. */
+/** What a queue may use: its share among the tenant's queues, its concurrency and its rate. */
 export interface QueueLimits {
   readonly weight: number;
   /** Jobs of the queue that run at the same time; null is no limit. */
@@ -10,12 +10,13 @@ export interface QueueLimits {
   readonly rate: Rate | null;
 }
 
-/** What a tenant may use: its share beside other tenants, and how often it may start a job. */
+/** What a tenant may use: its share among all tenants, and its rate of starts. */
 export interface TenantLimits {
   readonly weight: number;
   readonly rate: Rate | null;
 }
 
+/** The limits of a queue that nobody has limited. */
 export const DEFAULT_QUEUE_LIMITS: QueueLimits = {
   weight: 1,
   concurrency: null,
@@ -23,4 +24,22 @@ export const DEFAULT_QUEUE_LIMITS: QueueLimits = {
   rate: null,
 };
 
+/** The limits of a tenant that nobody has limited. */
 export const DEFAULT_TENANT_LIMITS: TenantLimits = { weight: 1, rate: null };
+
+/** How many lanes a queue has for its concurrency keys; each takes memory in the leader. */
+const LANES = 4_095;
+
+/**
+ * The lane of a concurrency key: 0 without a key, else a hash of the key. Lanes keep the jobs of a saturated key apart
+ * from nearly all others. Two keys that share a lane may wait for each other, but each has its own limit.
+ */
+export function laneOf(concurrencyKey: string | null): number {
+  if (concurrencyKey === null) return 0;
+  // FNV-1a: short, even enough, and the same on every node.
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < concurrencyKey.length; i++) {
+    hash = Math.imul(hash ^ concurrencyKey.charCodeAt(i), 0x01000193);
+  }
+  return 1 + ((hash >>> 0) % LANES);
+}

@@ -1,4 +1,4 @@
-/** The part of a structured logger that the product uses; pino fits. */
+/** The part of a structured logger that the product uses; pino has it. */
 export interface Log {
   debug(fields: Record<string, unknown>, message: string): void;
   info(fields: Record<string, unknown>, message: string): void;
@@ -6,7 +6,7 @@ export interface Log {
   error(fields: Record<string, unknown>, message: string): void;
 }
 
-/** Says nothing; for programs and tests that do not want to hear. */
+/** A log that drops everything. */
 export const SILENT_LOG: Log = {
   debug: () => undefined,
   info: () => undefined,

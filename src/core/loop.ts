@@ -1,18 +1,25 @@
 import { MAX_TIMER_MS } from './clock.js';
+import { messageOf } from './errors.js';
+import type { Log } from './log.js';
 
-/** One background pass, run again and again. All of the product's background work goes through this. */
-export interface LoopOptions {
+/** A background pass that is repeated. All background work of the product is driven by a `Loop`. */
+interface LoopOptions {
   readonly name: string;
-  /** Pause between two passes unless the pass asks for another one. */
+  /** Pause between two passes, unless the pass answers with another one. */
   readonly everyMs: number;
-  /** One pass; an answer that is a number is the pause until the next one. */
+  /** One pass; if it answers with a number, that is the pause until the next one in milliseconds. */
   readonly pass: () => Promise<unknown>;
   readonly onError: (name: string, error: unknown) => void;
 }
 
+/** The usual `onError`: a warning with the name of the loop and the error. */
+export function logFailure(log: Log, message: string): LoopOptions['onError'] {
+  return (loop, error) => log.warn({ loop, error: messageOf(error) }, message);
+}
+
 const MAX_BACKOFF_MS = 5_000;
 
-/** Never overlaps itself, goes on after any error with a growing pause, can be woken, stops cleanly. */
+/** Runs passes that never overlap; after an error it goes on with a growing pause. It can be woken and stopped. */
 export class Loop {
   private timer: NodeJS.Timeout | undefined;
   private immediate: NodeJS.Immediate | undefined;
@@ -32,8 +39,8 @@ export class Loop {
   }
 
   /**
-   * Has a pass run as soon as possible: now, or right after the one that runs. While passes fail it changes
-   * nothing: the next one is near, and a flood of wake-ups must not become a flood of failures.
+   * Starts a pass at once, or right after the one that runs. While passes fail it does nothing: the next one is near,
+   * and many wake-ups must not become many failures.
    */
   wake(): void {
     if (this.stopped) return;
@@ -42,7 +49,7 @@ export class Loop {
     else this.scheduleNow();
   }
 
-  /** Resolves when the last pass has ended; no further one starts. */
+  /** No further pass starts; resolves when the last one has ended. */
   async stop(): Promise<void> {
     this.stopped = true;
     clearTimeout(this.timer);
@@ -55,7 +62,7 @@ export class Loop {
     this.timer.unref();
   }
 
-  /** In this turn of the event loop; a timer of no time at all would take a millisecond. */
+  /** An immediate, because even a timer of 0 ms takes a millisecond. */
   private scheduleNow(): void {
     if (this.immediate) return;
     clearTimeout(this.timer);

@@ -1,15 +1,15 @@
-/** Something that happens now and then, and those who wait for the next time. */
+/** An event that recurs, and those who wait for its next occurrence. */
 export class News {
   private readonly waiting = new Set<() => void>();
 
-  /** It has happened: everybody who waits goes on. */
+  /** The event has happened: everybody who waits goes on. */
   tell(): void {
     const waiting = [...this.waiting];
     this.waiting.clear();
     for (const goOn of waiting) goOn();
   }
 
-  /** Resolves the next time it happens, or when `ms` have passed. */
+  /** Resolves at the next event, or after `ms`. */
   next(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const goOn = () => {

@@ -8,22 +8,23 @@ export interface Rate {
   readonly burst: number;
 }
 
-/** A rate as the API speaks of it: `{"limit": 100, "per": "1s", "burst": 10}`. */
+/** A rate in the API: `{"limit": 100, "per": "1s", "burst": 10}`. */
 export interface RateView {
   readonly limit: number;
   readonly per: string;
   readonly burst?: number;
 }
 
-/** Rates are counted over a millisecond at least and 30 days at most. */
+/** The longest period of a rate. */
 export const MAX_PER_MS = 30 * 86_400_000;
+/** The highest limit and the highest burst of a rate. */
 export const MAX_RATE_COUNT = 1_000_000;
 
-/** What a rate must look like, to be said when it does not. */
+/** The message about a rate that is not valid. */
 export const RATE_RULE =
   'must be a number of starts and a duration, such as 100/1s: 1 to 1000000 starts, 1ms to 30d';
 
-/** A rate as people write it, `100/1s`, or as the API speaks of it; null when it is none. */
+/** Checks a rate, written as `100/1s` or as in the API; null when it is not valid. */
 export function readRate(input: string | RateView): RateView | null {
   const view = typeof input === 'string' ? parseRate(input) : input;
   if (view === null || !isCount(view.limit)) return null;
@@ -32,7 +33,7 @@ export function readRate(input: string | RateView): RateView | null {
   return view.burst === undefined || isCount(view.burst) ? view : null;
 }
 
-/** A rate as people write it. */
+/** A rate as users write it: `100/1s`. */
 export function formatRate({ limit, per }: RateView): string {
   return `${limit}/${per}`;
 }
@@ -46,34 +47,37 @@ function isCount(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 1 && value <= MAX_RATE_COUNT;
 }
 
-/** Starts of this span may come at once when a rate names no burst: enough that timers of a millisecond keep up. */
+/** The default burst allows the starts of this period at once, so that timers with a resolution of 1 ms keep up. */
 const DEFAULT_BURST_MS = 50;
 
+/** The burst of a rate that names none. */
 export function defaultBurst(limit: number, perMs: number): number {
   return Math.max(1, Math.ceil((limit * DEFAULT_BURST_MS) / perMs));
 }
 
-/** A rate that was checked when it came in. */
+/** The rate of a view that was checked before. */
 export function rateOf(view: RateView): Rate {
   const perMs = parseDuration(view.per);
   if (perMs === null) throw new Error(`${view.per} is no duration`);
   return { limit: view.limit, perMs, burst: view.burst ?? defaultBurst(view.limit, perMs) };
 }
 
+/** A rate as the API shows it. */
 export function rateView(rate: Rate): Required<RateView> {
   return { limit: rate.limit, per: formatDuration(rate.perMs), burst: rate.burst };
 }
 
+/** Whether two rates are equal; null is no rate. */
 export function isSameRate(a: Rate | null, b: Rate | null): boolean {
   return a?.limit === b?.limit && a?.perMs === b?.perMs && a?.burst === b?.burst;
 }
 
 /**
- * A token bucket kept as one moment: when it will be full again. In any span of time t at most
- * `burst + limit × t / perMs` draws are let through, whoever holds the bucket, as long as that moment is handed on.
+ * A token bucket, stored as one moment: when it will be full again. In any period t it allows at most
+ * `burst + limit × t / perMs` draws. This also holds across leaders, because the moment is passed on to the next.
  *
- * A rate is about how much time has passed, so moments are those of the steady clock: one that can be set back would
- * keep a bucket empty for as long as it was set back. Only what is handed on is told on the database's clock.
+ * Moments are on the steady clock: if a clock were set back, the bucket would stay empty for that long. Only the moment
+ * that is passed on is on the database's clock.
  */
 export class Bucket {
   private readonly intervalMs: number;
@@ -85,14 +89,14 @@ export class Bucket {
     this.intervalMs = rate.perMs / rate.limit;
   }
 
-  /** A bucket whose past is not known: it lets one through at once and then keeps to the rate. */
+  /** A bucket of unknown history: it allows one draw at once and then keeps to the rate. */
   static drained(rate: Rate, now: number): Bucket {
     return new Bucket(rate, now + (rate.burst - 1) * (rate.perMs / rate.limit));
   }
 
   /**
-   * A bucket as somebody else left it. None is ever more than empty, so a moment beyond that comes from another
-   * rate, or another clock, and does not count.
+   * A bucket that another leader has passed on. No bucket takes longer to fill than an empty one; a later moment stems
+   * from another rate or another clock, and is limited to that.
    */
   static resumed(rate: Rate, fullAt: number, clock: Pick<Clock, 'now' | 'steady'>): Bucket {
     const fullInMs = Math.min(fullAt - clock.now(), rate.burst * (rate.perMs / rate.limit));
@@ -104,7 +108,7 @@ export class Bucket {
     return Math.ceil(clock.now() + this.full - clock.steady());
   }
 
-  /** From when on the next draw is let through. */
+  /** When the next draw is allowed. */
   get opensAt(): number {
     return this.full - (this.rate.burst - 1) * this.intervalMs;
   }
@@ -117,7 +121,7 @@ export class Bucket {
     this.full = Math.max(now, this.full) + this.intervalMs;
   }
 
-  /** Takes a draw back that came to nothing. */
+  /** Takes back a draw whose job did not start. */
   refund(): void {
     this.full -= this.intervalMs;
   }

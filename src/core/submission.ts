@@ -1,11 +1,10 @@
 import { formatDuration } from './duration.js';
 import { type FieldError, invalid, MOST_ERRORS, PunctualError } from './errors.js';
 import { FieldReader, isPlainObject } from './fields.js';
-import { Turn } from './in-portions.js';
 import type { Delivery, Labels, Target, TargetType } from './job.js';
-import { readJsonText } from './json-reader.js';
-import { JsonText } from './json-text.js';
+import { JsonText, readJsonText } from './json-reader.js';
 import { DEFAULT_BACKOFF, DEFAULT_RETRY, type RetryPolicy } from './retry.js';
+import { TimeSlice } from './time-slice.js';
 
 /** From what a user wrote to a job that can be stored: every default filled in, everything checked. */
 
@@ -95,7 +94,7 @@ export async function parseSubmissions(
 ): Promise<ParsedSubmission[]> {
   const errors: FieldError[] = [];
   const parsed: ParsedSubmission[] = [];
-  const turn = new Turn();
+  const turn = new TimeSlice();
   for (let i = 0; i < inputs.length && errors.length <= MOST_ERRORS; i++) {
     if (i % 16 === 0 && turn.isOver) await turn.next();
     const like = i > 0 && isAlike(inputs[i - 1], inputs[i]) ? parsed[i - 1] : undefined;

@@ -107,6 +107,24 @@ describe('the end of an attempt', () => {
     });
   });
 
+  it('that failed and asks for a later retry is not followed by another before that, nor before the backoff', () => {
+    const failing = (retryAfterMs: number) =>
+      decide(job(), { outcome: 'failed', error, retryable: true, retryAfterMs }, 0.5);
+    const backoff = decide(job(), { outcome: 'failed', error, retryable: true }, 0.5);
+    expect(backoff).toMatchObject({ kind: 'again' });
+    expect(failing(0)).toEqual(backoff);
+    expect(failing(3_600_000)).toMatchObject({ kind: 'again', delayMs: 3_600_000 });
+  });
+
+  it('that was handed on goes on, unless the job was cancelled meanwhile', () => {
+    expect(decide(job(), { outcome: 'handed-on' }, 0.5)).toEqual({ kind: 'hand-on' });
+    expect(decide(job({ cancelledAt: 1 }), { outcome: 'handed-on' }, 0.5)).toMatchObject({
+      kind: 'end',
+      state: 'cancelled',
+      outcome: 'cancelled',
+    });
+  });
+
   it('that was lost is followed by another at once, on a budget of its own', () => {
     const lost: AttemptEnd = { outcome: 'lost', error };
     const again = { kind: 'again', outcome: 'lost', delayMs: 0, error };
@@ -133,6 +151,7 @@ describe('the end of an attempt', () => {
     fc.assert(
       fc.property(anyJob, anyEnd, (running, end) => {
         const decision = decide(running, end, 0.5);
+        if (decision.kind === 'hand-on') expect.unreachable();
         expect(decision.outcome).toBe(end.outcome === 'cancelled' ? 'lost' : end.outcome);
         if (decision.kind === 'end') return;
         if (decision.outcome === 'lost') expect(running.losses + 1).toBeLessThan(running.maxLosses);
@@ -148,7 +167,7 @@ describe('the end of an attempt', () => {
         const bound = running.maxAttempts + running.maxLosses;
         for (let attempt = 1; attempt <= bound; attempt++) {
           const decision = decide(running, ends.next().value!, 0.5);
-          if (decision.kind === 'end') return;
+          if (decision.kind !== 'again') return;
           if (decision.outcome === 'lost') running = { ...running, losses: running.losses + 1 };
           else running = { ...running, failures: running.failures + 1 };
         }

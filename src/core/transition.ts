@@ -16,14 +16,22 @@ export interface RunningJob {
   readonly cancelledAt: number | null;
 }
 
-/** How an attempt ended. */
+/** How an attempt ended, or that its worker has handed it on. */
 export type AttemptEnd =
   | { readonly outcome: 'succeeded'; readonly result: string }
-  | { readonly outcome: 'failed'; readonly error: JobError; readonly retryable: boolean }
+  | {
+      readonly outcome: 'failed';
+      readonly error: JobError;
+      readonly retryable: boolean;
+      /** Milliseconds before which the next attempt must not start. */
+      readonly retryAfterMs?: number;
+    }
   | { readonly outcome: 'timed-out'; readonly error: JobError }
   | { readonly outcome: 'lost'; readonly error: JobError }
-  | { readonly outcome: 'cancelled'; readonly error: JobError | null };
+  | { readonly outcome: 'cancelled'; readonly error: JobError | null }
+  | { readonly outcome: 'handed-on' };
 
+/** What becomes of the job. */
 export type Decision =
   | {
       readonly kind: 'end';
@@ -37,7 +45,9 @@ export type Decision =
       readonly outcome: AttemptOutcome;
       readonly delayMs: number;
       readonly error: JobError;
-    };
+    }
+  /** The attempt goes on without a worker. */
+  | { readonly kind: 'hand-on' };
 
 /**
  * Failures draw on one budget and losses on another; an at-most-once job has neither. A cancel that was asked
@@ -46,7 +56,8 @@ export type Decision =
  */
 export function decide(job: RunningJob, end: AttemptEnd, random: number): Decision {
   if (job.cancelledAt !== null && end.outcome !== 'succeeded') {
-    return { kind: 'end', state: 'cancelled', outcome: end.outcome, result: null, error: end.error };
+    const { outcome, error } = end.outcome === 'handed-on' ? STOPPED : end;
+    return { kind: 'end', state: 'cancelled', outcome, result: null, error };
   }
   switch (end.outcome) {
     case 'succeeded':
@@ -60,7 +71,7 @@ export function decide(job: RunningJob, end: AttemptEnd, random: number): Decisi
       return {
         kind: 'again',
         outcome: end.outcome,
-        delayMs: backoffMs(job.backoff, failures, random),
+        delayMs: Math.max(backoffMs(job.backoff, failures, random), notBeforeMs(end)),
         error: end.error,
       };
     }
@@ -71,9 +82,18 @@ export function decide(job: RunningJob, end: AttemptEnd, random: number): Decisi
       if (!again) return failed('lost', error);
       return { kind: 'again', outcome: 'lost', delayMs: 0, error };
     }
+    case 'handed-on':
+      return { kind: 'hand-on' };
     default:
       return assertNever(end);
   }
+}
+
+/** A worker that was to stop an attempt handed it on instead: it ends all the same. */
+const STOPPED = { outcome: 'cancelled', error: null } as const;
+
+function notBeforeMs(end: Extract<AttemptEnd, { outcome: 'failed' | 'timed-out' }>): number {
+  return end.outcome === 'failed' ? (end.retryAfterMs ?? 0) : 0;
 }
 
 function failed(outcome: AttemptOutcome, error: JobError): Decision {

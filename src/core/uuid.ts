@@ -1,8 +1,8 @@
 import { randomFillSync } from 'node:crypto';
 
 /**
- * UUIDv7: the first 48 bits are the time in milliseconds, so ids sort by creation and a range of time is a
- * range of ids. The next 12 bits count up within a millisecond so that one process makes them in order.
+ * UUIDv7: the first 48 bits are the time in milliseconds, so that ids sort by creation and a range of time is a range
+ * of ids. Within a millisecond the next 12 bits are a counter, so that the ids of one process are strictly ascending.
  */
 
 const POOL_BYTES = 8 * 1024;
@@ -11,7 +11,7 @@ let offset = POOL_BYTES;
 let lastMs = -1;
 let counter = 0;
 
-/** The id that is being written, as characters: one flat text costs a fraction of one put together from parts. */
+/** A buffer for the next id: decoding it costs a fraction of concatenating strings. */
 const text = Buffer.from('00000000-0000-7000-8000-000000000000', 'latin1');
 const HEX = Buffer.from('0123456789abcdef', 'latin1');
 
@@ -27,7 +27,7 @@ export function uuidv7(atMs: number): string {
     offset = 0;
   }
   const seed = ((pool[offset]! << 8) | pool[offset + 1]!) & 0x3ff;
-  // Time that stands still or steps back keeps the last millisecond, so the order of one process holds.
+  // If the time stands still or steps back, the last millisecond is used again, so that ids stay ascending.
   if (atMs > lastMs) {
     writeTime(atMs);
     counter = seed;
@@ -54,7 +54,7 @@ function writeTime(atMs: number): void {
   text.write(time.slice(8), 9, 'latin1');
 }
 
-/** The smallest id a UUIDv7 of that moment can have: the lower end of a range of ids. */
+/** The smallest UUIDv7 of a moment: the lower bound of a range of ids. */
 export function firstUuidAt(atMs: number): string {
   const time = Math.max(0, Math.floor(atMs)).toString(16).padStart(12, '0');
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`;

@@ -105,10 +105,21 @@ export type AttemptResult = FencedJob &
   AttemptTimes &
   (
     | { readonly outcome: 'succeeded'; readonly result?: unknown }
-    | { readonly outcome: 'failed'; readonly error: JobError; readonly retryable?: boolean }
+    | {
+        readonly outcome: 'failed';
+        readonly error: JobError;
+        readonly retryable?: boolean;
+        /** Milliseconds before which the next attempt must not start; a longer backoff stays. */
+        readonly retryAfterMs?: number;
+      }
     | { readonly outcome: 'timed-out'; readonly error?: JobError }
     | { readonly outcome: 'cancelled'; readonly error?: JobError }
+    /** The attempt goes on without a worker: whoever has its token, or a key, will report its end. */
+    | { readonly outcome: 'handed-on' }
   );
+
+/** The longest pause that a failed attempt may ask for. */
+export const MAX_RETRY_AFTER_MS = 86_400_000;
 
 export interface ReportRequest {
   readonly results: readonly AttemptResult[];

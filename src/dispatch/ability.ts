@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Labels } from '../core/job.js';
 import type { WorkerRegistration } from '../core/wire.js';
 import type { NeedsInfo } from './directory.js';
@@ -19,7 +20,8 @@ export class Ability {
     this.tasks = new Set(registration.tasks);
     this.labels = registration.labels;
     const labels = Object.entries(this.labels).sort(([a], [b]) => (a < b ? -1 : 1));
-    this.key = JSON.stringify([tenant, [...this.targets].sort(), [...this.tasks].sort(), labels]);
+    const whole = JSON.stringify([tenant, [...this.targets].sort(), [...this.tasks].sort(), labels]);
+    this.key = createHash('sha256').update(whole).digest('base64');
   }
 
   servesTenant(tenant: string): boolean {

@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf, PunctualError } from '../core/errors.js';
 import { addAll } from '../core/long-lists.js';
-import { Loop } from '../core/loop.js';
+import { Loop, logFailure } from '../core/loop.js';
+import { SerialQueue } from '../core/serial-queue.js';
 import { type ParsedSubmission, parseSubmission, readSubmissionText } from '../core/submission.js';
 import { Batcher } from '../store/batcher.js';
 import { bisect } from '../store/bisect.js';
@@ -9,7 +10,7 @@ import { isDatabaseBusy, isDataError } from '../store/database.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
 import { type JobRow, toRow } from '../store/job-row.js';
 import { leaderTransaction } from '../store/leader-statement.js';
-import { Names, type Resolved } from '../store/names.js';
+import { LabelSetsError, Names, type Resolved } from '../store/names.js';
 import {
   admitJobs,
   measureToAdmit,
@@ -68,7 +69,7 @@ type Parsed = { readonly job: ToAdmit } & (
 export class Admitting {
   private readonly loop: Loop;
   private readonly names: Names;
-  private passing: Promise<void> = Promise.resolve();
+  private readonly passes = new SerialQueue();
   private readonly batcher = new Batcher<ToAdmit>(LIMITS, (job) => job.bytes);
   private readonly aside: SetAside;
 
@@ -83,8 +84,7 @@ export class Admitting {
       name: 'admitting',
       everyMs: EVERY_MS,
       pass: () => this.runOnce(),
-      onError: (loop, error) =>
-        state.log.warn({ loop, error: messageOf(error) }, 'jobs could not be admitted'),
+      onError: logFailure(state.log, 'jobs could not be admitted'),
     });
   }
 
@@ -102,8 +102,7 @@ export class Admitting {
 
   /** Admits everything whose time has come, after a pass that runs already. */
   runOnce(): Promise<void> {
-    this.passing = this.passing.catch(() => undefined).then(() => this.pass());
-    return this.passing;
+    return this.passes.run(() => this.pass());
   }
 
   /** Admits one submission that nobody has read yet, whatever lies before it. */
@@ -122,7 +121,7 @@ export class Admitting {
     const aside = this.aside.current();
     const skipped = new Set(aside);
     while (skipped.size - aside.length < MAX_SKIPPED) {
-      const due = await readToAdmit(state.hot, state.clock.now(), MAX_CANDIDATES, [...skipped]);
+      const due = await readToAdmit(state.reads, state.clock.now(), MAX_CANDIDATES, [...skipped]);
       const lookAgainAt = performance.now() + LOOK_AGAIN_MS;
       const done = await this.batcher.run(
         inFairOrder(due),
@@ -223,8 +222,8 @@ export class Admitting {
         now,
       );
     } catch (error) {
-      if (!(error instanceof PunctualError) || error.code !== 'QUOTA_EXCEEDED') throw error;
-      return this.toRawsEach(parsed, error);
+      if (!(error instanceof LabelSetsError)) throw error;
+      return this.toRaws(parsed.map((each) => refuseLabels(each, error)));
     }
     return read.map(({ job, submission, refusal }, i) => ({
       id: job.id,
@@ -238,18 +237,6 @@ export class Admitting {
       admitAt: admissionTime(submission.definition.runAt, now, config.laterThreshold),
       refusal,
     }));
-  }
-
-  /** One tenant's quota is used up: those that need more of it are refused, each for itself. */
-  private async toRawsEach(parsed: readonly Parsed[], error: PunctualError): Promise<Raw[]> {
-    const [only] = parsed;
-    if (parsed.length === 1) {
-      const { code, message } = error;
-      return this.toRaws([{ job: only!.job, submission: null, refusal: { code, message } }]);
-    }
-    const raws: Raw[] = [];
-    for (const each of parsed) addAll(raws, await this.toRaws([each]));
-    return raws;
   }
 
   /** A job that cannot be stored where it belongs fails; one for which the time did not suffice is tried again later. */
@@ -276,7 +263,7 @@ export class Admitting {
     if (raws.length === 0) return [];
     const { state } = this;
     const now = state.clock.now();
-    const { ended, ready } = await state.write(() =>
+    const ended = await state.writeEnds(() =>
       leaderTransaction(state.hot, state.term, async (db) => {
         const valid = raws.filter((raw) => raw.refusal === null);
         const winners = await registerKeys(
@@ -286,29 +273,30 @@ export class Admitting {
         const duplicates = new Map(
           valid.flatMap((raw, i) => (winners[i] === raw.id ? [] : [[raw.id, winners[i]!] as const])),
         );
-        const ended = raws.filter((raw) => raw.refusal !== null || duplicates.has(raw.id));
-        const stays = (raw: Raw) => raw.held || raw.admitAt !== null;
         await parseLater(
           db,
           state.term,
           raws.map((raw) => ({ row: raw.row, held: raw.held, admitAt: raw.admitAt ?? now })),
         );
-        if (ended.length > 0) {
-          await endWaitingJobs(
-            db,
-            state.term,
-            'later',
-            ended.map((raw) => refuse(raw, duplicates.get(raw.id))),
-            now,
-          );
-        }
-        return { ended, ready: raws.filter((raw) => !ended.includes(raw) && !stays(raw)) };
+        const refused = raws.filter((raw) => raw.refusal !== null || duplicates.has(raw.id));
+        if (refused.length === 0) return [];
+        const ends = refused.map((raw) => refuse(raw, duplicates.get(raw.id)));
+        return endWaitingJobs(db, state.term, 'later', ends, now);
       }),
     );
-    for (const raw of ended) state.jobEnded(raw.id);
     for (const raw of raws) this.onStartBefore(raw.row.definition.start_before);
-    return ready.map((raw) => raw.id);
+    const gone = new Set(ended.map(({ id }) => id));
+    const isReady = (raw: Raw) => raw.refusal === null && !raw.held && raw.admitAt === null;
+    return raws.filter((raw) => isReady(raw) && !gone.has(raw.id)).map((raw) => raw.id);
   }
+}
+
+/** A submission that needs a label set beyond the quota of its tenant cannot run. */
+function refuseLabels(parsed: Parsed, error: LabelSetsError): Parsed {
+  const { job, submission } = parsed;
+  if (!submission || !error.refuses({ tenant: job.tenant, ...namesOf(submission) })) return parsed;
+  const { code, message } = error;
+  return { job, submission: null, refusal: { code, message } };
 }
 
 function namesOf({ definition: { queue, needs } }: ParsedSubmission) {

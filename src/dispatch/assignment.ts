@@ -1,5 +1,5 @@
-import { signAttemptToken } from '../core/attempt-token.js';
 import type { Target } from '../core/job.js';
+import { signAttemptToken } from '../core/tokens.js';
 import type { Assignment } from '../core/wire.js';
 import type { Work } from '../store/claims.js';
 import type { JobFacts, Running } from './running.js';

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../core/clock.js';
+import { type Clock, EarliestTimer } from '../core/clock.js';
 import { Heap } from '../core/heap.js';
 import type { JobRow } from '../store/job-row.js';
 import type { Cursor, Waiting } from '../store/read-backlog.js';
@@ -34,11 +34,12 @@ export class Backlog {
   private remembered = 0;
   private readonly unreadShelves = new Set<Shelf>();
   private readonly due = new Heap<{ at: number; shelf: Shelf }>((a, b) => a.at < b.at);
-  private timer: Timer | undefined;
-  private timerAt = Number.POSITIVE_INFINITY;
+  private readonly dueTimer: EarliestTimer;
   private stopped = false;
 
-  constructor(private readonly options: BacklogOptions) {}
+  constructor(private readonly options: BacklogOptions) {
+    this.dueTimer = new EarliestTimer(options.clock, () => this.ripen());
+  }
 
   get size(): number {
     return this.known.size;
@@ -163,7 +164,7 @@ export class Backlog {
 
   stop(): void {
     this.stopped = true;
-    this.timer?.cancel();
+    this.dueTimer.stop();
     this.options.shares.stop();
   }
 
@@ -213,26 +214,17 @@ export class Backlog {
 
   private expectDue(at: number, shelf: Shelf): void {
     this.due.push({ at, shelf });
-    this.arm();
-  }
-
-  private arm(): void {
-    const next = this.due.peek();
-    if (!next || next.at >= this.timerAt) return;
-    this.timer?.cancel();
-    this.timerAt = next.at;
-    this.timer = this.options.clock.at(next.at, () => this.ripen());
+    this.dueTimer.arm(at);
   }
 
   private ripen(): void {
-    this.timerAt = Number.POSITIVE_INFINITY;
     const now = this.options.clock.now();
     for (let next = this.due.peek(); next && next.at <= now; next = this.due.peek()) {
       this.due.pop();
       if (next.shelf.ripen(now)) this.refresh(next.shelf, true);
       if (next.shelf.hasUnread) this.unreadShelves.add(next.shelf);
     }
-    this.arm();
+    this.dueTimer.arm(this.due.peek()?.at ?? null);
   }
 }
 

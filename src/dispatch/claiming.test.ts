@@ -109,7 +109,7 @@ class Leader {
 
   session(id: string, tasks = ['mail', 'bill'], queues = ['red', 'green', 'blue']): WorkerSession {
     const registration = { name: id, queues, slots: 100, targets: ['handler'] as const, tasks, labels: {} };
-    const session = new WorkerSession(id, 'acme', registration, 0, this.clock);
+    const session = new WorkerSession(id, 'acme', JSON.stringify(registration), 0, this.clock);
     this.state.openSession(session);
     return session;
   }

@@ -1,8 +1,8 @@
-import type { Clock, Timer } from '../core/clock.js';
+import { EarliestTimer } from '../core/clock.js';
 import { messageOf } from '../core/errors.js';
 import { bucketOf, emptyHistogram } from '../core/histogram.js';
 import { addAll } from '../core/long-lists.js';
-import { Loop } from '../core/loop.js';
+import { Loop, logFailure } from '../core/loop.js';
 import { bisect } from '../store/bisect.js';
 import { type ClaimIntent, claimJobs, claimKnownJobs } from '../store/claim-jobs.js';
 import type { Work } from '../store/claims.js';
@@ -52,8 +52,8 @@ function isOpen(session: WorkerSession, now: number): boolean {
  */
 export class Claiming {
   private readonly loop: Loop;
-  private timer: Timer | undefined;
-  private timerAt = 0;
+  /** Fires when a worker's own rate allows its next job; on the steady clock. */
+  private readonly rateTimer: EarliestTimer;
 
   constructor(
     private readonly state: LeaderState,
@@ -68,9 +68,11 @@ export class Claiming {
       name: 'claiming',
       everyMs: 60_000,
       pass: () => this.runOnce(),
-      onError: (loop, error) =>
-        state.log.warn({ loop, error: messageOf(error) }, 'jobs could not be claimed'),
+      onError: logFailure(state.log, 'jobs could not be claimed'),
     });
+    const { clock } = state;
+    const steady = { at: (moment: number, run: () => void) => clock.after(moment - clock.steady(), run) };
+    this.rateTimer = new EarliestTimer(steady, () => this.loop.wake());
     state.wakeClaiming = () => this.loop.wake();
   }
 
@@ -79,7 +81,7 @@ export class Claiming {
   }
 
   stop(): Promise<void> {
-    this.timer?.cancel();
+    this.rateTimer.stop();
     return this.loop.stop();
   }
 
@@ -119,12 +121,12 @@ export class Claiming {
   }
 
   private askers(now: number): Asker[] {
-    const { shares, fitness, sessions, clock } = this.state;
+    const { shares, fitness, sessions } = this.state;
     const askers: Asker[] = [];
     for (const session of sessions.values()) {
       if (session.draining || session.polls.size === 0) continue;
       if (!isOpen(session, now)) {
-        this.wakeAt(session.bucket!.opensAt, now, clock);
+        this.rateTimer.arm(session.bucket!.opensAt);
         continue;
       }
       const canRun = (needs: number) => fitness.fits(session, needs);
@@ -134,17 +136,6 @@ export class Claiming {
       }
     }
     return askers;
-  }
-
-  /** A worker's own rate opens again. */
-  private wakeAt(at: number, now: number, clock: Clock): void {
-    if (this.timer && at >= this.timerAt) return;
-    this.timer?.cancel();
-    this.timerAt = at;
-    this.timer = clock.after(Math.ceil(at - now), () => {
-      this.timer = undefined;
-      this.loop.wake();
-    });
   }
 
   /** The next job for a worker; tenants and queues take turns, inside a queue priority decides. */

@@ -1,6 +1,7 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf } from '../core/errors.js';
-import { inPortions } from '../core/in-portions.js';
 import type { Progress } from '../core/job.js';
+import { PORTION } from '../core/time-slice.js';
 import type { AttemptEnd } from '../core/transition.js';
 import type { FencedJob, Why } from '../core/wire.js';
 import { Schedules } from '../schedule/schedules.js';
@@ -76,7 +77,7 @@ export class Dispatcher {
     this.workers = new Workers(this.state, this.finishing);
     this.steering = new Steering(this.state, this.admitting, {
       onStartBefore: (at) => this.expiring.expect(at),
-      onCancelRunning: (running) => this.workers.stopSoon(running),
+      onCancelRunning: (running) => this.workers.cancelled(running),
     });
     this.governing = new Governing(this.state);
     this.express = new Express(this.state, (orphans) => this.giveBack(orphans));
@@ -96,10 +97,13 @@ export class Dispatcher {
     const { state } = this;
     state.paused = (await readClusterState(state.hot)).paused;
     const claims = await readClaims(state.reads);
-    await state.directory.learn(claims);
-    await inPortions(claims, (portion) => {
+    for (let from = 0; from < claims.length; from += PORTION) {
+      // What is learned may be forgotten again as long as nothing in memory uses it.
+      const portion = claims.slice(from, from + PORTION);
+      if (from > 0) await nextTurn();
+      await state.directory.learn(portion);
       for (const claim of portion) state.resume(resumeRunning(claim, state.clock));
-    });
+    }
     await this.workers.load();
     await this.reading.load();
     if (state.term.over) return;
@@ -178,7 +182,8 @@ export class Dispatcher {
     }
     const job = await readJob(this.state.hot, tenant, report.jobId);
     if (job && isOnRecord(job, report)) return true;
-    if (job) this.upkeep.countStale(tenant, report.end.outcome === 'succeeded');
+    if (job && report.end.outcome !== 'handed-on')
+      this.upkeep.countStale(tenant, report.end.outcome === 'succeeded');
     return false;
   }
 

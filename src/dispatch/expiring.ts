@@ -1,6 +1,6 @@
-import type { Timer } from '../core/clock.js';
+import { EarliestTimer } from '../core/clock.js';
 import { messageOf } from '../core/errors.js';
-import { Loop } from '../core/loop.js';
+import { Loop, logFailure } from '../core/loop.js';
 import { Batcher } from '../store/batcher.js';
 import { type Expired, endWaitingJobs, findExpired, nextExpiry } from '../store/end-waiting-jobs.js';
 import { SetAside } from './set-aside.js';
@@ -23,19 +23,18 @@ export const EXPIRED = JSON.stringify({
 /** Ends jobs that were not started by their `startBefore`. Asks the database only when one can have passed. */
 export class Expiring {
   private readonly loop: Loop;
-  private timer: Timer | undefined;
-  private timerAt = Number.POSITIVE_INFINITY;
+  private readonly timer: EarliestTimer;
   private readonly batcher = new Batcher<Expired>(LIMITS, (job) => job.bytes);
   private readonly aside: SetAside;
 
   constructor(private readonly state: LeaderState) {
     this.aside = new SetAside(state.clock);
+    this.timer = new EarliestTimer(state.clock, () => this.loop.wake());
     this.loop = new Loop({
       name: 'expiring',
       everyMs: 30_000,
       pass: () => this.runOnce(),
-      onError: (loop, error) =>
-        state.log.warn({ loop, error: messageOf(error) }, 'expired jobs could not be ended'),
+      onError: logFailure(state.log, 'expired jobs could not be ended'),
     });
   }
 
@@ -44,7 +43,7 @@ export class Expiring {
   }
 
   async stop(): Promise<void> {
-    this.timer?.cancel();
+    this.timer.stop();
     await this.loop.stop();
   }
 
@@ -54,13 +53,7 @@ export class Expiring {
 
   /** A job with this last moment to start exists. */
   expect(startBefore: number | null): void {
-    if (startBefore === null || startBefore >= this.timerAt) return;
-    this.timer?.cancel();
-    this.timerAt = startBefore;
-    this.timer = this.state.clock.at(startBefore, () => {
-      this.timerAt = Number.POSITIVE_INFINITY;
-      this.loop.wake();
-    });
+    this.timer.arm(startBefore);
   }
 
   async runOnce(): Promise<void> {
@@ -69,7 +62,7 @@ export class Expiring {
     const skipped = new Set(aside);
     while (skipped.size - aside.length < MAX_CANDIDATES) {
       const now = state.clock.now();
-      const expired = await findExpired(state.hot, now, MAX_CANDIDATES, [...skipped]);
+      const expired = await findExpired(state.reads, now, MAX_CANDIDATES, [...skipped]);
       for (const place of ['live', 'later'] as const) {
         await this.batcher.run(
           expired.filter((job) => job.later === (place === 'later')),
@@ -86,7 +79,7 @@ export class Expiring {
       }
       if (expired.length < MAX_CANDIDATES) break;
     }
-    const next = await nextExpiry(state.hot);
+    const next = await nextExpiry(state.reads);
     // One whose claim is in flight can lie in the past: give the claim time to end.
     const pause = aside.length > 0 ? AFTER_FAILURE_MS : SOON_MS;
     if (next !== null) this.expect(Math.max(next, state.clock.now() + pause));
@@ -105,13 +98,13 @@ export class Expiring {
     let ended: ReadonlySet<string> = new Set();
     try {
       const ends = mine.map((id) => ({ id, state: 'failed' as const, error: EXPIRED }));
-      ended = new Set(await state.write(() => endWaitingJobs(state.hot, state.term, place, ends, now)));
+      const gone = await state.writeEnds(() => endWaitingJobs(state.hot, state.term, place, ends, now));
+      ended = new Set(gone.map(({ id }) => id));
     } finally {
       for (const id of mine) state.turns.give(id);
       // Also after a failure: whoever took its turn has taken the job out of the backlog.
       await state.follow(mine.filter((id) => !ended.has(id)));
     }
-    for (const id of ended) state.jobEnded(id);
     return ended;
   }
 }

@@ -1,11 +1,14 @@
+import type { Timer } from '../core/clock.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { JobError } from '../core/job.js';
-import { Loop } from '../core/loop.js';
-import { stands } from '../core/test-switches.js';
+import { Loop, logFailure } from '../core/loop.js';
 import { type AttemptEnd, type Decision, decide } from '../core/transition.js';
+import { stands } from '../host/test-switches.js';
 import { Batcher } from '../store/batcher.js';
 import { bisect } from '../store/bisect.js';
-import { isMissingPartition } from '../store/database.js';
+import { type HandedOn, handOnClaims } from '../store/claims.js';
+import { isDatabaseBusy, isMissingPartition } from '../store/database.js';
+import type { EndedJob } from '../store/ended-jobs.js';
 import { type Ending, finishJobs, type Retrying, retryJobs } from '../store/finish-jobs.js';
 import type { StoredAttempt } from '../store/job-places.js';
 import { makePartition } from '../store/partitions.js';
@@ -14,6 +17,8 @@ import { type LeaderState, noLeader } from './state.js';
 
 /** Attempts ended in one transaction. */
 const LIMITS = { items: 2_000, bytes: 4 * 1024 * 1024 };
+/** When an end is tried again that could not be stored although it was alone. */
+const ASIDE_MS = 1_000;
 
 const ANSWERS_AFTER_COMMIT = stands('commit-first');
 const CHECKS_FENCE = stands('attempt');
@@ -38,12 +43,14 @@ interface Pending {
 }
 
 /**
- * Ends attempts in batches. Whoever reports is answered after the commit, never before. The turn of a job is
+ * Ends attempts, or notes that they were handed on, in batches. Whoever reports is answered after the commit, never before. The turn of a job is
  * held from the moment its end is decided until it is written.
  */
 export class Finishing {
   private queue: Pending[] = [];
   private readonly batcher = new Batcher<Pending>(LIMITS, bytesOf);
+  /** Ends that could not be written although each was alone, and when each is tried again. */
+  private readonly aside = new Map<Pending, Timer>();
   private readonly loop: Loop;
 
   constructor(private readonly state: LeaderState) {
@@ -51,8 +58,7 @@ export class Finishing {
       name: 'finishing',
       everyMs: 60_000,
       pass: () => this.runOnce(),
-      onError: (loop, error) =>
-        state.log.warn({ loop, error: messageOf(error) }, 'ended attempts could not be stored'),
+      onError: logFailure(state.log, 'ended attempts could not be stored'),
     });
   }
 
@@ -62,7 +68,8 @@ export class Finishing {
 
   async stop(): Promise<void> {
     await this.loop.stop();
-    for (const pending of this.queue.splice(0)) {
+    for (const timer of this.aside.values()) timer.cancel();
+    for (const pending of [...this.queue.splice(0), ...this.aside.keys()]) {
       this.giveTurn(pending.running);
       pending.listener.failed(noLeader());
     }
@@ -77,6 +84,8 @@ export class Finishing {
     while (state.turns.has(jobId)) await state.turns.free(jobId);
     if (state.term.over) throw noLeader();
     const running = state.running.get(jobId);
+    // It may have been handed on while its turn was awaited; then it does not share the fate of its worker.
+    if (end.outcome === 'lost' && running?.isHandedOn) return false;
     return new Promise<boolean>((resolve, reject) => {
       const listener: EndListener = { ended: (_, accepted) => resolve(accepted), failed: reject };
       if (!running || !this.begin(running, fence, end, startedAt, listener, 0)) resolve(false);
@@ -100,17 +109,18 @@ export class Finishing {
     if (running.fence !== fence && CHECKS_FENCE) return false;
     running.isEnding = true;
     const decision = decide(running, end, Math.random());
+    const started = startedAt ?? running.startedAt;
     if (ANSWERS_AFTER_COMMIT)
-      this.queue.push({ running, decision, startedAt, listener, place, isSettled: false });
+      this.queue.push({ running, decision, startedAt: started, listener, place, isSettled: false });
     else {
-      this.queue.push({ running, decision, startedAt, listener: NOBODY, place, isSettled: false });
+      this.queue.push({ running, decision, startedAt: started, listener: NOBODY, place, isSettled: false });
       listener.ended(place, true);
     }
     if (this.queue.length === 1) this.loop.wake();
     return true;
   }
 
-  /** Writes everything that has gathered. Ends and retries are transactions of their own: each stands alone. */
+  /** Writes everything that has gathered. Ends, retries and hand-ons are transactions of their own: each stands alone. */
   async runOnce(): Promise<void> {
     while (this.queue.length > 0) {
       const batch = this.queue.splice(0, this.batcher.count(this.queue));
@@ -118,6 +128,7 @@ export class Finishing {
       const { hot, term } = this.state;
       const ends = batch.filter((pending) => pending.decision.kind === 'end');
       const agains = batch.filter((pending) => pending.decision.kind === 'again');
+      const handOns = batch.filter((pending) => pending.decision.kind === 'hand-on');
       const outcomes = await Promise.allSettled([
         this.write(ends, (part, now) =>
           finishJobs(
@@ -132,6 +143,14 @@ export class Finishing {
             hot,
             term,
             part.map((each) => toRetrying(each, now)),
+            now,
+          ),
+        ),
+        this.write(handOns, (part, now) =>
+          handOnClaims(
+            hot,
+            term,
+            part.map((each) => toHandedOn(each, now)),
             now,
           ),
         ),
@@ -153,10 +172,16 @@ export class Finishing {
           batch,
           async (part) => {
             const refused = await store(part, now);
+            const ended: EndedJob[] = [];
             for (const pending of part) {
+              const { id, tenant } = pending.running;
+              const { decision } = pending;
               pending.isSettled = true;
-              this.settle(pending, !refused.has(pending.running.id), now);
+              this.settle(pending, !refused.has(id), now);
+              if (decision.kind === 'end' && !refused.has(id))
+                ended.push({ id, tenant, state: decision.state });
             }
+            this.state.ended(ended);
             return part;
           },
           (pending, error) => {
@@ -167,8 +192,11 @@ export class Finishing {
       );
     } catch (error) {
       const left = batch.filter((pending) => !pending.isSettled);
-      await this.afterFailure(left, error);
-      throw error;
+      if (left.length === 1 && isDatabaseBusy(error)) this.setAside(left[0]!, error);
+      else {
+        await this.afterFailure(left, error);
+        throw error;
+      }
     }
   }
 
@@ -180,13 +208,13 @@ export class Finishing {
   private settle(pending: Pending, accepted: boolean, now: number): void {
     const { state } = this;
     const { running, decision } = pending;
-    state.endRunning(running);
+    if (accepted && decision.kind === 'hand-on') state.handOn(running, startOf(pending, now));
+    else state.endRunning(running);
     this.giveTurn(running);
     if (accepted && decision.kind === 'again') {
       const runAt = retryAt(running, decision, now);
       void state.admit([running.waitingAgain(runAt)]);
     }
-    if (decision.kind === 'end') state.jobEnded(running.id);
     pending.listener.ended(pending.place, accepted);
     // Memory held a claim that the table does not: only reading everything anew makes them agree.
     if (!accepted) state.doubt(`job ${running.id} was not claimed as this leader thought`);
@@ -208,6 +236,20 @@ export class Finishing {
     }
   }
 
+  /** Somebody else has locked this job, perhaps for long: it waits by itself, so that no other end waits with it. */
+  private setAside(pending: Pending, error: unknown): void {
+    const { state } = this;
+    const { id } = pending.running;
+    state.log.warn({ job: id, error: messageOf(error) }, 'the end of an attempt could not be stored yet');
+    this.batcher.failed([pending]);
+    const timer = state.clock.after(ASIDE_MS, () => {
+      this.aside.delete(pending);
+      this.queue.push(pending);
+      this.loop.wake();
+    });
+    this.aside.set(pending, timer);
+  }
+
   private async afterFailure(batch: readonly Pending[], error: unknown): Promise<void> {
     const { state } = this;
     if (state.term.over || (error instanceof PunctualError && error.code === 'NO_LEADER')) {
@@ -217,10 +259,8 @@ export class Finishing {
       }
       return;
     }
-    // The server refused the transaction as a whole, so nothing of it happened and all of it can be repeated. One that
-    // failed alone lets the others go first.
-    const comesFirst = batch.length > 1 || isMissingPartition(error);
-    this.queue = comesFirst ? batch.concat(this.queue) : this.queue.concat(batch);
+    // The server refused the transaction as a whole, so nothing of it happened and all of it can be repeated.
+    this.queue = batch.concat(this.queue);
     if (isMissingPartition(error)) await makePartition(state.hot, 'job_history', state.clock.now());
     else this.batcher.failed(batch);
   }
@@ -241,7 +281,18 @@ function lateness(running: Running, startedAt: number | null): number {
   return running.lateBy ?? Math.max(0, (startedAt ?? running.claimedAt) - running.runAt);
 }
 
-function toEnding({ running, decision, startedAt }: Pending, now: number): Ending {
+/** A worker's clock may be ahead. */
+function startOf({ startedAt }: Pending, now: number): number | null {
+  return startedAt === null ? null : Math.min(startedAt, now);
+}
+
+function toHandedOn(pending: Pending, now: number): HandedOn {
+  const { id, fence } = pending.running;
+  return { id, fence, startedAt: startOf(pending, now) };
+}
+
+function toEnding(pending: Pending, now: number): Ending {
+  const { running, decision } = pending;
   if (decision.kind !== 'end') throw new Error('not an end');
   return {
     id: running.id,
@@ -249,7 +300,7 @@ function toEnding({ running, decision, startedAt }: Pending, now: number): Endin
     worker: running.worker,
     epoch: running.epoch,
     claimedAt: running.claimedAt,
-    startedAt: startedAt === null ? null : Math.min(startedAt, now),
+    startedAt: startOf(pending, now),
     state: decision.state,
     outcome: decision.outcome,
     result: decision.result,

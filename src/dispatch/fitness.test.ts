@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { TestClock } from '../../test/test-clock.js';
-import type { WorkerRegistration } from '../core/wire.js';
 import { Ability } from './ability.js';
 import type { Directory, NeedsInfo } from './directory.js';
 import { Fitness } from './fitness.js';
@@ -30,13 +29,7 @@ function toNeeds(each: Omit<NeedsInfo, 'id'>, id: number): NeedsInfo {
 
 function toSession({ tenant, ...rest }: Worker, id: number): WorkerSession {
   const registration = { name: 'w', queues: ['*'], slots: 1, shared: tenant === null, ...rest };
-  return new WorkerSession(
-    `${id}`,
-    tenant ?? 'owner',
-    registration as WorkerRegistration,
-    0,
-    new TestClock(),
-  );
+  return new WorkerSession(`${id}`, tenant ?? 'owner', JSON.stringify(registration), 0, new TestClock());
 }
 
 function fitnessOver(all: readonly NeedsInfo[]): Fitness {

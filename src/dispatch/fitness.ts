@@ -24,6 +24,8 @@ export class Fitness {
   private readonly asked = new Map<number, Asked>();
   private readonly index = new NeedsIndex();
   private readonly kinds = new Map<string, Kind>();
+  /** The same by whose jobs they run: nobody's workers are compared with the needs of another tenant. */
+  private readonly kindsByTenant = new Map<string | null, Set<Kind>>();
 
   constructor(private readonly directory: Directory) {}
 
@@ -37,13 +39,20 @@ export class Fitness {
   }
 
   /** A worker came; answers with the needs that are served now and were not. */
-  join({ ability }: WorkerSession): Set<number> {
+  join(session: WorkerSession): Set<number> {
     const turned = new Set<number>();
+    const { ability } = session;
     const known = this.kinds.get(ability.key);
-    if (known) known.sessions += 1;
-    if (known) return turned;
+    if (known) {
+      known.sessions += 1;
+      session.ability = known.ability;
+      return turned;
+    }
     const kind: Kind = { ability, sessions: 1, meets: new Set() };
     this.kinds.set(ability.key, kind);
+    const kinds = this.kindsByTenant.get(ability.tenant);
+    if (kinds) kinds.add(kind);
+    else this.kindsByTenant.set(ability.tenant, new Set([kind]));
     for (const info of this.index.candidates(ability)) {
       if (this.compare(this.asked.get(info.id)!, kind) === 1) turned.add(info.id);
     }
@@ -58,6 +67,9 @@ export class Fitness {
     kind.sessions -= 1;
     if (kind.sessions > 0) return turned;
     this.kinds.delete(ability.key);
+    const kinds = this.kindsByTenant.get(ability.tenant)!;
+    kinds.delete(kind);
+    if (kinds.size === 0) this.kindsByTenant.delete(ability.tenant);
     for (const id of kind.meets) {
       const { metBy } = this.asked.get(id)!;
       metBy.delete(ability.key);
@@ -83,7 +95,9 @@ export class Fitness {
     const asked: Asked = { info, metBy: new Set() };
     this.asked.set(needs, asked);
     this.index.add(info);
-    for (const kind of this.kinds.values()) this.compare(asked, kind);
+    for (const tenant of [info.tenant, null]) {
+      for (const kind of this.kindsByTenant.get(tenant) ?? []) this.compare(asked, kind);
+    }
     return asked;
   }
 

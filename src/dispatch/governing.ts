@@ -1,6 +1,7 @@
 import { PunctualError } from '../core/errors.js';
 import type { QueueLimits, TenantLimits } from '../core/limits.js';
 import { rateView } from '../core/rate.js';
+import { SerialQueue } from '../core/serial-queue.js';
 import type { QueueView } from '../core/wire.js';
 import { pauseCluster } from '../store/cluster-state.js';
 import type { QueueRow } from '../store/names.js';
@@ -13,7 +14,7 @@ import type { LeaderState } from './state.js';
  * after the other: a change reads what stands before it writes, and memory must hear of writes in their order.
  */
 export class Governing {
-  private settled: Promise<unknown> = Promise.resolve();
+  private readonly changes = new SerialQueue();
 
   constructor(private readonly state: LeaderState) {}
 
@@ -30,7 +31,7 @@ export class Governing {
   }
 
   pauseQueue(tenant: string, name: string, paused: boolean): Promise<void> {
-    return this.inTurn(() => this.writePause(tenant, name, paused));
+    return this.changes.run(() => this.writePause(tenant, name, paused));
   }
 
   private async writePause(tenant: string, name: string, paused: boolean): Promise<void> {
@@ -49,7 +50,7 @@ export class Governing {
   /** Limits apply from the next choice on; what runs already goes on. */
   limitQueue(tenant: string, name: string, change: (now: QueueRow | null) => QueueLimits): Promise<void> {
     const { state } = this;
-    return this.inTurn(async () => {
+    return this.changes.run(async () => {
       const limits = change(await findQueue(state.hot, tenant, name));
       const row = await state.write(() =>
         limitQueue(state.hot, state.term, { tenant, name }, limits, state.clock.now()),
@@ -61,7 +62,7 @@ export class Governing {
   /** Null when there is a tenant with this id. */
   addTenant(id: string, name: string, limits: TenantLimits): Promise<TenantRow | null> {
     const { state } = this;
-    return this.inTurn(async () => {
+    return this.changes.run(async () => {
       const row = await state.write(() =>
         addTenant(state.hot, state.term, { id, name }, limits, state.clock.now()),
       );
@@ -76,7 +77,7 @@ export class Governing {
     change: (now: TenantRow) => TenantLimits & { readonly name: string },
   ): Promise<TenantRow | null> {
     const { state } = this;
-    return this.inTurn(async () => {
+    return this.changes.run(async () => {
       const now = await findTenant(state.hot, id);
       if (!now) return null;
       const { name, ...limits } = change(now);
@@ -107,12 +108,6 @@ export class Governing {
       oldestReadyMs: heads.length === 0 ? null : Math.max(0, state.clock.now() - oldest),
       createdAt: new Date(row.created_at).toISOString(),
     };
-  }
-
-  private inTurn<T>(settle: () => Promise<T>): Promise<T> {
-    const turn = this.settled.then(settle);
-    this.settled = turn.catch(() => undefined);
-    return turn;
   }
 
   private queueChanged(row: QueueRow): void {

@@ -11,6 +11,8 @@ import type { NeedsInfo } from './directory.js';
 export class NeedsIndex {
   private readonly groups = new Map<string, Set<NeedsInfo>>();
   private readonly keys = new Map<number, string>();
+  /** How many needs each handler has: a worker may have ten thousand tasks, of which few are asked for. */
+  private readonly perHandler = new Map<string, number>();
 
   add(needs: NeedsInfo): void {
     if (this.keys.has(needs.id)) return;
@@ -23,6 +25,8 @@ export class NeedsIndex {
     if (group) group.add(needs);
     else this.groups.set(key, new Set([needs]));
     this.keys.set(needs.id, key);
+    const handler = keyOf(needs.target, needs.handler);
+    this.perHandler.set(handler, (this.perHandler.get(handler) ?? 0) + 1);
   }
 
   remove(needs: NeedsInfo): void {
@@ -32,6 +36,10 @@ export class NeedsIndex {
     const group = this.groups.get(key)!;
     group.delete(needs);
     if (group.size === 0) this.groups.delete(key);
+    const handler = keyOf(needs.target, needs.handler);
+    const left = this.perHandler.get(handler)! - 1;
+    if (left === 0) this.perHandler.delete(handler);
+    else this.perHandler.set(handler, left);
   }
 
   /** Everything that workers of this kind can run is among these. */
@@ -39,6 +47,7 @@ export class NeedsIndex {
     const pairs = Object.entries(labels);
     for (const target of targets) {
       for (const handler of target === 'handler' ? tasks : ['']) {
+        if (!this.perHandler.has(keyOf(target, handler))) continue;
         yield* this.groups.get(keyOf(target, handler)) ?? [];
         for (const key of keysOf(target, handler, pairs)) yield* this.groups.get(key) ?? [];
       }

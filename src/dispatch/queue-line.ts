@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../core/clock.js';
-import { IndexedHeap } from '../core/indexed-heap.js';
+import { IndexedHeap } from '../core/heap.js';
 import { Bucket, isSameRate } from '../core/rate.js';
 import type { QueueInfo } from './directory.js';
 import { type Shelf, startsBefore } from './shelf.js';

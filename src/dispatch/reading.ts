@@ -20,6 +20,8 @@ import type { LeaderState } from './state.js';
 const PAGE_JOBS = 5_000;
 const SMALL_PAGE_JOBS = 100;
 const MAX_CURSORS = 200;
+/** Pages that are read each by itself at a time; claims need connections too. */
+const MAX_SLOW_READS = 2;
 /** Shelves found by one statement. */
 const MAX_SHELVES = 10_000;
 /** Jobs that one statement of the look-back returns. */
@@ -50,6 +52,8 @@ export class Reading {
   private unfound: ShelfRank | null = BEFORE_ALL_SHELVES;
   /** How many shelves one statement looks for; fewer after it took too long, so that something is found each time. */
   private findAtOnce = MAX_SHELVES;
+  /** Pages that are being read each by itself. */
+  private readonly slowReads = new Set<Promise<void>>();
   /** The first shelves of the term are being found. */
   private firstFind: Promise<void> = Promise.resolve();
 
@@ -135,6 +139,7 @@ export class Reading {
       this.watch.stop(),
       this.reload.stop(),
       this.firstFind.catch(() => undefined),
+      ...this.slowReads,
     ]);
   }
 
@@ -152,31 +157,58 @@ export class Reading {
   async readWanted(): Promise<void> {
     const { state } = this;
     for (;;) {
-      const cursors = state.backlog.wantedPages(MAX_CURSORS);
+      const room = MAX_SLOW_READS - this.slowReads.size;
+      const cursors = state.backlog.wantedPages(state.isLoaded ? MAX_CURSORS : room);
       if (cursors.length === 0) return;
-      const limit = Math.max(SMALL_PAGE_JOBS, Math.floor(PAGE_JOBS / cursors.length));
-      let rows: Waiting[];
-      try {
-        rows = await readPages(state.reads, cursors, limit);
-        await state.directory.learn(rows);
-      } catch (error) {
-        for (const cursor of cursors) state.backlog.abandonRead(cursor);
-        throw error;
-      }
-      const pages = new Map<string, Waiting[]>();
-      for (const row of rows) {
-        const key = shelfKey(row);
-        const page = pages.get(key);
-        if (page) page.push(row);
-        else pages.set(key, [row]);
-      }
-      for (const cursor of cursors) {
-        const page = pages.get(shelfKey(cursor)) ?? [];
-        const last = page.at(-1);
-        // The cursor moves first: what the page brings must not be taken for still unread.
-        state.backlog.endRead(cursor, page.length === limit && last ? last : null);
-        for (const row of page) if (state.hasPlace(row)) state.backlog.add(row);
-      }
+      if (state.isLoaded) await this.readPages(cursors);
+      else await this.readSlowly(cursors);
+    }
+  }
+
+  /**
+   * While the shelves of a new term are being found, each page is read by itself: one that lies behind millions of dead
+   * rows keeps no other shelf waiting.
+   */
+  private async readSlowly(cursors: readonly Cursor[]): Promise<void> {
+    for (const cursor of cursors) {
+      const read: Promise<void> = this.readPages([cursor])
+        .catch((error: unknown) => {
+          if (this.state.term.over) return;
+          this.state.log.warn({ error: messageOf(error) }, 'a page of the backlog could not be read');
+        })
+        .finally(() => {
+          this.slowReads.delete(read);
+          this.pages.wake();
+        });
+      this.slowReads.add(read);
+    }
+    await Promise.race(this.slowReads);
+  }
+
+  private async readPages(cursors: readonly Cursor[]): Promise<void> {
+    const { state } = this;
+    const limit = Math.max(SMALL_PAGE_JOBS, Math.floor(PAGE_JOBS / cursors.length));
+    let rows: Waiting[];
+    try {
+      rows = await readPages(state.reads, cursors, limit);
+      await state.directory.learn(rows);
+    } catch (error) {
+      for (const cursor of cursors) state.backlog.abandonRead(cursor);
+      throw error;
+    }
+    const pages = new Map<string, Waiting[]>();
+    for (const row of rows) {
+      const key = shelfKey(row);
+      const page = pages.get(key);
+      if (page) page.push(row);
+      else pages.set(key, [row]);
+    }
+    for (const cursor of cursors) {
+      const page = pages.get(shelfKey(cursor)) ?? [];
+      const last = page.at(-1);
+      // The cursor moves first: what the page brings must not be taken for still unread.
+      state.backlog.endRead(cursor, page.length === limit && last ? last : null);
+      for (const row of page) if (state.hasPlace(row)) state.backlog.add(row);
     }
   }
 
@@ -189,7 +221,7 @@ export class Reading {
     const from = firstUuidAt(Math.min(now, this.lookedAt) - this.submitTimeoutMs - CLOCK_ERROR_MS);
     let after = SHELF_START.id as string;
     for (;;) {
-      const found = await lookBack(state.hot, from, after, LOOK_BACK_JOBS, now);
+      const found = await lookBack(state.reads, from, after, LOOK_BACK_JOBS, now);
       if (found.admit) this.parts.onAdmit();
       const unknown = found.ids.filter((id) => !state.backlog.find(id) && !state.isTaken(id));
       if (unknown.length > 0) await this.hint(await readWaiting(state.hot, unknown));

@@ -1,5 +1,5 @@
-import { stands } from '../core/test-switches.js';
 import type { FencedJob } from '../core/wire.js';
+import { stands } from '../host/test-switches.js';
 import type { StoredAttempt } from '../store/job-places.js';
 import { releaseClaims } from '../store/release-claims.js';
 import { MAX_ANSWER_KIB } from './handing-over.js';

@@ -46,6 +46,10 @@ export class Running implements RunningJob {
   handedAt: number;
   /** When somebody asked for it to be cancelled, on the steady clock. */
   cancelledAt: number | null = null;
+  /** Whether no worker holds it any more: something else will report its end. */
+  isHandedOn = false;
+  /** When it started, on the database's clock; known only of one that was handed on. */
+  startedAt: number | null = null;
   progress: Progress | null = null;
   progressSaved = true;
   /** The jobs of its worker, and its neighbours among them. */
@@ -77,6 +81,11 @@ export class Running implements RunningJob {
 
   get since(): number {
     return this.claim.since;
+  }
+
+  /** When its timeout is over, on the steady clock. */
+  get deadline(): number {
+    return this.since + Math.max(0, (this.startedAt ?? 0) - this.claimedAt) + this.timeoutMs;
   }
 
   get tenant(): string {
@@ -195,6 +204,8 @@ export function resumeRunning(claim: StoredClaim, clock: Clock): Running {
   const { worker, epoch, claimedAt } = claim;
   const running = new Running(claim, factsOf(claim), { worker, epoch, claimedAt, since });
   running.cancelledAt = claim.cancelledAt === null ? null : clock.steady();
+  running.isHandedOn = claim.handedOnAt !== null;
+  running.startedAt = claim.startedAt;
   running.progress = claim.progress === null ? null : (JSON.parse(claim.progress) as Progress);
   return running;
 }

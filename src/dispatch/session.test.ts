@@ -15,7 +15,7 @@ function session(change: Partial<WorkerRegistration> = {}): WorkerSession {
     labels: { region: 'eu', gpu: 'yes' },
     ...change,
   };
-  return new WorkerSession('w1', 'acme', registration, 0, new TimerClock(() => 0));
+  return new WorkerSession('w1', 'acme', JSON.stringify(registration), 0, new TimerClock(() => 0));
 }
 
 let nextNeeds = 0;

@@ -36,17 +36,27 @@ export class WorkerSession {
   readonly wantsTokens: boolean;
   /** Its own rate limit. It begins anew with every leader, which lets through one job more at most. */
   readonly bucket: Bucket | null;
-  readonly ability: Ability;
+  /** What it can run; the same object for all workers of its kind, because it may be large. */
+  ability: Ability;
+  readonly name: string;
+  readonly slots: number;
+  /** The length of the registration as it is stored. */
+  readonly bytes: number;
 
   constructor(
     readonly id: string,
     /** Who registered it, and may speak for it. */
     readonly owner: string,
-    readonly registration: WorkerRegistration,
+    /** JSON text of the registration, which is not kept: it may list thousands of tasks. */
+    text: string,
     readonly registeredAt: number,
     clock: Clock,
   ) {
     this.seen(clock);
+    const registration = JSON.parse(text) as WorkerRegistration;
+    this.bytes = text.length;
+    this.name = registration.name;
+    this.slots = registration.slots;
     this.tenant = registration.shared ? null : owner;
     this.queues = registration.queues.includes(ALL_QUEUES) ? null : new Set(registration.queues);
     this.bucket = registration.rate ? Bucket.drained(rateOf(registration.rate), clock.steady()) : null;
@@ -68,6 +78,6 @@ export class WorkerSession {
   }
 
   get freeSlots(): number {
-    return Math.max(0, this.registration.slots - this.running.size);
+    return Math.max(0, this.slots - this.running.size);
   }
 }

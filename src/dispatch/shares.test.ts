@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SharesForTests } from '../../test/shares-for-tests.js';
 import { TestClock } from '../../test/test-clock.js';
-import { laneOf } from '../core/lane.js';
+import { laneOf } from '../core/limits.js';
 import { Backlog } from './backlog.js';
 import type { Taker } from './shares.js';
 import type { Entry } from './shelf.js';

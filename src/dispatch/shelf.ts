@@ -1,4 +1,4 @@
-import type { Placed } from '../core/indexed-heap.js';
+import type { HeapItem } from '../core/heap.js';
 import type { Cursor, Waiting } from '../store/read-backlog.js';
 import { type Entry, EntryHeap } from './entry-heap.js';
 
@@ -31,8 +31,8 @@ const FETCH_AHEAD_MS = 2_000;
  * Due and upcoming jobs each have room of their own: a flood of one kind cannot push out the other, and a page
  * never makes room by dropping what the next page would have to bring back.
  */
-export class Shelf implements Placed {
-  place = -1;
+export class Shelf implements HeapItem {
+  heapIndex = -1;
   /** Where it waits while the concurrency key of its first job is saturated. */
   parkedAt: Set<Shelf> | null = null;
   private readonly ready = new EntryHeap('ready', startsBefore);

@@ -3,9 +3,10 @@ import type { Term } from '../cluster/term.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { invalid, messageOf, PunctualError } from '../core/errors.js';
-import { PORTION } from '../core/in-portions.js';
 import type { Log } from '../core/log.js';
+import { PORTION } from '../core/time-slice.js';
 import type { Pool } from '../store/database.js';
+import type { EndedJob } from '../store/ended-jobs.js';
 import { InDoubtError, TermOverError } from '../store/leader-statement.js';
 import { lookAtLease } from '../store/lease.js';
 import { PatientReads } from '../store/patient-reads.js';
@@ -170,6 +171,14 @@ export class LeaderState {
     if (this.directory.queue(running.queue)) this.shares.reserve(running);
   }
 
+  /** The worker's slot is free; the job runs on, and counts against the limits of its queue. */
+  handOn(running: Running, startedAt: number | null): void {
+    running.isHandedOn = true;
+    running.startedAt ??= startedAt;
+    running.list?.remove(running);
+    this.wakeClaiming();
+  }
+
   /** A job that ran does not run any more: it ended, or waits again. */
   endRunning(running: Running): void {
     this.running.delete(running.id);
@@ -213,6 +222,7 @@ export class LeaderState {
     const queue = this.directory.queue(job.queue);
     const needs = this.directory.needsOf(job.needs);
     if (queue?.tenant === job.tenant && needs?.tenant === job.tenant) return true;
+    if (this.complained.has(`${job.queue}/${job.needs}`)) return false;
     if (queue && needs) void this.compareNames(job);
     else this.complain(job);
     return false;
@@ -299,11 +309,22 @@ export class LeaderState {
     };
   }
 
-  jobEnded(jobId: string): void {
-    const listeners = this.endListeners.get(jobId);
-    if (!listeners) return;
-    this.endListeners.delete(jobId);
-    for (const listener of listeners) listener();
+  /** Jobs have ended, and that is committed: tells everybody who waits for one of them. */
+  ended(jobs: readonly EndedJob[]): void {
+    if (this.endListeners.size === 0) return;
+    for (const { id } of jobs) {
+      const listeners = this.endListeners.get(id);
+      if (!listeners) continue;
+      this.endListeners.delete(id);
+      for (const listener of listeners) listener();
+    }
+  }
+
+  /** Runs a write that ends jobs, and tells of them once it is committed. */
+  async writeEnds(work: () => Promise<readonly EndedJob[]>): Promise<readonly EndedJob[]> {
+    const ended = await this.write(work);
+    this.ended(ended);
+    return ended;
   }
 
   /** Lets everybody go who waits for something of this term. */

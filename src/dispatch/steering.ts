@@ -29,6 +29,18 @@ export interface Change {
   readonly payload?: string;
 }
 
+/** Which dead letters are sent round again; all where nothing is given. */
+export interface RedriveFilter {
+  readonly task?: string | undefined;
+  readonly queue?: string | undefined;
+}
+
+interface Redriven {
+  readonly matched: number;
+  readonly redriven: number;
+  readonly more: boolean;
+}
+
 const MAX_REDRIVE = 1_000;
 /** What is sent round again at once. */
 const REDRIVE_LIMITS = { items: 500, bytes: 4 * 1024 * 1024 };
@@ -37,6 +49,9 @@ const REDRIVE_MS = 5_000;
 
 /** What people do to single jobs. Each takes the job's turn, so nothing else about it is in flight meanwhile. */
 export class Steering {
+  /** The tenants whose dead letters are being sent round, one tenant after the other. */
+  private readonly redrivingOf = new Set<string>();
+  private lastRedrive: Promise<unknown> = Promise.resolve();
   private readonly redriving = new Batcher<Sized>(REDRIVE_LIMITS, (job) => job.bytes);
 
   constructor(
@@ -44,12 +59,13 @@ export class Steering {
     private readonly admitting: Admitting,
     private readonly parts: {
       onStartBefore(at: number | null): void;
-      onCancelRunning(running: Running): void;
+      onCancelRunning(running: Running): Promise<void>;
     },
   ) {}
 
-  /** A waiting job is cancelled now; a running one when its worker confirms. */
+  /** A waiting job is cancelled now, and so is one that no worker holds; one that a worker runs when that confirms. */
   async cancel(tenant: string, id: string): Promise<void> {
+    let stopped: Running | undefined;
     await this.inTurn(tenant, id, async (job) => {
       const { state } = this;
       if (job.place === 'history') throw ended(job);
@@ -58,15 +74,15 @@ export class Steering {
       if (running) {
         if (!(await state.write(() => cancelClaim(state.hot, state.term, running, now)))) return false;
         running.cancelledAt ??= state.clock.steady();
-        this.parts.onCancelRunning(running);
+        stopped = running;
         return true;
       }
       const end = { id, state: 'cancelled' as const, error: null };
       const place = job.place === 'later' ? 'later' : 'live';
-      const gone = await state.write(() => endWaitingJobs(state.hot, state.term, place, [end], now));
-      if (gone.length > 0) state.jobEnded(id);
+      const gone = await state.writeEnds(() => endWaitingJobs(state.hot, state.term, place, [end], now));
       return gone.length > 0;
     });
+    if (stopped) await this.parts.onCancelRunning(stopped);
   }
 
   /** Keeps a waiting job from starting until it is released. */
@@ -118,16 +134,33 @@ export class Steering {
   }
 
   /** Sends many dead letters round again, newest first, a bounded number per call. */
-  async redrive(
-    tenant: string,
-    filter: { task?: string | undefined; queue?: string | undefined },
-    dryRun: boolean,
-  ): Promise<{ matched: number; redriven: number; more: boolean }> {
+  async redrive(tenant: string, filter: RedriveFilter, dryRun: boolean): Promise<Redriven> {
+    if (dryRun) return this.countDead(tenant, filter);
+    // Two at once would pick the same jobs, and each would hold one of the leader's connections to wait for the other.
+    if (this.redrivingOf.has(tenant)) {
+      const detail = 'Another redrive of this tenant is under way; try again when it has ended.';
+      throw new PunctualError('TOO_BUSY', detail, { retryAfter: 5 });
+    }
+    this.redrivingOf.add(tenant);
+    const redrive = this.lastRedrive.then(() => this.redriveNow(tenant, filter));
+    this.lastRedrive = redrive.catch(() => undefined);
+    try {
+      return await redrive;
+    } finally {
+      this.redrivingOf.delete(tenant);
+    }
+  }
+
+  private async countDead(tenant: string, filter: RedriveFilter): Promise<Redriven> {
+    const found = await findDead(this.state.pool, tenant, filter, MAX_REDRIVE + 1);
+    return { matched: Math.min(found.length, MAX_REDRIVE), redriven: 0, more: found.length > MAX_REDRIVE };
+  }
+
+  private async redriveNow(tenant: string, filter: RedriveFilter): Promise<Redriven> {
     const { state } = this;
     const found = await findDead(state.pool, tenant, filter, MAX_REDRIVE + 1);
     const jobs = found.slice(0, MAX_REDRIVE);
     const more = found.length > MAX_REDRIVE;
-    if (dryRun || jobs.length === 0) return { matched: jobs.length, redriven: 0, more };
     let redriven = 0;
     const answerAt = performance.now() + REDRIVE_MS;
     const tried = await this.redriving.run(

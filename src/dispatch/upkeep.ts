@@ -1,5 +1,4 @@
-import { messageOf } from '../core/errors.js';
-import { Loop } from '../core/loop.js';
+import { Loop, logFailure } from '../core/loop.js';
 import { forgetSilentNodes } from '../store/cluster-state.js';
 import { makePartitionsAhead, removeOldDays } from '../store/retention.js';
 import { addStale, foldTallies, forgetMinutes } from '../store/tallies.js';
@@ -36,8 +35,7 @@ export class Upkeep {
   private readonly stale = new Map<string, StaleCounts>();
 
   constructor(private readonly state: LeaderState) {
-    const onError = (loop: string, error: unknown) =>
-      state.log.warn({ loop, error: messageOf(error) }, 'upkeep failed');
+    const onError = logFailure(state.log, 'upkeep failed');
     const every = (everyMs: number, name: string, pass: () => Promise<void>, firstMs = AFTER_TAKEOVER_MS) => {
       let begun = false;
       const passLater = async () => {

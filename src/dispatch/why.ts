@@ -133,7 +133,7 @@ function explainWorkers(state: LeaderState, job: PlacedRow, queue: QueueInfo, an
       figures,
     );
   }
-  const slots = fitting.reduce((sum, session) => sum + session.registration.slots, 0);
+  const slots = fitting.reduce((sum, session) => sum + session.slots, 0);
   const freeSlots = fitting.reduce((sum, session) => sum + session.freeSlots, 0);
   const line = state.shares.find(queue.id);
   const readyInQueue = readyIn(state, queue.id);

@@ -1,8 +1,7 @@
 import { formatDuration } from '../core/duration.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { JobError } from '../core/job.js';
-import { Loop } from '../core/loop.js';
-import { stands } from '../core/test-switches.js';
+import { Loop, logFailure } from '../core/loop.js';
 import type { AttemptEnd } from '../core/transition.js';
 import { uuidv7 } from '../core/uuid.js';
 import type {
@@ -14,6 +13,7 @@ import type {
   WorkerView,
   WorkerWelcome,
 } from '../core/wire.js';
+import { stands } from '../host/test-switches.js';
 import { readWork } from '../store/claims.js';
 import type { Portion } from '../store/portion.js';
 import { addWorker, forgetWorkers, readWorkers, seeWorkers, type WorkerRow } from '../store/workers.js';
@@ -26,12 +26,19 @@ import { type LeaderState, noLeader } from './state.js';
 
 /** How often heartbeats reach the database. */
 const SAVE_EVERY_MS = 15_000;
-/** Sessions that a tenant may have at a time. */
+/** Sessions that a tenant may have at a time, and what their registrations may take up together. */
 const MAX_SESSIONS = 10_000;
+const MAX_REGISTRATION_BYTES = 32 * 1024 * 1024;
 /** Sessions of earlier terms that are read at once. */
 const LOADED_AT_ONCE = { rows: 500, bytes: 1024 * 1024 };
 /** How long a cancelled attempt may take to confirm, and a timed-out one to report, before the leader decides. */
 const GRACE_MS = 10_000;
+
+/** What counts of a registration. */
+interface Arriving {
+  readonly owner: string;
+  readonly bytes: number;
+}
 
 /**
  * The lives of worker sessions. A session that is silent for the worker timeout is dead, or one whose worker
@@ -40,6 +47,8 @@ const GRACE_MS = 10_000;
 export class Workers {
   private readonly loop: Loop;
   private savedAt: number;
+  /** Registrations that are being written, so that many at once do not together exceed what a tenant may have. */
+  private readonly arriving = new Set<Arriving>();
   private readonly reconciling: Reconciling;
 
   constructor(
@@ -52,8 +61,7 @@ export class Workers {
       name: 'workers',
       everyMs: Math.min(1_000, state.config.workerTimeout / 4),
       pass: () => this.runOnce(),
-      onError: (loop, error) =>
-        state.log.warn({ loop, error: messageOf(error) }, 'worker sessions could not be looked after'),
+      onError: logFailure(state.log, 'worker sessions could not be looked after'),
     });
   }
 
@@ -63,8 +71,13 @@ export class Workers {
     for (let last: string | null = null; ; ) {
       const { rows, more }: Portion<WorkerRow> = await readWorkers(state.hot, last, LOADED_AT_ONCE);
       for (const row of rows) {
-        const registration = JSON.parse(row.registration) as WorkerRegistration;
-        const session = new WorkerSession(row.id, row.tenant, registration, row.registeredAt, state.clock);
+        const session = new WorkerSession(
+          row.id,
+          row.tenant,
+          row.registration,
+          row.registeredAt,
+          state.clock,
+        );
         session.draining = row.state === 'draining';
         if (!stands('full-timeout')) session.heardAt -= state.clock.now() - row.lastSeen;
         state.openSession(session);
@@ -72,7 +85,9 @@ export class Workers {
       }
       if (!more) break;
     }
-    for (const running of state.running.values()) state.sessions.get(running.worker)?.running.add(running);
+    for (const running of state.running.values()) {
+      if (!running.isHandedOn) state.sessions.get(running.worker)?.running.add(running);
+    }
   }
 
   start(): void {
@@ -85,14 +100,20 @@ export class Workers {
 
   async register(tenant: string, registration: WorkerRegistration): Promise<WorkerWelcome> {
     const { state } = this;
-    this.mustHaveRoom(tenant, registration.replaces);
     const now = state.clock.now();
     const id = uuidv7(now);
     const text = JSON.stringify(registration);
-    await state.write(() =>
-      addWorker(state.hot, state.term, { id, tenant, name: registration.name, registration: text }, now),
-    );
-    state.openSession(new WorkerSession(id, tenant, registration, now, state.clock));
+    const arriving = { owner: tenant, bytes: text.length };
+    this.mustHaveRoom(arriving, registration.replaces);
+    this.arriving.add(arriving);
+    try {
+      await state.write(() =>
+        addWorker(state.hot, state.term, { id, tenant, name: registration.name, registration: text }, now),
+      );
+    } finally {
+      this.arriving.delete(arriving);
+    }
+    state.openSession(new WorkerSession(id, tenant, text, now, state.clock));
     const previous = state.sessions.get(registration.replaces ?? '');
     if (previous?.owner === tenant) await this.bury(previous, 'its worker registered anew');
     state.log.info({ worker: id, name: registration.name, tenant }, 'worker registered');
@@ -107,13 +128,23 @@ export class Workers {
   }
 
   /** What workers say about themselves is kept in memory, so there are not arbitrarily many of a tenant. */
-  private mustHaveRoom(tenant: string, replaces: string | undefined): void {
-    let others = 0;
-    for (const { id, owner } of this.state.sessions.values()) {
-      if (owner === tenant && id !== replaces) others += 1;
+  private mustHaveRoom({ owner, bytes }: Arriving, replaces: string | undefined): void {
+    let count = 1;
+    let total = bytes;
+    const sessions = [...this.state.sessions.values()].filter(({ id }) => id !== replaces);
+    for (const other of [...sessions, ...this.arriving]) {
+      if (other.owner !== owner) continue;
+      count += 1;
+      total += other.bytes;
     }
-    if (others < MAX_SESSIONS) return;
-    const detail = `The tenant has ${MAX_SESSIONS} workers already; one that is silent for the worker timeout counts no more.`;
+    const tooMany =
+      count > MAX_SESSIONS
+        ? `${MAX_SESSIONS} workers`
+        : total > MAX_REGISTRATION_BYTES && count > 1
+          ? `workers whose registrations take up ${MAX_REGISTRATION_BYTES} bytes`
+          : null;
+    if (tooMany === null) return;
+    const detail = `The tenant has ${tooMany} already; one that is silent for the worker timeout counts no more.`;
     throw new PunctualError('TOO_MANY_WORKERS', detail, { retryAfter: 10 });
   }
 
@@ -267,8 +298,15 @@ export class Workers {
     if (session?.owner === tenant) session.seen(this.state.clock);
   }
 
-  /** Tells a worker that waits for work to stop an attempt, instead of letting it wait for its heartbeat. */
-  stopSoon(running: Running): void {
+  /**
+   * The job of a running attempt has been cancelled. A worker that waits for work is told at once instead of with its next
+   * heartbeat; where no worker holds the attempt, nobody need confirm, and it ends.
+   */
+  async cancelled(running: Running): Promise<void> {
+    if (running.isHandedOn) {
+      await this.finishing.end(running.id, running.fence, { outcome: 'cancelled', error: null }, null);
+      return;
+    }
     const stop = [{ jobId: running.id, fence: running.fence }];
     const polls = this.state.sessions.get(running.worker)?.polls ?? [];
     for (const poll of polls) poll.settle({ epoch: this.state.term.epoch, jobs: [], stop });
@@ -326,7 +364,7 @@ export class Workers {
     const { state } = this;
     state.closeSession(session);
     for (const poll of session.polls) poll.settle({ epoch: state.term.epoch, jobs: [] });
-    const { name } = session.registration;
+    const { name } = session;
     state.log.info({ worker: session.id, name, running: session.running.size, why }, 'worker session ended');
   }
 
@@ -347,6 +385,10 @@ export class Workers {
   /** How the leader ends an attempt whose worker should have ended it by now; null while it may go on. */
   private overdueEnd(running: Running, now: number): AttemptEnd | null {
     const { state } = this;
+    if (running.isHandedOn) {
+      if (running.cancelledAt !== null) return { outcome: 'cancelled', error: null };
+      return now > running.deadline ? timedOut(running) : null;
+    }
     if (!state.sessions.has(running.worker)) {
       // Its session was dead before the claim was committed, or never came back under this leader.
       const overdue = now - running.handedAt > state.config.workerTimeout;
@@ -357,8 +399,7 @@ export class Workers {
       return { outcome: 'cancelled', error };
     }
     if (now - running.since > running.timeoutMs + GRACE_MS + state.config.workerTimeout) {
-      const message = `The attempt did not end within ${formatDuration(running.timeoutMs)}.`;
-      return { outcome: 'timed-out', error: { code: 'TIMEOUT', message } };
+      return timedOut(running);
     }
     return null;
   }
@@ -378,6 +419,11 @@ export class Workers {
     }
     return session;
   }
+}
+
+function timedOut({ timeoutMs }: Running): AttemptEnd {
+  const message = `The attempt did not end within ${formatDuration(timeoutMs)}.`;
+  return { outcome: 'timed-out', error: { code: 'TIMEOUT', message } };
 }
 
 function lost(why: string): JobError {

@@ -3,7 +3,7 @@ import { readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { processMark } from '../core/process-mark.js';
+import { processMark } from '../host/processes.js';
 import { readPostmasterFile } from './postmaster-file.js';
 import { endServer, type Patience, type ServerProcess, watchServer } from './server-process.js';
 

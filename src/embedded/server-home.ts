@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, mkdir, mkdtemp, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
-import { lockFolder } from '../core/folder-lock.js';
+import { lockFolder } from '../host/folder-lock.js';
 import { type Account, may, runsAsRoot } from './account.js';
 import { codeOf, embeddedFailure, explain } from './embedded-failure.js';
 import type { ServerState } from './state-file.js';

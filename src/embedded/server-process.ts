@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { processMark } from '../core/process-mark.js';
+import { processMark } from '../host/processes.js';
 import { type Account, CLEAN_ENVIRONMENT, spawnIdentity } from './account.js';
 import { codeOf, explain } from './embedded-failure.js';
 import { readPostmasterFile } from './postmaster-file.js';

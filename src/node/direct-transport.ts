@@ -1,11 +1,12 @@
 import type { FastifyInstance } from 'fastify';
-import type { Caller, UseCases } from '../api/use-cases.js';
-import type { Method, RequestOptions, Transport } from '../transport/transport.js';
-import { errorFromAnswer } from '../transport/transport.js';
+import type { Caller } from '../api/caller.js';
+import type { NodeContext } from '../api/context.js';
+import { submitJob, submitJobs } from '../api/jobs.js';
+import { errorFromAnswer, type Method, type RequestOptions, type Transport } from '../transport/transport.js';
 
 interface NodeParts {
   readonly server: FastifyInstance;
-  readonly useCases: UseCases;
+  readonly context: NodeContext;
   readonly localKey: string;
 }
 
@@ -20,13 +21,13 @@ export class DirectTransport implements Transport {
 
   async request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
     options.signal?.throwIfAborted();
-    const { jobs } = this.node.useCases;
-    // What is asked for by the thousand skips the routes; it is checked by the same use-cases.
+    const { context } = this.node;
+    // What is asked for by the thousand skips HTTP; it is checked all the same.
     if (method === 'POST' && path === '/v1/jobs/bulk')
-      return (await jobs.submitBulk(this.caller, options.body)) as T;
+      return (await submitJobs(context, this.caller, options.body)) as T;
     if (method === 'POST' && path === '/v1/jobs')
-      // Whoever submits in the process wants the id; the rest is written only for those who read it.
-      return (await jobs.submit(this.caller, options.body)).job as T;
+      // Callers in the process want the id; the rest is written only for those who read it.
+      return (await submitJob(context, this.caller, options.body)).job as T;
     return this.inject(method, path, options);
   }
 

@@ -1,4 +1,10 @@
-import type { AttemptCredential, Caller, UseCases } from '../api/use-cases.js';
+import { appendLogs, reportProgress } from '../api/attempts.js';
+import type { AttemptCredential, Caller } from '../api/caller.js';
+import type { NodeContext } from '../api/context.js';
+import * as attempt from '../api/schemas/attempt.js';
+import * as worker from '../api/schemas/worker.js';
+import { validate } from '../api/validate.js';
+import { claimJobs, endSession, registerWorker, reportResults, takeHeartbeat } from '../api/workers.js';
 import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
 import { PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
@@ -21,8 +27,9 @@ import { HttpWorkerGateway } from '../worker/http-gateway.js';
 const NEVER = new AbortController().signal;
 
 /**
- * The scheduler as a worker in a node's process sees it: the same use-cases, without the network while the node
- * leads. When another node does, calls go through the node's own API, which moves them on to the leader.
+ * The scheduler as a worker in a node's process sees it: what the routes do, without the network while the node leads.
+ * When another node does, calls go through the node's own API, which moves them on to the leader. What comes from the
+ * program is checked here as it would be there; the rest has the right form because the worker runtime makes it.
  */
 export class EmbeddedWorkerGateway implements WorkerGateway {
   /** The node itself waits for the next leader. */
@@ -30,7 +37,7 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
   private readonly remote: WorkerGateway;
 
   constructor(
-    private readonly node: { readonly useCases: UseCases },
+    private readonly node: { readonly context: NodeContext },
     private readonly caller: Caller,
     transport: Transport,
   ) {
@@ -39,68 +46,75 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
 
   register(registration: WorkerRegistration, signal?: AbortSignal): Promise<WorkerWelcome> {
     return this.call(
-      ({ workers }) => workers.register(this.caller, registration),
+      (node) => registerWorker(node, this.caller, validate(worker.WorkerRegistration, registration)),
       (remote) => remote.register(registration, signal),
     );
   }
 
   heartbeat(workerId: string, heartbeat: Heartbeat, signal?: AbortSignal): Promise<HeartbeatAnswer> {
     return this.call(
-      ({ workers }) => workers.heartbeat(this.caller, workerId, heartbeat),
+      (node) => takeHeartbeat(node, this.caller, workerId, heartbeat),
       (remote) => remote.heartbeat(workerId, heartbeat, signal),
     );
   }
 
   claim(workerId: string, request: ClaimRequest, signal: AbortSignal = NEVER): Promise<ClaimAnswer> {
     return this.call(
-      ({ workers }) => workers.claim(this.caller, workerId, request, signal),
+      (node) => claimJobs(node, this.caller, workerId, request, signal),
       (remote) => remote.claim(workerId, request, signal),
     );
   }
 
   report(workerId: string, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer> {
     return this.call(
-      ({ workers }) => workers.reportChecked(this.caller, workerId, report),
+      (node) => reportResults(node, this.caller, workerId, report),
       (remote) => remote.report(workerId, report, signal),
     );
   }
 
   progress(jobId: string, token: string | undefined, report: ProgressReport): Promise<void> {
     return this.call(
-      async (useCases) => useCases.attempts.progress(await this.reporter(useCases, token), jobId, report),
+      async (node) =>
+        reportProgress(
+          node,
+          await this.reporter(node, token),
+          jobId,
+          validate(attempt.ProgressReport, report),
+        ),
       (remote) => remote.progress(jobId, token, report),
     );
   }
 
   log(jobId: string, token: string | undefined, report: LogReport): Promise<void> {
     return this.call(
-      async (useCases) => useCases.attempts.log(await this.reporter(useCases, token), jobId, report),
+      async (node) =>
+        appendLogs(node, await this.reporter(node, token), jobId, validate(attempt.LogReport, report)),
       (remote) => remote.log(jobId, token, report),
     );
   }
 
   leave(workerId: string, leave: Leave): Promise<void> {
     return this.call(
-      ({ workers }) => workers.leave(this.caller, workerId, leave),
+      (node) => endSession(node, this.caller, workerId, leave),
       (remote) => remote.leave(workerId, leave),
     );
   }
 
   /** Reports about an attempt are its own, as over the network: the worker may serve other tenants than its caller. */
-  private async reporter(useCases: UseCases, token: string | undefined): Promise<Caller | AttemptCredential> {
+  private async reporter(node: NodeContext, token: string | undefined): Promise<Caller | AttemptCredential> {
     // Without a token the session was opened over the network, for the caller's tenant alone.
     if (token === undefined) return this.caller;
-    const credential = await useCases.authenticate(token);
+    const credential = await node.authentication.authenticate(token);
     if (credential && 'jobId' in credential) return credential;
     throw new PunctualError('UNAUTHENTICATED', 'The token of the attempt is not valid any more.');
   }
 
   private async call<T>(
-    here: (useCases: UseCases) => Promise<T>,
+    here: (node: NodeContext) => Promise<T>,
     elsewhere: (remote: WorkerGateway) => Promise<T>,
   ): Promise<T> {
     try {
-      return await here(this.node.useCases);
+      return await here(this.node.context);
     } catch (error) {
       if (error instanceof LeaderElsewhere) return elsewhere(this.remote);
       throw error;

@@ -1,12 +1,15 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
+import { Authentication } from '../api/authentication.js';
 import type { NodeContext } from '../api/context.js';
+import { EndLines } from '../api/end-lines.js';
 import { EndWatch } from '../api/end-watch.js';
 import { createHttpServer } from '../api/http/server.js';
 import { LocalEnds } from '../api/local-ends.js';
+import { LogWriter } from '../api/log-writer.js';
+import { ROUTES } from '../api/routes.js';
 import { Submitter } from '../api/submitter.js';
-import type { UseCases } from '../api/use-cases.js';
 import { DatabaseClock } from '../cluster/database-clock.js';
 import { HintSender } from '../cluster/hint-sender.js';
 import { LeaderEnds } from '../cluster/leader-ends.js';
@@ -17,10 +20,10 @@ import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { LoopDelay } from '../core/loop-delay.js';
 import { News } from '../core/news.js';
-import { isForwarded, signForwarded, signNodeToken } from '../core/node-token.js';
+import { isForwarded, signForwarded, signNodeToken } from '../core/tokens.js';
 import { VERSION } from '../core/version.js';
+import { LoopDelay } from '../host/loop-delay.js';
 import { databaseTime, readClusterState } from '../store/cluster-state.js';
 import { openAll } from '../store/database.js';
 import { migrate } from '../store/migrate.js';
@@ -30,7 +33,6 @@ import { VISIBLE_WITHIN_MS } from '../store/submit-jobs.js';
 import { Leading } from './leading.js';
 import { addressOf, listen } from './listen.js';
 import { closePools, openPools, type Pools } from './pools.js';
-import { buildUseCases } from './use-cases.js';
 
 /** The one shard of this version. */
 const SHARD = 0;
@@ -52,7 +54,8 @@ export interface RunningNode {
   readonly id: string;
   readonly url: string;
   readonly port: number;
-  readonly useCases: UseCases;
+  /** What its routes work with, for callers in the same process. */
+  readonly context: NodeContext;
   readonly server: FastifyInstance;
   /** A key that only this process knows and accepts, for clients embedded in it. */
   readonly localKey: string;
@@ -152,21 +155,23 @@ async function assemble(
       return LeaderEnds.open({ url: known.url, termOver: known.over, token, onEnded });
     },
   });
+  const localKey = `pk_local_${randomBytes(32).toString('base64url')}`;
+  const authentication = new Authentication({ keys: leader, secret, clock }, localKey);
   const context: NodeContext = {
     ...{ nodeId: id, shard: SHARD, config, clock, log, secret, hot, pool, submitter, ends, keys: leader },
-    loopDelay,
+    ...{ loopDelay, authentication },
+    endLines: new EndLines(() => leading.current),
+    logs: new LogWriter({ hot, pool, config, clock }),
     leader: () => leading.get(),
     currentLeader: () => leading.current,
     lease: () => leadership.lease,
     databaseSilentMs: () => leadership.silentMs,
-  };
-  const localKey = `pk_local_${randomBytes(32).toString('base64url')}`;
-  const useCases = buildUseCases(context, localKey, {
     lookAtLease: () => leadership.look(),
     lookAtNodes: () => membership.look(),
-  });
+  };
   const server = createHttpServer({
-    ...{ useCases, limits: config, log, version: VERSION, defaultTenant: 'default' },
+    ...{ node: context, routes: ROUTES, limits: config, log, version: VERSION, defaultTenant: 'default' },
+    authenticate: (bearer) => authentication.authenticate(bearer),
     forwarding: {
       // A request that was about to be forwarded when this node came to lead is carried out here.
       leader: () => (leading.current ? { url: self.url, over: NEVER } : leadership.leader),
@@ -208,7 +213,7 @@ async function assemble(
     log.info({ node: id }, 'the node has stopped');
   };
   return {
-    ...{ id, url: self.url, port, useCases, server, localKey },
+    ...{ id, url: self.url, port, context, server, localKey },
     leads: () => leading.current !== undefined,
     stop: () => {
       stopping ??= stop();

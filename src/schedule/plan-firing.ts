@@ -1,35 +1,38 @@
-import { catchUp } from '../core/schedule/catch-up.js';
-import { jitterOf } from '../core/schedule/jitter.js';
+import { createHash } from 'node:crypto';
+import { catchUp, type OccurrenceRange } from '../core/schedule/catch-up.js';
 import type { ParsedSchedule } from '../core/schedule-definition.js';
 import type { ParsedSubmission } from '../core/submission.js';
 import { uuidv7 } from '../core/uuid.js';
 import type { Move, OccurrenceRow } from '../store/fire-occurrences.js';
 import type { ScheduleRow } from '../store/schedules.js';
 
-/** What firing one schedule at one moment comes to, worked out from what is known, before anything is written. */
+/** Works out what firing a schedule at a moment means, as a pure function, before anything is written. */
 
-/** How long before it is due an occurrence gets its job, so that the job waits in memory when its moment comes. */
+/** How long before it is due an occurrence gets its job, so that the job is in memory by then. */
 export const FIRE_AHEAD_MS = 5_000;
 
-/** What is known about the job of the occurrence before. */
+/** The state of the schedule's previous job. */
 export interface Previous {
+  /** Whether it has not ended. */
   readonly lives: boolean;
-  /** Whether earlier occurrences still wait for it to end. */
+  /** Whether earlier occurrences wait for it to end. */
   readonly awaited: boolean;
 }
 
+/** Stands for a schedule without a previous job, and for one to which it does not matter. */
 export const NO_PREVIOUS: Previous = { lives: false, awaited: false };
 
+/** What the plan is made from. */
 export interface FiringRequest {
   readonly schedule: ScheduleRow;
   readonly parsed: ParsedSchedule;
   readonly previous: Previous;
   readonly now: number;
-  /** How far ahead occurrences are decided that may overlap. */
+  /** How far ahead occurrences are decided, where `overlap` is `allow`. */
   readonly aheadMs: number;
-  /** Most occurrences that get a job. */
+  /** The most occurrences that get a job. */
   readonly max: number;
-  /** False decides what is due by now before any jitter: the definition that it is due under is about to change. */
+  /** False decides occurrences whose moment has passed even if their jitter has not, because the definition changes. */
   readonly heedJitter?: boolean;
 }
 
@@ -41,6 +44,7 @@ export interface PlannedJob {
   readonly submission: ParsedSubmission;
 }
 
+/** What is written for one schedule. */
 export interface FiringPlan {
   readonly schedule: ScheduleRow;
   readonly move: Move;
@@ -50,7 +54,13 @@ export interface FiringPlan {
   readonly cancel: string | null;
 }
 
-/** When an occurrence is due: its moment, moved by its jitter. */
+/** A delay evenly spread over [0, jitterMs], and always the same for one occurrence of one schedule. */
+export function jitterOf(scheduleId: string, at: number, jitterMs: number): number {
+  const digest = createHash('sha256').update(`${scheduleId} ${at}`).digest();
+  return Math.floor((digest.readUIntBE(0, 6) / 2 ** 48) * (jitterMs + 1));
+}
+
+/** When an occurrence is due: its moment plus its jitter. */
 export function dueAt(
   schedule: { readonly id: string },
   parsed: Pick<ParsedSchedule, 'jitterMs'>,
@@ -59,17 +69,17 @@ export function dueAt(
   return parsed.jitterMs === 0 ? at : at + jitterOf(schedule.id, at, parsed.jitterMs);
 }
 
-/** When the leader has to look at a schedule that is decided up to the watermark. */
+/** When the leader has to fire a schedule that is decided up to the watermark; null when no occurrence follows. */
 export function fireAtFor(
   schedule: { readonly id: string },
   parsed: ParsedSchedule,
   watermark: number,
 ): number | null {
-  return lookFor(schedule, parsed, parsed.table.next(watermark));
+  return fireAtOf(schedule, parsed, parsed.table.next(watermark));
 }
 
-/** When the leader has to look for an occurrence that is not decided yet. */
-function lookFor(
+/** When the leader has to fire a schedule whose next undecided occurrence is given. */
+function fireAtOf(
   schedule: { readonly id: string },
   parsed: ParsedSchedule,
   next: number | null,
@@ -79,7 +89,7 @@ function lookFor(
   return parsed.overlap === 'allow' ? due - FIRE_AHEAD_MS : due;
 }
 
-/** Decides every occurrence that is due by now, and those a little ahead where nothing else has to be known. */
+/** Decides every occurrence that is due by now, and, where overlaps are allowed, those a few seconds ahead. */
 export function planFiring(request: FiringRequest): FiringPlan {
   const { schedule, parsed } = request;
   const due = occurrencesDue(request);
@@ -92,7 +102,7 @@ export function planFiring(request: FiringRequest): FiringPlan {
       version: schedule.version,
       from: schedule.watermark,
       watermark: due.watermark,
-      fireAt: lookFor(schedule, parsed, due.next),
+      fireAt: fireAtOf(schedule, parsed, due.next),
       lastJob: jobs.at(-1)?.id ?? null,
     },
     rows: [
@@ -118,17 +128,10 @@ export function planJob({ job }: ParsedSchedule, at: number, runAt: number, now:
 
 interface Due {
   readonly run: readonly number[];
-  readonly passedOver: readonly Range[];
+  readonly passedOver: readonly OccurrenceRange[];
   readonly watermark: number;
   /** The first occurrence after the watermark. */
   readonly next: number | null;
-}
-
-/** Consecutive occurrences, from the first to the last. */
-export interface Range {
-  readonly from: number;
-  readonly until: number;
-  readonly count: number;
 }
 
 function occurrencesDue(request: FiringRequest): Due {
@@ -148,7 +151,7 @@ function occurrencesDue(request: FiringRequest): Due {
   return { ...past, run, watermark, next };
 }
 
-/** What to do about the occurrences after the watermark and up to the moment. */
+/** Decides the occurrences in (watermark, until] by the catch-up policy. */
 function occurrencesPast({ schedule, parsed, max }: FiringRequest, until: number): Due {
   const { table, jitterMs, lateAfterMs } = parsed;
   const { watermark } = schedule;
@@ -157,14 +160,14 @@ function occurrencesPast({ schedule, parsed, max }: FiringRequest, until: number
     return { run: [], passedOver: [], watermark: Math.max(watermark, until), next };
   }
   const graceMs = lateAfterMs + jitterMs;
-  // One that is still on time runs in any case; then it is the latest, and none of those before it is needed.
+  // An occurrence that is still on time runs in any case. Then it is the latest, so none before it has to run.
   const onTime = (table.previous(until) ?? watermark) > until - graceMs;
   const policy = parsed.catchUp === 'latest' && onTime ? 'none' : parsed.catchUp;
   const past = catchUp(table, policy, watermark, until, graceMs, max);
   return { ...past, next: table.next(past.watermark) };
 }
 
-/** The moment up to which every occurrence, moved by its jitter, is due by now. */
+/** The moment up to which every occurrence is due by now, its jitter included. */
 function jitterIsOver(schedule: ScheduleRow, parsed: ParsedSchedule, now: number): number {
   let until = now;
   if (parsed.jitterMs === 0) return until;
@@ -187,7 +190,7 @@ function decideOverlap({ parsed, previous }: FiringRequest, due: readonly number
     case 'allow':
       return all;
     case 'cancel-previous':
-      // Each would be cancelled by the next one at once: only the last is worth starting.
+      // Each would at once be cancelled by the next: only the last is started.
       return { ...all, runs: due.slice(-1), skipped: due.slice(0, -1) };
     case 'skip':
       return previous.lives
@@ -232,17 +235,10 @@ export function ranRow(
 /** The ledger's row of occurrences that were passed over together. */
 export function passedOverRow(
   schedule: ScheduleRow,
-  range: Range,
+  range: OccurrenceRange,
   state: 'missed' | 'skipped',
   reason: string,
 ): OccurrenceRow {
   const { from, until, count } = range;
   return row(schedule, from, { state, reason, count, until: count > 1 ? until : null });
-}
-
-/** The occurrences in (after, until] as one range; null when there are none. */
-export function rangeBetween({ table }: ParsedSchedule, after: number, until: number): Range | null {
-  const from = table.next(after);
-  if (from === null || from > until) return null;
-  return { from, until: table.previous(until) ?? from, count: table.count(after, until) };
 }

@@ -1,53 +1,51 @@
-import type { Timer } from '../core/clock.js';
-import { messageOf } from '../core/errors.js';
-import { Loop } from '../core/loop.js';
+import { EarliestTimer } from '../core/clock.js';
+import { Loop, logFailure } from '../core/loop.js';
+import { SerialQueue } from '../core/serial-queue.js';
 import { forgetOccurrences, forgetSchedules } from '../store/occurrences.js';
 import { nextFire } from '../store/schedules.js';
-import { Altering } from './altering.js';
-import { Firing } from './firing.js';
-import { InTurn } from './in-turn.js';
-import { Judging } from './judging.js';
-import type { CancelJob, Leader } from './leader.js';
-import { Promoting } from './promoting.js';
+import { LatenessCheck } from './lateness-check.js';
+import { OccurrenceFirer } from './occurrence-firer.js';
+import { OverlapQueue } from './overlap-queue.js';
+import { ScheduleChanges } from './schedule-changes.js';
+import type { CancelJob, ScheduleLeader } from './schedule-leader.js';
 
-/** How often the table is asked although nothing is expected: a timer that was lost costs no more than this. */
+/** How often the table is read although nothing is expected, in case a timer was lost. */
 const LOOK_EVERY_MS = 30_000;
 const FORGET_EVERY_MS = 60_000;
 
 /**
- * Schedules of a shard during one term. Everything that writes about schedules goes through one queue, so that
- * firing and a change by somebody never cross. Memory holds nothing but the time of the next look: what is due
- * is one range of an index, and what was decided is in the ledger.
+ * The schedules of a shard during one term. Everything that writes about schedules goes through one serial queue, so
+ * that firing and a user's change never interleave. Memory holds only the moment of the next pass: what is due is one
+ * range of an index, and what was decided is in the ledger.
  */
 export class Schedules {
-  /** What people do to schedules. */
-  readonly altering: Altering;
-  private readonly inTurn = new InTurn();
-  private readonly firing: Firing;
-  private readonly promoting: Promoting;
-  private readonly judging: Judging;
+  /** What users do to schedules. */
+  readonly changes: ScheduleChanges;
+  private readonly writes = new SerialQueue();
+  private readonly firer: OccurrenceFirer;
+  private readonly overlapQueue: OverlapQueue;
+  private readonly lateness: LatenessCheck;
   private readonly loops: readonly Loop[];
   private readonly fire: Loop;
-  private timer: Timer | undefined;
-  private timerAt = Number.POSITIVE_INFINITY;
-  private mayPromote = true;
-  private lookedAt = Number.NEGATIVE_INFINITY;
+  private readonly fireTimer: EarliestTimer;
+  private waitingMayStart = true;
+  private waitingReadAt = Number.NEGATIVE_INFINITY;
 
   constructor(
-    private readonly leader: Leader,
+    private readonly leader: ScheduleLeader,
     cancelJob: CancelJob,
   ) {
-    this.firing = new Firing(leader, cancelJob);
-    this.judging = new Judging(leader);
-    this.promoting = new Promoting(leader, this.firing, () => this.lookForWaiting());
-    this.altering = new Altering(leader, this.firing, this.inTurn, {
-      onFireAt: (at) => this.expect(at),
-      onJudgeAt: (at) => this.judging.expect(at),
-      onWaiting: () => this.lookForWaiting(),
+    this.firer = new OccurrenceFirer(leader, cancelJob);
+    this.lateness = new LatenessCheck(leader);
+    this.overlapQueue = new OverlapQueue(leader, this.firer, () => this.startWaitingSoon());
+    this.changes = new ScheduleChanges(leader, this.firer, this.writes, {
+      onFireAt: (at) => this.fireTimer.arm(at),
+      onLatenessCheckAt: (at) => this.lateness.expect(at),
+      onWaiting: () => this.startWaitingSoon(),
     });
-    const onError = (loop: string, error: unknown) =>
-      leader.log.warn({ loop, error: messageOf(error) }, 'schedules could not be served');
+    const onError = logFailure(leader.log, 'schedules could not be served');
     this.fire = new Loop({ name: 'firing', everyMs: LOOK_EVERY_MS, pass: () => this.runOnce(), onError });
+    this.fireTimer = new EarliestTimer(leader.clock, () => this.fire.wake());
     const forget = new Loop({
       name: 'forgetting occurrences',
       everyMs: FORGET_EVERY_MS,
@@ -59,49 +57,38 @@ export class Schedules {
 
   start(): void {
     for (const loop of this.loops) loop.start();
-    this.judging.start();
+    this.lateness.start();
   }
 
   async stop(): Promise<void> {
-    this.timer?.cancel();
-    await Promise.all([...this.loops.map((loop) => loop.stop()), this.judging.stop()]);
+    this.fireTimer.stop();
+    await Promise.all([...this.loops.map((loop) => loop.stop()), this.lateness.stop()]);
   }
 
-  /** Fires everything that is due, and promotes what has waited long enough. */
+  /** Fires everything that is due, and starts occurrences whose previous job has ended. */
   async runOnce(): Promise<void> {
     const { leader } = this;
     for (;;) {
-      const fired = await this.inTurn.run(() => this.firing.fireDue());
+      const fired = await this.writes.run(() => this.firer.fireDue());
       if (fired === null) break;
-      this.judging.expect(fired.judgeAt);
-      if (fired.waiting) this.mayPromote = true;
+      this.lateness.expect(fired.checkAt);
+      if (fired.waiting) this.waitingMayStart = true;
     }
     const now = leader.clock.steady();
-    if (this.mayPromote || now - this.lookedAt >= LOOK_EVERY_MS) {
-      this.mayPromote = false;
-      this.lookedAt = now;
-      this.judging.expect(await this.inTurn.run(() => this.promoting.runOnce()));
+    if (this.waitingMayStart || now - this.waitingReadAt >= LOOK_EVERY_MS) {
+      this.waitingMayStart = false;
+      this.waitingReadAt = now;
+      this.lateness.expect(await this.writes.run(() => this.overlapQueue.runOnce()));
     }
-    this.expect(await nextFire(leader.hot));
+    this.fireTimer.arm(await nextFire(leader.hot));
   }
 
-  private lookForWaiting(): void {
-    this.mayPromote = true;
+  private startWaitingSoon(): void {
+    this.waitingMayStart = true;
     this.fire.wake();
   }
 
-  /** A schedule is to be looked at then. */
-  private expect(fireAt: number | null): void {
-    if (fireAt === null || fireAt >= this.timerAt) return;
-    this.timer?.cancel();
-    this.timerAt = fireAt;
-    this.timer = this.leader.clock.at(fireAt, () => {
-      this.timerAt = Number.POSITIVE_INFINITY;
-      this.fire.wake();
-    });
-  }
-
-  /** Forgets what is older than the ledger is kept. */
+  /** Removes what is older than the ledger's retention. */
   private async forget(): Promise<void> {
     const { leader } = this;
     const oldest = leader.clock.now() - leader.config.ledgerRetention;

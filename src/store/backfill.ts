@@ -1,20 +1,20 @@
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 import type { OccurrenceRow } from './fire-occurrences.js';
 
 /** The ledger as a backfill finds and leaves it. */
 
-const READ_RUNS: Statement = {
-  name: 'read-runs',
-  text: `
+const READ_RUNS = statement(
+  'read-runs',
+  `
     SELECT o.at FROM punctual.occurrences o
     WHERE o.schedule = $1::uuid AND o.at >= $2 AND o.at <= $3 AND NOT o.by_hand
       AND (o.job IS NOT NULL OR o.state = 'waiting')`,
-};
+);
 
 /** Rows of occurrences that were passed over, as far as they reach into the time. */
-const TAKE_PASSED_OVER: Statement = {
-  name: 'take-passed-over',
-  text: `
+const TAKE_PASSED_OVER = statement(
+  'take-passed-over',
+  `
     DELETE FROM punctual.occurrences o
     WHERE o.schedule = $1::uuid AND o.at <= $3 AND NOT o.by_hand AND o.job IS NULL AND o.state <> 'waiting'
       AND o.at >= coalesce((
@@ -23,16 +23,16 @@ const TAKE_PASSED_OVER: Statement = {
           WHERE p.schedule = $1::uuid AND p.at < $2 AND NOT p.by_hand ORDER BY p.at DESC LIMIT 1) r
         WHERE r.until >= $2), $2)
     RETURNING o.at, o.until, o.count, o.state, o.reason, o.recorded_at AS "recordedAt"`,
-};
+);
 
 /** Unlike new rows these are not counted: they were, when they were recorded first. */
-const PUT_BACK: Statement = {
-  name: 'put-back-passed-over',
-  text: `
+const PUT_BACK = statement(
+  'put-back-passed-over',
+  `
     INSERT INTO punctual.occurrences (schedule, tenant, at, until, count, state, reason, recorded_at)
     SELECT $1::uuid, $2, u.* FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::text[],
       $8::bigint[]) u(at, until, count, state, reason, recorded_at)`,
-};
+);
 
 /** Moments of the time that have a run on record, or wait for one. */
 export async function readRuns(

@@ -1,65 +1,65 @@
 import { NOT_CLAIMED } from './by-index.js';
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 
 /** Changes that people make to a schedule; each is a part of a transaction that begins with the fence. */
 
-const UPDATE_SCHEDULE: Statement = {
-  name: 'update-schedule',
-  text: `
+const UPDATE_SCHEDULE = statement(
+  'update-schedule',
+  `
     UPDATE punctual.schedules s SET
       definition = $3::json, paused = $4, watermark = $5::bigint, fire_at = $6::bigint, changed_at = $7::bigint,
       changed_by = $8, version = s.version + 1
     WHERE s.id = $1::uuid AND s.version = $2 AND s.deleted_at IS NULL
     RETURNING s.id`,
-};
+);
 
-const DELETE_SCHEDULE: Statement = {
-  name: 'delete-schedule',
-  text: `
+const DELETE_SCHEDULE = statement(
+  'delete-schedule',
+  `
     UPDATE punctual.schedules s SET fire_at = NULL, changed_at = $3::bigint, changed_by = $4, deleted_at = $3::bigint,
       version = s.version + 1
     WHERE s.id = $1::uuid AND s.version = $2 AND s.deleted_at IS NULL
     RETURNING s.id`,
-};
+);
 
 /** Occurrences whose jobs were made ahead: rows from the moment on that have a job. */
-const READ_AHEAD: Statement = {
-  name: 'read-ahead',
-  text: `
+const READ_AHEAD = statement(
+  'read-ahead',
+  `
     SELECT o.at, o.job FROM punctual.occurrences o
     WHERE o.schedule = $1::uuid AND o.at > $2 AND NOT o.by_hand AND o.job IS NOT NULL ORDER BY o.at`,
-};
+);
 
 /** Which of the jobs still wait; those of others have started, ended or been moved by somebody. */
-const READ_WAITING_AHEAD: Statement = {
-  name: 'read-waiting-ahead',
-  text: `
+const READ_WAITING_AHEAD = statement(
+  'read-waiting-ahead',
+  `
     SELECT u.id FROM unnest($1::uuid[]) u(id) WHERE coalesce(
       (SELECT true FROM punctual.jobs j WHERE j.id = u.id AND ${NOT_CLAIMED}),
       (SELECT true FROM punctual.later l WHERE l.id = u.id), false)`,
-};
+);
 
-const FORGET_AHEAD: Statement = {
-  name: 'forget-ahead',
-  text: `
+const FORGET_AHEAD = statement(
+  'forget-ahead',
+  `
     DELETE FROM punctual.occurrences o USING unnest($2::bigint[]) u(at)
     WHERE o.schedule = $1::uuid AND o.at = u.at AND NOT o.by_hand`,
-};
+);
 
-const SKIP_OCCURRENCES: Statement = {
-  name: 'skip-occurrences',
-  text: `
+const SKIP_OCCURRENCES = statement(
+  'skip-occurrences',
+  `
     UPDATE punctual.occurrences o SET state = 'skipped', reason = $3, job = NULL, judge_at = NULL
     FROM unnest($2::bigint[]) u(at)
     WHERE o.schedule = $1::uuid AND o.at = u.at AND NOT o.by_hand`,
-};
+);
 
-const SKIP_WAITING: Statement = {
-  name: 'skip-waiting',
-  text: `
+const SKIP_WAITING = statement(
+  'skip-waiting',
+  `
     UPDATE punctual.occurrences o SET state = 'skipped', reason = $2
     WHERE o.schedule = $1::uuid AND o.state = 'waiting'`,
-};
+);
 
 export interface ScheduleUpdate {
   readonly definition: string;

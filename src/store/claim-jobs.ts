@@ -1,7 +1,7 @@
-import { stands } from '../core/test-switches.js';
-import type { Work } from './claims.js';
+import { stands } from '../host/test-switches.js';
+import { FACTS, WORK } from './claims.js';
 import type { Queryable } from './database.js';
-import { SHARED_COLUMNS } from './finish-jobs.js';
+import { type CamelRowOf, columnsOf, isIn, select, selectCamel } from './job-columns.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import { PlacedColumns } from './placed-columns.js';
 import { type Changed, changedRows, refusedOf } from './refused.js';
@@ -25,6 +25,11 @@ const INTENT_COLUMNS = new PlacedColumns<ClaimIntent>([
 ]);
 const INTENTS = INTENT_COLUMNS.inSql(7);
 
+/** The columns that live and ended jobs share. */
+const SHARED = columnsOf('jobs')
+  .map(({ name }) => name)
+  .filter((name) => isIn('job_history', name));
+
 /**
  * The live jobs whose next fence this is; any job by its id when tests have taken this fence out. The sum keeps the
  * planner from looking for all that are due by the index of their order.
@@ -32,8 +37,8 @@ const INTENTS = INTENT_COLUMNS.inSql(7);
 const CLAIMABLE = stands('claim-join')
   ? `punctual.jobs j
       WHERE j.id = ANY(${INTENTS.ids}) AND j.attempts + 1 = ${INTENTS.of('fence', 'j.id')} AND j.run_at + 0 <= $4`
-  : `(SELECT ${SHARED_COLUMNS}, edited FROM punctual.jobs
-      UNION ALL SELECT ${SHARED_COLUMNS}, false FROM punctual.job_history) j
+  : `(SELECT ${select('j', SHARED)}, j.edited FROM punctual.jobs j
+      UNION ALL SELECT ${select('h', SHARED)}, false FROM punctual.job_history h) j
       WHERE j.id = ANY(${INTENTS.ids})`;
 
 interface ClaimShape {
@@ -64,12 +69,9 @@ function claimStatement(name: string, { columns, where, answer }: ClaimShape) {
 
 /** For jobs of which only the place in the order is known: the answer brings what their attempts need. */
 const CLAIM_JOBS = claimStatement('claim-jobs', {
-  columns: `, j.task, j.target, j.payload, j.timeout_ms, j.failures, j.losses, j.max_attempts, j.max_losses, j.at_most_once,
-    j.backoff, j.run_at, j.late_by`,
+  columns: `, ${select('j', [...FACTS, ...WORK])}`,
   where: '',
-  answer: `SELECT id, task, target, payload, timeout_ms AS "timeoutMs", failures, losses, max_attempts AS "maxAttempts",
-    max_losses AS "maxLosses", at_most_once AS "atMostOnce", backoff, run_at AS "runAt", late_by AS "lateBy"
-  FROM chosen`,
+  answer: `SELECT ${selectCamel('c', ['id', ...FACTS, ...WORK])} FROM chosen c`,
 });
 
 /** For jobs that this process stored itself: it knows everything but whether they can be claimed. */
@@ -80,22 +82,10 @@ const CLAIM_KNOWN_JOBS = claimStatement('claim-known-jobs', {
 });
 
 /** What a claim tells about a job. JSON columns are texts. */
-export interface ClaimedJob extends Work {
-  readonly task: string | null;
-  readonly timeoutMs: number;
-  readonly failures: number;
-  readonly losses: number;
-  readonly maxAttempts: number;
-  readonly maxLosses: number;
-  readonly atMostOnce: boolean;
-  readonly backoff: string | null;
-  readonly runAt: number;
-  readonly lateBy: number | null;
-}
+export type ClaimedJob = CamelRowOf<'jobs', (typeof FACTS)[number] | (typeof WORK)[number]>;
 
-export interface ClaimedRow extends ClaimedJob, Record<string, unknown> {
-  readonly id: string;
-}
+/** A job that was claimed. */
+export type ClaimedRow = ClaimedJob & { readonly id: string } & Record<string, unknown>;
 
 type Lateness = ReadonlyMap<string, readonly number[]>;
 

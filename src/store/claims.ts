@@ -1,7 +1,10 @@
 import { byIndex } from './by-index.js';
 import { inClaimOrder } from './claim-order.js';
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
+import { type CamelRowOf, type ColumnOf, columnsOf, select, selectCamel } from './job-columns.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import { WAITING, type Waiting } from './read-backlog.js';
+import { type Changed, changedRows, refusedOf } from './refused.js';
 
 /** Claims as a new leader finds them, and what is written to them while a job runs. */
 
@@ -10,28 +13,33 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
  * read as it lies, for which it takes a second column: its dead rows, of which there are as many as jobs have ended while
  * the xmin horizon is pinned, cost several times as much through the index.
  */
-const FIND_CLAIMS: Statement = {
-  name: 'find-claims',
-  text: 'SELECT job AS id, fence FROM punctual.claims',
-};
+const FIND_CLAIMS = statement('find-claims', 'SELECT job AS id, fence FROM punctual.claims');
+
+/** The columns of a job that decide about its attempts. */
+export const FACTS = [
+  ...(['task', 'timeout_ms', 'failures', 'losses', 'max_attempts', 'max_losses', 'at_most_once'] as const),
+  ...(['backoff', 'run_at', 'late_by'] as const),
+] as const;
+
+/** The columns of a job that its assignments carry. */
+export const WORK = ['payload', 'target'] as const;
+
+const CLAIM = columnsOf('claims').map(({ name }) => name);
 
 /** Without what an assignment carries, which few of them will need again. */
-const READ_CLAIMS: Statement = {
-  name: 'read-claims',
-  text: `
-    SELECT c.job AS id, c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt",
-      c.cancelled_at AS "cancelledAt", c.progress, j.tenant, j.queue,
-      j.needs, j.lane, j.concurrency_key AS "key", j.rank, j.task, j.timeout_ms AS "timeoutMs", j.failures, j.losses,
-      j.max_attempts AS "maxAttempts", j.max_losses AS "maxLosses", j.at_most_once AS "atMostOnce", j.backoff,
-      j.run_at AS "runAt", j.late_by AS "lateBy", j.start_before AS "startBefore", j.size_kib AS "sizeKib"
+const READ_CLAIMS = statement(
+  'read-claims',
+  `
+    SELECT ${selectCamel('c', CLAIM)}, ${selectCamel('j', [...new Set([...WAITING, 'size_kib' as const, ...FACTS])])},
+      j.concurrency_key AS "key"
     FROM punctual.claims c JOIN punctual.jobs j ON ${byIndex('j.id', 'c.job')}
     WHERE c.job = ANY($1::uuid[])`,
-};
+);
 
-const READ_WORK: Statement = {
-  name: 'read-work',
-  text: 'SELECT id, payload, target FROM punctual.jobs WHERE id = ANY($1::uuid[])',
-};
+const READ_WORK = statement(
+  'read-work',
+  `SELECT ${select('j', ['id', ...WORK])} FROM punctual.jobs j WHERE j.id = ANY($1::uuid[])`,
+);
 
 const SAVE_PROGRESS = leaderStatement(
   'save-progress',
@@ -41,6 +49,17 @@ const SAVE_PROGRESS = leaderStatement(
     WHERE ${byIndex('c.job', 'u.job')} AND c.fence = u.fence AND ${WHILE_TERM_LASTS}
     RETURNING c.job
   )`,
+);
+
+const HAND_ON_CLAIMS = leaderStatement(
+  'hand-on-claims',
+  `handed AS (
+    UPDATE punctual.claims c SET
+      handed_on_at = coalesce(c.handed_on_at, $4::bigint), started_at = coalesce(c.started_at, u.started_at)
+    FROM unnest($5::uuid[], $6::int[], $7::bigint[]) u(job, fence, started_at)
+    WHERE ${byIndex('c.job', 'u.job')} AND c.fence = u.fence AND ${WHILE_TERM_LASTS}
+    RETURNING c.job
+  ), answer AS (${changedRows('handed', 'job', 'cardinality($5::uuid[])')})`,
 );
 
 const CANCEL_CLAIM = leaderStatement(
@@ -62,34 +81,36 @@ export async function cancelClaim(
   return (await runAsLeader(db, term, CANCEL_CLAIM, [claim.id, claim.fence, now])).length > 0;
 }
 
-/** A claim with what the dispatcher must know of its job. JSON columns are texts. */
-export interface StoredClaim extends Record<string, unknown> {
+/** An attempt that its worker has handed on. */
+export interface HandedOn {
   readonly id: string;
   readonly fence: number;
-  readonly worker: string;
-  readonly epoch: number;
-  readonly claimedAt: number;
-  readonly cancelledAt: number | null;
-  readonly progress: string | null;
-  readonly tenant: string;
-  readonly queue: number;
-  readonly needs: number;
-  readonly lane: number;
-  readonly key: string | null;
-  readonly rank: number;
-  readonly task: string | null;
-  readonly timeoutMs: number;
-  readonly failures: number;
-  readonly losses: number;
-  readonly maxAttempts: number;
-  readonly maxLosses: number;
-  readonly atMostOnce: boolean;
-  readonly backoff: string | null;
-  readonly runAt: number;
-  readonly lateBy: number | null;
-  readonly startBefore: number | null;
-  readonly sizeKib: number;
+  /** When it started, if the worker said so. */
+  readonly startedAt: number | null;
 }
+
+/** Notes that no worker holds these attempts any more; answers with those that were not claimed. */
+export async function handOnClaims(
+  db: Queryable,
+  term: TermKey,
+  attempts: readonly HandedOn[],
+  now: number,
+): Promise<ReadonlySet<string>> {
+  const ordered = inClaimOrder(attempts);
+  const [answer] = await runAsLeader<Changed>(db, term, HAND_ON_CLAIMS, [
+    now,
+    ordered.map((attempt) => attempt.id),
+    ordered.map((attempt) => attempt.fence),
+    ordered.map((attempt) => attempt.startedAt),
+  ]);
+  return refusedOf(attempts, answer);
+}
+
+/** A claim with what the dispatcher must know of its job. JSON columns are texts. */
+export type StoredClaim = CamelRowOf<'claims', ColumnOf<'claims'>> &
+  Omit<Waiting, 'row'> &
+  CamelRowOf<'jobs', (typeof FACTS)[number]> &
+  Record<string, unknown>;
 
 const CLAIMS_AT_ONCE = 2_000;
 
@@ -104,12 +125,8 @@ export async function readClaims(db: Queryable, atOnce = CLAIMS_AT_ONCE): Promis
   return claims;
 }
 
-/** What an assignment carries, as JSON texts. */
-export interface Work {
-  readonly payload: string;
-  /** Null when the target is the handler that the task names. */
-  readonly target: string | null;
-}
+/** What an assignment carries, as JSON texts. The target is null when it is the handler that the task names. */
+export type Work = CamelRowOf<'jobs', (typeof WORK)[number]>;
 
 /** What the attempts of these live jobs work on, by the ids of the jobs. */
 export async function readWork(db: Queryable, ids: readonly string[]): Promise<ReadonlyMap<string, Work>> {

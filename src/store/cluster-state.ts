@@ -1,9 +1,9 @@
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
 /** What all nodes share: the pause switch, the secret, the list of nodes, the terms so far. */
 
-const READ_STATE: Statement = { name: 'read-cluster', text: 'SELECT paused, secret FROM punctual.cluster' };
+const READ_STATE = statement('read-cluster', 'SELECT paused, secret FROM punctual.cluster');
 
 const PAUSE_CLUSTER = leaderStatement(
   'pause-cluster',
@@ -13,40 +13,40 @@ const PAUSE_CLUSTER = leaderStatement(
   )`,
 );
 
-const SEE_NODE: Statement = {
-  name: 'see-node',
-  text: `
+const SEE_NODE = statement(
+  'see-node',
+  `
     WITH seen AS (
       INSERT INTO punctual.nodes (id, url, version, started_at, last_seen) VALUES ($1, $2, $3, $4, $4)
       ON CONFLICT (id) DO UPDATE SET url = $2, version = $3, last_seen = $4
     )
     SELECT id, url FROM punctual.nodes WHERE id <> $1`,
-};
+);
 
-const FORGET_NODE: Statement = { name: 'forget-node', text: 'DELETE FROM punctual.nodes WHERE id = $1' };
+const FORGET_NODE = statement('forget-node', 'DELETE FROM punctual.nodes WHERE id = $1');
 
-const FORGET_SILENT_NODES: Statement = {
-  name: 'forget-silent-nodes',
-  text: 'DELETE FROM punctual.nodes WHERE last_seen < $1',
-};
+const FORGET_SILENT_NODES = statement(
+  'forget-silent-nodes',
+  'DELETE FROM punctual.nodes WHERE last_seen < $1',
+);
 
-const LIST_NODES: Statement = {
-  name: 'list-nodes',
-  text: `
+const LIST_NODES = statement(
+  'list-nodes',
+  `
     SELECT id, url, version, last_seen AS "lastSeen" FROM (
       SELECT * FROM punctual.nodes ORDER BY last_seen DESC LIMIT 1000) n
     ORDER BY started_at, id`,
-};
+);
 
-const COUNT_TERMS: Statement = {
-  name: 'count-terms',
-  text: 'SELECT count(*)::int AS terms FROM punctual.terms WHERE shard = $1',
-};
+const COUNT_TERMS = statement(
+  'count-terms',
+  'SELECT count(*)::int AS terms FROM punctual.terms WHERE shard = $1',
+);
 
-const DATABASE_TIME: Statement = {
-  name: 'database-time',
-  text: 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now',
-};
+const DATABASE_TIME = statement(
+  'database-time',
+  'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now',
+);
 
 export interface ClusterState extends Record<string, unknown> {
   readonly paused: boolean;

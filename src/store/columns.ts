@@ -7,12 +7,17 @@ import { plainArray, textArray } from './array-text.js';
  * it: writing, parsing and unnesting thousands of equal values was a third of what storing a job cost.
  */
 
+/** The SQL types that parameters have. */
+export type SqlType = 'uuid' | 'text' | 'json' | 'int' | 'smallint' | 'bigint' | 'boolean';
+
+/** One of the values that the rows of a statement consist of. */
 export interface Column<Row> {
   readonly name: string;
-  readonly type: 'uuid' | 'text' | 'json' | 'int' | 'smallint' | 'bigint' | 'boolean';
+  readonly type: SqlType;
   readonly of: (row: Row) => Value;
 }
 
+/** A value as it is sent; JSON is a text. */
 export type Value = string | number | boolean | null;
 
 /** The columns inside the text of a statement, from one of its parameters on. */
@@ -72,7 +77,7 @@ export class Columns<Row> {
   }
 }
 
-function arrayOf(type: Column<never>['type'], values: readonly Value[]): string {
+function arrayOf(type: SqlType, values: readonly Value[]): string {
   return type === 'text' || type === 'json' ? textArray(values as (string | null)[]) : plainArray(values);
 }
 

@@ -11,6 +11,20 @@ export interface Statement {
   readonly text: string;
 }
 
+const registry: Statement[] = [];
+
+/** All prepared statements that have been defined, for the tests of what they say. */
+export function statements(): readonly Statement[] {
+  return registry;
+}
+
+/** Defines a prepared statement. */
+export function statement(name: string, text: string): Statement {
+  const defined = { name, text };
+  registry.push(defined);
+  return defined;
+}
+
 /** What statements run on: a pool, or one connection inside a transaction. */
 export interface Queryable {
   query(config: {

@@ -1,62 +1,58 @@
 import type { EndState } from '../core/job.js';
 import { byIndex, NOT_CLAIMED } from './by-index.js';
-import { type Queryable, run, type Statement } from './database.js';
-import { rowBytes, SHARED_COLUMNS } from './finish-jobs.js';
+import { type Queryable, run, statement } from './database.js';
+import { type EndedJob, endParts } from './ended-jobs.js';
+import { rowBytes } from './job-columns.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
 /** Jobs that end without a (further) attempt: cancelled, expired, or refused on admission. */
 
-const PARTS = `
-  kept AS (
-    INSERT INTO punctual.job_history (${SHARED_COLUMNS}, state, finished_at, error)
-    SELECT ${SHARED_COLUMNS}, ended_as, $7::bigint, ended_why FROM gone
-  ), counted AS (
-    INSERT INTO punctual.tallies (at, tenant, jobs_failed, jobs_cancelled)
-    SELECT $7::bigint, tenant, count(*) FILTER (WHERE ended_as = 'failed'),
-      count(*) FILTER (WHERE ended_as = 'cancelled')
-    FROM gone GROUP BY tenant
-  ), answer AS (SELECT id FROM gone)`;
+const ENDS = 'unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)';
+
+const parts = (from: 'jobs' | 'later') => `
+  ${endParts({ from, rows: 'gone', at: '$7::bigint', state: 'm.ended_as', set: { error: 'm.ended_why' } })},
+  answer AS (SELECT id, tenant, state FROM ended)`;
 
 const END_LIVE = leaderStatement(
   'end-waiting-live',
   `gone AS (
-    DELETE FROM punctual.jobs j USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
+    DELETE FROM punctual.jobs j USING ${ENDS}
     WHERE ${byIndex('j.id', 'u.id')} AND ${NOT_CLAIMED} AND ${WHILE_TERM_LASTS}
     RETURNING j.*, u.ended_as, u.ended_why
-  ), ${PARTS}`,
+  ), ${parts('jobs')}`,
 );
 
 const END_LATER = leaderStatement(
   'end-waiting-later',
   `gone AS (
-    DELETE FROM punctual.later l USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
+    DELETE FROM punctual.later l USING ${ENDS}
     WHERE ${byIndex('l.id', 'u.id')} AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
     RETURNING l.*, u.ended_as, u.ended_why
-  ), ${PARTS}`,
+  ), ${parts('later')}`,
 );
 
-const FIND_EXPIRED: Statement = {
-  name: 'find-expired',
-  text: `
-    (SELECT j.id, false AS later, ${rowBytes('j')} AS bytes FROM punctual.jobs j
+const FIND_EXPIRED = statement(
+  'find-expired',
+  `
+    (SELECT j.id, false AS later, ${rowBytes('j', 'jobs')} AS bytes FROM punctual.jobs j
      WHERE j.start_before <= $1 AND j.attempts = 0 AND j.id <> ALL ($3::uuid[])
        AND ${NOT_CLAIMED}
      ORDER BY j.start_before LIMIT $2)
     UNION ALL
-    (SELECT l.id, true, ${rowBytes('l')} FROM punctual.later l
+    (SELECT l.id, true, ${rowBytes('l', 'later')} FROM punctual.later l
      WHERE l.start_before <= $1 AND l.attempts = 0 AND l.id <> ALL ($3::uuid[]) ORDER BY l.start_before LIMIT $2)`,
-};
+);
 
-const NEXT_EXPIRY: Statement = {
-  name: 'next-expiry',
-  text: `
+const NEXT_EXPIRY = statement(
+  'next-expiry',
+  `
     SELECT least(
       (SELECT j.start_before FROM punctual.jobs j
        WHERE j.start_before IS NOT NULL AND j.attempts = 0
          AND ${NOT_CLAIMED}
        ORDER BY j.start_before LIMIT 1),
       (SELECT min(start_before) FROM punctual.later WHERE start_before IS NOT NULL AND attempts = 0)) AS at`,
-};
+);
 
 /** How a waiting job ends. */
 export interface WaitingEnd {
@@ -66,21 +62,20 @@ export interface WaitingEnd {
   readonly error: string | null;
 }
 
-/** Ends live jobs that are not running, or jobs not admitted yet; answers with the ids of those it ended. */
+/** Ends live jobs that are not running, or jobs not admitted yet; answers with those it ended. */
 export async function endWaitingJobs(
   db: Queryable,
   term: TermKey,
   place: 'live' | 'later',
   ends: readonly WaitingEnd[],
   now: number,
-): Promise<string[]> {
-  const rows = await runAsLeader<{ id: string }>(db, term, place === 'live' ? END_LIVE : END_LATER, [
+): Promise<EndedJob[]> {
+  return runAsLeader<EndedJob & Record<string, unknown>>(db, term, place === 'live' ? END_LIVE : END_LATER, [
     ends.map((end) => end.id),
     ends.map((end) => end.state),
     ends.map((end) => end.error),
     now,
   ]);
-  return rows.map((row) => row.id);
 }
 
 /** A waiting job whose last moment to start has passed. */

@@ -1,31 +1,20 @@
 import { ATTEMPT_OUTCOMES, type AttemptOutcome, END_STATES, type EndState } from '../core/job.js';
-import { stands } from '../core/test-switches.js';
+import { stands } from '../host/test-switches.js';
 import { byIndex } from './by-index.js';
 import { inClaimOrder } from './claim-order.js';
 import { Columns } from './columns.js';
 import type { Queryable } from './database.js';
+import { endParts } from './ended-jobs.js';
+import { column } from './job-columns.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import { PlacedColumns } from './placed-columns.js';
 import { type Changed, changedRows, refusedOf } from './refused.js';
 
-/** Jobs leave the live table: the fence is checked against the claim, the row moves to history, counts follow. */
+/** Attempts end: the fence is checked against the claim, and the job ends with its attempt or waits for the next one. */
 
 /** An attempt is ended under the fence that is claimed; under any when tests have taken this fence out. */
 function underItsFence(fence: string): string {
   return stands('claimed-fence') ? `c.fence = ${fence}` : `${fence} > 0`;
-}
-
-/** The columns that a job has in `jobs` and in `job_history` alike. */
-export const SHARED_COLUMNS = `id, tenant, queue, needs, rank, run_at, attempts, failures, losses, max_attempts,
-  max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-  target, backoff, requires, payload, earlier_attempts, lane, schedule, occurrence`;
-
-/** Columns of a job that may be long. */
-const LONG_COLUMNS = ['payload', 'earlier_attempts', 'target', 'requires'];
-
-/** About as many bytes as are moved with a row; they are read off what points to its values, which stay untouched. */
-export function rowBytes(row: string): string {
-  return `(256 + ${LONG_COLUMNS.map((column) => `coalesce(pg_column_size(${row}.${column}), 0)`).join(' + ')})`;
 }
 
 /** The end of a job by its running attempt. JSON fields are texts. */
@@ -44,16 +33,16 @@ export interface Ending {
 }
 
 export const ENDING_COLUMNS = new PlacedColumns<Ending>([
-  { name: 'fence', type: 'int', of: (ending) => ending.fence },
-  { name: 'worker', type: 'uuid', of: (ending) => ending.worker },
-  { name: 'epoch', type: 'bigint', of: (ending) => ending.epoch },
-  { name: 'claimed_at', type: 'bigint', of: (ending) => ending.claimedAt },
-  { name: 'started_at', type: 'bigint', of: (ending) => ending.startedAt },
+  column('fence', (ending) => ending.fence),
+  column('worker', (ending) => ending.worker),
+  column('epoch', (ending) => ending.epoch),
+  column('claimed_at', (ending) => ending.claimedAt),
+  column('started_at', (ending) => ending.startedAt),
   { name: 'state', type: 'smallint', of: (ending) => END_STATES.indexOf(ending.state) + 1 },
   { name: 'outcome', type: 'smallint', of: (ending) => ATTEMPT_OUTCOMES.indexOf(ending.outcome) + 1 },
-  { name: 'result', type: 'json', of: (ending) => ending.result },
-  { name: 'error', type: 'json', of: (ending) => ending.error },
-  { name: 'progress', type: 'json', of: (ending) => ending.progress },
+  column('result', (ending) => ending.result),
+  column('error', (ending) => ending.error),
+  column('progress', (ending) => ending.progress),
 ]);
 const ENDINGS = ENDING_COLUMNS.inSql(5);
 
@@ -72,25 +61,27 @@ const FINISH_JOBS = leaderStatement(
   ), moved AS (
     DELETE FROM punctual.jobs j WHERE j.id = ANY(ARRAY(SELECT job FROM freed))
     RETURNING j.*
-  ), kept AS (
-    INSERT INTO punctual.job_history (${SHARED_COLUMNS}, state, finished_at, fence, worker, epoch, claimed_at,
-      started_at, outcome, result, error, progress)
-    SELECT m.id, m.tenant, m.queue, m.needs, m.rank, m.run_at, ${of('fence')},
-      m.failures + (${OUTCOME} IN ('failed', 'timed-out'))::int, m.losses + (${OUTCOME} = 'lost')::int,
-      m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before,
-      coalesce(m.late_by, greatest(0, coalesce(${of('started_at')}, ${of('claimed_at')}) - m.run_at)),
-      m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload,
-      m.earlier_attempts, m.lane, m.schedule, m.occurrence, ${STATE}, $4::bigint, ${of('fence')}, ${of('worker')},
-      ${of('epoch')}, ${of('claimed_at')}, ${of('started_at')}, ${OUTCOME}, ${of('result')}, ${of('error')},
-      ${of('progress')}
-    FROM moved m
-    RETURNING id, tenant, state
-  ), counted AS (
-    INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
-    SELECT $4::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
-      count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
-    FROM kept GROUP BY tenant
-  ), answer AS (${changedRows('kept', 'id', `cardinality(${ENDINGS.ids})`)})`,
+  ), ${endParts({
+    from: 'jobs',
+    rows: 'moved',
+    at: '$4::bigint',
+    state: STATE,
+    set: {
+      attempts: of('fence'),
+      failures: `m.failures + (${OUTCOME} IN ('failed', 'timed-out'))::int`,
+      losses: `m.losses + (${OUTCOME} = 'lost')::int`,
+      late_by: `coalesce(m.late_by, greatest(0, coalesce(${of('started_at')}, ${of('claimed_at')}) - m.run_at))`,
+      fence: of('fence'),
+      worker: of('worker'),
+      epoch: of('epoch'),
+      claimed_at: of('claimed_at'),
+      started_at: of('started_at'),
+      outcome: OUTCOME,
+      result: of('result'),
+      error: of('error'),
+      progress: of('progress'),
+    },
+  })}, answer AS (${changedRows('ended', 'id', `cardinality(${ENDINGS.ids})`)})`,
 );
 
 /** Another attempt after this one. */
@@ -105,11 +96,11 @@ export interface Retrying {
 }
 
 const RETRY_COLUMNS = new Columns<Retrying>([
-  { name: 'id', type: 'uuid', of: (retry) => retry.id },
-  { name: 'fence', type: 'int', of: (retry) => retry.fence },
-  { name: 'outcome', type: 'text', of: (retry) => retry.outcome },
-  { name: 'run_at', type: 'bigint', of: (retry) => retry.runAt },
-  { name: 'late_by', type: 'bigint', of: (retry) => retry.lateBy },
+  column('id', (retry) => retry.id),
+  column('fence', (retry) => retry.fence),
+  column('outcome', (retry) => retry.outcome),
+  column('run_at', (retry) => retry.runAt),
+  column('late_by', (retry) => retry.lateBy),
   { name: 'attempt', type: 'json', of: (retry) => retry.attempt },
 ]);
 const RETRIES = RETRY_COLUMNS.inSql(5);

@@ -1,7 +1,8 @@
 import { byIndex } from './by-index.js';
 import { Columns } from './columns.js';
-import { type Queryable, run, type Statement } from './database.js';
-import { JOB_COLUMNS, type JobRow } from './job-row.js';
+import { type Queryable, run, statement } from './database.js';
+import { column, insertedColumns } from './job-columns.js';
+import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
 import { COUNTED, countByTenant } from './submit-jobs.js';
 
 /**
@@ -49,20 +50,20 @@ export interface ScheduledJob {
   readonly occurrence: number | null;
 }
 
-const MOVE_SCHEDULES: Statement = {
-  name: 'move-schedules',
-  text: `
+const MOVE_SCHEDULES = statement(
+  'move-schedules',
+  `
     UPDATE punctual.schedules s SET
       watermark = u.watermark, fire_at = u.fire_at, last_job = coalesce(u.last_job, s.last_job)
     FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::uuid[])
       u(id, version, moved_from, watermark, fire_at, last_job)
     WHERE ${byIndex('s.id', 'u.id')} AND s.version = u.version AND s.watermark = u.moved_from
     RETURNING s.id`,
-};
+);
 
-const RECORD_OCCURRENCES: Statement = {
-  name: 'record-occurrences',
-  text: `
+const RECORD_OCCURRENCES = statement(
+  'record-occurrences',
+  `
     WITH recorded AS (
       INSERT INTO punctual.occurrences (schedule, at, by_hand, tenant, state, reason, job, late_after, until, count,
         judge_at, recorded_at)
@@ -76,35 +77,34 @@ const RECORD_OCCURRENCES: Statement = {
       SELECT $12::bigint, tenant, sum(count) FROM recorded WHERE state = 'missed' GROUP BY tenant
     )
     SELECT job FROM recorded WHERE job IS NOT NULL`,
-};
+);
 
 const SCHEDULED_COLUMNS = new Columns<ScheduledJob>([
-  ...JOB_COLUMNS.inside((job: ScheduledJob) => job.row),
-  { name: 'schedule', type: 'text', of: (job) => job.schedule },
-  { name: 'occurrence', type: 'bigint', of: (job) => job.occurrence },
+  ...NEW_JOB_COLUMNS.inside((job: ScheduledJob) => job.row),
+  ...insertedColumns('scheduled').map((name) => column(name, (job: ScheduledJob) => job[name])),
 ]);
 const SCHEDULED = SCHEDULED_COLUMNS.inSql(4);
 
-const INSERT_SCHEDULED_JOBS: Statement = {
-  name: 'insert-scheduled-jobs',
-  text: `
+const INSERT_SCHEDULED_JOBS = statement(
+  'insert-scheduled-jobs',
+  `
     WITH ${COUNTED}
     INSERT INTO punctual.jobs (${SCHEDULED_COLUMNS.names}) SELECT ${SCHEDULED.all} FROM ${SCHEDULED.source}`,
-};
+);
 
 /** An occurrence that waited for the job before it gets its own. */
-const START_WAITING: Statement = {
-  name: 'start-waiting-occurrence',
-  text: `
+const START_WAITING = statement(
+  'start-waiting-occurrence',
+  `
     UPDATE punctual.occurrences o SET state = 'ran', reason = NULL, job = $3::uuid, judge_at = $4::bigint
     WHERE o.schedule = $1::uuid AND o.at = $2::bigint AND NOT o.by_hand AND o.state = 'waiting'
     RETURNING o.at`,
-};
+);
 
-const SET_LAST_JOB: Statement = {
-  name: 'set-last-job',
-  text: 'UPDATE punctual.schedules SET last_job = $2::uuid WHERE id = $1::uuid',
-};
+const SET_LAST_JOB = statement(
+  'set-last-job',
+  'UPDATE punctual.schedules SET last_job = $2::uuid WHERE id = $1::uuid',
+);
 
 /** Moves schedules on; answers with the ids of those that were as they had been read. */
 export async function moveSchedules(db: Queryable, moves: readonly Move[]): Promise<Set<string>> {

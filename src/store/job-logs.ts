@@ -1,5 +1,5 @@
 import { uuidTime } from '../core/uuid.js';
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 import { type Portion, type PortionSize, portionOf, readPortion } from './portion.js';
 
 /**
@@ -8,9 +8,9 @@ import { type Portion, type PortionSize, portionOf, readPortion } from './portio
  * for each other instead, or each of them would find the same room left and use it.
  */
 
-const ADD_LINES: Statement = {
-  name: 'add-log-lines',
-  text: `
+const ADD_LINES = statement(
+  'add-log-lines',
+  `
     WITH claim AS (
       SELECT 1 FROM punctual.claims c JOIN punctual.jobs j ON j.id = c.job
       WHERE c.job = $2::uuid AND c.fence = $3::int AND j.tenant = $1
@@ -24,17 +24,17 @@ const ADD_LINES: Statement = {
       SELECT $1, $2::uuid, $3::int, $6::bigint, line FROM sized WHERE bytes_after <= $5::int ORDER BY n
     )
     SELECT EXISTS (SELECT 1 FROM claim) AS running`,
-};
+);
 
-const READ_LINES: Statement = {
-  name: 'read-log-lines',
-  text: portionOf(
+const READ_LINES = statement(
+  'read-log-lines',
+  portionOf(
     `SELECT seq, fence, line, octet_length(line::text) AS bytes FROM punctual.job_logs
      WHERE job = $2::uuid AND tenant = $1 AND seq > $3 AND stored_at >= $4 ORDER BY seq LIMIT $5::int + 1`,
     'seq',
     { rows: '$5', bytes: '$6' },
   ),
-};
+);
 
 export interface LogRow extends Record<string, unknown> {
   readonly seq: number;

@@ -1,29 +1,10 @@
-import { laneOf } from '../core/lane.js';
+import { laneOf } from '../core/limits.js';
 import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
-import { type Column, Columns } from './columns.js';
+import { Columns, type Value } from './columns.js';
+import { column, type InsertedColumn, insertedColumns, type RowOf } from './job-columns.js';
 
 /** The columns that the jobs of a bulk have in common. JSON columns are texts. */
-export interface StoredDefinition {
-  readonly tenant: string;
-  readonly queue: number;
-  readonly needs: number;
-  readonly rank: number;
-  readonly run_at: number;
-  readonly max_attempts: number;
-  readonly max_losses: number;
-  readonly at_most_once: boolean;
-  readonly timeout_ms: number;
-  readonly created_at: number;
-  readonly start_before: number | null;
-  readonly task: string | null;
-  readonly created_by: string;
-  readonly key: string | null;
-  readonly concurrency_key: string | null;
-  readonly target: string | null;
-  readonly backoff: string | null;
-  readonly requires: string | null;
-  readonly lane: number;
-}
+export type StoredDefinition = RowOf<'jobs', InsertedColumn<'bulk'>>;
 
 /** A row of punctual.jobs as it is inserted. */
 export interface JobRow {
@@ -87,36 +68,14 @@ export function toRow(id: string, { definition, payload }: ParsedSubmission, ori
   return { id, payload, definition: toStored(definition, origin) };
 }
 
-const DEFINITION_TYPES: Record<keyof StoredDefinition, Column<JobRow>['type']> = {
-  tenant: 'text',
-  queue: 'int',
-  needs: 'int',
-  rank: 'smallint',
-  run_at: 'bigint',
-  max_attempts: 'smallint',
-  max_losses: 'smallint',
-  at_most_once: 'boolean',
-  timeout_ms: 'bigint',
-  created_at: 'bigint',
-  start_before: 'bigint',
-  task: 'text',
-  created_by: 'text',
-  key: 'text',
-  concurrency_key: 'text',
-  target: 'json',
-  backoff: 'json',
-  requires: 'json',
-  lane: 'int',
+const OF_EACH: Readonly<Record<InsertedColumn<'each'>, (row: JobRow) => Value>> = {
+  id: (row) => row.id,
+  payload: (row) => row.payload,
+  size_kib: sizeKib,
 };
 
 /** The columns of new rows. */
-export const JOB_COLUMNS = new Columns<JobRow>([
-  { name: 'id', type: 'uuid', of: (row) => row.id },
-  { name: 'payload', type: 'json', of: (row) => row.payload },
-  ...(Object.keys(DEFINITION_TYPES) as (keyof StoredDefinition)[]).map((name) => ({
-    name,
-    type: DEFINITION_TYPES[name],
-    of: ({ definition }: JobRow) => definition[name],
-  })),
-  { name: 'size_kib', type: 'int', of: sizeKib },
+export const NEW_JOB_COLUMNS = new Columns<JobRow>([
+  ...insertedColumns('each').map((name) => column(name, OF_EACH[name])),
+  ...insertedColumns('bulk').map((name) => column(name, ({ definition }: JobRow) => definition[name])),
 ]);

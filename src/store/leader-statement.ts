@@ -1,4 +1,4 @@
-import { stands } from '../core/test-switches.js';
+import { stands } from '../host/test-switches.js';
 import {
   inTransaction,
   isCertainFailure,
@@ -6,6 +6,7 @@ import {
   type Queryable,
   type Row,
   type Statement,
+  statement,
 } from './database.js';
 
 /**
@@ -72,13 +73,10 @@ export const WHILE_TERM_LASTS = 'EXISTS (SELECT 1 FROM term)';
  * "the term is over" (no row).
  */
 export function leaderStatement(name: string, parts: string): LeaderStatement {
-  const statement: LeaderStatement = {
-    leader: true,
-    name,
-    text: `WITH ${TERM}, ${parts} SELECT answer.* FROM term LEFT JOIN answer ON true`,
-  };
-  registry.push(statement);
-  return statement;
+  const text = `WITH ${TERM}, ${parts} SELECT answer.* FROM term LEFT JOIN answer ON true`;
+  const fenced: LeaderStatement = { ...statement(name, text), leader: true };
+  registry.push(fenced);
+  return fenced;
 }
 
 /** Runs a fenced statement; throws TermOverError or InDoubtError when this process can no longer decide. */

@@ -1,5 +1,5 @@
-import { stands } from '../core/test-switches.js';
-import { isLockTaken, type Queryable, run, type Statement } from './database.js';
+import { stands } from '../host/test-switches.js';
+import { isLockTaken, type Queryable, run, statement } from './database.js';
 import type { TermKey } from './leader-statement.js';
 
 /**
@@ -7,13 +7,13 @@ import type { TermKey } from './leader-statement.js';
  * a statement waits), READ COMMITTED, and check the state again inside the UPDATE.
  */
 
-const ENSURE: Statement = {
-  name: 'ensure-lease',
-  text: `
+const ENSURE = statement(
+  'ensure-lease',
+  `
     INSERT INTO punctual.leases (shard, epoch, holder, holder_url, expires_at)
     SELECT $1, 0, '', '', 'epoch' WHERE NOT EXISTS (SELECT 1 FROM punctual.leases WHERE shard = $1)
     ON CONFLICT DO NOTHING`,
-};
+);
 
 /**
  * The session that a holder named is gone. One whose start is hidden (it belongs to another role, and this one may not
@@ -27,9 +27,9 @@ const SESSION_GONE = `
 /** Tells one run of a server from the next, and from that of a replica which took its place. */
 const SERVER_STARTED_AT = '(extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint';
 
-const LOOK: Statement = {
-  name: 'look-at-lease',
-  text: `
+const LOOK = statement(
+  'look-at-lease',
+  `
     SELECT l.epoch, l.holder, l.holder_url AS "holderUrl",
       (extract(epoch FROM l.expires_at) * 1000)::bigint AS "expiresAt",
       l.expires_at < clock_timestamp() AS expired,
@@ -37,7 +37,7 @@ const LOOK: Statement = {
       (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now,
       ${SERVER_STARTED_AT} AS "serverStartedAt"
     FROM punctual.leases l WHERE l.shard = $1`,
-};
+);
 
 /**
  * The lock comes before the UPDATE because share lockers would overtake a waiting UPDATE for ever; it is only
@@ -53,9 +53,9 @@ const TO_BE_HAD = stands('takeover')
 const NOW_MS = 'floor(extract(epoch FROM clock_timestamp()) * 1000)';
 
 /** Takes the term, and puts it on record, in one way to the server and back: nobody leads meanwhile. */
-const TAKE: Statement = {
-  name: 'take-term',
-  text: `
+const TAKE = statement(
+  'take-term',
+  `
     WITH taken AS (
       UPDATE punctual.leases l SET
         epoch = greatest(l.epoch, $4::bigint) + 1, holder = $2, holder_url = $3, session_pid = $5::int,
@@ -71,40 +71,40 @@ const TAKE: Statement = {
       ON CONFLICT DO NOTHING
     )
     SELECT epoch FROM taken`,
-};
+);
 
 /** Touches no key column, so it never waits for fenced writes nor they for it. */
-const RENEW: Statement = {
-  name: 'renew-term',
-  text: `
+const RENEW = statement(
+  'renew-term',
+  `
     UPDATE punctual.leases SET expires_at = clock_timestamp() + $4::bigint * interval '1 millisecond'
     WHERE shard = $1 AND epoch = $2 AND holder = $3 AND expires_at > clock_timestamp()
     RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, ${SERVER_STARTED_AT} AS "serverStartedAt"`,
-};
+);
 
-const RELEASE: Statement = {
-  name: 'release-term',
-  text: `
+const RELEASE = statement(
+  'release-term',
+  `
     UPDATE punctual.leases SET expires_at = 'epoch', session_pid = NULL
     WHERE shard = $1 AND epoch = $2 AND holder = $3 RETURNING epoch`,
-};
+);
 
 /**
  * Fenced writes and renewals that a takeover waits for, in this database only: clones of one database share the
  * numbers of their tables. A session that no longer waits has nobody ended, least of all writers of its own new
  * term; those who wait before it are standbys like itself, and so is whoever has the lock of a takeover.
  */
-const END_BLOCKERS: Statement = {
-  name: 'end-lease-blockers',
-  text: `
+const END_BLOCKERS = statement(
+  'end-lease-blockers',
+  `
     SELECT pg_terminate_backend(l.pid) FROM pg_locks l
     JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
     WHERE l.pid = ANY ((SELECT pg_blocking_pids($1))::int[]) AND l.relation = 'punctual.leases'::regclass AND l.granted
     GROUP BY l.pid
     HAVING bool_or(l.mode IN ('RowShareLock', 'RowExclusiveLock')) AND NOT bool_or(l.mode = 'ExclusiveLock')`,
-};
+);
 
-const SESSION: Statement = { name: 'session-pid', text: 'SELECT pg_backend_pid() AS pid' };
+const SESSION = statement('session-pid', 'SELECT pg_backend_pid() AS pid');
 
 /** The process id, in the database server, of the session that the statement runs in. */
 export async function sessionPid(db: Queryable): Promise<number> {

@@ -1,6 +1,7 @@
 import { assertNever } from '../core/errors.js';
 import type { JobPart, JobState } from '../core/job.js';
-import type { Queryable, Statement } from './database.js';
+import { type Queryable, type Statement, statement } from './database.js';
+import { UNBOUNDED_COLUMNS } from './job-columns.js';
 import {
   ATTEMPT_COUNT,
   HISTORY_ARM,
@@ -8,7 +9,7 @@ import {
   LIVE_ARM,
   NEWEST_ATTEMPTS,
   type PlacedRow,
-  SMALL_COLUMNS,
+  SMALL,
   toPlacedRow,
 } from './job-places.js';
 import {
@@ -36,16 +37,18 @@ const isAskedFor = (part: JobPart) => `'${part}' = ANY ($8::text[])`;
 const isShown = (part: JobPart, value: string, bytes = LARGE) =>
   `(${value} IS NULL OR ${isAskedFor(part)} OR ${isSmall(value, bytes)})`;
 
-/** The error without its stack. */
-const WITHOUT_STACK = `(concat('{"message":', error -> 'message', ',"code":' || (error -> 'code')::text, '}'))::json`;
+/** The error without its stack. What a handler said may hold characters that Postgres cannot look past. */
+const READABLE_ERROR = 'punctual.readable(error)';
+const WITHOUT_STACK = `(concat('{"message":', ${READABLE_ERROR} -> 'message',
+  ',"code":' || (${READABLE_ERROR} -> 'code')::text, '}'))::json`;
 
-const WEIGHED = ['payload', 'result', 'error', 'earlier_attempts', 'target', 'requires'].map(bytesOf);
+const WEIGHED = UNBOUNDED_COLUMNS.map(bytesOf);
 
 /** The jobs of a list without what is large. */
 const listed = (list: string) => `
   SELECT *, ${SMALL_BYTES} + ${WEIGHED.join(' + ')} AS bytes
   FROM (
-    SELECT ${SMALL_COLUMNS}, ${ATTEMPT_COUNT} AS earlier_count,
+    SELECT ${SMALL}, ${ATTEMPT_COUNT} AS earlier_count,
       CASE WHEN ${isShown('payload', 'payload')} THEN payload END AS payload,
       CASE WHEN ${isShown('result', 'result')} THEN result END AS result,
       CASE WHEN ${isShown('stack', 'error')} THEN error ELSE ${WITHOUT_STACK} END AS error,
@@ -81,19 +84,14 @@ function listsWhere(name: string, condition: (arm: 'j' | 'l' | 'h') => string, s
   const newestLive = ' ORDER BY j.id DESC LIMIT $3::int + 1)';
   const newestEnded = ' ORDER BY h.id DESC LIMIT $3::int + 1)';
   const newest = ' ORDER BY id DESC LIMIT $3::int + 1';
-  const statement = (kind: string, list: string): Statement => ({
-    name: `list-${kind}jobs${name}`,
-    text: portionOf(listed(list), 'id DESC', { rows: '$3', bytes: '$7' }),
-  });
+  const listing = (kind: string, list: string) =>
+    statement(`list-${kind}jobs${name}`, portionOf(listed(list), 'id DESC', { rows: '$3', bytes: '$7' }));
   return {
-    all: statement(
-      '',
-      `${live}${newestLive} UNION ALL ${later} UNION ALL ${history}${newestEnded} ${newest}`,
-    ),
-    pending: statement('pending-', `${live} AND c.job IS NULL ${newestLive} UNION ALL ${later} ${newest}`),
-    running: statement('running-', `${live} AND c.job IS NOT NULL ${newestLive}`),
-    failed: statement('failed-', `${history} AND h.state = 'failed' ${newestEnded}`),
-    ended: statement('ended-', `${history} AND h.state = ${state} ${newestEnded}`),
+    all: listing('', `${live}${newestLive} UNION ALL ${later} UNION ALL ${history}${newestEnded} ${newest}`),
+    pending: listing('pending-', `${live} AND c.job IS NULL ${newestLive} UNION ALL ${later} ${newest}`),
+    running: listing('running-', `${live} AND c.job IS NOT NULL ${newestLive}`),
+    failed: listing('failed-', `${history} AND h.state = 'failed' ${newestEnded}`),
+    ended: listing('ended-', `${history} AND h.state = ${state} ${newestEnded}`),
   };
 }
 
@@ -131,8 +129,8 @@ export async function listJobs(
   filter: ListFilter,
   size: PortionSize,
 ): Promise<Portion<ListedRow>> {
-  const statement = statementOf(filter);
-  if (statement === null) return { rows: [], more: false };
+  const chosen = statementOf(filter);
+  if (chosen === null) return { rows: [], more: false };
   const values: unknown[] = [
     tenant,
     filter.after ?? NEWEST_ID,
@@ -143,9 +141,9 @@ export async function listJobs(
     size.bytes,
     filter.include ?? [],
     ...(filter.schedule === undefined ? [] : [filter.schedule]),
-    ...(statement.byState ? [filter.state] : []),
+    ...(chosen.byState ? [filter.state] : []),
   ];
-  const { rows, more } = await readPortion<ListedRow>(db, statement.list, values);
+  const { rows, more } = await readPortion<ListedRow>(db, chosen.list, values);
   return { rows: rows.map(toPlacedRow), more };
 }
 

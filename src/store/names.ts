@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { PunctualError } from '../core/errors.js';
+import { SerialQueue } from '../core/serial-queue.js';
 import type { Needs } from '../core/submission.js';
 import { byIndex } from './by-index.js';
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, type Statement, statement } from './database.js';
 
 /**
  * Names of queues and needs of jobs, and the small integers that stand for them in the hot table.
@@ -39,65 +40,65 @@ export interface NeedsRow {
   readonly labels: string;
 }
 
-const ADD_QUEUES: Statement = {
-  name: 'add-queues',
-  text: `
+const ADD_QUEUES = statement(
+  'add-queues',
+  `
     INSERT INTO punctual.queues (tenant, name, created_at, used_at)
     SELECT u.tenant, u.name, $3::bigint, $3::bigint FROM unnest($1::text[], $2::text[]) u(tenant, name)
     WHERE NOT EXISTS (SELECT 1 FROM punctual.queues q WHERE q.tenant = u.tenant AND q.name = u.name)
     ORDER BY 1, 2
     ON CONFLICT (tenant, name) DO NOTHING`,
-};
+);
 
-const FIND_QUEUES: Statement = {
-  name: 'find-queues',
-  text: `
+const FIND_QUEUES = statement(
+  'find-queues',
+  `
     SELECT u.place, q.id, q.used_at AS "usedAt"
     FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, name, place)
     JOIN punctual.queues q ON q.tenant = u.tenant AND q.name = u.name`,
-};
+);
 
-const ADD_NEEDS: Statement = {
-  name: 'add-needs',
-  text: `
+const ADD_NEEDS = statement(
+  'add-needs',
+  `
     INSERT INTO punctual.needs (signature, tenant, target, handler, labels, used_at)
     SELECT u.signature, u.tenant, u.target, u.handler, u.labels, $6::bigint
     FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[]) u(signature, tenant, target, handler, labels)
     WHERE NOT EXISTS (SELECT 1 FROM punctual.needs n WHERE n.signature = u.signature)
     ORDER BY 1
     ON CONFLICT (signature) DO NOTHING`,
-};
+);
 
-const FIND_NEEDS: Statement = {
-  name: 'find-needs',
-  text: `
+const FIND_NEEDS = statement(
+  'find-needs',
+  `
     SELECT u.place, n.id, n.used_at AS "usedAt" FROM unnest($1::bytea[]) WITH ORDINALITY u(signature, place)
     JOIN punctual.needs n ON n.signature = u.signature`,
-};
+);
 
 /** Puts down a later use; a name that was removed meanwhile is not among those that it answers with. */
 function useNames(table: 'queues' | 'needs'): Statement {
-  return {
-    name: `use-${table}`,
-    text: `
-      UPDATE punctual.${table} n SET used_at = greatest(n.used_at, $2::bigint)
-      FROM (SELECT * FROM unnest($1::int[]) u(id) ORDER BY u.id) u
-      WHERE ${byIndex('n.id', 'u.id')}
-      RETURNING n.id, n.used_at AS "usedAt"`,
-  };
+  return statement(
+    `use-${table}`,
+    `
+    UPDATE punctual.${table} n SET used_at = greatest(n.used_at, $2::bigint)
+    FROM (SELECT * FROM unnest($1::int[]) u(id) ORDER BY u.id) u
+    WHERE ${byIndex('n.id', 'u.id')}
+    RETURNING n.id, n.used_at AS "usedAt"`,
+  );
 }
 const USE_QUEUES = useNames('queues');
 const USE_NEEDS = useNames('needs');
 
 /** How many label sets each tenant has, but no more than the number that matters. */
-const COUNT_LABEL_SETS: Statement = {
-  name: 'count-label-sets',
-  text: `
+const COUNT_LABEL_SETS = statement(
+  'count-label-sets',
+  `
     SELECT u.tenant, (
       SELECT count(*) FROM (
         SELECT 1 FROM punctual.needs n WHERE n.tenant = u.tenant AND n.labels <> '' LIMIT $2) sets) AS sets
     FROM unnest($1::text[]) u(tenant)`,
-};
+);
 
 /** Labels in one canonical text, so that the order in which a user wrote them makes no difference. */
 export function labelsText(labels: Readonly<Record<string, string>>): string {
@@ -177,7 +178,7 @@ export interface NamesOptions {
 export class Names {
   private readonly queues = new Map<string, KnownQueue>();
   private readonly needs = new Map<string, KnownNeeds>();
-  private lastLearning: Promise<unknown> = Promise.resolve();
+  private readonly learning = new SerialQueue();
 
   constructor(
     private readonly db: Queryable,
@@ -265,9 +266,7 @@ export class Names {
 
   /** One after the other on a node, or many at once would each find room for the same label sets. */
   private learnNeeds(unknown: readonly Named[], now: number): Promise<readonly (KnownNeeds | undefined)[]> {
-    const learned = this.lastLearning.then(() => this.learnNeedsNow(unknown, now));
-    this.lastLearning = learned.catch(() => undefined);
-    return learned;
+    return this.learning.run(() => this.learnNeedsNow(unknown, now));
   }
 
   private async learnNeedsNow(
@@ -315,7 +314,7 @@ export class Names {
     });
   }
 
-  /** Refuses label sets beyond what a tenant may have. Two nodes that add at once may together go a little beyond. */
+  /** Refuses label sets beyond what a tenant may have. Two nodes that add at once may together exceed it a little. */
   private async checkLabelSets(unknown: readonly Named[], signatures: readonly Buffer[]): Promise<void> {
     const { maxLabelSets } = this.options;
     const labelled = unknown.map((each, i) => ({ ...each, signature: signatures[i]! }));
@@ -332,13 +331,33 @@ export class Names {
       [...added.keys()],
       maxLabelSets,
     ]);
-    for (const { tenant, sets } of counts) {
-      if (sets + added.get(tenant)! <= maxLabelSets) continue;
-      throw new PunctualError(
-        'QUOTA_EXCEEDED',
-        `Tenant ${tenant} may use ${maxLabelSets} different sets of labels in \`requires\`; those that no job has used for a while make room.`,
-      );
-    }
+    const full = new Set(
+      counts
+        .filter(({ tenant, sets }) => sets + added.get(tenant)! > maxLabelSets)
+        .map(({ tenant }) => tenant),
+    );
+    if (full.size === 0) return;
+    const refused = sets.filter(({ tenant }, i) => full.has(tenant) && !isPresent.has(i));
+    throw new LabelSetsError(refused[0]!.tenant, maxLabelSets, new Set(refused.map(needsKey)));
+  }
+}
+
+/** Tenants have as many label sets as they may have; the others of the same request can be stored without these. */
+export class LabelSetsError extends PunctualError {
+  constructor(
+    tenant: string,
+    maxLabelSets: number,
+    private readonly refused: ReadonlySet<string>,
+  ) {
+    super(
+      'QUOTA_EXCEEDED',
+      `Tenant ${tenant} may use ${maxLabelSets} different sets of labels in \`requires\`; those that no job has used for a while make room.`,
+    );
+  }
+
+  /** Whether these are among the needs that were refused. */
+  refuses(named: Named): boolean {
+    return this.refused.has(needsKey(named));
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 import type { StoredState } from './fire-occurrences.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
@@ -25,9 +25,9 @@ const JOB_OF_OCCURRENCE = `
 const LATE_BY = `coalesce(o.late_by, j.late_by, h.late_by, l.late_by,
       CASE WHEN c.job IS NOT NULL THEN greatest(0, c.claimed_at - j.run_at) END)`;
 
-const READ_LEDGER: Statement = {
-  name: 'read-ledger',
-  text: `
+const READ_LEDGER = statement(
+  'read-ledger',
+  `
     SELECT o.at, o.by_hand AS "byHand", o.state, o.reason, o.job, o.late_after AS "lateAfter", o.until, o.count,
       ${LATE_BY} AS "lateBy",
       CASE WHEN j.id IS NOT NULL AND c.job IS NULL AND j.attempts = 0 OR l.id IS NOT NULL AND l.attempts = 0
@@ -42,7 +42,7 @@ const READ_LEDGER: Statement = {
           WHERE p.schedule = $2::uuid AND p.at < $3::bigint AND NOT p.by_hand ORDER BY p.at DESC LIMIT 1) r
         WHERE r.until >= $3::bigint), $3::bigint)
     ORDER BY o.at DESC, o.by_hand DESC LIMIT $7`,
-};
+);
 
 const JUDGE = leaderStatement(
   'judge-occurrences',
@@ -66,11 +66,11 @@ const JUDGE = leaderStatement(
   )`,
 );
 
-const NEXT_JUDGEMENT: Statement = {
-  name: 'next-judgement',
-  text: `
+const NEXT_JUDGEMENT = statement(
+  'next-judgement',
+  `
     SELECT judge_at AS at FROM punctual.occurrences WHERE judge_at IS NOT NULL ORDER BY judge_at LIMIT 1`,
-};
+);
 
 const FORGET_OCCURRENCES = leaderStatement(
   'forget-occurrences',
@@ -87,10 +87,10 @@ const FORGET_OCCURRENCES = leaderStatement(
   )`,
 );
 
-const LEDGER_KNOWN_SINCE: Statement = {
-  name: 'ledger-known-since',
-  text: 'SELECT ledger_known_since AS at FROM punctual.cluster',
-};
+const LEDGER_KNOWN_SINCE = statement(
+  'ledger-known-since',
+  'SELECT ledger_known_since AS at FROM punctual.cluster',
+);
 
 const FORGET_SCHEDULES = leaderStatement(
   'forget-schedules',

@@ -2,7 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import pg from 'pg';
 import { uuidv7 } from '../core/uuid.js';
 import { readClusterState } from './cluster-state.js';
-import { OUR_SETTINGS, type Queryable, run, type Statement } from './database.js';
+import { OUR_SETTINGS, type Queryable, run, statement } from './database.js';
 
 /**
  * Operator keys: 256 random bits behind a readable prefix, kept as a keyed hash, shown once. A seal at the end, made
@@ -14,16 +14,16 @@ const PREFIX = 'pk_op_';
 const SEAL_BYTES = 6;
 const KEY = /^(pk_op_[\w-]{43})([\w-]{8})$/;
 
-const ADD_KEY: Statement = {
-  name: 'add-api-key',
-  text: 'INSERT INTO punctual.api_keys (id, name, hash, operator, created_at) VALUES ($1, $2, $3, true, $4)',
-};
+const ADD_KEY = statement(
+  'add-api-key',
+  'INSERT INTO punctual.api_keys (id, name, hash, operator, created_at) VALUES ($1, $2, $3, true, $4)',
+);
 
 /** The hash of 256 random bits is looked up by equality: guessing at timing gains nothing against a keyed hash. */
-const FIND_KEYS: Statement = {
-  name: 'find-api-keys',
-  text: 'SELECT hash, id, name, operator FROM punctual.api_keys WHERE hash = ANY ($1::bytea[])',
-};
+const FIND_KEYS = statement(
+  'find-api-keys',
+  'SELECT hash, id, name, operator FROM punctual.api_keys WHERE hash = ANY ($1::bytea[])',
+);
 
 export interface KeyRow extends Record<string, unknown> {
   readonly hash: Buffer;

@@ -1,25 +1,24 @@
 import { byIndex, NOT_CLAIMED } from './by-index.js';
 import { Columns } from './columns.js';
-import { type Queryable, run, type Statement } from './database.js';
-import { rowBytes, SHARED_COLUMNS } from './finish-jobs.js';
-import { JOB_COLUMNS, type JobRow } from './job-row.js';
+import { type Queryable, run, statement } from './database.js';
+import { column, insertMoved, rowBytes } from './job-columns.js';
+import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
-import type { Waiting } from './read-backlog.js';
+import { selectWaiting, type Waiting } from './read-backlog.js';
 
 /** Moves of waiting jobs between the live table, `later` and history; each in one fenced statement. */
-
-const WAITING = `id, tenant, queue, needs, lane, concurrency_key AS "key", rank, run_at AS "runAt",
-  attempts + 1 AS fence, start_before AS "startBefore", size_kib AS "sizeKib"`;
 
 /** The size of a job whose payload becomes another one. */
 const newSize = (payload: string, target: string) =>
   `(octet_length((${payload})::text) + coalesce(octet_length(${target}::text), 0)) >> 10`;
 
-/** The columns of a job on its way to another place; the new ones replace what they are given for. */
-const CHANGED_COLUMNS = `id, tenant, queue, needs, coalesce(new_rank, rank), coalesce(new_run_at, run_at), attempts,
-  failures, losses, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task,
-  created_by, key, concurrency_key, target, backoff, requires, coalesce(new_payload, payload), earlier_attempts,
-  lane, schedule, occurrence, coalesce(${newSize('new_payload', 'target')}, size_kib)`;
+/** What changes about a job on its way to another place, where something was given. */
+const CHANGED = {
+  rank: 'coalesce(m.new_rank, m.rank)',
+  run_at: 'coalesce(m.new_run_at, m.run_at)',
+  payload: 'coalesce(m.new_payload, m.payload)',
+  size_kib: `coalesce(${newSize('m.new_payload', 'm.target')}, m.size_kib)`,
+};
 
 const POSTPONE_JOB = leaderStatement(
   'postpone-job',
@@ -28,8 +27,12 @@ const POSTPONE_JOB = leaderStatement(
     WHERE j.id = $4::uuid AND ${NOT_CLAIMED} AND ${WHILE_TERM_LASTS}
     RETURNING j.*, $5::bigint AS new_run_at, $6::smallint AS new_rank, $7::json AS new_payload
   ), answer AS (
-    INSERT INTO punctual.later (${SHARED_COLUMNS}, size_kib, admit_at, held)
-    SELECT ${CHANGED_COLUMNS}, $8::bigint, $9::boolean FROM gone
+    ${insertMoved({
+      from: 'jobs',
+      to: 'later',
+      rows: 'gone',
+      set: { ...CHANGED, admit_at: '$8::bigint', held: '$9::boolean' },
+    })}
     RETURNING id
   )`,
 );
@@ -59,7 +62,7 @@ const CHANGE_LIVE = leaderStatement(
       size_kib = coalesce(${newSize('$7::json', 'j.target')}, j.size_kib),
       edited = true
     WHERE j.id = $4::uuid AND ${NOT_CLAIMED} AND ${WHILE_TERM_LASTS}
-    RETURNING ${WAITING}
+    RETURNING ${selectWaiting('j', 'j.size_kib')}
   )`,
 );
 
@@ -71,8 +74,8 @@ const ADMIT_JOBS = leaderStatement(
     WHERE ${byIndex('l.id', 'u.id')} AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
     RETURNING l.*, u.run_at AS new_run_at, u.rank AS new_rank, u.payload AS new_payload
   ), answer AS (
-    INSERT INTO punctual.jobs (${SHARED_COLUMNS}, size_kib, edited) SELECT ${CHANGED_COLUMNS}, true FROM taken
-    RETURNING ${WAITING}
+    ${insertMoved({ from: 'later', to: 'jobs', rows: 'taken', set: { ...CHANGED, edited: 'true' } })}
+    RETURNING ${selectWaiting('jobs', 'jobs.size_kib')}
   )`,
 );
 
@@ -86,9 +89,9 @@ interface Parsed {
 const WRITTEN = ['tenant', 'created_at', 'created_by'];
 
 export const PARSED_COLUMNS = new Columns<Parsed>([
-  ...JOB_COLUMNS.inside((job: Parsed) => job.row).filter(({ name }) => !WRITTEN.includes(name)),
-  { name: 'admit_at', type: 'bigint', of: (job) => job.admitAt },
-  { name: 'held', type: 'boolean', of: (job) => job.held },
+  ...NEW_JOB_COLUMNS.inside((job: Parsed) => job.row).filter(({ name }) => !WRITTEN.includes(name)),
+  column('admit_at', (job) => job.admitAt),
+  column('held', (job) => job.held),
 ]);
 const PARSED = PARSED_COLUMNS.inSql(4);
 
@@ -103,6 +106,12 @@ const PARSE_LATER = leaderStatement(
   )`,
 );
 
+/** The earlier attempts of a job of `job_history`, with the last one among them. */
+const WITH_LAST_ATTEMPT = `CASE WHEN m.fence IS NULL THEN m.earlier_attempts
+      ELSE array_append(m.earlier_attempts, json_build_object(
+        'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
+        'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END`;
+
 /** A dead letter goes back to the live jobs with its history: the last attempt joins the earlier ones. */
 const REDRIVE_JOBS = leaderStatement(
   'redrive-jobs',
@@ -112,16 +121,21 @@ const REDRIVE_JOBS = leaderStatement(
       AND ${WHILE_TERM_LASTS}
     RETURNING h.*
   ), answer AS (
-    INSERT INTO punctual.jobs (${SHARED_COLUMNS}, size_kib, edited)
-    SELECT id, tenant, queue, needs, rank, $6::bigint, attempts, 0, 0, max_attempts, max_losses, at_most_once,
-      timeout_ms, created_at, NULL, late_by, task, created_by, key, concurrency_key, target, backoff, requires,
-      payload,
-      CASE WHEN fence IS NULL THEN earlier_attempts ELSE array_append(earlier_attempts, json_build_object(
-        'fence', fence, 'epoch', epoch, 'worker', worker, 'claimedAt', claimed_at, 'startedAt', started_at,
-        'finishedAt', finished_at, 'outcome', outcome, 'error', error)) END,
-      lane, schedule, occurrence, ${newSize('payload', 'target')}, true
-    FROM gone
-    RETURNING ${WAITING}
+    ${insertMoved({
+      from: 'job_history',
+      to: 'jobs',
+      rows: 'gone',
+      set: {
+        run_at: '$6::bigint',
+        failures: '0',
+        losses: '0',
+        start_before: 'NULL',
+        earlier_attempts: WITH_LAST_ATTEMPT,
+        size_kib: newSize('m.payload', 'm.target'),
+        edited: 'true',
+      },
+    })}
+    RETURNING ${selectWaiting('jobs', 'jobs.size_kib')}
   ), counted AS (
     INSERT INTO punctual.tallies (at, tenant, jobs_retried)
     SELECT $6::bigint, $4, count(*) FROM answer HAVING count(*) > 0
@@ -133,40 +147,59 @@ const SUBMISSION_BYTES = `coalesce(pg_column_size(l.submission), 0)
       * CASE WHEN pg_column_compression(l.submission) IS NULL THEN 1 ELSE 8 END`;
 
 /** Sizes are read off what points to a value; the value itself, which may be large, is not touched. */
-const READ_TO_ADMIT: Statement = {
-  name: 'read-to-admit',
-  text: `
-    SELECT l.id, l.tenant, l.created_at AS "createdAt", l.created_by AS "createdBy",
-      ${rowBytes('l')} + ${SUBMISSION_BYTES} AS bytes
-    FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
-    ORDER BY l.admit_at LIMIT $2`,
-};
+const rowsToAdmit = `l.id, l.tenant, l.created_at AS "createdAt", l.created_by AS "createdBy",
+      ${rowBytes('l', 'later')} + ${SUBMISSION_BYTES} AS bytes`;
+
+/** How far beyond a full page tenants that have no job on it are looked for, and how many of their jobs are taken. */
+const LOOK_BEYOND = 100_000;
+const FROM_BEYOND = 500;
+
+/**
+ * The oldest jobs first. When they fill the page, some jobs of tenants that have none on it are added: one tenant's
+ * flood must not keep all others from being admitted.
+ */
+const READ_TO_ADMIT = statement(
+  'read-to-admit',
+  `
+    WITH oldest AS MATERIALIZED (
+      SELECT ${rowsToAdmit}
+      FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
+      ORDER BY l.admit_at LIMIT $2::int)
+    SELECT * FROM oldest
+    UNION ALL
+    (SELECT ${rowsToAdmit}
+     FROM (
+       SELECT * FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
+         AND (SELECT count(*) FROM oldest) = $2::int
+       ORDER BY l.admit_at OFFSET $2::int LIMIT ${LOOK_BEYOND}) l
+     WHERE l.tenant <> ALL (ARRAY(SELECT DISTINCT o.tenant FROM oldest o)) LIMIT ${FROM_BEYOND})`,
+);
 
 /** Those of the given that are still to be admitted, with the exact size of what nobody has parsed. */
-const MEASURE_TO_ADMIT: Statement = {
-  name: 'measure-to-admit',
-  text: `
+const MEASURE_TO_ADMIT = statement(
+  'measure-to-admit',
+  `
     SELECT l.id, octet_length(l.submission::text) AS bytes
     FROM unnest($2::uuid[]) u(id) JOIN punctual.later l ON ${byIndex('l.id', 'u.id')}
     WHERE NOT l.held AND l.admit_at <= $1`,
-};
+);
 
-const READ_SUBMISSIONS: Statement = {
-  name: 'read-submissions',
-  text: `
+const READ_SUBMISSIONS = statement(
+  'read-submissions',
+  `
     SELECT l.id, l.submission FROM unnest($1::uuid[]) u(id) JOIN punctual.later l ON ${byIndex('l.id', 'u.id')}
     WHERE l.submission IS NOT NULL`,
-};
+);
 
 /** Dead letters that may be sent round again, newest first. */
-const FIND_DEAD: Statement = {
-  name: 'find-dead',
-  text: `
-    SELECT h.id, ${rowBytes('h')} + coalesce(pg_column_size(h.result), 0) AS bytes FROM punctual.job_history h
+const FIND_DEAD = statement(
+  'find-dead',
+  `
+    SELECT h.id, ${rowBytes('h', 'job_history')} AS bytes FROM punctual.job_history h
     WHERE h.tenant = $1 AND h.state = 'failed' AND NOT h.at_most_once AND ($2::text IS NULL OR h.task = $2)
       AND ($3::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name = $3))
     ORDER BY h.id DESC LIMIT $4`,
-};
+);
 
 type WaitingRow = Waiting & Record<string, unknown>;
 

@@ -7,10 +7,10 @@ import { type Column, isUniform, type Value } from './columns.js';
  * Many rows as the parameters of a statement that finds them by `id = ANY(ids)`, which walks the index once instead of
  * searching it anew for every row (from Postgres 17 on).
  *
- * What belongs to a row is looked up by the place of its id among the ids, which are in order: a search by halves in the
- * array of a column. That finds an element at once only where all are of one length and none is missing: JSON goes as one
- * run of bytes with the place of each text in it, and what is missing as a value that stands for it. A column with one
- * value for all rows goes as that value, as in `Columns`.
+ * The ids are sorted, so a binary search (`width_bucket`) gives the position of a row's id, and the arrays of the columns
+ * are indexed by that position. Postgres indexes an array in O(1) only if its elements have a fixed length and none is
+ * null. JSON therefore goes as one buffer with the offset and length of each text, and a null number as a sentinel. A
+ * column with one value for all rows goes as that value, as in `Columns`.
  */
 export interface PlacedInSql {
   /** The ids. */
@@ -19,7 +19,7 @@ export interface PlacedInSql {
   readonly of: (name: string, id: string) => string;
 }
 
-/** Stands for a missing number; none of the columns has a negative one. */
+/** The sentinel for a null number; none of the columns has a negative one. */
 const MISSING = -1;
 
 export class PlacedColumns<Row extends { readonly id: string }> {
@@ -71,7 +71,7 @@ export class PlacedColumns<Row extends { readonly id: string }> {
   }
 }
 
-/** Texts as one run of bytes, with the place (from one on) and the length of each; none for a missing one. */
+/** Texts as one buffer, with the offset (counted from one) and the length of each; the length of a null is zero. */
 function slices(texts: readonly (string | null)[]): [Buffer, string, string] {
   const parts = texts.map((text) => (text === null ? null : Buffer.from(text)));
   let end = 1;

@@ -1,6 +1,6 @@
 import type { QueueLimits } from '../core/limits.js';
 import type { Rate } from '../core/rate.js';
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import type { NeedsRow, QueueRow } from './names.js';
 import type { Portion } from './portion.js';
@@ -10,25 +10,25 @@ import type { Portion } from './portion.js';
 const COLUMNS = `id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
   rate_burst, full_at`;
 
-const READ_QUEUES: Statement = {
-  name: 'read-queues',
-  text: `SELECT ${COLUMNS} FROM punctual.queues WHERE id = ANY($1::int[])`,
-};
+const READ_QUEUES = statement(
+  'read-queues',
+  `SELECT ${COLUMNS} FROM punctual.queues WHERE id = ANY($1::int[])`,
+);
 
-const READ_NEEDS: Statement = {
-  name: 'read-needs',
-  text: 'SELECT id, tenant, target, handler, labels FROM punctual.needs WHERE id = ANY($1::int[])',
-};
+const READ_NEEDS = statement(
+  'read-needs',
+  'SELECT id, tenant, target, handler, labels FROM punctual.needs WHERE id = ANY($1::int[])',
+);
 
-const LIST_QUEUES: Statement = {
-  name: 'list-queues',
-  text: `SELECT ${COLUMNS} FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3::int + 1`,
-};
+const LIST_QUEUES = statement(
+  'list-queues',
+  `SELECT ${COLUMNS} FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3::int + 1`,
+);
 
-const FIND_QUEUE: Statement = {
-  name: 'find-queue',
-  text: `SELECT ${COLUMNS} FROM punctual.queues WHERE tenant = $1 AND name = $2`,
-};
+const FIND_QUEUE = statement(
+  'find-queue',
+  `SELECT ${COLUMNS} FROM punctual.queues WHERE tenant = $1 AND name = $2`,
+);
 
 const PAUSE_QUEUE = leaderStatement(
   'pause-queue',

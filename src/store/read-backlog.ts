@@ -1,28 +1,27 @@
 import { byIndex, NOT_CLAIMED } from './by-index.js';
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
+import { type CamelRowOf, selectCamel } from './job-columns.js';
 import type { JobRow } from './job-row.js';
 
 /** Reading what waits: the shelves that hold something, pages of a shelf from a cursor, and what is new. */
 
+/** What the order of jobs is made of, and what else choosing needs of a waiting job. */
+export const WAITING = ['id', 'tenant', 'queue', 'needs', 'lane', 'rank', 'run_at', 'start_before'] as const;
+
 /** A waiting job as the dispatcher knows it: enough to choose, nothing more. */
-export interface Waiting {
-  readonly id: string;
-  readonly tenant: string;
-  readonly queue: number;
-  readonly needs: number;
-  /** Zero without a concurrency key, else a hash of it. */
-  readonly lane: number;
+export interface Waiting extends CamelRowOf<'jobs', (typeof WAITING)[number] | 'size_kib'> {
   /** The concurrency key. */
   readonly key: string | null;
-  readonly rank: number;
-  readonly runAt: number;
   /** The fence of its next attempt. */
   readonly fence: number;
-  readonly startBefore: number | null;
-  /** Kibibytes that its hand-over takes, rounded down. */
-  readonly sizeKib: number;
   /** The job as this process stored it; only for its first attempt, and only while there is room to remember it. */
   readonly row?: JobRow | null;
+}
+
+/** A waiting job in a select; `size` is what its hand-over takes. */
+export function selectWaiting(alias: string, size: string): string {
+  return `${selectCamel(alias, WAITING)}, ${alias}.concurrency_key AS "key",
+      ${alias}.attempts + 1 AS fence, ${size} AS "sizeKib"`;
 }
 
 /** A position on the shelf of one queue, needs, lane and rank; reading goes on from it, itself included. */
@@ -38,17 +37,17 @@ export interface Cursor {
 /** Below every job of its shelf. */
 export const SHELF_START = { runAt: -1, id: '00000000-0000-0000-0000-000000000000' } as const;
 
-const WAITING = `j.id, j.tenant, j.queue, j.needs, j.lane, j.concurrency_key AS "key", j.rank, j.run_at AS "runAt",
-  j.attempts + 1 AS fence, j.start_before AS "startBefore", greatest(j.size_kib, pg_column_size(j.payload) >> 10) AS "sizeKib"`;
+/** Jobs from before sizes were recorded count with what is stored of their payload. */
+const AS_THEY_WAIT = selectWaiting('j', 'greatest(j.size_kib, pg_column_size(j.payload) >> 10)');
 
 /**
  * Hops from shelf to shelf through the index instead of reading every row: cost grows with shelves, and with the dead rows
  * in front of what waits on each, but not with jobs. It tells where on the shelf that is, so that nobody steps over the
  * dead rows a second time.
  */
-const FIND_SHELVES: Statement = {
-  name: 'find-shelves',
-  text: `
+const FIND_SHELVES = statement(
+  'find-shelves',
+  `
     WITH RECURSIVE shelf AS (
       SELECT $1::int AS queue, $2::int AS needs, $3::int AS lane, $4::smallint AS rank,
         -1::bigint AS "runAt", NULL::uuid AS id
@@ -59,34 +58,34 @@ const FIND_SHELVES: Statement = {
         ORDER BY j.queue, j.needs, j.lane, j.rank, j.run_at, j.id LIMIT 1) n
     )
     SELECT queue, needs, lane, rank, "runAt", id FROM shelf OFFSET 1 LIMIT $5`,
-};
+);
 
-const READ_PAGES: Statement = {
-  name: 'read-pages',
-  text: `
+const READ_PAGES = statement(
+  'read-pages',
+  `
     SELECT p.* FROM unnest($1::int[], $2::int[], $3::int[], $4::smallint[], $5::bigint[], $6::uuid[])
       c(queue, needs, lane, rank, run_at, id)
     CROSS JOIN LATERAL (
-      SELECT ${WAITING} FROM punctual.jobs j
+      SELECT ${AS_THEY_WAIT} FROM punctual.jobs j
       WHERE j.queue = c.queue AND j.needs = c.needs AND j.lane = c.lane AND j.rank = c.rank
         AND (j.run_at, j.id) >= (c.run_at, c.id)
       ORDER BY j.run_at, j.id
       LIMIT $7) p`,
-};
+);
 
 /**
  * What is new, in one statement: live jobs in one range of the primary key for all queues (a range per queue
  * takes seconds at 100,000 queues), and whether anything in `later` is to be admitted.
  */
-const LOOK_BACK: Statement = {
-  name: 'look-back',
-  text: `
+const LOOK_BACK = statement(
+  'look-back',
+  `
     SELECT w.*, a.admit FROM (
       SELECT EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND admit_at <= $4) AS admit) a
     LEFT JOIN LATERAL (
       SELECT j.id FROM punctual.jobs j WHERE j.id >= $1::uuid AND j.id > $2::uuid ORDER BY j.id LIMIT $3
     ) w ON true`,
-};
+);
 
 /** One order of jobs in the live table: those that differ in nothing but when they are due. */
 export interface ShelfRank {
@@ -145,12 +144,12 @@ export async function lookBack(
   return { ids, admit: rows[0]?.admit ?? false };
 }
 
-const READ_WAITING: Statement = {
-  name: 'read-waiting',
-  text: `
-    SELECT ${WAITING} FROM unnest($1::uuid[]) u(id) JOIN punctual.jobs j ON ${byIndex('j.id', 'u.id')}
+const READ_WAITING = statement(
+  'read-waiting',
+  `
+    SELECT ${AS_THEY_WAIT} FROM unnest($1::uuid[]) u(id) JOIN punctual.jobs j ON ${byIndex('j.id', 'u.id')}
     WHERE ${NOT_CLAIMED}`,
-};
+);
 
 /** Those of the given jobs that wait in the live table, as they are there now. */
 export function readWaiting(

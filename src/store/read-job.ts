@@ -1,5 +1,5 @@
 import { uuidTime } from '../core/uuid.js';
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 import {
   ATTEMPT_COUNT,
   HISTORY_ARM,
@@ -7,7 +7,7 @@ import {
   LIVE_ARM,
   NEWEST_ATTEMPTS,
   type PlacedRow,
-  SMALL_COLUMNS,
+  SMALL,
   toPlacedRow,
 } from './job-places.js';
 
@@ -21,31 +21,31 @@ export function earliestEnd(id: string): number {
   return uuidTime(id) - CLOCK_ERROR_MS;
 }
 
-const READ_JOB: Statement = {
-  name: 'read-job',
-  text: `
-    SELECT ${SMALL_COLUMNS}, payload, result, error, ${NEWEST_ATTEMPTS} AS earlier_attempts,
+const READ_JOB = statement(
+  'read-job',
+  `
+    SELECT ${SMALL}, payload, result, error, ${NEWEST_ATTEMPTS} AS earlier_attempts,
       ${ATTEMPT_COUNT} AS earlier_count
     FROM (
       ${LIVE_ARM} WHERE j.tenant = $1 AND j.id = $2::uuid
       UNION ALL ${LATER_ARM} WHERE l.tenant = $1 AND l.id = $2::uuid
       UNION ALL ${HISTORY_ARM} WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p`,
-};
+);
 
-const FIND_ENDED: Statement = {
-  name: 'find-ended',
-  text: `
+const FIND_ENDED = statement(
+  'find-ended',
+  `
     SELECT h.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
     JOIN punctual.job_history h ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3`,
-};
+);
 
-const FIND_KEY: Statement = {
-  name: 'find-key',
-  text: `
+const FIND_KEY = statement(
+  'find-key',
+  `
     SELECT job AS id FROM punctual.keys WHERE tenant = $1 AND key = $2
     UNION ALL
     (SELECT id FROM punctual.later WHERE tenant = $1 AND key = $2 AND submission IS NOT NULL LIMIT 1)`,
-};
+);
 
 /** The job, or null when the tenant has none of that id. */
 export async function readJob(db: Queryable, tenant: string, id: string): Promise<PlacedRow | null> {

@@ -1,4 +1,4 @@
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 
 /** What decides about occurrences that must not overlap: whether the job before lives, and who waits for it. */
 
@@ -7,21 +7,21 @@ const LIVES = `coalesce(
       (SELECT true FROM punctual.jobs j WHERE j.id = s.last_job),
       (SELECT true FROM punctual.later l WHERE l.id = s.last_job), false)`;
 
-const READ_PREVIOUS: Statement = {
-  name: 'read-previous',
-  text: `
+const READ_PREVIOUS = statement(
+  'read-previous',
+  `
     SELECT s.id, ${LIVES} AS lives,
       EXISTS (SELECT 1 FROM punctual.occurrences o WHERE o.schedule = s.id AND o.state = 'waiting') AS awaited
     FROM unnest($1::uuid[]) u(id) JOIN punctual.schedules s ON s.id = u.id`,
-};
+);
 
 /**
  * For each schedule with waiting occurrences the first of them, if the job it waits for has ended. Hops from
  * schedule to schedule through the index, however many occurrences wait.
  */
-const READ_READY: Statement = {
-  name: 'read-ready-occurrences',
-  text: `
+const READ_READY = statement(
+  'read-ready-occurrences',
+  `
     WITH RECURSIVE waiting AS (
       (SELECT o.schedule, o.at FROM punctual.occurrences o WHERE o.state = 'waiting'
        ORDER BY o.schedule, o.at LIMIT 1)
@@ -32,7 +32,7 @@ const READ_READY: Statement = {
     )
     SELECT w.schedule, w.at, s.tenant, s.name, s.last_job AS "lastJob", NOT ${LIVES} AS ready
     FROM waiting w JOIN punctual.schedules s ON s.id = w.schedule`,
-};
+);
 
 export interface PreviousRow extends Record<string, unknown> {
   readonly id: string;

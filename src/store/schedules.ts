@@ -1,4 +1,4 @@
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import {
   bytesOf,
@@ -32,11 +32,11 @@ export interface ScheduleRow extends Record<string, unknown> {
   readonly deleted_at: number | null;
 }
 
-/** A schedule with its newest occurrence that is due. Its definition is without the payload, which may be large. */
+/** A schedule with its newest occurrence that is due. */
 export interface ScheduleWithLast extends ScheduleRow {
-  /** JSON text; null when the definition has none, or when it was left out. */
-  readonly payload: string | null;
-  readonly without_payload: boolean;
+  /** JSON text; null when there is none or it was left out. Absent while it is part of the definition. */
+  readonly payload?: string | null;
+  readonly without_payload?: boolean;
   readonly last_at: number | null;
   readonly last_run: string | null;
 }
@@ -46,9 +46,12 @@ const PLAIN_COLUMNS = `s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at,
 
 const COLUMNS = `${PLAIN_COLUMNS}, s.definition`;
 
-/** The payload apart from the rest, so that nobody has to read it who only passes it on. */
-const COLUMNS_APART = `${PLAIN_COLUMNS}, s.definition -> 'payload' AS payload,
-  (SELECT json_object_agg(d.key, d.value) FROM json_each(s.definition) d WHERE d.key <> 'payload') AS definition`;
+/** A definition as Postgres can look into it; most are so as they stand, and looking for escapes is cheap. */
+const READABLE = `CASE WHEN s.definition::text LIKE '%\\\\u%' THEN punctual.readable(s.definition) ELSE s.definition END`;
+
+/** The payload apart from the rest, so that a list can leave it out. */
+const COLUMNS_APART = `${PLAIN_COLUMNS}, r.definition -> 'payload' AS payload,
+  (SELECT json_object_agg(d.key, d.value) FROM json_each(r.definition) d WHERE d.key <> 'payload') AS definition`;
 
 const LAST = `
   LEFT JOIN LATERAL (
@@ -67,60 +70,61 @@ const CREATE_SCHEDULE = leaderStatement(
   )`,
 );
 
-const FIND_SCHEDULE: Statement = {
-  name: 'find-schedule',
-  text: `SELECT ${COLUMNS} FROM punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL`,
-};
+const FIND_SCHEDULE = statement(
+  'find-schedule',
+  `SELECT ${COLUMNS} FROM punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL`,
+);
 
-const READ_SCHEDULE: Statement = {
-  name: 'read-schedule',
-  text: `
-    SELECT ${COLUMNS_APART}, false AS without_payload, o.last_at, o.last_run FROM punctual.schedules s ${LAST}
+const READ_SCHEDULE = statement(
+  'read-schedule',
+  `
+    SELECT ${COLUMNS}, o.last_at, o.last_run FROM punctual.schedules s ${LAST}
     WHERE s.tenant = $1 AND s.name = $3 AND s.deleted_at IS NULL`,
-};
+);
 
 const PAYLOAD_SHOWN = `(payload IS NULL OR $6::boolean OR ${isSmall('payload', LARGE)})`;
 
-const LIST_SCHEDULES: Statement = {
-  name: 'list-schedules',
-  text: portionOf(
+const LIST_SCHEDULES = statement(
+  'list-schedules',
+  portionOf(
     `SELECT *, ${bytesOf('definition')} + ${bytesOf('payload')} AS bytes FROM (
        SELECT ${PLAIN_COLUMNS}, definition, last_at, last_run, NOT ${PAYLOAD_SHOWN} AS without_payload,
          CASE WHEN ${PAYLOAD_SHOWN} THEN payload END AS payload
        FROM (
-         SELECT ${COLUMNS_APART}, o.last_at, o.last_run FROM punctual.schedules s ${LAST}
+         SELECT ${COLUMNS_APART}, o.last_at, o.last_run FROM punctual.schedules s
+         CROSS JOIN LATERAL (SELECT ${READABLE} AS definition) r ${LAST}
          WHERE s.tenant = $1 AND s.name > $3 AND s.deleted_at IS NULL ORDER BY s.name LIMIT $4::int + 1) s
        OFFSET 0) r`,
     'name',
     { rows: '$4', bytes: '$5' },
   ),
-};
+);
 
 /** The schedule of that name, or the one that had it last. */
-const FIND_WITH_LEDGER: Statement = {
-  name: 'find-schedule-with-ledger',
-  text: `
+const FIND_WITH_LEDGER = statement(
+  'find-schedule-with-ledger',
+  `
     (SELECT ${COLUMNS} FROM punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL)
     UNION ALL
     (SELECT ${COLUMNS} FROM punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NOT NULL
      ORDER BY s.deleted_at DESC LIMIT 1)
     LIMIT 1`,
-};
+);
 
-const READ_DUE: Statement = {
-  name: 'read-due-schedules',
-  text: `
+const READ_DUE = statement(
+  'read-due-schedules',
+  `
     SELECT ${COLUMNS} FROM (
       SELECT s.*, sum(pg_column_size(s.definition)) OVER (ORDER BY s.fire_at, s.id) - pg_column_size(s.definition)
         AS bytes_before
       FROM (SELECT * FROM punctual.schedules WHERE fire_at <= $1 ORDER BY fire_at LIMIT $2) s) s
     WHERE s.bytes_before < $3`,
-};
+);
 
-const NEXT_FIRE: Statement = {
-  name: 'next-fire',
-  text: 'SELECT fire_at AS at FROM punctual.schedules WHERE fire_at IS NOT NULL ORDER BY fire_at LIMIT 1',
-};
+const NEXT_FIRE = statement(
+  'next-fire',
+  'SELECT fire_at AS at FROM punctual.schedules WHERE fire_at IS NOT NULL ORDER BY fire_at LIMIT 1',
+);
 
 export interface NewSchedule {
   readonly id: string;

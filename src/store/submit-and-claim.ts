@@ -1,5 +1,5 @@
 import type { Queryable } from './database.js';
-import { JOB_COLUMNS, type JobRow } from './job-row.js';
+import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import { namesHold, namesTaken, type Resolved } from './names.js';
 
@@ -8,12 +8,12 @@ import { namesHold, namesTaken, type Resolved } from './names.js';
  * Like every claim it is the leader's, and nothing is stored when the term is over.
  */
 
-const ROW = JOB_COLUMNS.inSql(12);
+const ROW = NEW_JOB_COLUMNS.inSql(12);
 
 const SUBMIT_AND_CLAIM = leaderStatement(
   'submit-and-claim',
   `stored AS (
-    INSERT INTO punctual.jobs (${JOB_COLUMNS.names}) SELECT ${ROW.all} FROM ${ROW.source}
+    INSERT INTO punctual.jobs (${NEW_JOB_COLUMNS.names}) SELECT ${ROW.all} FROM ${ROW.source}
     WHERE ${WHILE_TERM_LASTS} AND ${namesHold(7)}
     RETURNING id, tenant
   ), claimed AS (
@@ -39,6 +39,9 @@ export async function submitAndClaim(
   lateness: readonly number[],
 ): Promise<boolean> {
   const before = [worker, now, lateness, ...namesTaken([names])];
-  const stored = await runAsLeader(db, term, SUBMIT_AND_CLAIM, [...before, ...JOB_COLUMNS.parameters([row])]);
+  const stored = await runAsLeader(db, term, SUBMIT_AND_CLAIM, [
+    ...before,
+    ...NEW_JOB_COLUMNS.parameters([row]),
+  ]);
   return stored.length > 0;
 }

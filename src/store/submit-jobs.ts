@@ -1,7 +1,8 @@
 import { PunctualError } from '../core/errors.js';
 import { Columns } from './columns.js';
-import { inTransaction, type Pool, type Queryable, run, type Statement } from './database.js';
-import { JOB_COLUMNS, type JobRow } from './job-row.js';
+import { inTransaction, type Pool, type Queryable, run, type Statement, statement } from './database.js';
+import { column } from './job-columns.js';
+import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
 import { namesHold, namesTaken, type Resolved, StaleNamesError } from './names.js';
 import { earliestEnd } from './read-job.js';
 
@@ -42,10 +43,10 @@ function insertInto(table: 'jobs' | 'later', names: string, rows: { source: stri
 }
 const FIRST_OF_ROWS = 10;
 
-const INSERT_JOBS: Statement = {
-  name: 'insert-jobs',
-  text: insertInto('jobs', JOB_COLUMNS.names, JOB_COLUMNS.inSql(FIRST_OF_ROWS)),
-};
+const INSERT_JOBS = statement(
+  'insert-jobs',
+  insertInto('jobs', NEW_JOB_COLUMNS.names, NEW_JOB_COLUMNS.inSql(FIRST_OF_ROWS)),
+);
 
 /** A job on its way into the store; `admitAt` sends it to `later`. */
 export interface NewJob {
@@ -55,62 +56,65 @@ export interface NewJob {
 }
 
 const LATER_COLUMNS = new Columns<NewJob>([
-  ...JOB_COLUMNS.inside((job: NewJob) => job.row),
-  { name: 'admit_at', type: 'bigint', of: (job) => job.admitAt },
-  { name: 'held', type: 'boolean', of: (job) => job.held },
+  ...NEW_JOB_COLUMNS.inside((job: NewJob) => job.row),
+  column('admit_at', (job) => job.admitAt),
+  column('held', (job) => job.held),
 ]);
 
-const INSERT_LATER: Statement = {
-  name: 'insert-later',
-  text: insertInto('later', LATER_COLUMNS.names, LATER_COLUMNS.inSql(FIRST_OF_ROWS)),
-};
+const INSERT_LATER = statement(
+  'insert-later',
+  insertInto('later', LATER_COLUMNS.names, LATER_COLUMNS.inSql(FIRST_OF_ROWS)),
+);
 
-const INSERT_KEYS: Statement = {
-  name: 'insert-keys',
-  text: `
+const INSERT_KEYS = statement(
+  'insert-keys',
+  `
     INSERT INTO punctual.keys (tenant, key, job)
     SELECT u.tenant, u.key, u.job FROM unnest($1::text[], $2::text[], $3::uuid[]) u(tenant, key, job)
     ORDER BY u.tenant, u.key
     ON CONFLICT (tenant, key) DO NOTHING`,
-};
+);
 
 /** A statement of its own: the winner of a conflict is invisible to the snapshot of the insert that lost. */
-const FIND_KEYS: Statement = {
-  name: 'find-keys',
-  text: `
+const FIND_KEYS = statement(
+  'find-keys',
+  `
     SELECT u.place, k.job FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, key, place)
     JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key`,
-};
+);
 
 /**
  * Those of the jobs that are in no place. They are asked for in one statement, or one on the move would seem to be gone.
  * The days of history are removed before the keys of their jobs, so for a while there are keys of jobs that are gone.
  */
-const FIND_GONE: Statement = {
-  name: 'find-gone',
-  text: `
+const FIND_GONE = statement(
+  'find-gone',
+  `
     SELECT u.job FROM unnest($1::text[], $2::uuid[], $3::bigint[]) u(tenant, job, since)
     WHERE coalesce(
       (SELECT true FROM punctual.jobs j WHERE j.id = u.job),
       (SELECT true FROM punctual.later l WHERE l.id = u.job),
       (SELECT true FROM punctual.job_history h
        WHERE h.tenant = u.tenant AND h.id = u.job AND h.finished_at >= u.since LIMIT 1)) IS NULL`,
-};
+);
 
 /** A key goes to whoever comes first; the removal of old keys, which compares the job too, then leaves it alone. */
-const TAKE_OVER_KEYS: Statement = {
-  name: 'take-over-keys',
-  text: `
+const TAKE_OVER_KEYS = statement(
+  'take-over-keys',
+  `
     UPDATE punctual.keys k SET job = u.job
     FROM (SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[], $4::uuid[]) n(tenant, key, gone, job)
           ORDER BY n.tenant, n.key) u
     WHERE k.tenant = u.tenant AND k.key = u.key AND k.job = u.gone`,
-};
+);
 
-/** The names that the jobs of a submission use, and when their ids were made, on the database's clock. */
+/** The names that the jobs of a submission use, and when their ids were made. */
 export interface Made {
   readonly names: readonly Resolved[];
+  /** On the database's clock. */
   readonly at: number;
+  /** On the clock of `performance`. */
+  readonly since: number;
 }
 
 /** For each job, in order, the id under which it is stored: its own, or that of an earlier job with its key. */
@@ -120,7 +124,6 @@ export async function submitJobs(
   made: Made,
   now: number,
 ): Promise<string[]> {
-  const begunAt = performance.now();
   const store = (db: Queryable, jobs: readonly NewJob[]) => insertJobs(db, jobs, made, now);
   if (jobs.some((job) => job.row.definition.key !== null)) {
     return inTransaction(pool, async (db) => {
@@ -132,7 +135,7 @@ export async function submitJobs(
         db,
         jobs.filter((job, i) => winners[i] === job.row.id),
       );
-      mustStillBeFound(begunAt);
+      mustStillBeFound(made);
       return winners;
     });
   }
@@ -140,14 +143,14 @@ export async function submitJobs(
   else {
     await inTransaction(pool, async (db) => {
       await store(db, jobs);
-      mustStillBeFound(begunAt);
+      mustStillBeFound(made);
     });
   }
   return jobs.map((job) => job.row.id);
 }
 
-function mustStillBeFound(begunAt: number): void {
-  if (performance.now() - begunAt > VISIBLE_WITHIN_MS / 2) throw tookTooLong();
+function mustStillBeFound({ since }: Made): void {
+  if (performance.now() - since > VISIBLE_WITHIN_MS / 2) throw tookTooLong();
 }
 
 function tookTooLong(): PunctualError {
@@ -168,7 +171,7 @@ async function insertJobs(db: Queryable, jobs: readonly NewJob[], made: Made, no
     if (!valid!.named) throw new StaleNamesError();
     if (!valid!.young) throw tookTooLong();
   };
-  await insert(INSERT_JOBS, live, JOB_COLUMNS.parameters(live));
+  await insert(INSERT_JOBS, live, NEW_JOB_COLUMNS.parameters(live));
   await insert(
     INSERT_LATER,
     later.map((job) => job.row),

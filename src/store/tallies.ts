@@ -1,5 +1,5 @@
 import { COUNTERS, type Counter } from '../core/wire.js';
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
 /** Statistics that survive anything: changes are appended where they happen and folded here by the minute. */
@@ -60,17 +60,17 @@ const ADD_STALE = leaderStatement(
 
 const SOURCE = `tenant, ${COLUMNS.join(', ')}, lateness`;
 
-const TOTALS: Statement = {
-  name: 'tally-totals',
-  text: `
+const TOTALS = statement(
+  'tally-totals',
+  `
     SELECT ${SUMS}, coalesce(punctual.sum_histograms(lateness), ${NO_HISTOGRAM}) AS lateness
     FROM (SELECT ${SOURCE} FROM punctual.tally_totals UNION ALL SELECT ${SOURCE} FROM punctual.tallies) t
     WHERE $1::text IS NULL OR tenant = $1`,
-};
+);
 
-const HISTORY: Statement = {
-  name: 'tally-history',
-  text: `
+const HISTORY = statement(
+  'tally-history',
+  `
     SELECT minute, ${SUMS}, coalesce(punctual.sum_histograms(lateness), ${NO_HISTOGRAM}) AS lateness
     FROM (
       SELECT minute, ${SOURCE} FROM punctual.tally_minutes WHERE minute >= $2::bigint AND minute < $3::bigint
@@ -79,7 +79,7 @@ const HISTORY: Statement = {
     ) t
     WHERE $1::text IS NULL OR tenant = $1
     GROUP BY minute ORDER BY minute`,
-};
+);
 
 export type Tally = Record<Counter, number> & { readonly lateness: readonly number[] };
 

@@ -1,5 +1,5 @@
 import type { TenantLimits } from '../core/limits.js';
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import { rateColumns } from './queues.js';
 
@@ -19,22 +19,19 @@ export interface TenantRow extends Record<string, unknown> {
 
 const COLUMNS = 'id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at';
 
-const READ_TENANTS: Statement = {
-  name: 'read-tenants',
-  text: `
+const READ_TENANTS = statement(
+  'read-tenants',
+  `
     SELECT ${COLUMNS} FROM punctual.tenants
     WHERE id = ANY(ARRAY(SELECT DISTINCT q.tenant FROM punctual.queues q WHERE q.id = ANY($1::int[])))`,
-};
+);
 
-const LIST_TENANTS: Statement = {
-  name: 'list-tenants',
-  text: `SELECT ${COLUMNS} FROM punctual.tenants WHERE id > $1 ORDER BY id LIMIT $2`,
-};
+const LIST_TENANTS = statement(
+  'list-tenants',
+  `SELECT ${COLUMNS} FROM punctual.tenants WHERE id > $1 ORDER BY id LIMIT $2`,
+);
 
-const FIND_TENANT: Statement = {
-  name: 'find-tenant',
-  text: `SELECT ${COLUMNS} FROM punctual.tenants WHERE id = $1`,
-};
+const FIND_TENANT = statement('find-tenant', `SELECT ${COLUMNS} FROM punctual.tenants WHERE id = $1`);
 
 const ADD_TENANT = leaderStatement(
   'add-tenant',

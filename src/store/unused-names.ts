@@ -1,4 +1,4 @@
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
 /**
@@ -19,9 +19,9 @@ export interface NamePair extends Record<string, unknown> {
 export const BEFORE_ALL_NAMES: NamePair = { queue: -1, needs: -1 };
 
 /** Hops from pair to pair through the index: cost grows with the pairs, not with the jobs. */
-const FIND_LIVE_NAMES: Statement = {
-  name: 'find-live-names',
-  text: `
+const FIND_LIVE_NAMES = statement(
+  'find-live-names',
+  `
     WITH RECURSIVE pair AS (
       SELECT $1::int AS queue, $2::int AS needs
       UNION ALL
@@ -30,7 +30,7 @@ const FIND_LIVE_NAMES: Statement = {
         WHERE (j.queue, j.needs) > (p.queue, p.needs) ORDER BY j.queue, j.needs LIMIT 1) n
     )
     SELECT queue, needs FROM pair OFFSET 1 LIMIT $3`,
-};
+);
 
 /** Those of jobs that wait outside the live table, for however long. It has no index for this and is read as it lies. */
 const KEEP_NAMES_OF_LATER = leaderStatement(

@@ -1,4 +1,4 @@
-import { type Queryable, run, type Statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import { type Portion, type PortionSize, portionOf, readPortion } from './portion.js';
 
@@ -47,30 +47,30 @@ const FORGET_DEAD_WORKERS = leaderStatement(
 
 const WEIGHED = `octet_length(registration::text) + 256 AS bytes`;
 
-const READ_WORKERS: Statement = {
-  name: 'read-workers',
-  text: portionOf(
+const READ_WORKERS = statement(
+  'read-workers',
+  portionOf(
     `SELECT ${COLUMNS}, ${WEIGHED} FROM punctual.workers
      WHERE state <> 'dead' AND id > $1::uuid ORDER BY id LIMIT $2::int + 1`,
     'id',
     { rows: '$2', bytes: '$3' },
   ),
-};
+);
 
-const LIST_WORKERS: Statement = {
-  name: 'list-workers',
-  text: portionOf(
+const LIST_WORKERS = statement(
+  'list-workers',
+  portionOf(
     `SELECT ${COLUMNS}, ${WEIGHED} FROM punctual.workers
      WHERE tenant = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3::int + 1`,
     'id DESC',
     { rows: '$3', bytes: '$4' },
   ),
-};
+);
 
-const FIND_WORKER: Statement = {
-  name: 'find-worker',
-  text: `SELECT ${COLUMNS} FROM punctual.workers WHERE tenant = $1 AND id = $2::uuid`,
-};
+const FIND_WORKER = statement(
+  'find-worker',
+  `SELECT ${COLUMNS} FROM punctual.workers WHERE tenant = $1 AND id = $2::uuid`,
+);
 
 export interface WorkerRow extends Record<string, unknown> {
   readonly id: string;

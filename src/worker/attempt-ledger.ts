@@ -1,5 +1,5 @@
-import { stands } from '../core/test-switches.js';
 import type { FencedJob } from '../core/wire.js';
+import { stands } from '../host/test-switches.js';
 
 const STARTS_ONCE = stands('start-once');
 const STOPS_BY_FENCE = stands('stop-fence');

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../core/clock.js';
+import { type Clock, EarliestTimer } from '../core/clock.js';
 import { monotonic } from './worker-clock.js';
 
 /** An entry that expires at `dueAt`, in milliseconds of the clock in use. */
@@ -14,38 +14,30 @@ export interface Timed {
 export class Deadlines {
   readonly #clock: Clock;
   readonly #entries = new Set<Timed>();
-  #timer: Timer | null = null;
-  #timerAt = Number.POSITIVE_INFINITY;
+  readonly #timer: EarliestTimer;
 
   constructor(clock: Clock = monotonic) {
     this.#clock = clock;
+    this.#timer = new EarliestTimer(clock, () => this.#expireDue());
   }
 
   add(entry: Timed): void {
     this.#entries.add(entry);
-    if (entry.dueAt < this.#timerAt) this.#arm(entry.dueAt);
+    this.#timer.arm(entry.dueAt);
   }
 
   remove(entry: Timed): void {
     this.#entries.delete(entry);
   }
 
-  /** Removes all entries; nothing expires any more. */
+  /** Removes all entries for good; nothing expires any more. */
   clear(): void {
     this.#entries.clear();
-    this.#timer?.cancel();
-    this.#timerAt = Number.POSITIVE_INFINITY;
-  }
-
-  #arm(at: number): void {
-    this.#timer?.cancel();
-    this.#timerAt = at;
-    this.#timer = this.#clock.at(at, () => this.#expireDue());
+    this.#timer.stop();
   }
 
   #expireDue(): void {
     const now = this.#clock.now();
-    this.#timerAt = Number.POSITIVE_INFINITY;
     const due: Timed[] = [];
     let next = Number.POSITIVE_INFINITY;
     for (const entry of this.#entries) {
@@ -53,7 +45,7 @@ export class Deadlines {
       else if (entry.dueAt < next) next = entry.dueAt;
     }
     for (const entry of due) this.#entries.delete(entry);
-    if (next < Number.POSITIVE_INFINITY) this.#arm(next);
+    if (next < Number.POSITIVE_INFINITY) this.#timer.arm(next);
     for (const entry of due) entry.expire();
   }
 }

@@ -107,7 +107,9 @@ export class Executor implements AttemptOwner {
     this.#deadlines.remove(attempt);
     this.#busy -= 1;
     const sized = resultOf(attempt, ending, this.#parts.options);
-    this.#notify(() => this.#parts.options.events.onJobEnded?.(attempt.assignment, sized.result.outcome));
+    const { outcome } = sized.result;
+    if (outcome !== 'handed-on')
+      this.#notify(() => this.#parts.options.events.onJobEnded?.(attempt.assignment, outcome));
     if (!attempt.logs && !attempt.progress) {
       this.#parts.onResult(attempt, sized);
       this.#parts.onSlotFree();

@@ -1,8 +1,8 @@
 import type { PunctualError } from '../core/errors.js';
 import { asPunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
-import { stands } from '../core/test-switches.js';
 import type { AttemptResult, FencedJob, ReportAnswer } from '../core/wire.js';
+import { stands } from '../host/test-switches.js';
 import type { AttemptLedger } from './attempt-ledger.js';
 import { type Claimed, NOTHING, startInPortions } from './claim-loop.js';
 import type { Executor } from './executor.js';

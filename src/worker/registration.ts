@@ -1,8 +1,8 @@
 import { parseDuration } from '../core/duration.js';
 import { asPunctualError, PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
-import { stands } from '../core/test-switches.js';
 import type { WorkerRegistration, WorkerWelcome } from '../core/wire.js';
+import { stands } from '../host/test-switches.js';
 import { GrowingPause, pause } from '../transport/pause.js';
 import type { ServerClock } from './worker-clock.js';
 import type { WorkerEvents } from './worker-options.js';

@@ -1,8 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { messageOf, PunctualError } from '../core/errors.js';
-import { type FolderHolder, lockFolder } from '../core/folder-lock.js';
 import type { AttemptResult, FencedJob } from '../core/wire.js';
+import { type FolderHolder, lockFolder } from '../host/folder-lock.js';
 import { attemptKey, encodeRecords, ResultFile, type ResultRecord } from './result-file.js';
 
 const FILE = 'results';

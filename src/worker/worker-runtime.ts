@@ -1,6 +1,6 @@
 import { asPunctualError, PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
-import { ONE_ORDER_MS } from '../core/one-order.js';
+import { ONE_ORDER_MS } from '../host/processes.js';
 import { pause } from '../transport/pause.js';
 import { AttemptLedger } from './attempt-ledger.js';
 import { ClaimLoop } from './claim-loop.js';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { FENCES, type Fence } from '../../src/core/test-switches.js';
+import { FENCES, type Fence } from '../../src/host/test-switches.js';
 import type { FENCE_PROOFS } from '../fence-proofs.js';
 import { keepEvidence } from './evidence.js';
 import type { Fault } from './fault.js';

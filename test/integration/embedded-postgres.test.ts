@@ -6,7 +6,6 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterEach, describe, expect, it } from 'vitest';
-import { processMark } from '../../src/core/process-mark.js';
 import { chooseAccount, runsAsRoot } from '../../src/embedded/account.js';
 import {
   type EmbeddedPostgres,
@@ -16,6 +15,7 @@ import {
 } from '../../src/embedded/embedded-postgres.js';
 import { findBinaryPackage, prepareBinaries } from '../../src/embedded/postgres-binaries.js';
 import { isAlive } from '../../src/embedded/server-process.js';
+import { processMark } from '../../src/host/processes.js';
 import { migrate } from '../../src/store/migrate.js';
 import { createOperatorKey, verifyOperatorKey } from '../../src/store/operator-key.js';
 import { temporaryFolder } from '../temporary-folder.js';

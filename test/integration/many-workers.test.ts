@@ -118,3 +118,22 @@ it('queues come in pages, by name', async () => {
   const page = await tenant.get<Page<QueueView>>('GET', '/v1/queues?limit=2&after=q00010');
   expect(page.data.map(({ name }) => name)).toEqual(['q00011', 'q00012']);
 });
+
+it('registrations are bounded in bytes, however many come at once, and equal ones are kept once', async () => {
+  const tenant = node.newTenant();
+  const tasks = (kind: string) =>
+    Array.from({ length: 2_000 }, (_, n) => `${kind}${'t'.repeat(110)}${String(n).padStart(4, '0')}`);
+  const register = (kind: string) =>
+    tenant.ask('POST', '/v1/workers', { body: { ...REGISTRATION, tasks: tasks(kind) } });
+  const statuses: number[] = [];
+  for (let round = 0; round < 20; round++) {
+    const answers = await Promise.all(Array.from({ length: 10 }, (_, n) => register(`${round}-${n}-`)));
+    statuses.push(...answers.map(({ status }) => status));
+  }
+  // 32 MiB of some 240 KiB each.
+  const taken = statuses.filter((status) => status === 201).length;
+  expect(taken).toBeGreaterThan(120);
+  expect(taken).toBeLessThan(150);
+  expect(statuses.filter((status) => status !== 201).every((status) => status === 429)).toBe(true);
+  await ProtocolWorker.register(node, {}, node.newTenant().tenant);
+});

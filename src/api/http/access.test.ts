@@ -1,15 +1,37 @@
 import { describe, expect, it } from 'vitest';
+import type { Route } from '../route.js';
+import { ROUTES } from '../routes.js';
 import type { OpenApiDocument } from './docs-page.js';
 import {
   ATTEMPT_TOKEN,
   JOB_ID,
+  NODE_TOKEN,
   OPERATOR_KEY,
   OTHER_ID,
   TENANT_KEY,
   testServer,
-} from './use-cases.fixture.js';
+} from './routes.fixture.js';
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+
+/** One server for all walks: to make it takes longer than to call it. */
+const walked = testServer();
+
+/** Calls routes as somebody, and tells how each of them answers. */
+async function callAll(routes: readonly Route[], headers: Record<string, string>) {
+  const { server, recording } = walked;
+  recording.calls.length = 0;
+  const answers: [id: string, status: number, code: string | undefined][] = [];
+  for (const { id, method, path } of routes) {
+    const url = path.replace(':id', JOB_ID).replace(/:\w+/, 'q');
+    const { statusCode, body, headers: answered } = await server.inject({ method, url, headers });
+    if (statusCode === 401) expect(answered['www-authenticate']).toContain('Bearer');
+    answers.push([id, statusCode, body.startsWith('{') ? JSON.parse(body).code : undefined]);
+  }
+  return { answers, recording };
+}
+
+const closed = ROUTES.filter(({ scope }) => scope !== 'public');
 
 describe('without a valid key', () => {
   it.each<[string, Record<string, string>]>([
@@ -19,22 +41,10 @@ describe('without a valid key', () => {
     ['no token', { authorization: 'Bearer ' }],
     ['two tokens', { authorization: `Bearer ${OPERATOR_KEY} x` }],
   ])('every route but the public ones is closed: %s', async (_, headers) => {
-    const { server, useCases } = testServer();
-    await server.ready();
-    const { paths } = server.swagger() as OpenApiDocument;
-    let closed = 0;
-    for (const [path, methods] of Object.entries(paths)) {
-      for (const [method, { security }] of Object.entries(methods)) {
-        if (security?.length === 0) continue;
-        const url = path.replace('{id}', JOB_ID).replace('{name}', 'q');
-        const answer = await server.inject({ method: method.toUpperCase() as 'GET', url, headers });
-        expect([url, answer.statusCode, answer.json().code]).toEqual([url, 401, 'UNAUTHENTICATED']);
-        expect(answer.headers['www-authenticate']).toContain('Bearer');
-        closed += 1;
-      }
-    }
-    expect(closed).toBeGreaterThan(25);
-    expect(useCases.calls).toEqual([]);
+    const { answers, recording } = await callAll(closed, headers);
+    expect(answers).toEqual(closed.map(({ id }) => [id, 401, 'UNAUTHENTICATED']));
+    expect(closed.length).toBeGreaterThan(45);
+    expect(recording.calls).toEqual([]);
   });
 
   it('a broken body is not even looked at', async () => {
@@ -59,12 +69,12 @@ describe('without a valid key', () => {
 
 describe("an operator's key", () => {
   it('acts for the tenant in the header', async () => {
-    const { server, useCases } = testServer();
+    const { server, recording } = testServer();
     await server.inject({
       url: '/v1/queues',
       headers: { ...bearer(OPERATOR_KEY), 'punctual-tenant': 'acme' },
     });
-    expect(useCases.calls[0]?.by).toEqual({ tenant: 'acme', actor: 'admin', operator: true });
+    expect(recording.calls[0]?.by).toEqual({ tenant: 'acme', actor: 'admin', operator: true });
   });
 
   it.each(['', 'a b', 'ä', 'x'.repeat(129)])('may not name a tenant %j', async (tenant) => {
@@ -77,17 +87,66 @@ describe("an operator's key", () => {
 
 describe('a key without a tenant', () => {
   it('may do nothing', async () => {
+    const { answers, recording } = await callAll(closed, bearer(TENANT_KEY));
+    expect(answers).toEqual(closed.map(({ id }) => [id, 403, 'FORBIDDEN']));
+    expect(recording.calls).toEqual([]);
+  });
+});
+
+describe('what nodes say to each other', () => {
+  const ofNodes = ROUTES.filter(({ scope }) => scope === 'node');
+
+  it('is refused to every key', async () => {
+    const { answers } = await callAll(ofNodes, bearer(OPERATOR_KEY));
+    expect(answers).toEqual(ofNodes.map(({ id }) => [id, 403, 'FORBIDDEN']));
+    expect(ofNodes.map(({ path }) => path)).toEqual(
+      ROUTES.map(({ path }) => path).filter((path) => path.startsWith('/internal/')),
+    );
+  });
+
+  it('is taken from a node', async () => {
+    const { answers } = await callAll(ofNodes, bearer(NODE_TOKEN));
+    for (const [, status] of answers) expect([204, 200, 422]).toContain(status);
+  });
+});
+
+describe('the declared routes', () => {
+  it('are those of the document, with their scopes', async () => {
     const { server } = testServer();
-    const answer = await server.inject({ url: '/v1/queues', headers: bearer(TENANT_KEY) });
-    expect([answer.statusCode, answer.json().code]).toEqual([403, 'FORBIDDEN']);
+    await server.ready();
+    const { paths } = server.swagger() as OpenApiDocument;
+    const documented = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => [
+        `${method.toUpperCase()} ${path}`,
+        operation.operationId,
+        (operation as { 'x-scope'?: string })['x-scope'],
+        operation.security?.map((schemes) => Object.keys(schemes)[0]),
+      ]),
+    );
+    const declared = ROUTES.filter(({ tag }) => tag !== 'internal').map(({ id, method, path, scope }) => [
+      `${method} ${path.replace(/:(\w+)/g, '{$1}')}`,
+      id,
+      scope,
+      scope === 'public' ? [] : scope === 'attempt' ? ['key', 'attemptToken'] : ['key'],
+    ]);
+    const byName = (a: unknown[], b: unknown[]) => String(a[0]).localeCompare(String(b[0]));
+    expect(documented.sort(byName)).toEqual(declared.sort(byName));
+  });
+
+  it('each have a name of their own, and describe what is in their path', () => {
+    expect(new Set(ROUTES.map(({ id }) => id)).size).toBe(ROUTES.length);
+    for (const { path, params } of ROUTES) {
+      const described = Object.keys((params as { properties?: object } | undefined)?.properties ?? {});
+      expect([path, described]).toEqual([path, [...path.matchAll(/:(\w+)/g)].map(([, name]) => name)]);
+    }
   });
 });
 
 describe("an attempt's token", () => {
   const post = (url: string, payload: object) => {
-    const { server, useCases } = testServer();
+    const { server, recording } = testServer();
     const answer = server.inject({ method: 'POST', url, headers: bearer(ATTEMPT_TOKEN), payload });
-    return answer.then(({ statusCode, body }) => ({ statusCode, body, useCases }));
+    return answer.then(({ statusCode, body }) => ({ statusCode, body, recording }));
   };
 
   it.each([
@@ -96,30 +155,17 @@ describe("an attempt's token", () => {
     ['progress', { fence: 1, progress: 1 }],
     ['logs', { fence: 1, lines: [] }],
   ])('may report about its own job: %s', async (verb, payload) => {
-    const { statusCode, useCases } = await post(`/v1/jobs/${JOB_ID}/${verb}`, payload);
+    const { statusCode, recording } = await post(`/v1/jobs/${JOB_ID}/${verb}`, payload);
     expect(statusCode).toBe(204);
-    expect(useCases.calls[0]?.by).toEqual({ tenant: 'acme', jobId: JOB_ID, fence: 1 });
+    expect(recording.calls[0]?.by).toEqual({ tenant: 'acme', jobId: JOB_ID, fence: 1 });
   });
 
-  it.each([
-    `/v1/jobs/${OTHER_ID}/complete`,
-    `/v1/jobs/${JOB_ID}/cancel`,
-    `/v1/jobs/${JOB_ID}/retry`,
-    '/v1/jobs',
-    '/v1/workers',
-    `/v1/workers/${OTHER_ID}/report`,
-    '/v1/cluster/pause',
-  ])('may do nothing else: POST %s', async (url) => {
-    const { statusCode, body, useCases } = await post(url, { fence: 1 });
+  it('may do nothing else, nor report about another job', async () => {
+    const others = closed.filter(({ scope }) => scope !== 'attempt');
+    const { answers, recording } = await callAll(others, bearer(ATTEMPT_TOKEN));
+    expect(answers).toEqual(others.map(({ id }) => [id, 403, 'FORBIDDEN']));
+    expect(recording.calls).toEqual([]);
+    const { statusCode, body } = await post(`/v1/jobs/${OTHER_ID}/complete`, { fence: 1 });
     expect([statusCode, JSON.parse(body).code]).toEqual([403, 'FORBIDDEN']);
-    expect(useCases.calls).toEqual([]);
   });
-
-  it.each([`/v1/jobs/${JOB_ID}`, `/v1/jobs/${JOB_ID}/logs`, '/metrics'])(
-    'may not read: GET %s',
-    async (url) => {
-      const { server } = testServer();
-      expect((await server.inject({ url, headers: bearer(ATTEMPT_TOKEN) })).statusCode).toBe(403);
-    },
-  );
 });

@@ -1,5 +1,6 @@
 import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
+import { TAGS } from '../route.js';
 
 /** Lets the server describe itself: the document is made from the routes, so it cannot lag behind them. */
 export function documentApi(server: FastifyInstance, version: string): void {
@@ -14,16 +15,7 @@ export function documentApi(server: FastifyInstance, version: string): void {
           'errors are application/problem+json with a stable code.',
         license: { name: 'MIT', identifier: 'MIT' },
       },
-      tags: [
-        { name: 'jobs', description: 'Submit, read and steer jobs.' },
-        { name: 'attempts', description: 'Reports about one attempt, by a key or by its token.' },
-        { name: 'workers', description: 'What workers say, and what is known about them.' },
-        { name: 'queues', description: 'Named lanes of a tenant.' },
-        { name: 'schedules', description: 'When tasks run, and the ledger of what became of it.' },
-        { name: 'tenants', description: 'Tenants, their shares and limits.' },
-        { name: 'cluster', description: 'Leaders, nodes and figures.' },
-        { name: 'health', description: 'For probes and monitoring.' },
-      ],
+      tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
       components: {
         securitySchemes: {
           key: {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { JOB_ID, OPERATOR_KEY, OTHER_ID, testServer } from './use-cases.fixture.js';
+import { JOB_ID, OPERATOR_KEY, OTHER_ID, testServer } from './routes.fixture.js';
 
 const deep = (levels: number) => `{"task":"a","payload":${'['.repeat(levels)}${']'.repeat(levels)}}`;
 
@@ -82,11 +82,11 @@ describe('a bad body', () => {
       '/wait',
     ],
   ])('is refused: %s', async (_, url, body, status, code, pointer) => {
-    const { call, useCases } = testServer();
+    const { call, recording } = testServer();
     const answer = await call('POST', url, body);
     expect([answer.statusCode, answer.json().code]).toEqual([status, code]);
     expect(answer.json().errors?.[0]?.pointer).toBe(pointer);
-    expect(useCases.calls).toEqual([]);
+    expect(recording.calls).toEqual([]);
   });
 
   it.each<[string, Record<string, string>]>([
@@ -194,11 +194,11 @@ describe('a bad address', () => {
     ['/v1/stats?history=8d', '/history'],
     ['/readyz?verbose=maybe', '/verbose'],
   ])('is refused with a pointer: %s', async (url, pointer) => {
-    const { call, useCases } = testServer();
+    const { call, recording } = testServer();
     const answer = await call('GET', url);
     expect([answer.statusCode, answer.json().code]).toEqual([422, 'INVALID_REQUEST']);
     expect(answer.json().errors[0].pointer).toBe(pointer);
-    expect(useCases.calls).toEqual([]);
+    expect(recording.calls).toEqual([]);
   });
 
   it.each([

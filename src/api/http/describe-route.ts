@@ -1,22 +1,10 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
-import type { TSchema } from 'typebox';
+import type { Scope } from '../caller.js';
+import type { OtherAnswer, Route } from '../route.js';
 import { Problem } from '../schemas/problem.js';
 
-/** What the OpenAPI document says about a route. */
-export interface RouteDescription {
-  readonly id: string;
-  readonly tag: 'jobs' | 'attempts' | 'workers' | 'queues' | 'schedules' | 'tenants' | 'cluster' | 'health';
-  readonly summary: string;
-  readonly access?: 'public' | 'attempt';
-  readonly params?: TSchema;
-  readonly query?: TSchema;
-  readonly body?: TSchema;
-  /** Schemas of the answers by status, or a sentence for an answer without JSON. */
-  readonly answers: Readonly<Record<number, TSchema | string>>;
-}
-
-/** Turns descriptions into the form that the OpenAPI generator reads, naming every schema that has a title. */
-export type DescribeRoute = (description: RouteDescription) => FastifySchema;
+/** Turns declarations into the form that the OpenAPI generator reads, naming every schema that has a title. */
+export type DescribeRoute = (route: Route) => FastifySchema;
 
 /** A describer that registers titled schemas with the server, so that the document holds each of them once. */
 export function routeDescriber(server: FastifyInstance): DescribeRoute {
@@ -35,33 +23,46 @@ export function routeDescriber(server: FastifyInstance): DescribeRoute {
     description: 'What went wrong',
     content: { 'application/problem+json': { schema: refer(Problem) } },
   };
-  return ({ id, tag, summary, access, params, query, body, answers }) => ({
-    operationId: id,
-    tags: [tag],
-    summary,
-    security: securityOf(access),
-    ...(params && { params: refer(params) }),
-    ...(query && { querystring: refer(query) }),
-    ...(body && { body: refer(body) }),
-    response: {
-      ...Object.fromEntries(
-        Object.entries(answers).map(([status, answer]) => [status, describe(status, answer, refer)]),
-      ),
-      default: problem,
-    },
-  });
+  return ({ id, tag, summary, scope, params, query, body, answers }) => {
+    if (tag === 'internal') return { hide: true };
+    return {
+      operationId: id,
+      tags: [tag],
+      summary,
+      security: securityOf(scope),
+      'x-scope': scope,
+      ...(params && { params: refer(params) }),
+      ...(query && { querystring: refer(query) }),
+      ...describeBody(body, refer),
+      response: {
+        ...Object.fromEntries(
+          Object.entries(answers).map(([status, answer]) => [status, describeAnswer(answer, refer)]),
+        ),
+        default: problem,
+      },
+    };
+  };
 }
 
-function describe(status: string, answer: TSchema | string, refer: (schema: unknown) => unknown): unknown {
-  if (status === '204') return { type: 'null', description: answer };
-  if (typeof answer === 'string') {
-    return { description: answer, content: { 'text/plain': { schema: { type: 'string' } } } };
+type Refer = (schema: unknown) => unknown;
+
+function describeBody(body: Route['body'], refer: Refer): FastifySchema {
+  if (!body) return {};
+  if (body.kind === 'json') return { body: refer(body.schema) };
+  return { body: { content: { [body.type]: { schema: { type: 'string', format: 'binary' } } } } };
+}
+
+function describeAnswer(answer: Route['answers'][number], refer: Refer): unknown {
+  if (typeof answer === 'string') return { type: 'null', description: answer };
+  if ('kind' in answer) {
+    const { description, type } = answer as OtherAnswer;
+    return { description, content: { [type.split(';')[0]!]: { schema: { type: 'string' } } } };
   }
   const { title = 'The answer' } = answer as { title?: string };
   return { description: title, content: { 'application/json': { schema: refer(answer) } } };
 }
 
-function securityOf(access: RouteDescription['access']): Record<string, string[]>[] {
-  if (access === 'public') return [];
-  return access === 'attempt' ? [{ key: [] }, { attemptToken: [] }] : [{ key: [] }];
+function securityOf(scope: Scope): Record<string, string[]>[] {
+  if (scope === 'public') return [];
+  return scope === 'attempt' ? [{ key: [] }, { attemptToken: [] }] : [{ key: [] }];
 }

@@ -6,10 +6,10 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Happening } from '../../../test/happening.js';
 import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
 import { News } from '../../core/news.js';
-import { isForwarded, signForwarded } from '../../core/node-token.js';
+import { isForwarded, signForwarded } from '../../core/tokens.js';
 import type { KnownLeader } from './forwarding.js';
+import { OPERATOR_KEY, OTHER_ID, recordingRoutes, serverOptions } from './routes.fixture.js';
 import { createHttpServer } from './server.js';
-import { OPERATOR_KEY, OTHER_ID, recordingUseCases } from './use-cases.fixture.js';
 
 /** A program that listens on loopback until the test ends. */
 async function listening(answer: RequestListener): Promise<{ url: string; port: number }> {
@@ -34,26 +34,21 @@ const SECRET = Buffer.alloc(32, 7);
 /** A node on loopback until the test ends. */
 async function nodeWith(
   leader: () => KnownLeader | null,
-  answer: (caller: unknown, id: unknown, body: unknown, signal: AbortSignal) => Promise<never>,
+  answer: (signal: AbortSignal) => Promise<never>,
   leaderNews = new News(),
 ) {
-  const useCases = recordingUseCases();
-  const withoutSignal = () => answer(null, null, null, new AbortController().signal);
+  const atOnce = () => answer(new AbortController().signal);
+  const recording = recordingRoutes({
+    ...{ listQueues: atOnce, getQueue: atOnce, pauseQueue: atOnce, reportResults: atOnce },
+    claimJobs: ({ call }) => call.wait('work', answer),
+  });
   const server = createHttpServer({
-    useCases: {
-      ...useCases,
-      queues: { ...useCases.queues, list: withoutSignal, get: withoutSignal, pause: withoutSignal },
-      workers: { ...useCases.workers, claim: answer, report: withoutSignal },
-    },
-    limits: { maxBulkBytes: 100_000, maxPayload: 10_000, maxDepth: 16 },
+    ...serverOptions(recording),
     forwarding: {
       ...{ leader, leaderNews, credentialFor: () => null, onLeaderLost: () => undefined },
       mark: () => signForwarded(SECRET, 'a-node', 0),
       isMark: (text) => isForwarded(SECRET, text, 0),
     },
-    log: { error: () => undefined },
-    version: '0.0.0',
-    defaultTenant: 'default',
   });
   await server.listen({ port: 0, host: '127.0.0.1' });
   onTestFinished(() => server.close());
@@ -212,7 +207,7 @@ describe('a request that only the leader can carry out', () => {
     });
     const stopping = await nodeWith(
       () => null,
-      (_caller, _id, _body, signal) => {
+      (signal) => {
         asked();
         return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
       },

@@ -6,19 +6,15 @@ import type { News } from '../../core/news.js';
 import { shuttingDown } from './long-polls.js';
 
 /**
- * Moves requests on to the leader. A use-case that only the leader can carry out throws before it has done
- * anything, so the whole request can be made again elsewhere. A forwarded request is never forwarded again:
- * two nodes that take each other for the leader must not play ping-pong.
+ * Moves requests on to the leader. What only the leader can do throws before it has done anything, so the whole request
+ * can be made again elsewhere. A forwarded request is never forwarded again: two nodes that take each other for the
+ * leader must not play ping-pong.
  */
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** The body as it arrived. */
     rawBody: Buffer | null;
-  }
-  interface FastifyContextConfig {
-    /** Whether a request that changes something may be made again at the next leader if its answer was lost. */
-    repeatable?: true;
   }
 }
 
@@ -53,7 +49,7 @@ const MOST_CALLS = 256;
 const CONNECT_TIMEOUT_MS = 2_000;
 /** How long a node that stops waits for answers to what a leader was asked. */
 const CLOSING_PATIENCE_MS = 2_000;
-/** So long it is waited for another leader before the same one is asked again. */
+/** How long to wait for news of another leader before the same one is asked again. */
 const RETRY_PAUSE_MS = 50;
 /** Longer than any wait that a request may ask for. */
 const ANSWER_TIMEOUT_MS = 90_000;
@@ -137,7 +133,7 @@ export class Forwarding {
       const leader = this.options.leader();
       const askedAt = performance.now();
       const patience = deadline - askedAt;
-      // Looked out for from here on, because it may come while this one is being asked.
+      // Subscribed before the leader is asked, because the news may come meanwhile.
       const next = this.options.leaderNews.next(leader === null ? patience : RETRY_PAUSE_MS);
       if (leader !== null) {
         try {
@@ -157,7 +153,7 @@ export class Forwarding {
         }
       }
       const lostAt = performance.now();
-      // Whoever has waited at a leader for that long had one; but of each term that counts only once.
+      // A request that waited that long had a leader, so its patience begins anew, but once per term only.
       if (leader !== null && leader.over !== lastTerm && lostAt - askedAt > CONNECT_TIMEOUT_MS) {
         lastTerm = leader.over;
         deadline = lostAt + PATIENCE_MS;
@@ -212,9 +208,9 @@ export function waitedMs({ headers }: FastifyRequest): number {
   return waited > 0 ? waited : 0;
 }
 
-/** What only reads can be asked again; of most other things it must be certain that they did not arrive. */
+/** Whether a request may be made again: if it only reads, is declared repeatable, or certainly did not arrive. */
 function isRepeatable({ method, routeOptions }: FastifyRequest, error: unknown): boolean {
-  if (method === 'GET' || routeOptions.config.repeatable) return true;
+  if (method === 'GET' || routeOptions.config.route?.repeatable) return true;
   return NOT_SENT.has((error as NodeJS.ErrnoException).code ?? '');
 }
 

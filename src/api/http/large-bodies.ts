@@ -43,9 +43,9 @@ export class LargeBodies {
     server.addHook('onRequest', (request, reply, done) => {
       const bytes = bytesOf(request);
       if (bytes <= LARGE_BYTES) done();
-      else if (!this.fits(request.credential?.tenant ?? '', bytes)) done(tooBusy());
+      else if (!this.fits(request.caller?.tenant ?? '', bytes)) done(tooBusy());
       else {
-        const body = this.count(request.credential?.tenant ?? '', bytes);
+        const body = this.count(request.caller?.tenant ?? '', bytes);
         request.largeBody = body;
         // One that breaks off is never answered. One that has arrived is handled even if its client has left.
         reply.raw.once('close', () => {
@@ -138,8 +138,12 @@ function tooBusy(): PunctualError {
   );
 }
 
-/** What the body will weigh. One that does not say may become as large as the route takes. */
+/**
+ * What the body will weigh in memory. One that does not say may become as large as the route takes; one that is read as
+ * it arrives is never there as a whole.
+ */
 function bytesOf({ headers, routeOptions }: FastifyRequest): number {
+  if (routeOptions.config.route?.body?.kind === 'stream') return 0;
   const { 'content-length': length, 'transfer-encoding': encoding } = headers;
   if (encoding !== undefined) return routeOptions.bodyLimit;
   return length === undefined ? 0 : Math.min(Number(length), routeOptions.bodyLimit);

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
 import { Agent, request } from 'undici';
 import { afterEach, describe, expect, it } from 'vitest';
-import { JOB_ID, OPERATOR_KEY, OTHER_ID, testServer } from './use-cases.fixture.js';
+import { JOB_ID, OPERATOR_KEY, OTHER_ID, testServer } from './routes.fixture.js';
 
 /** What only a real connection shows: limits, long-polls and the end of the server. */
 
@@ -179,10 +179,10 @@ describe('a call that waits', () => {
     ['wait', wait],
     ['claim', claim],
   ])('is given up when its client leaves: %s', async (_, call) => {
-    const { url, agent, useCases } = await listen();
+    const { url, agent, recording } = await listen();
     const leaving = new AbortController();
     const answer = call(url, agent, leaving.signal).catch((error: Error) => error.name);
-    const signal = await useCases.waiting;
+    const signal = await recording.waiting;
     expect(signal.aborted).toBe(false);
     leaving.abort();
     expect(await answer).toBe('AbortError');
@@ -193,9 +193,9 @@ describe('a call that waits', () => {
     ['wait', wait],
     ['claim', claim],
   ])('is answered at once when the server closes, and its connection ends: %s', async (_, call) => {
-    const { server, url, agent, useCases } = await listen();
+    const { server, url, agent, recording } = await listen();
     const answer = call(url, agent);
-    await useCases.waiting;
+    await recording.waiting;
     const started = performance.now();
     const closed = server.close();
     const { statusCode, headers, body } = await answer;

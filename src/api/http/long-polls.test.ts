@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { LongPolls } from './long-polls.js';
 
 const reply = (tenant = 'acme') =>
-  ({ request: { credential: { tenant } }, raw: new EventEmitter() }) as unknown as FastifyReply;
+  ({ request: { caller: { tenant } }, raw: new EventEmitter() }) as unknown as FastifyReply;
 
 it('more calls than may wait are sent elsewhere, and room is freed by those that end', async () => {
   const longPolls = new LongPolls(3);

@@ -1,5 +1,6 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import { PunctualError } from '../../core/errors.js';
+import type { WaitKind } from '../route.js';
 
 /**
  * How many calls of one kind may wait at a node at a time: each holds a connection and some memory. One tenant may have
@@ -7,13 +8,9 @@ import { PunctualError } from '../../core/errors.js';
  */
 const MOST_WAITS = 20_000;
 
-/** What calls wait for. Each kind has room of its own, so that no number of one keeps the other out. */
-export type WaitKind = 'results' | 'work' | 'nodes';
-
 /** The calls that wait for something to happen, so that each ends when its client leaves or the server closes. */
 export class LongPolls {
   private readonly open = new Set<AbortController>();
-  private readonly waiting = new WeakMap<FastifyRequest, WaitKind>();
   private readonly counts: Record<WaitKind, number> = { results: 0, work: 0, nodes: 0 };
   private readonly countsOf = new Map<string, number>();
   private ended = false;
@@ -22,8 +19,7 @@ export class LongPolls {
 
   /** Runs a call that may wait; its signal aborts when nobody is there to hear the answer any more. */
   async run<T>(reply: FastifyReply, kind: WaitKind, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    this.waiting.set(reply.request, kind);
-    const tenant = `${kind} ${reply.request.credential?.tenant ?? ''}`;
+    const tenant = `${kind} ${reply.request.caller?.tenant ?? ''}`;
     const ofTenant = this.countsOf.get(tenant) ?? 0;
     if (this.counts[kind] >= this.mostWaits) throw tooManyWaits(this.mostWaits);
     if (ofTenant >= this.mostWaits / 2) throw tooManyWaits(this.mostWaits / 2);
@@ -48,14 +44,12 @@ export class LongPolls {
     });
   }
 
-  /** Whether a call may wait for something to happen. */
-  mayWait(request: FastifyRequest): boolean {
-    return this.waiting.has(request);
-  }
-
-  /** Carries a call on elsewhere; whether it may be cut short depends on how it began. */
-  async runOn<T>(reply: FastifyReply, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const kind = this.waiting.get(reply.request);
+  /** Carries a call on elsewhere; the server closing cuts it short only if it had begun to wait for something. */
+  async runOn<T>(
+    reply: FastifyReply,
+    kind: WaitKind | undefined,
+    call: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
     if (kind !== undefined) return this.run(reply, kind, call);
     return this.untilGone(reply, ({ signal }) => call(signal));
   }

@@ -26,7 +26,7 @@ export class AllowedMethods {
         url,
         method: others,
         schema: { hide: true },
-        config: { access: 'public' },
+        config: { scope: 'public' },
         // Refused here and not in the handler, so that no body is read first.
         onRequest: (request, reply, done) => {
           reply.header('allow', allow);

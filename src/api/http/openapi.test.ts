@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { VERSION } from '../../core/version.js';
 import { openApiText } from './openapi.js';
-import { testServer } from './use-cases.fixture.js';
+import { testServer } from './routes.fixture.js';
 
 describe('the OpenAPI document', () => {
   it('is committed as it is generated; if not: npm run build && node scripts/openapi.mjs', async () => {

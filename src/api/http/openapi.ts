@@ -1,12 +1,15 @@
 import { SETTINGS } from '../../core/config.js';
 import { News } from '../../core/news.js';
-import type { UseCases } from '../use-cases.js';
+import type { NodeContext } from '../context.js';
+import { ROUTES } from '../routes.js';
 import { createHttpServer } from './server.js';
 
 /** The OpenAPI document of the given version as it is committed; made without a running node. */
 export async function openApiText(version: string): Promise<string> {
   const server = createHttpServer({
-    useCases: {} as UseCases,
+    node: {} as NodeContext,
+    routes: ROUTES,
+    authenticate: async () => null,
     limits: {
       maxBulkBytes: SETTINGS.maxBulkBytes.default,
       maxPayload: SETTINGS.maxPayload.default,

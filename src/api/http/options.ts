@@ -1,9 +1,7 @@
-import type { Config } from '../../core/config.js';
-import type { UseCases } from '../use-cases.js';
+import type { NodeContext } from '../context.js';
+import type { HttpLimits, Route } from '../route.js';
+import type { Authenticate } from './access.js';
 import type { ForwardingOptions } from './forwarding.js';
-
-/** The bounds of a request that the operator can set. */
-export type HttpLimits = Pick<Config, 'maxBulkBytes' | 'maxPayload' | 'maxDepth'>;
 
 /** Where the server tells what went wrong on our side; pino fits. */
 export interface HttpLog {
@@ -12,7 +10,10 @@ export interface HttpLog {
 
 /** What an HTTP server is made of. */
 export interface HttpServerOptions {
-  readonly useCases: UseCases;
+  /** What the routes work with. */
+  readonly node: NodeContext;
+  readonly routes: readonly Route[];
+  readonly authenticate: Authenticate;
   readonly limits: HttpLimits;
   readonly log: HttpLog;
   /** How requests reach the leader when this node does not lead. */

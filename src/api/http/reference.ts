@@ -1,29 +1,53 @@
-import type { FastifyInstance } from 'fastify';
+import { Answer, type Route, route } from '../route.js';
+import { AnyQuery } from '../schemas/query.js';
 import { DOCS_STYLE, docsPage, type OpenApiDocument } from './docs-page.js';
 
 const PAGE_POLICY = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 /** The reference that the server serves about itself: the OpenAPI document and a page to read. */
-export function referenceRoutes(server: FastifyInstance): void {
-  const hidden = { config: { access: 'public' as const }, schema: { hide: true } };
+export function referenceRoutes(document: () => OpenApiDocument): readonly Route[] {
   const written: { document?: string; page?: string } = {};
-
-  server.get('/openapi.json', hidden, async (_request, reply) => {
-    written.document ??= JSON.stringify(server.swagger());
-    return reply.type('application/json; charset=utf-8').send(written.document);
-  });
-
-  server.get('/docs', hidden, async (_request, reply) => {
-    written.page ??= docsPage(server.swagger() as OpenApiDocument);
-    return reply
-      .header('content-security-policy', PAGE_POLICY)
-      .type('text/html; charset=utf-8')
-      .send(written.page);
-  });
-
-  server.get('/docs/style.css', hidden, async (_request, reply) =>
-    reply.header('cache-control', 'public, max-age=3600').type('text/css; charset=utf-8').send(DOCS_STYLE),
-  );
-
-  server.get('/', hidden, async (_request, reply) => reply.redirect('/docs'));
+  const common = { method: 'GET', tag: 'internal', scope: 'public', query: AnyQuery } as const;
+  return [
+    route({
+      ...common,
+      id: 'openApi',
+      path: '/openapi.json',
+      summary: 'The OpenAPI document.',
+      answers: {
+        200: { kind: 'text', type: 'application/json; charset=utf-8', description: 'The document.' },
+      },
+      run: () => {
+        written.document ??= JSON.stringify(document());
+        return written.document;
+      },
+    }),
+    route({
+      ...common,
+      id: 'docs',
+      path: '/docs',
+      summary: 'The document as a page.',
+      answers: { 200: { kind: 'text', type: 'text/html; charset=utf-8', description: 'The page.' } },
+      run: () => {
+        written.page ??= docsPage(document());
+        return new Answer(200, written.page, { 'content-security-policy': PAGE_POLICY });
+      },
+    }),
+    route({
+      ...common,
+      id: 'docsStyle',
+      path: '/docs/style.css',
+      summary: 'How the page looks.',
+      answers: { 200: { kind: 'text', type: 'text/css; charset=utf-8', description: 'The style.' } },
+      run: () => new Answer(200, DOCS_STYLE, { 'cache-control': 'public, max-age=3600' }),
+    }),
+    route({
+      ...common,
+      id: 'root',
+      path: '/',
+      summary: 'Leads to the page.',
+      answers: { 302: 'The page is elsewhere.' },
+      run: () => new Answer(302, undefined, { location: '/docs' }),
+    }),
+  ];
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { PunctualError } from '../../core/errors.js';
-import { ATTEMPT_TOKEN, JOB_ID, OTHER_ID, testServer } from './use-cases.fixture.js';
+import { ATTEMPT_TOKEN, JOB_ID, OTHER_ID, testServer } from './routes.fixture.js';
 
 const ADMIN = { tenant: 'default', actor: 'admin', operator: true };
 
@@ -16,32 +16,46 @@ describe('the routes', () => {
   };
 
   it.each<['GET' | 'POST' | 'PATCH' | 'DELETE', string, unknown, number, string, unknown[]]>([
-    ['POST', '/v1/jobs/bulk', { jobs: [{ task: 'a' }, { task: 'b' }] }, 201, 'submitBulk', [2]],
-    ['GET', '/v1/jobs', undefined, 200, 'list', [{ limit: 100 }]],
+    [
+      'POST',
+      '/v1/jobs/bulk',
+      { jobs: [{ task: 'a' }, { task: 'b' }] },
+      201,
+      'submitJobs',
+      [{ jobs: [{ task: 'a' }, { task: 'b' }] }],
+    ],
+    ['GET', '/v1/jobs', undefined, 200, 'listJobs', [{ limit: 100 }]],
     [
       'GET',
       `/v1/jobs?state=failed&task=a&queue=q&key=k%20k&worker=${OTHER_ID}&limit=5&after=x`,
       undefined,
       200,
-      'list',
+      'listJobs',
       [{ state: 'failed', task: 'a', queue: 'q', key: 'k k', worker: OTHER_ID, limit: 5, after: 'x' }],
     ],
-    ['GET', `/v1/jobs/${JOB_ID}`, undefined, 200, 'get', [JOB_ID, 0]],
-    ['GET', `/v1/jobs/${JOB_ID}/logs?after=7&limit=3`, undefined, 200, 'logs', [JOB_ID, 7, 3]],
-    ['GET', `/v1/jobs/${JOB_ID}/why`, undefined, 200, 'why', [JOB_ID]],
-    ['PATCH', `/v1/jobs/${JOB_ID}`, { priority: 9 }, 200, 'change', [JOB_ID, { priority: 9 }]],
-    ['POST', `/v1/jobs/${JOB_ID}/cancel`, undefined, 200, 'cancel', [JOB_ID]],
-    ['POST', `/v1/jobs/${JOB_ID}/retry`, '', 200, 'retry', [JOB_ID]],
-    ['POST', `/v1/jobs/${JOB_ID}/hold`, {}, 200, 'hold', [JOB_ID]],
-    ['POST', `/v1/jobs/${JOB_ID}/release`, undefined, 200, 'release', [JOB_ID]],
-    ['POST', '/v1/jobs/redrive', { dryRun: true }, 200, 'redrive', [{ dryRun: true }]],
-    ['POST', `/v1/jobs/${JOB_ID}/complete`, fenced, 204, 'complete', [JOB_ID, fenced]],
+    ['GET', `/v1/jobs/${JOB_ID}`, undefined, 200, 'getJob', [JOB_ID, {}]],
+    [
+      'GET',
+      `/v1/jobs/${JOB_ID}/logs?after=7&limit=3`,
+      undefined,
+      200,
+      'readLogs',
+      [JOB_ID, { after: 7, limit: 3 }],
+    ],
+    ['GET', `/v1/jobs/${JOB_ID}/why`, undefined, 200, 'whyJob', [JOB_ID]],
+    ['PATCH', `/v1/jobs/${JOB_ID}`, { priority: 9 }, 200, 'changeJob', [JOB_ID, { priority: 9 }]],
+    ['POST', `/v1/jobs/${JOB_ID}/cancel`, undefined, 200, 'cancelJob', [JOB_ID]],
+    ['POST', `/v1/jobs/${JOB_ID}/retry`, '', 200, 'retryJob', [JOB_ID]],
+    ['POST', `/v1/jobs/${JOB_ID}/hold`, {}, 200, 'holdJob', [JOB_ID]],
+    ['POST', `/v1/jobs/${JOB_ID}/release`, undefined, 200, 'releaseJob', [JOB_ID]],
+    ['POST', '/v1/jobs/redrive', { dryRun: true }, 200, 'redriveJobs', [{ dryRun: true }]],
+    ['POST', `/v1/jobs/${JOB_ID}/complete`, fenced, 204, 'completeAttempt', [JOB_ID, fenced]],
     [
       'POST',
       `/v1/jobs/${JOB_ID}/fail`,
       { fence: 1, error: { message: 'no' } },
       204,
-      'fail',
+      'failAttempt',
       [JOB_ID, { fence: 1, error: { message: 'no' } }],
     ],
     [
@@ -49,7 +63,7 @@ describe('the routes', () => {
       `/v1/jobs/${JOB_ID}/progress`,
       { fence: 1, progress: 0.5 },
       204,
-      'progress',
+      'reportProgress',
       [JOB_ID, { fence: 1, progress: 0.5 }],
     ],
     [
@@ -57,16 +71,16 @@ describe('the routes', () => {
       `/v1/jobs/${JOB_ID}/logs`,
       { fence: 1, lines: [] },
       204,
-      'log',
+      'appendLogs',
       [JOB_ID, { fence: 1, lines: [] }],
     ],
-    ['POST', '/v1/workers', registration, 201, 'register', [registration]],
+    ['POST', '/v1/workers', registration, 201, 'registerWorker', [registration]],
     [
       'POST',
       `/v1/workers/${OTHER_ID}/heartbeat`,
       { epoch: 1, running: [] },
       200,
-      'heartbeat',
+      'sendHeartbeat',
       [OTHER_ID, { epoch: 1, running: [] }],
     ],
     [
@@ -74,33 +88,47 @@ describe('the routes', () => {
       `/v1/workers/${OTHER_ID}/claim`,
       { max: 1, wait: '0s' },
       200,
-      'claim',
+      'claimJobs',
       [OTHER_ID, { max: 1, wait: '0s' }],
     ],
-    ['POST', `/v1/workers/${OTHER_ID}/report`, { results: [] }, 200, 'report', [OTHER_ID, 0]],
-    ['DELETE', `/v1/workers/${OTHER_ID}`, undefined, 204, 'leave', [OTHER_ID, undefined]],
-    ['DELETE', `/v1/workers/${OTHER_ID}`, { settled: true }, 204, 'leave', [OTHER_ID, { settled: true }]],
-    ['POST', `/v1/workers/${OTHER_ID}/drain`, undefined, 200, 'drain', [OTHER_ID]],
-    ['GET', '/v1/workers', undefined, 200, 'workers', [{ limit: 1_000 }]],
-    ['GET', `/v1/workers/${OTHER_ID}`, undefined, 200, 'worker', [OTHER_ID]],
-    ['GET', '/v1/queues', undefined, 200, 'queues', [{ limit: 1_000 }]],
-    ['GET', '/v1/queues/a%3Ab', undefined, 200, 'queue', ['a:b']],
+    [
+      'POST',
+      `/v1/workers/${OTHER_ID}/report`,
+      { results: [] },
+      200,
+      'reportResults',
+      [OTHER_ID, { results: [] }],
+    ],
+    ['DELETE', `/v1/workers/${OTHER_ID}`, undefined, 204, 'leaveWorker', [OTHER_ID, {}]],
+    [
+      'DELETE',
+      `/v1/workers/${OTHER_ID}`,
+      { settled: true },
+      204,
+      'leaveWorker',
+      [OTHER_ID, { settled: true }],
+    ],
+    ['POST', `/v1/workers/${OTHER_ID}/drain`, undefined, 200, 'drainWorker', [OTHER_ID]],
+    ['GET', '/v1/workers', undefined, 200, 'listWorkers', [{ limit: 1_000 }]],
+    ['GET', `/v1/workers/${OTHER_ID}`, undefined, 200, 'getWorker', [OTHER_ID]],
+    ['GET', '/v1/queues', undefined, 200, 'listQueues', [{ limit: 1_000 }]],
+    ['GET', '/v1/queues/a%3Ab', undefined, 200, 'getQueue', ['a:b']],
     ['POST', '/v1/queues/q/pause', undefined, 200, 'pauseQueue', ['q']],
     ['POST', '/v1/queues/q/resume', undefined, 200, 'resumeQueue', ['q']],
     ['PATCH', '/v1/queues/q', { weight: 2 }, 200, 'changeQueue', ['q', { weight: 2 }]],
     ['POST', '/v1/tenants', { id: 'acme' }, 201, 'createTenant', [{ id: 'acme' }]],
-    ['GET', '/v1/tenants?limit=5&after=a', undefined, 200, 'tenants', ['a', 5]],
-    ['GET', '/v1/tenants/acme', undefined, 200, 'tenant', ['acme']],
+    ['GET', '/v1/tenants?limit=5&after=a', undefined, 200, 'listTenants', [{ after: 'a', limit: 5 }]],
+    ['GET', '/v1/tenants/acme', undefined, 200, 'getTenant', ['acme']],
     ['PATCH', '/v1/tenants/acme', { weight: 2 }, 200, 'changeTenant', ['acme', { weight: 2 }]],
-    ['GET', '/v1/cluster', undefined, 200, 'cluster', []],
-    ['POST', '/v1/cluster/pause', undefined, 200, 'pause', []],
-    ['GET', '/v1/stats', undefined, 200, 'stats', [0]],
-    ['GET', '/v1/stats?history=1h', undefined, 200, 'stats', [3_600_000]],
-  ])('%s %s reaches its use-case', async (method, url, body, status, name, rest) => {
-    const { call, useCases } = testServer();
+    ['GET', '/v1/cluster', undefined, 200, 'getCluster', []],
+    ['POST', '/v1/cluster/pause', undefined, 200, 'pauseCluster', []],
+    ['GET', '/v1/stats', undefined, 200, 'getStats', [{}]],
+    ['GET', '/v1/stats?history=1h', undefined, 200, 'getStats', [{ history: '1h' }]],
+  ])('%s %s reaches its route', async (method, url, body, status, name, rest) => {
+    const { call, recording } = testServer();
     const answer = await call(method, url, body);
     expect(answer.statusCode).toBe(status);
-    expect(useCases.calls).toEqual([{ name, by: ADMIN, rest }]);
+    expect(recording.calls).toEqual([{ name, by: ADMIN, rest }]);
     if (status === 204) expect(answer.body).toBe('');
   });
 
@@ -139,11 +167,14 @@ describe('health', () => {
   });
 
   it('says whether it is ready, and why when somebody with a key asks', async () => {
-    const { server, useCases, call } = testServer();
-    const checks = { database: { ok: true, detail: 'answers in 1 ms' } };
+    const { server, recording, call } = testServer();
+    const checks = {
+      database: { ok: true, detail: 'answered 1 ms ago' },
+      leader: { ok: true, detail: 'this node leads' },
+    };
     expect((await server.inject('/readyz')).json()).toEqual({ ok: true });
     expect((await call('GET', '/readyz?verbose')).json()).toEqual({ ok: true, checks });
-    useCases.healthy = false;
+    recording.healthy = false;
     const unready = await server.inject('/readyz?verbose=true');
     expect([unready.statusCode, unready.json()]).toEqual([503, { ok: false }]);
   });
@@ -184,26 +215,31 @@ describe('errors', () => {
   });
 
   it('do not leak what went wrong inside, but log it with the id of the request', async () => {
-    const { call, useCases, logged } = testServer();
-    useCases.failure = new Error('password is hunter2');
+    const { call, recording, logged } = testServer();
+    recording.failure = new Error('password is hunter2');
     const answer = await call('GET', `/v1/jobs/${JOB_ID}/why`);
     expect([answer.statusCode, answer.json().code]).toEqual([500, 'INTERNAL']);
     expect(answer.body).not.toContain('hunter2');
     expect(logged).toEqual([
-      { err: useCases.failure, requestId: answer.json().requestId, method: 'GET', route: '/v1/jobs/:id/why' },
+      {
+        err: recording.failure,
+        requestId: answer.json().requestId,
+        method: 'GET',
+        route: '/v1/jobs/:id/why',
+      },
     ]);
   });
 
   it.each([undefined, null, 'text', 42, {}])('survive a thrown %j', async (thrown) => {
-    const { call, useCases } = testServer();
-    useCases.failure = thrown ?? Object.create(null);
+    const { call, recording } = testServer();
+    recording.failure = thrown ?? Object.create(null);
     const answer = await call('GET', `/v1/jobs/${JOB_ID}/why`);
     expect(answer.json().code).toBe('INTERNAL');
   });
 
   it('say when to try again', async () => {
-    const { call, useCases } = testServer();
-    useCases.failure = new PunctualError('NO_LEADER', 'An election is under way.', { retryAfter: 0.4 });
+    const { call, recording } = testServer();
+    recording.failure = new PunctualError('NO_LEADER', 'An election is under way.', { retryAfter: 0.4 });
     const answer = await call('GET', `/v1/jobs/${JOB_ID}/why`);
     expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '1']);
   });

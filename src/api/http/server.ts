@@ -1,20 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { type FastifyInstance, fastify } from 'fastify';
-import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
 import { PunctualError } from '../../core/errors.js';
 import { writeJson } from '../json-text.js';
 import { requireCredentials } from './access.js';
 import { documentApi } from './api-document.js';
 import { routeDescriber } from './describe-route.js';
+import type { OpenApiDocument } from './docs-page.js';
 import { Forwarding } from './forwarding.js';
-import { acceptJsonOnly } from './json-body.js';
 import { LargeBodies } from './large-bodies.js';
 import { LongPolls, shuttingDown } from './long-polls.js';
 import { AllowedMethods } from './method-not-allowed.js';
 import type { HttpServerOptions } from './options.js';
 import { refuseConnection, sendProblem } from './problem.js';
 import { referenceRoutes } from './reference.js';
-import { registerRoutes } from './routes.js';
+import { acceptBodies } from './request-body.js';
+import { serveRoute } from './serve-route.js';
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -52,11 +52,11 @@ const SAFE_HEADERS = {
   'referrer-policy': 'no-referrer',
 } as const;
 
-/** Builds the HTTP server of a node over its use-cases. It does not listen yet. */
+/** Builds the HTTP server of a node over its routes. It does not listen yet. */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const forwarding = new Forwarding(options.forwarding);
   const longPolls = new LongPolls();
-  const server = bareServer(options, forwarding, longPolls);
+  const server = bareServer(options);
   server.addHook('onClose', () => forwarding.close());
   const closing = { yes: false };
   const endServing = () => {
@@ -90,31 +90,28 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     if (closing.yes) reply.header('connection', 'close');
     done();
   });
-  requireCredentials(server, options.useCases, options.defaultTenant);
+  requireCredentials(server, options.authenticate, options.defaultTenant);
   new LargeBodies(options.limits.maxBulkBytes).watch(server);
-  acceptJsonOnly(server, options.limits.maxDepth);
+  acceptBodies(server, options.limits.maxDepth);
 
   documentApi(server, options.version);
   server.register((scope, _options, done) => {
-    // The schemas of the routes are there to be read. Bodies are checked once, by the use-cases, and answers
+    // The schemas of the routes are there to be read. Requests are checked once, when their route is served, and answers
     // are written as they are: a serializer made from a schema would drop what the schema does not know.
     scope.setValidatorCompiler(() => () => true);
     scope.setSerializerCompiler(() => writeJson);
     const allowed = new AllowedMethods(scope);
-    const { useCases, limits } = options;
-    registerRoutes(scope, { useCases, limits, longPolls, describe: routeDescriber(server) });
-    referenceRoutes(scope);
+    const parts = { ...options, longPolls, forwarding, describe: routeDescriber(server) };
+    for (const route of options.routes) serveRoute(scope, route, parts);
+    for (const route of referenceRoutes(() => server.swagger() as OpenApiDocument))
+      serveRoute(scope, route, parts);
     allowed.refuseOthers();
     done();
   });
   return server;
 }
 
-function bareServer(
-  { log }: HttpServerOptions,
-  forwarding: Forwarding,
-  longPolls: LongPolls,
-): FastifyInstance {
+function bareServer({ log }: HttpServerOptions): FastifyInstance {
   const server = fastify({
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionTimeout: IDLE_SOCKET_TIMEOUT_MS,
@@ -142,16 +139,6 @@ function bareServer(
   server.server.on('connect', (_request, socket) =>
     refuseConnection({ code: 'NO_TUNNEL' }, socket, randomUUID()),
   );
-  server.setErrorHandler(async (error, request, reply) => {
-    try {
-      if (!(error instanceof LeaderElsewhere)) throw error;
-      await longPolls.runOn(reply, (gone) =>
-        forwarding.forward(request, reply, gone, longPolls.mayWait(request)),
-      );
-    } catch (problem) {
-      sendProblem(problem, request, reply, log);
-    }
-    return reply;
-  });
+  server.setErrorHandler((error, request, reply) => sendProblem(error, request, reply, log));
   return server;
 }

@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { LOG_LEVELS } from '../../core/wire.js';
+import { LOG_LEVELS, MAX_RETRY_AFTER_MS } from '../../core/wire.js';
 import { strict } from './object.js';
 import { Fence, Id, Json, Moment, Name, Words } from './text.js';
 
@@ -8,6 +8,12 @@ export const AttemptError = strict(
   { message: Words, code: Type.Optional(Words), stack: Type.Optional(Words) },
   { title: 'AttemptError' },
 );
+
+const RetryAfterMs = Type.Integer({
+  minimum: 0,
+  maximum: MAX_RETRY_AFTER_MS,
+  description: 'The next attempt starts no sooner than after this time, nor before the backoff is over.',
+});
 
 const times = { startedAt: Type.Optional(Moment) };
 const attempt = { jobId: Id, fence: Fence, tenant: Type.Optional(Name), ...times };
@@ -21,9 +27,17 @@ export const AttemptResult = Type.Union(
       outcome: Type.Literal('failed'),
       error: AttemptError,
       retryable: Type.Optional(Type.Boolean()),
+      retryAfterMs: Type.Optional(RetryAfterMs),
     }),
     strict({ ...attempt, outcome: Type.Literal('timed-out'), error: Type.Optional(AttemptError) }),
     strict({ ...attempt, outcome: Type.Literal('cancelled'), error: Type.Optional(AttemptError) }),
+    strict(
+      { ...attempt, outcome: Type.Literal('handed-on') },
+      {
+        description:
+          'The attempt goes on without the worker: whoever has its token, or a key, reports its end. It takes no slot, is never lost, and is timed out like any other.',
+      },
+    ),
   ],
   { title: 'AttemptResult' },
 );
@@ -36,7 +50,13 @@ export const Completion = strict(
 
 /** An attempt failed; `retryable: false` rules out another one. */
 export const Failure = strict(
-  { fence: Fence, ...times, error: AttemptError, retryable: Type.Optional(Type.Boolean()) },
+  {
+    fence: Fence,
+    ...times,
+    error: AttemptError,
+    retryable: Type.Optional(Type.Boolean()),
+    retryAfterMs: Type.Optional(RetryAfterMs),
+  },
   { title: 'Failure' },
 );
 

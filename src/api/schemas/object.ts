@@ -1,4 +1,4 @@
-import Type, { type TObjectOptions, type TProperties, type TSchema } from 'typebox';
+import Type, { type TObjectOptions, type TOptional, type TProperties, type TSchema } from 'typebox';
 
 /** An object of an input: a field it does not know is an error, so that a typing mistake is not ignored. */
 export function strict<P extends TProperties>(properties: P, options: TObjectOptions = {}) {
@@ -17,3 +17,14 @@ export function page<S extends TSchema>(title: string, item: S) {
 
 /** The body of a call that needs none: nothing, or an empty object. */
 export const Nothing = strict({}, { title: 'Nothing' });
+
+/** Marks the type of a parameter that has a value even where it is left out. */
+export interface Defaulted {
+  readonly '~defaulted': true;
+}
+
+/** A parameter that may be left out of a query and then has the schema's default. */
+export function defaulted<S extends TSchema>(schema: S) {
+  if (!('default' in schema)) throw new Error('the schema has no default');
+  return Type.Optional(schema) as unknown as TOptional<S> & Defaulted;
+}

@@ -1,7 +1,7 @@
 import Type from 'typebox';
 import { JOB_PARTS } from '../../core/job.js';
 import { JobState } from './job.js';
-import { strict } from './object.js';
+import { defaulted, strict } from './object.js';
 import { durationUpTo, Id, line, Moment, Name, Wait } from './text.js';
 
 const Limit = Type.Integer({ minimum: 1, maximum: 1_000, default: 100 });
@@ -25,23 +25,23 @@ export const JobListQuery = strict({
   worker: Type.Optional(Id),
   schedule: Type.Optional(Name),
   include: Type.Optional(include(JOB_PARTS)),
-  limit: Type.Optional(Limit),
+  limit: defaulted(Limit),
   after: Type.Optional(line(512)),
 });
 
 /** One page of schedules. */
 export const ScheduleListQuery = strict({
   include: Type.Optional(include(['payload'])),
-  limit: Type.Optional(Limit),
+  limit: defaulted(Limit),
   after: Type.Optional(line(512)),
 });
 
 /** One page of a list. */
-export const PageQuery = strict({ limit: Type.Optional(Limit), after: Type.Optional(line(512)) });
+export const PageQuery = strict({ limit: defaulted(Limit), after: Type.Optional(line(512)) });
 
 /** One page of a list that is mostly short, and therefore whole unless it is asked for less. */
 export const ShortListQuery = strict({
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000, default: 1_000 })),
+  limit: defaulted(Type.Integer({ minimum: 1, maximum: 1_000, default: 1_000 })),
   after: Type.Optional(line(512)),
 });
 
@@ -50,8 +50,8 @@ export const WaitQuery = strict({ wait: Type.Optional(Wait) });
 
 /** A part of a job's log. */
 export const LogQuery = strict({
-  limit: Type.Optional(Limit),
-  after: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0 })),
+  limit: defaulted(Limit),
+  after: defaulted(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0 })),
 });
 
 const MAX_HISTORY_MS = 7 * 86_400_000;
@@ -71,7 +71,7 @@ export const NoQuery = strict({});
 export const LedgerQuery = strict({
   from: Type.Optional(Moment),
   to: Type.Optional(Moment),
-  limit: Type.Optional(Limit),
+  limit: defaulted(Limit),
   after: Type.Optional(line(64)),
 });
 
@@ -83,3 +83,6 @@ export const TenantPath = strict({ id: Name });
 
 /** The name in a path. */
 export const NamePath = strict({ name: Name });
+
+/** A query that nobody reads, so that a probe may say what it likes. */
+export const AnyQuery = Type.Object({});

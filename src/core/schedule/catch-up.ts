@@ -1,27 +1,28 @@
 import type { Timetable } from './timetable.js';
 
-/** Which of the occurrences that downtime has made late still run. */
+/** Which of the occurrences that were missed during a downtime still run. */
 export type CatchUp = 'none' | 'latest' | 'all' | { readonly withinMs: number };
 
-/** Consecutive occurrences that do not run: the first, the last and how many they are. */
-export interface PassedOver {
+/** Consecutive occurrences: the first, the last and how many they are. */
+export interface OccurrenceRange {
   readonly from: number;
   readonly until: number;
   readonly count: number;
 }
 
-export interface CaughtUp {
+/** The decision about the occurrences of a range. */
+interface CaughtUp {
   readonly run: number[];
-  readonly passedOver: PassedOver[];
-  /** Up to where this answer goes; call again from there, with the same `now`, when `run` was cut at `max`. */
+  readonly passedOver: OccurrenceRange[];
+  /** Everything up to here is decided. If `run` was cut at `max`, call again from here with the same `now`. */
   readonly watermark: number;
 }
 
 /**
- * What to do about the occurrences in (watermark, now]. Those that are less late than the grace (or not late at
- * all) are on time and run whatever the policy says. The others were missed, and the policy says which of them
- * still run: `none`, the `latest` one, `all`, or those at most `withinMs` ago. What is passed over is older than
- * everything that runs, so it is one range, found without walking through it.
+ * Decides the occurrences in (watermark, now]. Those that are at most `graceMs` late are on time and always run. The
+ * others were missed, and the policy says which of them still run: `none`, the `latest` one, `all`, or those at most
+ * `withinMs` ago. The occurrences that do not run are all older than those that do, so they are one range, which is
+ * computed without iterating over it.
  */
 export function catchUp(
   table: Timetable,
@@ -37,7 +38,7 @@ export function catchUp(
     watermark,
     Math.min(onTimeAfter, lastToPassOver(table, policy, now, onTimeAfter)),
   );
-  const passedOver = rangeOf(table, watermark, runAfter);
+  const passedOver = rangeBetween({ table }, watermark, runAfter);
   const run: number[] = [];
   let due = table.next(runAfter);
   while (due !== null && due <= now && run.length < max) {
@@ -46,10 +47,10 @@ export function catchUp(
   }
   const isCut = due !== null && due <= now;
   const reached = run.at(-1) ?? runAfter;
-  return { run, passedOver, watermark: isCut ? reached : now };
+  return { run, passedOver: passedOver ? [passedOver] : [], watermark: isCut ? reached : now };
 }
 
-/** The moment up to which the policy lets nothing run. */
+/** The moment up to which the policy passes everything over. */
 function lastToPassOver(table: Timetable, policy: CatchUp, now: number, onTimeAfter: number): number {
   if (policy === 'all') return Number.NEGATIVE_INFINITY;
   if (policy === 'none') return onTimeAfter;
@@ -57,8 +58,13 @@ function lastToPassOver(table: Timetable, policy: CatchUp, now: number, onTimeAf
   return now - policy.withinMs - 1;
 }
 
-function rangeOf(table: Timetable, after: number, until: number): PassedOver[] {
+/** The occurrences in (after, until] as one range; null when there are none. */
+export function rangeBetween(
+  { table }: { readonly table: Timetable },
+  after: number,
+  until: number,
+): OccurrenceRange | null {
   const from = table.next(after);
-  if (from === null || from > until) return [];
-  return [{ from, until: table.previous(until)!, count: table.count(after, until) }];
+  if (from === null || from > until) return null;
+  return { from, until: table.previous(until)!, count: table.count(after, until) };
 }

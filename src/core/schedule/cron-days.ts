@@ -1,18 +1,24 @@
-import { firstDayOf, monthOf, weekdayOf } from './civil.js';
-import type { ValueSet } from './value-set.js';
+import type { ValueSet } from './cron-field.js';
 
-/** What the day-of-month field names; days count from 1. */
+/**
+ * The days that a cron expression names.
+ *
+ * The Gregorian calendar is arithmetic on whole numbers: a day is its distance from 1970-01-01, a month is twelve times
+ * its year plus 0 (January) to 11. Inside the calculation years begin in March, so that the leap day is the last one.
+ */
+
+/** The day-of-month field; days count from 1. */
 export interface MonthDays {
   readonly days: readonly number[];
-  /** Days before the last one of the month: `L` is 0, `L-3` is 3. */
+  /** Distances from the last day of the month: `L` is 0, `L-3` is 3. */
   readonly beforeLast: readonly number[];
   /** `15W`: the weekday nearest to the day, in the same month. */
   readonly nearestWeekday: readonly number[];
-  /** `LW`: the last day of the month that is a weekday. */
+  /** `LW`: the last weekday of the month. */
   readonly lastWeekday: boolean;
 }
 
-/** What the day-of-week field names; 0 is Sunday. */
+/** The day-of-week field; 0 is Sunday. */
 export interface WeekDays {
   readonly weekdays: readonly number[];
   /** `5L`: the last such day of the month. */
@@ -22,16 +28,16 @@ export interface WeekDays {
 }
 
 /**
- * Every combination of leap year and weekday of January 1st comes back within 40 years (across a century that
- * has no leap day), and with it every month of that length and first weekday.
+ * Every combination of leap year and weekday of January 1st recurs within 40 years (that long around a year such as
+ * 2100, which is no leap year), and with it every combination of a month's length and first weekday.
  */
 const MONTHS_UNTIL_ALL_WERE_SEEN = 41 * 12;
 
 const UNKNOWN = -1;
 
 /**
- * The days that an expression names. A month's days depend only on its length and on the weekday it begins
- * with, so there are 28 sets of days at most, each a number with bit 0 for the first day of the month.
+ * The days that an expression names. The days of a month depend only on its length and on its first weekday, so there
+ * are at most 28 sets of days. A set is a number whose bit 0 is the first day of the month.
  */
 export class CronDays {
   private readonly sets = new Int32Array(28).fill(UNKNOWN);
@@ -40,11 +46,11 @@ export class CronDays {
     private readonly months: ValueSet,
     private readonly monthDays: MonthDays,
     private readonly weekDays: WeekDays,
-    /** When both fields are restricted, either may match; otherwise both must. */
+    /** Whether one matching field is enough, which it is when both are restricted; otherwise both must match. */
     private readonly either: boolean,
   ) {}
 
-  /** Whether any day will ever match: every length of a month meets every first weekday in 400 years. */
+  /** Whether any day ever matches. Every length of a month occurs with every first weekday within 400 years. */
   everComes(): boolean {
     return this.months.values.some((month) =>
       LENGTHS[month - 1]!.some((length) => WEEKDAYS.some((weekday) => this.set(length, weekday) !== 0)),
@@ -166,4 +172,42 @@ function bitsIn(set: number): number {
   let bits = set - ((set >>> 1) & 0x55555555);
   bits = (bits & 0x33333333) + ((bits >>> 2) & 0x33333333);
   return Math.imul((bits + (bits >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
+}
+
+const DAYS_OF_CYCLE = 146_097;
+const DAYS_FROM_MARCH_0_TO_1970 = 719_468;
+
+/** The first day of a month. */
+export function firstDayOf(month: number): number {
+  const marchMonth = month - 2;
+  const year = Math.floor(marchMonth / 12);
+  const cycle = Math.floor(year / 400);
+  const yearOfCycle = year - cycle * 400;
+  const dayOfYear = Math.floor((153 * (marchMonth - year * 12) + 2) / 5);
+  const dayOfCycle =
+    yearOfCycle * 365 + Math.floor(yearOfCycle / 4) - Math.floor(yearOfCycle / 100) + dayOfYear;
+  return cycle * DAYS_OF_CYCLE + dayOfCycle - DAYS_FROM_MARCH_0_TO_1970;
+}
+
+/** The month that a day belongs to. */
+export function monthOf(day: number): number {
+  const shifted = day + DAYS_FROM_MARCH_0_TO_1970;
+  const cycle = Math.floor(shifted / DAYS_OF_CYCLE);
+  const dayOfCycle = shifted - cycle * DAYS_OF_CYCLE;
+  const yearOfCycle = Math.floor(
+    (dayOfCycle -
+      Math.floor(dayOfCycle / 1_460) +
+      Math.floor(dayOfCycle / 36_524) -
+      Math.floor(dayOfCycle / 146_096)) /
+      365,
+  );
+  const dayOfYear =
+    dayOfCycle - (365 * yearOfCycle + Math.floor(yearOfCycle / 4) - Math.floor(yearOfCycle / 100));
+  const marchMonth = Math.floor((5 * dayOfYear + 2) / 153);
+  return (cycle * 400 + yearOfCycle) * 12 + marchMonth + 2;
+}
+
+/** The weekday of a day, 0 for Sunday to 6 for Saturday. */
+export function weekdayOf(day: number): number {
+  return (((day + 4) % 7) + 7) % 7;
 }

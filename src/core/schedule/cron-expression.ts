@@ -1,17 +1,17 @@
 import type { CronDays } from './cron-days.js';
-import type { TimesOfDay } from './times-of-day.js';
+import type { ValueSet } from './cron-field.js';
 
 const DAY = 86_400;
 
 /**
- * The wall-clock times that a cron expression names, without any zone: a wall-clock time is the number of
- * seconds that a clock showing it would count from 1970-01-01 00:00:00 if no day had ever had a change of offset.
+ * The wall-clock times that a cron expression names, without a zone. A wall-clock time is the number of seconds from
+ * 1970-01-01 00:00:00 to it, counted as if it were UTC.
  */
 export class CronExpression {
   constructor(
     private readonly days: CronDays,
     private readonly times: TimesOfDay,
-    /** Whether every hour is let through; such an expression follows real time through DST changes. */
+    /** Whether every hour matches; such an expression follows real time through DST changes. */
     readonly everyHour: boolean,
   ) {}
 
@@ -21,7 +21,7 @@ export class CronExpression {
     return this.times.countBefore(time + 1) > this.times.countBefore(time) && this.days.has(day);
   }
 
-  /** The first wall-clock time named at or after one. */
+  /** The first matching wall-clock time at or after one. */
   next(wall: number): number {
     const day = Math.floor(wall / DAY);
     const index = this.times.countBefore(wall - day * DAY);
@@ -29,7 +29,7 @@ export class CronExpression {
     return found * DAY + this.times.timeAt(found === day ? index : 0);
   }
 
-  /** The last wall-clock time named at or before one. */
+  /** The last matching wall-clock time at or before one. */
   previous(wall: number): number {
     const day = Math.floor(wall / DAY);
     const index = this.times.countBefore(wall - day * DAY + 1) - 1;
@@ -37,7 +37,7 @@ export class CronExpression {
     return found * DAY + this.times.timeAt(found === day ? index : this.times.perDay - 1);
   }
 
-  /** How many wall-clock times are named in [from, until). */
+  /** How many wall-clock times match in [from, until). */
   count(from: number, until: number): number {
     return until <= from ? 0 : this.countSince(Math.floor(from / DAY), from, until);
   }
@@ -48,5 +48,46 @@ export class CronExpression {
     const before = this.days.has(day) ? this.times.countBefore(from - day * DAY) : 0;
     const behind = this.days.has(lastDay) ? this.times.countBefore(until - lastDay * DAY) : 0;
     return whole - before + behind;
+  }
+}
+
+/**
+ * The times of day that an expression names, as seconds after midnight. They are numbered from 0 in ascending order, so
+ * that finding the next one and counting them is the same arithmetic.
+ */
+export class TimesOfDay {
+  readonly perDay: number;
+  private readonly perHour: number;
+
+  constructor(
+    private readonly hours: ValueSet,
+    private readonly minutes: ValueSet,
+    private readonly seconds: ValueSet,
+  ) {
+    this.perHour = minutes.size * seconds.size;
+    this.perDay = hours.size * this.perHour;
+  }
+
+  /** How many matching times lie before a time of day (0 to 86,400). */
+  countBefore(time: number): number {
+    const hour = Math.floor(time / 3_600);
+    if (hour >= 24) return this.perDay;
+    const whole = this.hours.countBelow(hour) * this.perHour;
+    if (!this.hours.has(hour)) return whole;
+    const minute = Math.floor((time - hour * 3_600) / 60);
+    const counted = whole + this.minutes.countBelow(minute) * this.seconds.size;
+    return this.minutes.has(minute) ? counted + this.seconds.countBelow(time % 60) : counted;
+  }
+
+  /** The time with an index from 0 to perDay - 1. */
+  timeAt(index: number): number {
+    const hour = Math.floor(index / this.perHour);
+    const inHour = index - hour * this.perHour;
+    const minute = Math.floor(inHour / this.seconds.size);
+    return (
+      this.hours.values[hour]! * 3_600 +
+      this.minutes.values[minute]! * 60 +
+      this.seconds.values[inHour - minute * this.seconds.size]!
+    );
   }
 }

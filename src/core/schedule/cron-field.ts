@@ -1,11 +1,11 @@
 import { type CronField, ScheduleError } from './schedule-error.js';
 
-/** What the values of one field of an expression may be. */
+/** The values that one field of an expression may have. */
 export interface FieldRule {
   readonly field: CronField;
   readonly min: number;
   readonly max: number;
-  /** The largest value that `*` and `a/n` reach: 7 is only another name for Sunday. */
+  /** The largest value that `*` and `a/n` produce: in the day of week it is 6, as 7 is another name for 0. */
   readonly last: number;
   /** Names in the order of the values, from `min` on. */
   readonly names: readonly string[];
@@ -14,6 +14,7 @@ export interface FieldRule {
 const MONTHS = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
 const WEEKDAYS = ['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'];
 
+/** The fields of an expression. */
 export const SECOND: FieldRule = { field: 'second', min: 0, max: 59, last: 59, names: [] };
 export const MINUTE: FieldRule = { field: 'minute', min: 0, max: 59, last: 59, names: [] };
 export const HOUR: FieldRule = { field: 'hour', min: 0, max: 23, last: 23, names: [] };
@@ -23,7 +24,7 @@ export const WEEKDAY: FieldRule = { field: 'day of week', min: 0, max: 7, last: 
 
 const ITEM = /^(?:(\*)|([a-z]+|\d+)(?:-([a-z]+|\d+))?)(?:\/(\d+))?$/i;
 
-/** The items of a field: it is a list, of one item or more. */
+/** The comma-separated items of a field. */
 export function itemsOf(text: string, rule: FieldRule): string[] {
   const items = text.split(',');
   if (items.includes('')) throw wrong(rule, text, 'has an empty place in its list');
@@ -85,4 +86,36 @@ function notUnderstood(item: string, rule: FieldRule): ScheduleError {
 /** An error about a part of a field. */
 export function wrong(rule: FieldRule, part: string, reason: string): ScheduleError {
   return new ScheduleError('/cron', `"${part}" ${reason}`, rule.field);
+}
+
+/** The values that one field of a cron expression matches, prepared for counting and searching. */
+export class ValueSet {
+  /** In ascending order, each once. */
+  readonly values: readonly number[];
+  /** `below[n]` is how many values are less than n, for n from 0 to `max + 1`. */
+  private readonly below: Uint8Array;
+
+  constructor(values: Iterable<number>, max: number) {
+    const present = new Uint8Array(max + 1);
+    for (const value of values) present[value] = 1;
+    this.below = new Uint8Array(max + 2);
+    const sorted: number[] = [];
+    for (let value = 0; value <= max; value++) {
+      if (present[value] === 1) sorted.push(value);
+      this.below[value + 1] = sorted.length;
+    }
+    this.values = sorted;
+  }
+
+  get size(): number {
+    return this.values.length;
+  }
+
+  has(value: number): boolean {
+    return this.below[value + 1] !== this.below[value];
+  }
+
+  countBelow(value: number): number {
+    return this.below[value]!;
+  }
 }

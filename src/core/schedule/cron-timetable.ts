@@ -1,23 +1,23 @@
+import { firstDayOf, monthOf } from './cron-days.js';
 import type { CronExpression } from './cron-expression.js';
-import { noteOf } from './dst-note.js';
 import type { Dst, Timetable } from './timetable.js';
-import { BLOCK, type Zone } from './timezone.js';
-import { piecesOf, type ZonePiece } from './zone-pieces.js';
+import { BLOCK, piecesOf, type Zone, type ZonePiece } from './timezone.js';
 
 const DAY = 86_400;
 
-/** No clock is further from UTC than a day, and no gap moves a time by more than another day. */
+/** An upper bound of an offset from UTC (a day) plus the length of a gap (another day). */
 const FAR = 2 * DAY;
 
 /**
- * How far a search goes. Dates come back within 40 years; what zones do irregularly (Ramadan in Morocco) is laid
- * down until 2087 and regular after that. So only a time that lies in a gap every year ends a search without
- * success, such as 02:30 on the last Sunday of March in Berlin, with gaps skipped.
+ * How far a search goes. Dates recur within 40 years, and irregular zones (Morocco during Ramadan) are defined until
+ * 2087 and regular after that. So a search fails only for a time that lies in a gap every year while gaps are skipped,
+ * such as 02:30 on the last Sunday of March in Berlin.
  */
 const SEARCH = 120 * 366 * DAY;
 
-/** When a cron expression is due in a zone. `dst` is null where the policy does not apply. */
+/** When a cron expression is due in a zone. */
 export class CronTimetable implements Timetable {
+  /** Null where the DST policy does not apply. */
   private readonly dst: Dst | null;
   private block = Number.NaN;
   private pieces: readonly ZonePiece[] = [];
@@ -107,7 +107,7 @@ export class CronTimetable implements Timetable {
     return named + shifted - this.countTwice(piece.offset, piece.shifted, from, until);
   }
 
-  /** How many moments are named by two wall-clock times; a gap is short enough to look at each. */
+  /** How many moments are named by two wall-clock times. A gap is short, so this iterates over it. */
   private countTwice(offset: number, shifted: number, from: number, until: number): number {
     let count = 0;
     let moment = this.expression.next(from + shifted) - shifted;
@@ -117,4 +117,47 @@ export class CronTimetable implements Timetable {
     }
     return count;
   }
+}
+
+/**
+ * What a preview says about an occurrence, given in seconds, that lies near a change of the clocks. `shifting` is the
+ * expression if its missing times are shifted, else null.
+ */
+function noteOf(moment: number, zone: Zone, shifting: CronExpression | null): string | undefined {
+  for (const { at, before, after } of zone.changesAround(Math.floor(moment / BLOCK))) {
+    const gap = after - before;
+    if (gap > 0 && moment >= at && moment < at + gap) {
+      const named = moment + before;
+      if (!shifting?.matches(named)) return undefined;
+      const missing = `${wallClock(named, moment + after)}, which does not exist`;
+      return shifting.matches(moment + after) ? `also stands for ${missing}` : `shifted from ${missing}`;
+    }
+    if (gap < 0 && moment >= at + gap && moment < at) {
+      return `first of two ${wallClock(moment + before, moment + before)}`;
+    }
+    if (gap < 0 && moment >= at && moment < at - gap) {
+      return `second of two ${wallClock(moment + after, moment + after)}`;
+    }
+  }
+  return undefined;
+}
+
+/** A wall-clock time, with its date if that is not the date on which it runs. */
+function wallClock(wall: number, runs: number): string {
+  const day = Math.floor(wall / DAY);
+  const time = wall - day * DAY;
+  const parts = [Math.floor(time / 3_600), Math.floor(time / 60) % 60];
+  if (time % 60 !== 0) parts.push(time % 60);
+  const clock = parts.map(twoDigits).join(':');
+  return day === Math.floor(runs / DAY) ? clock : `${dateOf(day)} ${clock}`;
+}
+
+function dateOf(day: number): string {
+  const month = monthOf(day);
+  const year = String(Math.floor(month / 12)).padStart(4, '0');
+  return `${year}-${twoDigits((month % 12) + 1)}-${twoDigits(day - firstDayOf(month) + 1)}`;
+}
+
+function twoDigits(number: number): string {
+  return String(number).padStart(2, '0');
 }

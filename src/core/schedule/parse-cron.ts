@@ -1,6 +1,6 @@
 import { addAll } from '../long-lists.js';
 import { CronDays, type MonthDays, type WeekDays } from './cron-days.js';
-import { CronExpression } from './cron-expression.js';
+import { CronExpression, TimesOfDay } from './cron-expression.js';
 import {
   type FieldRule,
   HOUR,
@@ -10,13 +10,12 @@ import {
   MONTH_DAY,
   oneValue,
   SECOND,
+  ValueSet,
   valuesOf,
   WEEKDAY,
   wrong,
 } from './cron-field.js';
 import { ScheduleError } from './schedule-error.js';
-import { TimesOfDay } from './times-of-day.js';
-import { ValueSet } from './value-set.js';
 
 const NICKNAMES: Readonly<Record<string, string>> = {
   '@yearly': '0 0 1 1 *',
@@ -28,21 +27,21 @@ const NICKNAMES: Readonly<Record<string, string>> = {
   '@hourly': '0 * * * *',
 };
 
-/** Very many schedules share few expressions, and an expression takes some kilobytes. */
+/** A cache: many schedules share few expressions, and a parsed one takes some kilobytes. */
 const parsed = new Map<string, CronExpression>();
 const MOST_PARSED = 10_000;
 
-/** More than every value of every field, written out one by one. */
+/** Longer than an expression that lists every value of every field. */
 const MOST_LETTERS = 1_000;
 
 /**
- * Reads a cron expression: minute, hour, day of month, month, day of week, with the second in front if there
- * are six fields (0 otherwise). The dialect, where letters may be large or small and anything else is refused:
+ * Parses a cron expression: minute, hour, day of month, month, day of week, preceded by the second if there are six
+ * fields (otherwise it is 0). The dialect ignores case and refuses everything that is not listed here:
  *
  * - a value, a range `a-b`, `*` for all, a list of these with commas; names JAN to DEC and SUN to SAT; weekdays
  *   are 0 to 7, where 0 and 7 are Sunday. A range that runs backwards is refused: `22-23,0-2`, not `22-2`.
- * - a step after a range, after `*` or after a value, from where it goes on to the end of the field (to Saturday
- *   in the day of week). A step is at most as large as the field has values.
+ * - a step after a range, after `*`, or after a value; then it goes from the value to the end of the field (to Saturday
+ *   in the day of week). A step is at most the number of the field's values.
  * - day of month: `L` the last day, `L-3` three days before it, `15W` the weekday (Monday to Friday) nearest to
  *   the 15th inside the month, `LW` the last weekday. A month without a 31st has no `31W`.
  * - day of week: `5L` or `FRIL` the last Friday of the month, `5#2` or `FRI#2` the second one.
@@ -63,16 +62,17 @@ export function parseCron(expression: string): CronExpression {
   return cron;
 }
 
+type Fields = [
+  second: string,
+  minute: string,
+  hour: string,
+  monthDay: string,
+  month: string,
+  weekday: string,
+];
+
 function parse(text: string): CronExpression {
-  const fields = fieldsOf(text);
-  const [second, minute, hour, monthDay, month, weekday] = fields as [
-    string,
-    string,
-    string,
-    string,
-    string,
-    string,
-  ];
+  const [second, minute, hour, monthDay, month, weekday] = fieldsOf(text);
   const hours = setOf(hour, HOUR);
   const times = new TimesOfDay(hours, setOf(minute, MINUTE), setOf(second, SECOND));
   const either = isRestricted(monthDay) && isRestricted(weekday);
@@ -87,18 +87,18 @@ function parse(text: string): CronExpression {
   return new CronExpression(days, times, hours.size === 24);
 }
 
-function fieldsOf(text: string): string[] {
+function fieldsOf(text: string): Fields {
   if (text.length > MOST_LETTERS) {
     throw new ScheduleError('/cron', `has ${text.length} characters: must have at most ${MOST_LETTERS}`);
   }
   if (text.startsWith('@')) {
     const meaning = NICKNAMES[text.toLowerCase()];
-    if (meaning !== undefined) return ['0', ...meaning.split(' ')];
+    if (meaning !== undefined) return ['0', ...meaning.split(' ')] as Fields;
     throw new ScheduleError('/cron', `"${text}" is none of ${Object.keys(NICKNAMES).join(', ')}`);
   }
   const fields = text.split(/[ \t]+/);
-  if (fields.length === 6) return fields;
-  if (fields.length === 5) return ['0', ...fields];
+  if (fields.length === 6) return fields as Fields;
+  if (fields.length === 5) return ['0', ...fields] as Fields;
   const found = text === '' ? 'is empty' : `has ${fields.length} field${fields.length === 1 ? '' : 's'}`;
   throw new ScheduleError(
     '/cron',

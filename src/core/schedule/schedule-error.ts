@@ -1,11 +1,11 @@
 import { PunctualError } from '../errors.js';
 
-/** The fields of a cron expression, as people call them. */
+/** The name of a field of a cron expression. */
 export type CronField = 'second' | 'minute' | 'hour' | 'day of month' | 'month' | 'day of week';
 
-/** A schedule that cannot be: an expression or a zone that is wrong, and which part of it. */
+/** An expression or a time zone that is not valid. */
 export class ScheduleError extends PunctualError {
-  /** The field of the expression that is wrong, when it is one of them. */
+  /** The field of the expression that is wrong, if it is a single one. */
   readonly field: CronField | undefined;
 
   constructor(pointer: '/cron' | '/timezone', reason: string, field?: CronField) {

@@ -4,10 +4,9 @@
  * A cron expression names wall-clock times in its zone (see parse-cron.ts for the dialect). What that means when
  * clocks change:
  *
- * 1. When the hour field lets every hour through (its set is all 24 hours, however written: `*`, `0-23`, a step
- *    of 1), the DST policy does not apply. The schedule is due at every real moment whose wall-clock time
- *    matches: every 15 minutes stays every 15 real minutes, in an overlap both passes count, in a gap there is
- *    nothing.
+ * 1. When the hour field matches all 24 hours, however written (`*`, `0-23`, a step of 1), the DST policy does not
+ *    apply. The schedule is due at every real moment whose wall-clock time matches: every 15 minutes stays every 15
+ *    real minutes; in an overlap both passes count, and in a gap there is no occurrence.
  * 2. Otherwise, for each wall-clock time that matches:
  *    - it exists once: that is the moment.
  *    - it exists twice (overlap): `first` (default) is the earlier moment, `last` the later one, `both` are both.
@@ -24,12 +23,13 @@ import { CronTimetable } from './cron-timetable.js';
 import { parseCron } from './parse-cron.js';
 import { zoneOf } from './timezone.js';
 
-/** What happens to wall-clock times that a change of the clocks leaves out or repeats. */
+/** What happens to wall-clock times that a change of the clocks skips or repeats. */
 export interface Dst {
   readonly gap: 'shift' | 'skip';
   readonly overlap: 'first' | 'last' | 'both';
 }
 
+/** The part of a schedule that says when it is due. */
 export type Timing =
   | { readonly kind: 'at'; readonly at: number }
   | { readonly kind: 'every'; readonly everyMs: number; readonly from: number }
@@ -37,17 +37,17 @@ export type Timing =
 
 /** When a schedule is due. `startAt` and `endAt` are inclusive bounds (null = none). */
 export interface Timetable {
-  /** The first occurrence strictly after the moment, or null when there is none any more. */
+  /** The first occurrence strictly after the moment, or null when there is none. */
   next(after: number): number | null;
   /** The last occurrence at or before the moment, or null. */
   previous(atOrBefore: number): number | null;
-  /** How many occurrences lie in (after, until]; constant memory, and at once even for a year of seconds. */
+  /** How many occurrences lie in (after, until], computed without iterating over them. */
   count(after: number, until: number): number;
   /** What a preview says about an occurrence near a DST change, or undefined. */
   note(at: number): string | undefined;
 }
 
-/** The moments that can be written with a year of four digits, from the year 1 on. */
+/** The first and last moment of the years 1 to 9999. */
 const FIRST_MOMENT = -62_135_596_800_000;
 const LAST_MOMENT = 253_402_300_799_999;
 
@@ -82,7 +82,7 @@ function once(at: number): Timetable {
 }
 
 function steps(from: number, everyMs: number): Timetable {
-  /** How many steps are over at a moment; the first is at `from` itself. */
+  /** How many occurrences lie at or before a moment. */
   const over = (moment: number) => Math.max(0, Math.floor((moment - from) / everyMs) + 1);
   return {
     next: (after) => from + over(after) * everyMs,

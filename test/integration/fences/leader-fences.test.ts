@@ -7,8 +7,10 @@ import { provenByRemoval } from './removal.js';
 async function freshNode(options: TestNodeOptions = {}) {
   const { nodeForTest } = await import('../../node-for-tests.js');
   const { ProtocolWorker } = await import('../../protocol-worker.js');
+  const { takeHint } = await import('../../../src/api/peers.js');
+  const { takeHeartbeat } = await import('../../../src/api/workers.js');
   const node = await nodeForTest(options);
-  return { node, ProtocolWorker };
+  return { node, ProtocolWorker, takeHint, takeHeartbeat };
 }
 
 async function onDatabase<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
@@ -32,7 +34,7 @@ async function somebodyWaits(node: TestNode): Promise<void> {
 }
 
 provenByRemoval('claim-join', 'a late hint starts a job again that has ended', async () => {
-  const { node, ProtocolWorker } = await freshNode();
+  const { node, ProtocolWorker, takeHint } = await freshNode();
   const worker = await ProtocolWorker.register(node);
   const { id } = await node.submit({ task: 'work', delivery: 'at-most-once' });
   const waiting = await onDatabase(node.database.url, async (client) => {
@@ -40,7 +42,7 @@ provenByRemoval('claim-join', 'a late hint starts a job again that has ended', a
     return (await client.query(`SELECT ${columns} FROM punctual.jobs WHERE id = $1`, [id])).rows[0];
   });
   await worker.succeed(await worker.claimOne());
-  await node.node.useCases.peers.hint({
+  await takeHint(node.node.context, {
     jobs: [{ ...waiting, fence: 1, startBefore: null, sizeKib: 0 }],
     startBefore: null,
   });
@@ -121,13 +123,13 @@ provenByRemoval('heartbeat-epoch', 'a replaced leader orders the jobs of the new
 });
 
 provenByRemoval('trust', 'a leader whose lease has run out tells a worker that it is unknown', async () => {
-  const { node } = await freshNode({ settings: { leaseTtl: '1s' } });
+  const { node, takeHeartbeat } = await freshNode({ settings: { leaseTtl: '1s' } });
   const caller = { tenant: 'default', actor: 'test', operator: true };
   const body = { epoch: 1, running: [] };
   await expect.poll(() => node.node.leads()).toBe(true);
   // The process stands still for longer than a lease is trusted; what it does first when it goes on is to answer.
   block(900);
-  const answer = node.node.useCases.workers.heartbeat(caller, STRANGER, body);
+  const answer = takeHeartbeat(node.node.context, caller, STRANGER, body);
   return answer.then(
     () => false,
     (error: { code?: string }) => error.code === 'WORKER_NOT_FOUND',

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest';
-import type { Fence } from '../../../src/core/test-switches.js';
+import type { Fence } from '../../../src/host/test-switches.js';
 
 /**
  * Proves a fence by its removal: the same story is told twice, with the fence in place and without it. It answers

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Caller } from '../../../src/api/use-cases.js';
+import type { Caller } from '../../../src/api/caller.js';
+import { registerWorker, reportResults } from '../../../src/api/workers.js';
 import { task } from '../../../src/core/task.js';
 import type { Assignment, Page, StoredLogLine, WorkerView } from '../../../src/core/wire.js';
 import { connect } from '../../../src/sdk/connect.js';
@@ -153,23 +154,21 @@ describe('a shared worker', () => {
 
   it('is refused to whoever is no operator, and so are results for another tenant', async () => {
     const node = await nodeForTest();
-    const { workers, tenants } = node.node.useCases;
+    const { context } = node.node;
     const caller: Caller = { tenant: 'b', actor: 'somebody', operator: false };
     const registration = {
-      ...{ name: 'w', queues: ['*'], slots: 1, targets: ['handler'], tasks: ['work'], labels: {} },
+      ...{ name: 'w', queues: ['*'], slots: 1, targets: ['handler' as const], tasks: ['work'], labels: {} },
     };
-    await expect(workers.register(caller, { ...registration, shared: true })).rejects.toMatchObject({
-      code: 'FORBIDDEN',
-    });
-    await expect(tenants.create(caller, { id: 'c' })).rejects.toMatchObject({ code: 'FORBIDDEN' });
-    await expect(tenants.list(caller, undefined, 10)).rejects.toMatchObject({ code: 'FORBIDDEN' });
+    const shared = { ...registration, shared: true };
+    await expect(registerWorker(context, caller, shared)).rejects.toMatchObject({ code: 'FORBIDDEN' });
 
     const { id } = await node.submit({ task: 'work' }, 'a');
     const rightful = await ProtocolWorker.register(node, {}, 'a');
     const running = await rightful.claimOne();
-    const { workerId } = await workers.register(caller, registration);
-    const forged = { jobId: id, fence: running.fence, tenant: 'a', outcome: 'succeeded', result: 'forged' };
-    expect(await workers.report(caller, workerId, { results: [forged] })).toMatchObject({
+    const { workerId } = await registerWorker(context, caller, registration);
+    const succeeded = { outcome: 'succeeded' as const, result: 'forged' };
+    const forged = { jobId: id, fence: running.fence, tenant: 'a', ...succeeded };
+    expect(await reportResults(context, caller, workerId, { results: [forged] })).toMatchObject({
       accepted: [],
       stale: [id],
     });

@@ -35,3 +35,27 @@ it('a set of labels that is too large is refused with a pointer', async () => {
     [{ pointer: '/requires', detail: 'must be at most 4096 bytes in all' }],
   ]);
 });
+
+it('many refused label sets in one moment hold up nobody who submits beside them', async () => {
+  const node = await nodeForTest({ settings: { maxLabelSets: 1 } });
+  const greedy = node.newTenant();
+  const modest = node.newTenant();
+  await greedy.submit({ task: 'work', requires: { n: '0' } });
+  const asked = Array.from({ length: 200 }, (_, n) =>
+    greedy.ask('POST', '/v1/jobs', { body: { task: 'work', requires: { n: `${n + 1}` } } }),
+  );
+  const calm = Array.from({ length: 20 }, () => modest.submit({ task: 'work' }));
+  await Promise.all(calm);
+  expect((await Promise.all(asked)).every(({ status }) => status === 429)).toBe(true);
+});
+
+it('a schedule that needs a label set beyond the quota is refused where somebody can be told', async () => {
+  const node = await nodeForTest({ settings: { maxLabelSets: 1 } });
+  await node.submit({ task: 'work', requires: { n: '1' } });
+  const body = { name: 's', task: 'work', every: '1h' };
+  const refused = await node.ask('POST', '/v1/schedules', { body: { ...body, requires: { n: '2' } } });
+  expect([refused.status, refused.body.code]).toEqual([429, 'QUOTA_EXCEEDED']);
+  await node.get('POST', '/v1/schedules', { body: { ...body, requires: { n: '1' } } });
+  const changed = await node.ask('PATCH', '/v1/schedules/s', { body: { requires: { n: '2' } } });
+  expect([changed.status, changed.body.code]).toEqual([429, 'QUOTA_EXCEEDED']);
+});

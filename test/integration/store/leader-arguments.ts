@@ -1,6 +1,6 @@
 import { uuidv7 } from '../../../src/core/uuid.js';
 import { ENDING_COLUMNS } from '../../../src/store/finish-jobs.js';
-import { JOB_COLUMNS } from '../../../src/store/job-row.js';
+import { NEW_JOB_COLUMNS } from '../../../src/store/job-row.js';
 import { namesTaken } from '../../../src/store/names.js';
 import { PARSED_COLUMNS } from '../../../src/store/place-jobs.js';
 import type { Population } from './populated-shard.js';
@@ -24,13 +24,14 @@ export async function leaderArguments(
       now,
       [1],
       ...namesTaken(shard.made().names),
-      ...JOB_COLUMNS.parameters([row]),
+      ...NEW_JOB_COLUMNS.parameters([row]),
     ],
     'claim-jobs': [now, [], [], [jobs.waiting], 1, null, WORKER, null],
     'claim-known-jobs': [now, [], [], [jobs.waiting], 1, null, WORKER, null],
     'finish-jobs': [now, ...ENDING_COLUMNS.parameters([{ ...SUCCEEDED, id: jobs.running }])],
     'retry-jobs': [now, [jobs.running], ...Array(5).fill(null), 1, 'failed', now, 0, attempt],
     'release-claims': [[jobs.running], [1], [attempt]],
+    'hand-on-claims': [now, [jobs.running], [1], [now]],
     'cancel-claim': [jobs.running, 1, now],
     'save-progress': [[jobs.running], [1], ['{"progress":1}']],
     'end-waiting-live': [[jobs.waiting], ['cancelled'], [null], now],

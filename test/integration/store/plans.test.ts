@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readRuns, takePassedOver } from '../../../src/store/backfill.js';
 import { readAhead } from '../../../src/store/change-schedule.js';
 import { claimJobs, claimKnownJobs } from '../../../src/store/claim-jobs.js';
-import { readWork, saveProgress } from '../../../src/store/claims.js';
+import { handOnClaims, readWork, saveProgress } from '../../../src/store/claims.js';
 import type { Pool, Queryable } from '../../../src/store/database.js';
 import { endWaitingJobs, findExpired, nextExpiry } from '../../../src/store/end-waiting-jobs.js';
 import { finishJobs, retryJobs } from '../../../src/store/finish-jobs.js';
@@ -154,6 +154,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'finish-jobs': (db) => finishJobs(db, TERM, [{ ...SUCCEEDED, id: ID }], 0),
   'retry-jobs': (db) => retryJobs(db, TERM, [RETRY], 0),
   'release-claims': (db) => releaseClaims(db, TERM, [{ id: ID, fence: 1, attempt: null }]),
+  'hand-on-claims': (db) => handOnClaims(db, TERM, [{ id: ID, fence: 1, startedAt: null }], 0),
   'save-progress': (db) => saveProgress(db, TERM, [{ id: ID, fence: 1, progress: '1' }]),
   'add-log-lines': (db) => addLogLines(db, { tenant: TENANT, job: ID, fence: 1 }, ['1'], 10, 0),
   'read-pages': (db) => readPages(db, [CURSOR], 100),

@@ -137,7 +137,7 @@ export class TestShard {
 
   /** What a submission made just now takes the names of its jobs for. */
   made(): Made {
-    return { names: [...this.resolved], at: Date.now() };
+    return { names: [...this.resolved], at: Date.now(), since: performance.now() };
   }
 
   claim(term: TermKey, ids: readonly string[], fence = 1): Promise<ClaimedRow[]> {

@@ -1,0 +1,131 @@
+import { createHash } from 'node:crypto';
+import { verifyAttemptToken, verifyNodeToken } from '../core/tokens.js';
+import { findKeys, hashKey, isGenuineKey, type KeyRow } from '../store/operator-key.js';
+import type { AttemptCredential, KeyIdentity } from './caller.js';
+import type { NodeContext } from './context.js';
+
+/** So old may be what is known of a key: one that is taken back is refused after this time. */
+const FRESH_MS = 1_000;
+/** From this age on it is read again, behind the back of the requests that use it. */
+const RENEW_MS = 750;
+/** How long known keys are served while the database cannot be asked. */
+const WITHOUT_DATABASE_MS = 30_000;
+const MAX_REMEMBERED = 10_000;
+
+/** What is known of a key that somebody has used. */
+interface Remembered {
+  readonly hash: Buffer;
+  identity: Promise<KeyIdentity | null>;
+  /** When the statement was sent that told who it is. */
+  askedAt: number;
+  /** Whether it was used since. */
+  used: boolean;
+}
+
+/** Who a bearer credential belongs to. */
+export class Authentication {
+  private readonly remembered = new Map<string, Remembered>();
+  private renewing: Promise<void> | undefined;
+  private readonly localDigest: string;
+
+  constructor(
+    private readonly node: Pick<NodeContext, 'keys' | 'secret' | 'clock'>,
+    localKey: string,
+  ) {
+    this.localDigest = digestOf(localKey);
+  }
+
+  /** A token that a node signed: for one attempt, or for another node that calls on somebody's behalf. */
+  private authenticateToken(token: string): KeyIdentity | AttemptCredential | null {
+    const { secret, clock } = this.node;
+    const node = verifyNodeToken(secret, token, clock.now());
+    if (node) return { operator: true, name: node.actor, node: true };
+    return verifyAttemptToken(secret, token, clock.now());
+  }
+
+  /** Whose credential it is; null when it is none of ours. */
+  async authenticate(bearer: string): Promise<KeyIdentity | AttemptCredential | null> {
+    if (bearer.startsWith('ey')) return this.authenticateToken(bearer);
+    if (!bearer.startsWith('pk_') || bearer.length > 200) return null;
+    // Remembered by digest, so that a dump of memory shows no keys.
+    const digest = digestOf(bearer);
+    if (digest === this.localDigest) return { operator: true, name: 'embedded' };
+    const known = this.remembered.get(digest);
+    if (known) return this.recall(known);
+    if (!isGenuineKey(this.node.secret, bearer)) return null;
+    return this.lookUp(digest, bearer);
+  }
+
+  /** Asks the database once, however many requests come with the key meanwhile; that it is unknown is remembered too. */
+  private lookUp(digest: string, key: string): Promise<KeyIdentity | null> {
+    const hash = hashKey(this.node.secret, key);
+    const identity = findKeys(this.node.keys, [hash]).then(([row]) => identityOf(row));
+    if (this.remembered.size >= MAX_REMEMBERED) {
+      for (const oldest of this.remembered.keys()) {
+        this.remembered.delete(oldest);
+        break;
+      }
+    }
+    this.remembered.set(digest, { hash, identity, askedAt: performance.now(), used: false });
+    identity.catch(() => this.remembered.delete(digest));
+    return identity;
+  }
+
+  private async recall(known: Remembered): Promise<KeyIdentity | null> {
+    known.used = true;
+    const age = performance.now() - known.askedAt;
+    if (age > RENEW_MS) {
+      const renewed = this.renew(known);
+      if (age > WITHOUT_DATABASE_MS) await renewed;
+      else if (age > FRESH_MS) await soon(renewed);
+      else renewed.catch(() => undefined);
+    }
+    return known.identity;
+  }
+
+  /** Reads all keys again that are in use, in one statement; many who want it at once cause one. */
+  private async renew(known: Remembered): Promise<void> {
+    const { askedAt } = known;
+    const isUnderWay = this.renewing !== undefined;
+    this.renewing ??= this.readAgain().finally(() => {
+      this.renewing = undefined;
+    });
+    await this.renewing;
+    // What was under way already may have left this key out.
+    if (isUnderWay && known.askedAt === askedAt) await this.renew(known);
+  }
+
+  private async readAgain(): Promise<void> {
+    const askedAt = performance.now();
+    const used = [...this.remembered.values()].filter((each) => each.used);
+    for (const each of used) each.used = false;
+    const rows = await findKeys(
+      this.node.keys,
+      used.map(({ hash }) => hash),
+    );
+    const found = new Map(rows.map((row) => [row.hash.toString('base64'), row]));
+    for (const each of used) {
+      each.identity = Promise.resolve(identityOf(found.get(each.hash.toString('base64'))));
+      each.askedAt = askedAt;
+    }
+  }
+}
+
+function identityOf(row: KeyRow | undefined): KeyIdentity | null {
+  return row ? { operator: row.operator, name: row.name } : null;
+}
+
+/** Waits for something, but not for long: a database that does not answer must not hold up those whose key is known. */
+async function soon(work: Promise<void>): Promise<void> {
+  const done = work.catch(() => undefined);
+  let timer: NodeJS.Timeout | undefined;
+  const patience = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, FRESH_MS);
+  });
+  await Promise.race([done, patience]);
+  clearTimeout(timer);
+}
+
+function digestOf(key: string): string {
+  return createHash('sha256').update(key).digest('base64');
+}

@@ -1,0 +1,143 @@
+import { parseDuration } from '../core/duration.js';
+import { BOUNDS, percentile } from '../core/histogram.js';
+import type * as wire from '../core/wire.js';
+import { COUNTERS } from '../core/wire.js';
+import { countTerms, listNodes, readClusterState } from '../store/cluster-state.js';
+import { lookAtLease } from '../store/lease.js';
+import { readMinutes, readTotals, type Tally } from '../store/tallies.js';
+import type { NodeContext } from './context.js';
+import { type Answered, JsonText } from './json-text.js';
+import { type Route, route } from './route.js';
+import { ClusterView, StatsView } from './schemas/cluster.js';
+import { StatsQuery } from './schemas/query.js';
+
+/** A node that has not been seen for so long is dead: three times it did not say that it lives. */
+const DEAD_AFTER_MS = 15_000;
+
+const MINUTE_MS = 60_000;
+/** Minutes of history that are read at once. */
+const MINUTES_AT_ONCE = 360;
+
+/** The cluster as a whole: who leads, the pause switch, statistics. */
+export const clusterRoutes: readonly Route[] = [
+  route({
+    id: 'getCluster',
+    method: 'GET',
+    path: '/v1/cluster',
+    tag: 'cluster',
+    summary: 'Shards with their leaders, and the nodes.',
+    scope: 'read',
+    answers: { 200: ClusterView },
+    run: ({ node }) => viewCluster(node),
+  }),
+  pausing('pause', true, 'Stop dispatch everywhere; running jobs go on.'),
+  pausing('resume', false, 'Start dispatch again.'),
+  route({
+    id: 'getStats',
+    method: 'GET',
+    path: '/v1/stats',
+    tag: 'cluster',
+    summary: 'Totals that survive failovers; with `history`, also by the minute.',
+    scope: 'read',
+    query: StatsQuery,
+    answers: { 200: StatsView },
+    run: ({ node, query: { history = '0s' } }) => readStats(node, parseDuration(history) ?? 0),
+  }),
+];
+
+function pausing(verb: string, paused: boolean, summary: string): Route {
+  return route({
+    id: `${verb}Cluster`,
+    method: 'POST',
+    path: `/v1/cluster/${verb}`,
+    tag: 'cluster',
+    summary: `${summary} Already so: 409.`,
+    scope: 'operator',
+    answers: { 200: ClusterView },
+    run: async ({ node }) => {
+      await (await node.leader()).governing.pause(paused);
+      return viewCluster(node);
+    },
+  });
+}
+
+async function viewCluster({ pool, shard }: NodeContext): Promise<wire.ClusterView> {
+  const [lease, nodes, terms, state] = await Promise.all([
+    lookAtLease(pool, shard),
+    listNodes(pool),
+    countTerms(pool, shard),
+    readClusterState(pool),
+  ]);
+  const leader = lease.expired || lease.holder === '' ? null : lease.holder;
+  const expiresAt = new Date(lease.expiresAt ?? 0).toISOString();
+  return {
+    shards: [{ id: shard, leader, epoch: lease.epoch, expiresAt, terms }],
+    nodes: nodes
+      .filter((node) => lease.now - node.lastSeen < DEAD_AFTER_MS)
+      .map((node) => ({
+        id: node.id,
+        url: node.url,
+        version: node.version,
+        leads: node.id === leader ? [shard] : [],
+        lastSeen: new Date(node.lastSeen).toISOString(),
+      })),
+    paused: state.paused,
+  };
+}
+
+async function readStats(node: NodeContext, historyMs: number): Promise<Answered<wire.StatsView>> {
+  const { pool, clock, nodeId, loopDelay } = node;
+  const totals = await readTotals(pool, null);
+  const stats = {
+    ...toCounts(totals),
+    lateness: toLateness(totals.lateness),
+    node: { id: nodeId, loopDelay: toLateness(loopDelay.counts) },
+  };
+  if (historyMs <= 0) return stats;
+  const until = clock.now() + MINUTE_MS;
+  const minutes: string[] = [];
+  let from = clock.now() - historyMs;
+  while (from < until) {
+    // Each portion ends with a minute, so that none is in two of them.
+    const to = Math.min(until, Math.floor(from / MINUTE_MS + MINUTES_AT_ONCE) * MINUTE_MS);
+    for (const minute of await readMinutes(pool, null, from, to)) minutes.push(minuteText(minute));
+    from = to;
+  }
+  return new StatsText(stats, minutes);
+}
+
+/** Totals with their history. */
+class StatsText extends JsonText {
+  readonly text: string;
+
+  constructor(stats: wire.StatsView, minutes: readonly string[]) {
+    super();
+    this.text = `${JSON.stringify(stats).slice(0, -1)},"history":[${minutes.join(',')}]}`;
+  }
+}
+
+function minuteText(minute: Tally & { readonly minute: number }): string {
+  return JSON.stringify({
+    minute: new Date(minute.minute).toISOString(),
+    ...toCounts(minute),
+    lateness: toLateness(minute.lateness),
+  });
+}
+
+function toCounts(tally: Tally): wire.Counts {
+  return Object.fromEntries(COUNTERS.map((counter) => [counter, tally[counter]])) as Record<
+    (typeof COUNTERS)[number],
+    number
+  >;
+}
+
+function toLateness(histogram: readonly number[]): wire.LatenessView {
+  const last = histogram.findLastIndex((count) => count > 0);
+  return {
+    count: histogram.reduce((sum, count) => sum + count, 0),
+    p50Ms: percentile(histogram, 0.5),
+    p90Ms: percentile(histogram, 0.9),
+    p99Ms: percentile(histogram, 0.99),
+    maxMs: last < 0 ? null : BOUNDS[Math.min(last, BOUNDS.length - 1)]!,
+  };
+}

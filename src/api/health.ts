@@ -1,0 +1,84 @@
+import type { Static } from 'typebox';
+import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
+import { readTotals } from '../store/tallies.js';
+import type { NodeContext } from './context.js';
+import { renderMetrics } from './metrics.js';
+import { Answer, type Route, route } from './route.js';
+import { HealthView } from './schemas/cluster.js';
+import { AnyQuery, ReadyQuery } from './schemas/query.js';
+
+/** Whether the process lives, whether it can be used, and its metrics. */
+export const healthRoutes: readonly Route[] = [
+  route({
+    id: 'livez',
+    method: 'GET',
+    path: '/livez',
+    tag: 'health',
+    summary: 'Answers while the process lives.',
+    scope: 'public',
+    query: AnyQuery,
+    answers: { 200: HealthView },
+    run: () => ({ ok: true }),
+  }),
+  route({
+    id: 'readyz',
+    method: 'GET',
+    path: '/readyz',
+    tag: 'health',
+    summary: 'Whether the node can be used; `?verbose` lists, for holders of a key, what was looked at.',
+    scope: 'public',
+    query: ReadyQuery,
+    answers: { 200: HealthView, 503: HealthView },
+    run: async ({ node, query: { verbose = 'false' }, call }) => {
+      const { ok, checks } = await checkReady(node);
+      const isTold = verbose !== 'false' && (await call.bringsKey());
+      return new Answer(ok ? 200 : 503, isTold ? { ok, checks } : { ok });
+    },
+  }),
+  route({
+    id: 'metrics',
+    method: 'GET',
+    path: '/metrics',
+    tag: 'health',
+    summary: 'Metrics in the text format of Prometheus.',
+    scope: 'read',
+    answers: {
+      200: {
+        kind: 'text',
+        type: 'text/plain; version=0.0.4; charset=utf-8',
+        description: 'Metrics as text.',
+      },
+    },
+    run: async ({ node }) => {
+      const totals = await readTotals(node.pool, null);
+      const leader = node.currentLeader();
+      const epoch = leader?.epoch ?? node.lease()?.epoch ?? 0;
+      return renderMetrics(totals, { ...leader?.gauges(), epoch }, leader !== undefined, node.loopDelay);
+    },
+  }),
+];
+
+type Health = Required<Static<typeof HealthView>>;
+
+/**
+ * Ready means: the database answers, and requests reach a leader, here or elsewhere. Whether the database answers is known
+ * from the connection of the lease, which is asked all the time and shared with nobody: no traffic makes a healthy node
+ * look ill, and asking costs nothing.
+ */
+async function checkReady(node: NodeContext): Promise<Health> {
+  const silentMs = node.databaseSilentMs();
+  const database =
+    silentMs === null
+      ? { ok: false, detail: 'no connection' }
+      : { ok: silentMs < node.config.leaseTtl, detail: `answered ${Math.round(silentMs)} ms ago` };
+  if (!database.ok)
+    return { ok: false, checks: { database, leader: { ok: false, detail: 'not known without a database' } } };
+  const leader = await node.leader().then(
+    () => ({ ok: true, detail: 'this node leads' }),
+    (error: unknown) =>
+      error instanceof LeaderElsewhere
+        ? { ok: true, detail: `the leader is at ${error.url}` }
+        : { ok: false, detail: 'no leader at the moment' },
+  );
+  return { ok: leader.ok, checks: { database, leader } };
+}

@@ -1,0 +1,30 @@
+import type { TObject } from 'typebox';
+import { NoQuery } from '../schemas/query.js';
+import { validate } from '../validate.js';
+
+type Query = Readonly<Record<string, unknown>>;
+
+const INTEGER = /^-?\d{1,15}$/;
+
+/**
+ * Makes the reader of a route's query. Numbers arrive as text and become numbers where the schema wants one, and what is
+ * left out has the schema's default.
+ */
+export function queryReader(schema: TObject = NoQuery): (query: Query) => Query {
+  const properties: [string, { type?: unknown; default?: unknown }][] = Object.entries(schema.properties);
+  const numbers = new Set(properties.filter(([, { type }]) => type === 'integer').map(([name]) => name));
+  const withDefault = properties.filter(([, rules]) => 'default' in rules);
+  const defaults: Query = Object.freeze(
+    Object.fromEntries(withDefault.map(([name, rules]) => [name, rules.default])),
+  );
+  const requiresSome = (schema.required ?? []).length > 0;
+  return (query) => {
+    const entries = Object.entries(query).map(([name, value]) => {
+      const isNumber = numbers.has(name) && typeof value === 'string' && INTEGER.test(value);
+      return [name, isNumber ? Number(value) : value] as const;
+    });
+    // Most requests have no query, and then there is nothing to check.
+    if (entries.length === 0 && !requiresSome) return defaults;
+    return { ...defaults, ...(validate(schema, Object.fromEntries(entries)) as Query) };
+  };
+}

@@ -1,0 +1,57 @@
+import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
+import { PunctualError } from '../../core/errors.js';
+import { readJsonText, readLargeJsonText } from '../../core/json-reader.js';
+import type { JsonShape } from '../../core/json-scanner.js';
+import { type StreamBody, tooLarge } from '../route.js';
+
+/** A body up to this size is read at once: it takes about a millisecond to walk over it. */
+const SMALL_BYTES = 256 * 1024;
+
+/** Makes JSON the only kind of body that the server reads; a route that declares a stream gets it unread. */
+export function acceptBodies(server: FastifyInstance, maxDepth: number): void {
+  server.decorateRequest('rawBody', null);
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    try {
+      const encoding = request.headers['content-encoding'];
+      if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+        throw unsupported('Send the body without content-encoding.');
+      }
+      request.rawBody = body as Buffer;
+      const { length } = body;
+      const shape = shapeOf(request, maxDepth);
+      if (length === 0) done(null, undefined);
+      else if (length <= SMALL_BYTES) done(null, readJsonText(body as Buffer, shape));
+      else readInTurn(request, body as Buffer, shape).then((value) => done(null, value), done);
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+  server.addContentTypeParser('*', (request, pieces, done) => {
+    if (request.routeOptions.config.route?.body?.kind === 'stream') done(null, pieces);
+    else done(unsupported('Send JSON, with the header content-type: application/json.'));
+  });
+}
+
+/** Refuses what a route that takes a stream does not want, before any of it is read. */
+export function refuseOtherStreams({ type, maxBytes }: StreamBody<unknown>): onRequestHookHandler {
+  return (request, _reply, done) => {
+    if (request.mediaType !== type) done(unsupported(`Send the body as ${type}.`));
+    else if (Number(request.headers['content-length']) > maxBytes) done(tooLarge(maxBytes));
+    else done();
+  };
+}
+
+function unsupported(detail: string): PunctualError {
+  return new PunctualError('UNSUPPORTED_MEDIA_TYPE', detail);
+}
+
+async function readInTurn(request: FastifyRequest, body: Buffer, shape: JsonShape): Promise<unknown> {
+  await request.largeBody?.arrive();
+  return readLargeJsonText(body, shape);
+}
+
+function shapeOf({ routeOptions }: FastifyRequest, maxDepth: number): JsonShape {
+  const body = routeOptions.config.route?.body;
+  return body?.kind === 'json' ? { maxDepth, text: body.text, lists: body.lists } : { maxDepth };
+}

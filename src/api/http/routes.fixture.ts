@@ -1,0 +1,373 @@
+import { PunctualError } from '../../core/errors.js';
+import type { Job } from '../../core/job.js';
+import { JsonText } from '../../core/json-reader.js';
+import { News } from '../../core/news.js';
+import type { ClusterView, QueueView, ScheduleView, TenantView, WorkerView } from '../../core/wire.js';
+import type { Caller } from '../caller.js';
+import type { NodeContext } from '../context.js';
+import { Answer, type Call, type HttpLimits, type Route } from '../route.js';
+import { ROUTES } from '../routes.js';
+import { validate } from '../validate.js';
+import type { HttpServerOptions } from './options.js';
+import { createHttpServer } from './server.js';
+
+/** The routes as they are declared, but with a `run` that remembers what reached it. The real ones are tested elsewhere. */
+
+export const OPERATOR_KEY = 'pk_operator';
+export const TENANT_KEY = 'pk_tenant';
+export const NODE_TOKEN = 'node_token';
+export const ATTEMPT_TOKEN = 'at_token';
+export const JOB_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
+export const OTHER_ID = '01890a5d-ac96-774b-bcce-b302099a8058';
+
+/** One call that came through: the id of the route, who called it, and what it was called with. */
+export interface RecordedCall {
+  readonly name: string;
+  readonly by: unknown;
+  readonly rest: readonly unknown[];
+}
+
+/** What a recording route works with. */
+export interface RecordedInput {
+  readonly caller: Caller;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, unknown>>;
+  // biome-ignore lint/suspicious/noExplicitAny: the routes check it, each its own.
+  readonly body: any;
+  readonly call: Call;
+}
+
+/** What a route answers instead of doing anything. */
+type Answering = (input: RecordedInput) => unknown;
+
+/** The recording routes, what they recorded, and switches for what they answer. */
+export interface Recording {
+  readonly routes: readonly Route[];
+  readonly calls: RecordedCall[];
+  /** Resolves when a call has begun to wait. */
+  readonly waiting: Promise<AbortSignal>;
+  healthy: boolean;
+  /** Thrown by the next call of `whyJob`. */
+  failure: unknown;
+}
+
+/** A server over recording routes, with small limits, and a call that carries the operator's key. */
+export function testServer(
+  limits: Partial<HttpLimits> = {},
+  others: Readonly<Record<string, Answering>> = {},
+) {
+  const recording = recordingRoutes(others);
+  const logged: object[] = [];
+  const server = createHttpServer({
+    ...serverOptions(recording),
+    limits: { maxBulkBytes: 2_000_000, maxPayload: 10_000, maxDepth: 16, ...limits },
+    log: { error: (fields) => logged.push(fields) },
+  });
+  const call = (
+    method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'HEAD',
+    url: string,
+    payload?: unknown,
+  ) =>
+    server.inject({
+      method,
+      url,
+      headers: {
+        authorization: `Bearer ${OPERATOR_KEY}`,
+        ...(payload !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(payload !== undefined && {
+        payload: typeof payload === 'string' || Buffer.isBuffer(payload) ? payload : JSON.stringify(payload),
+      }),
+    });
+  return { server, recording, logged, call };
+}
+
+/** What a server over recording routes is made of. */
+export function serverOptions(recording: Recording): HttpServerOptions {
+  return {
+    // What the probes look at; nothing else is real here.
+    node: {
+      databaseSilentMs: () => (recording.healthy ? 1 : null),
+      config: { leaseTtl: 1_000 },
+      leader: async () => undefined,
+    } as unknown as NodeContext,
+    routes: recording.routes,
+    authenticate: async (bearer) => {
+      if (bearer === OPERATOR_KEY) return { operator: true, name: 'admin' };
+      if (bearer === TENANT_KEY) return { operator: false, name: 'someone' };
+      if (bearer === NODE_TOKEN) return { operator: true, name: 'a-node', node: true };
+      if (bearer === ATTEMPT_TOKEN) return { tenant: 'acme', jobId: JOB_ID, fence: 1 };
+      return null;
+    },
+    limits: { maxBulkBytes: 100_000, maxPayload: 10_000, maxDepth: 16 },
+    forwarding: {
+      leader: () => null,
+      leaderNews: new News(),
+      credentialFor: () => null,
+      mark: () => '',
+      isMark: () => false,
+      onLeaderLost: () => undefined,
+    },
+    log: { error: () => undefined },
+    version: '0.0.0',
+    defaultTenant: 'default',
+  };
+}
+
+/** The routes alone; `others` answer instead of what is answered by default. */
+export function recordingRoutes(others: Readonly<Record<string, Answering>> = {}): Recording {
+  const calls: RecordedCall[] = [];
+  let began: (signal: AbortSignal) => void = () => undefined;
+  const waiting = new Promise<AbortSignal>((resolve) => {
+    began = resolve;
+  });
+  const untilAborted = (signal: AbortSignal) =>
+    new Promise<void>((resolve) => {
+      signal.addEventListener('abort', () => resolve());
+      if (signal.aborted) resolve();
+      began(signal);
+    });
+  const answers: Record<string, Answering> = { ...answering(untilAborted), ...others };
+  const recording: Recording = {
+    routes: ROUTES.map((route) => {
+      const answer = answers[route.id];
+      return answer ? { ...route, run: (input: RecordedInput) => run(route, input, answer) } : route;
+    }),
+    calls,
+    waiting,
+    healthy: true,
+    failure: undefined,
+  };
+  const run = async (route: Route, input: RecordedInput, answer: Answering) => {
+    if (route.body?.kind === 'json' && route.id !== 'leaveWorker') validate(route.body.schema, input.body);
+    if (route.id === 'whyJob' && recording.failure !== undefined) throw recording.failure;
+    const answered = await answer(input);
+    const { caller, params, query, body } = input;
+    const rest = [
+      ...Object.values(params),
+      ...(route.query ? [query] : []),
+      ...(body === undefined ? [] : [body]),
+    ];
+    calls.push({ name: route.id, by: caller, rest });
+    return answered;
+  };
+  return recording;
+}
+
+/** What the routes answer. Probes are left as they are. */
+function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record<string, Answering> {
+  const seen = new Map<string, Job>();
+  const job: Answering = ({ caller }) => exampleJob(caller);
+  const schedule: Answering = ({ caller, params }) => exampleSchedule(caller, params.name!);
+  const queue: Answering = ({ params }) => exampleQueue(params.name!);
+  const nothing: Answering = () => undefined;
+  const empty: Answering = () => ({ data: [], next: null });
+  return {
+    submitJob: ({ caller, body: { key, payload } }) => {
+      const before = seen.get(key);
+      const created =
+        before ?? exampleJob(caller, payload instanceof JsonText ? JSON.parse(payload.text) : payload);
+      if (key !== undefined) seen.set(key, created);
+      return new Answer(before ? 200 : 201, created, { location: `/v1/jobs/${created.id}` });
+    },
+    submitJobs: ({ body }) => ({ ids: body.jobs.map(() => JOB_ID) }),
+    listJobs: ({ caller }) => ({ data: [exampleJob(caller)], next: 'cursor' }),
+    getJob: async ({ caller, params: { id }, query, call }) => {
+      if (id !== JOB_ID) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
+      if (query.wait !== undefined) await call.wait('results', untilAborted);
+      return exampleJob(caller);
+    },
+    readLogs: empty,
+    whyJob: ({ params }) => ({
+      jobId: params.id,
+      state: 'pending',
+      gate: 'hold',
+      detail: 'It is on hold.',
+      figures: {},
+    }),
+    ...{ changeJob: job, cancelJob: job, retryJob: job, holdJob: job, releaseJob: job },
+    redriveJobs: ({ body: { dryRun = false } }) => ({
+      ...{ matched: 2, redriven: dryRun ? 0 : 2, dryRun, more: false },
+    }),
+    completeAttempt: ({ body }) => {
+      if (body.fence !== 1) throw new PunctualError('STALE_FENCE', 'A newer attempt owns the job.');
+    },
+    ...{ failAttempt: nothing, reportProgress: nothing, appendLogs: nothing },
+    registerWorker: () => ({
+      workerId: OTHER_ID,
+      shard: 0,
+      epoch: 1,
+      heartbeatInterval: '3s',
+      workerTimeout: '10s',
+      now: '2026-01-01T00:00:00.000Z',
+    }),
+    sendHeartbeat: () => ({ epoch: 1, stop: [], drain: false, now: '2026-01-01T00:00:00.000Z' }),
+    leaveWorker: nothing,
+    claimJobs: async ({ body, call }) => {
+      if (body.wait !== '0s') await call.wait('work', untilAborted);
+      return { epoch: 1, jobs: [] };
+    },
+    reportResults: ({ body }) => ({
+      ...{ epoch: 1, accepted: body.results.map(({ jobId }: { jobId: string }) => jobId), stale: [] },
+    }),
+    listWorkers: ({ caller }) => ({ data: [exampleWorker(caller)], next: null }),
+    getWorker: ({ caller }) => exampleWorker(caller),
+    drainWorker: ({ caller }) => exampleWorker(caller),
+    listQueues: () => ({ data: [exampleQueue('default')], next: null }),
+    ...{ getQueue: queue, changeQueue: queue, pauseQueue: queue, resumeQueue: queue },
+    ...{
+      createTenant: () => EXAMPLE_TENANT,
+      getTenant: () => EXAMPLE_TENANT,
+      changeTenant: () => EXAMPLE_TENANT,
+    },
+    listTenants: () => ({ data: [EXAMPLE_TENANT], next: null }),
+    createSchedule: ({ caller, body }) => exampleSchedule(caller, body.name),
+    listSchedules: ({ caller }) => ({ data: [exampleSchedule(caller, 'nightly')], next: null }),
+    ...{ getSchedule: schedule, changeSchedule: schedule, pauseSchedule: schedule, resumeSchedule: schedule },
+    deleteSchedule: nothing,
+    runSchedule: job,
+    backfillSchedule: ({ body: { dryRun = false } }) => ({
+      ...{ matched: 0, started: 0, dryRun, occurrences: [] },
+    }),
+    ...{ listOccurrences: empty, previewSchedule: () => ({ data: [] }) },
+    ...{ getCluster: () => EXAMPLE_CLUSTER, pauseCluster: () => EXAMPLE_CLUSTER },
+    resumeCluster: () => {
+      throw new PunctualError('NOT_PAUSED', 'Dispatch is not paused.');
+    },
+    getStats: () => EXAMPLE_STATS,
+    metrics: () => 'punctual_jobs_submitted_total 1\n',
+    ...{
+      openEnds: nothing,
+      changeEnds: nothing,
+      hintJobs: nothing,
+      leaseChanged: nothing,
+      nodeJoined: nothing,
+    },
+  };
+}
+
+function exampleJob(by: Caller, payload: unknown = null): Job {
+  return {
+    id: JOB_ID,
+    tenant: by.tenant,
+    task: 'greet',
+    target: { type: 'handler', name: 'greet' },
+    queue: 'default',
+    state: 'pending',
+    priority: 5,
+    payload,
+    result: null,
+    error: null,
+    key: null,
+    hold: false,
+    runAt: '2026-01-01T00:00:00.000Z',
+    startBefore: null,
+    createdAt: '2026-01-01T00:00:00.000Z',
+    createdBy: by.actor,
+    scheduledAt: null,
+    scheduledBy: null,
+    schedule: null,
+    workflow: null,
+    batch: null,
+    attempt: 0,
+    maxAttempts: 4,
+    retry: {},
+    timeout: '20m',
+    delivery: 'at-least-once',
+    concurrencyKey: null,
+    requires: {},
+    fence: 0,
+    worker: null,
+    startedAt: null,
+    finishedAt: null,
+    lateBy: null,
+    progress: null,
+    dependsOn: [],
+    dependents: [],
+    ancestors: [],
+    attempts: [],
+  };
+}
+
+function exampleSchedule(by: Caller, name: string): ScheduleView {
+  return {
+    id: OTHER_ID,
+    tenant: by.tenant,
+    name,
+    task: 'report',
+    every: '1h',
+    paused: false,
+    nextAt: '2026-01-01T01:00:00.000Z',
+    lastAt: null,
+    lastJobId: null,
+    createdAt: '2026-01-01T00:00:00.000Z',
+    createdBy: by.actor,
+    changedAt: '2026-01-01T00:00:00.000Z',
+    changedBy: by.actor,
+    version: 1,
+  };
+}
+
+function exampleWorker(by: Caller): WorkerView {
+  return {
+    id: OTHER_ID,
+    tenant: by.tenant,
+    name: 'w',
+    state: 'alive',
+    queues: ['default'],
+    targets: ['handler'],
+    tasks: ['greet'],
+    labels: {},
+    slots: 10,
+    rate: null,
+    shared: false,
+    running: 0,
+    registeredAt: '2026-01-01T00:00:00.000Z',
+    lastSeen: '2026-01-01T00:00:00.000Z',
+  };
+}
+
+function exampleQueue(name: string): QueueView {
+  return {
+    name,
+    paused: false,
+    ready: 0,
+    upcoming: 0,
+    running: 0,
+    more: false,
+    weight: 1,
+    concurrency: null,
+    keyConcurrency: 1,
+    rate: null,
+    oldestReadyMs: null,
+    createdAt: '2026-01-01T00:00:00.000Z',
+  };
+}
+
+const EXAMPLE_TENANT: TenantView = {
+  id: 'acme',
+  name: 'Acme',
+  shard: 0,
+  weight: 1,
+  rate: null,
+  createdAt: '2026-01-01T00:00:00.000Z',
+};
+
+const EXAMPLE_CLUSTER: ClusterView = { shards: [], nodes: [], paused: true };
+
+const EXAMPLE_STATS = {
+  leaderElections: 1,
+  jobsSubmitted: 0,
+  jobsAssigned: 0,
+  jobsCompleted: 0,
+  jobsFailed: 0,
+  jobsCancelled: 0,
+  jobsRetried: 0,
+  jobsRequeued: 0,
+  staleCompletions: 0,
+  staleFailures: 0,
+  occurrencesLate: 0,
+  occurrencesMissed: 0,
+  lateness: { count: 0, p50Ms: null, p90Ms: null, p99Ms: null, maxMs: null },
+  node: { id: 'n1', loopDelay: { count: 0, p50Ms: null, p90Ms: null, p99Ms: null, maxMs: null } },
+};

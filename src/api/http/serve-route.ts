@@ -1,0 +1,176 @@
+import type { OutgoingHttpHeaders } from 'node:http';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
+import type { NodeContext } from '../context.js';
+import {
+  Answer,
+  type AnswerStream,
+  type Call,
+  checkNothing,
+  type HttpLimits,
+  type OtherAnswer,
+  type Route,
+  type WaitKind,
+} from '../route.js';
+import { validate } from '../validate.js';
+import { type Authenticate, bringsKey } from './access.js';
+import type { DescribeRoute } from './describe-route.js';
+import { type Forwarding, waitedMs } from './forwarding.js';
+import type { LongPolls } from './long-polls.js';
+import type { HttpLog } from './options.js';
+import { queryReader } from './query.js';
+import { refuseOtherStreams } from './request-body.js';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The declaration that the route was made from. */
+    route?: Route;
+  }
+}
+
+/** What routes are served with. */
+export interface ServingParts {
+  readonly node: NodeContext;
+  readonly limits: HttpLimits;
+  readonly longPolls: LongPolls;
+  readonly forwarding: Forwarding;
+  readonly authenticate: Authenticate;
+  readonly describe: DescribeRoute;
+  readonly log: HttpLog;
+}
+
+/**
+ * Makes the HTTP route of a declaration. The credential is checked by then, and the body is read: what is left is to
+ * check what was sent, to run it, and to answer, here or at the leader.
+ */
+export function serveRoute(server: FastifyInstance, route: Route, parts: ServingParts): void {
+  const { node, limits, longPolls, forwarding } = parts;
+  const readQuery = queryReader(route.query);
+  const checkBody = route.body?.check ?? checkNothing;
+  const answerTo = answerer(route);
+  const maxBytes = route.body?.maxBytes;
+  server.route({
+    method: route.method,
+    url: route.path,
+    ...(maxBytes !== undefined && { bodyLimit: typeof maxBytes === 'number' ? maxBytes : maxBytes(limits) }),
+    config: { scope: route.scope, route },
+    ...(route.body?.kind === 'stream' && { onRequest: refuseOtherStreams(route.body) }),
+    schema: parts.describe(route),
+    handler: async (request, reply) => {
+      const call = new HttpCall(request, reply, route, parts);
+      try {
+        const input = {
+          node,
+          caller: request.caller,
+          query: readQuery(request.query as Record<string, unknown>),
+          params: route.params ? validate(route.params, request.params) : request.params,
+          body: checkBody(request.body),
+          call,
+        };
+        return answerTo(reply, await route.run(input as never));
+      } catch (error) {
+        // The leader is elsewhere and nothing has been done here, so the request moves on to it. A streamed body cannot:
+        // what was read of it is gone.
+        if (!(error instanceof LeaderElsewhere) || route.body?.kind === 'stream') throw error;
+        await longPolls.runOn(reply, call.waitsFor, (gone) =>
+          forwarding.forward(request, reply, gone, call.waitsFor !== undefined),
+        );
+        return reply;
+      }
+    },
+  });
+}
+
+/** How a route answers with what its `run` came to. */
+function answerer({ answers }: Route): (reply: FastifyReply, result: unknown) => FastifyReply {
+  const [status = 200] = Object.keys(answers).map(Number);
+  const text = otherAnswer(answers[status], 'text');
+  return (reply, result) => {
+    if (reply.sent) return reply;
+    if (text) reply.type(text.type);
+    if (result instanceof Answer) return reply.code(result.status).headers(result.headers).send(result.body);
+    return reply.code(status).send(status === 204 ? undefined : result);
+  };
+}
+
+function otherAnswer(answer: unknown, kind: OtherAnswer['kind']): OtherAnswer | null {
+  const isOther = typeof answer === 'object' && answer !== null && 'kind' in answer && answer.kind === kind;
+  return isOther ? (answer as OtherAnswer) : null;
+}
+
+/** The call that an HTTP request makes. */
+class HttpCall implements Call {
+  /** What the call waits for, if it has begun to. */
+  waitsFor: WaitKind | undefined;
+
+  constructor(
+    private readonly request: FastifyRequest,
+    private readonly reply: FastifyReply,
+    private readonly route: Route,
+    private readonly parts: ServingParts,
+  ) {}
+
+  get waitedMs(): number {
+    return waitedMs(this.request);
+  }
+
+  wait<T>(kind: WaitKind, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    this.waitsFor = kind;
+    return this.parts.longPolls.run(this.reply, kind, run);
+  }
+
+  stream(kind: WaitKind, tell: (stream: AnswerStream) => Promise<void>): Promise<void> {
+    const answer = otherAnswer(this.route.answers[200], 'stream');
+    if (!answer) throw new Error('the route declares no stream');
+    return this.wait(kind, async (gone) => {
+      const stream = new HttpStream(this.reply, answer.type, gone);
+      try {
+        await tell(stream);
+        stream.open();
+        this.reply.raw.end();
+      } catch (error) {
+        if (!stream.isOpen) throw error;
+        // The head is sent; that the answer breaks off is all that can still be said.
+        this.parts.log.error({ err: error, requestId: this.request.id }, 'an answer broke off');
+        this.reply.raw.destroy();
+      }
+    });
+  }
+
+  bringsKey(): Promise<boolean> {
+    return bringsKey(this.request, this.parts.authenticate);
+  }
+}
+
+/** An answer that goes on, over HTTP. */
+class HttpStream implements AnswerStream {
+  isOpen = false;
+
+  constructor(
+    private readonly reply: FastifyReply,
+    private readonly type: string,
+    readonly gone: AbortSignal,
+  ) {}
+
+  open(): void {
+    if (this.isOpen) return;
+    this.isOpen = true;
+    this.reply.hijack();
+    // Nobody needs the connection afterwards, and a server that closes would wait for it.
+    const headers = { ...this.reply.getHeaders(), 'content-type': this.type, connection: 'close' };
+    this.reply.raw.writeHead(200, headers as OutgoingHttpHeaders).flushHeaders();
+  }
+
+  write(piece: string): Promise<void> | undefined {
+    this.open();
+    const { raw } = this.reply;
+    if (raw.write(piece)) return undefined;
+    return new Promise((resolve) => {
+      const goOn = () => {
+        raw.off('drain', goOn).off('close', goOn);
+        resolve();
+      };
+      raw.once('drain', goOn).once('close', goOn);
+    });
+  }
+}

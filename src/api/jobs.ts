@@ -1,0 +1,330 @@
+import { parseDuration } from '../core/duration.js';
+import { invalid, PunctualError } from '../core/errors.js';
+import { FieldReader, isPlainObject } from '../core/fields.js';
+import { isEnded, type JobPart } from '../core/job.js';
+import { parseSubmission, parseSubmissions, readJson, type SubmissionContext } from '../core/submission.js';
+import { isUuid } from '../core/uuid.js';
+import type { Change } from '../dispatch/steering.js';
+import { type LogRow, readLogLines } from '../store/job-logs.js';
+import type { PlacedRow } from '../store/job-places.js';
+import { type ListFilter, listJobs } from '../store/list-jobs.js';
+import { findKey, readJob } from '../store/read-job.js';
+import type { Caller } from './caller.js';
+import type { NodeContext } from './context.js';
+import { JobView, newlyPlaced } from './job-view.js';
+import { PageText, writePage } from './page-text.js';
+import { Answer, json, jsonCheckedByRun, MANY_PAYLOADS, ONE_PAYLOAD, type Route, route } from './route.js';
+import { Job, JobPage, LogPage, Why } from './schemas/job.js';
+import { IdPath, JobListQuery, LogQuery, WaitQuery } from './schemas/query.js';
+import {
+  BulkAnswer,
+  BulkSubmission,
+  JobChange,
+  JobSubmission,
+  Redrive,
+  RedriveAnswer,
+} from './schemas/submission.js';
+
+/** Rows of a list that are read at once. */
+const PORTION = 50;
+/** The same when each may be large: Postgres has to unpack them to see how many fit. */
+const LARGE_PORTION = 16;
+
+/** How often a key is tried whose job goes away before it can be read. */
+const KEY_TRIES = 5;
+/** For a call that does not wait, and so cannot be cut short. */
+const NEVER = new AbortController().signal;
+
+/** Submitting, reading and steering jobs. */
+export const jobRoutes: readonly Route[] = [
+  route({
+    id: 'submitJob',
+    method: 'POST',
+    path: '/v1/jobs',
+    tag: 'jobs',
+    summary: 'Submit one job. The same key again answers 200 with the job that has it.',
+    scope: 'submit',
+    body: jsonCheckedByRun(JobSubmission, { maxBytes: ONE_PAYLOAD, text: 'payload' }),
+    answers: { 201: Job, 200: Job },
+    run: async ({ node, caller, body }) => {
+      const { created, job } = await submitJob(node, caller, body);
+      return new Answer(created ? 201 : 200, job, { location: `/v1/jobs/${job.id}` });
+    },
+  }),
+  route({
+    id: 'submitJobs',
+    method: 'POST',
+    path: '/v1/jobs/bulk',
+    tag: 'jobs',
+    summary: 'Submit many jobs, all or none. The ids are in the order of the jobs.',
+    scope: 'submit',
+    body: jsonCheckedByRun(BulkSubmission, { maxBytes: MANY_PAYLOADS, text: 'payload', lists: ['jobs'] }),
+    answers: { 201: BulkAnswer },
+    run: ({ node, caller, body }) => submitJobs(node, caller, body),
+  }),
+  route({
+    id: 'listJobs',
+    method: 'GET',
+    path: '/v1/jobs',
+    tag: 'jobs',
+    summary:
+      'List jobs, newest first. What is large is left out of them, and named in `omitted`, unless `include` asks for it.',
+    scope: 'read',
+    query: JobListQuery,
+    answers: { 200: JobPage },
+    run: ({ node, caller, query: { include, limit, ...filter } }) => {
+      const parts = include === undefined ? {} : { include: include.split(',') as JobPart[] };
+      return pageOfJobs(node, caller, { ...filter, ...parts }, limit);
+    },
+  }),
+  route({
+    id: 'getJob',
+    method: 'GET',
+    path: '/v1/jobs/:id',
+    tag: 'jobs',
+    summary: 'Read a job. With `wait`, the answer comes when the job ends or the time is up.',
+    scope: 'read',
+    params: IdPath,
+    query: WaitQuery,
+    answers: { 200: Job },
+    run: ({ node, caller, params: { id }, query: { wait = '0s' }, call }) => {
+      const leftMs = Math.max(0, (parseDuration(wait) ?? 0) - call.waitedMs);
+      const get = (signal: AbortSignal) => awaitJob(node, caller, id, leftMs, signal);
+      return leftMs === 0 ? get(NEVER) : call.wait('results', get);
+    },
+  }),
+  route({
+    id: 'readLogs',
+    method: 'GET',
+    path: '/v1/jobs/:id/logs',
+    tag: 'jobs',
+    summary: 'Read the log of a job.',
+    scope: 'read',
+    params: IdPath,
+    query: LogQuery,
+    answers: { 200: LogPage },
+    run: async ({ node, caller, params: { id }, query: { after, limit } }) => {
+      await mustRead(node, caller, id);
+      return writePage<LogRow>(limit, {
+        portion: PORTION,
+        read: (last, size) => readLogLines(node.pool, caller.tenant, id, last?.seq ?? after, size),
+        write: ({ line, fence }) => `${line.slice(0, line.lastIndexOf('}'))},"fence":${fence}}`,
+        cursor: (row) => String(row.seq),
+      });
+    },
+  }),
+  route({
+    id: 'whyJob',
+    method: 'GET',
+    path: '/v1/jobs/:id/why',
+    tag: 'jobs',
+    summary: 'Why is it not running?',
+    scope: 'read',
+    params: IdPath,
+    answers: { 200: Why },
+    run: async ({ node, caller, params }) => {
+      const leader = await node.leader();
+      return leader.why(await mustRead(node, caller, params.id));
+    },
+  }),
+  route({
+    id: 'changeJob',
+    method: 'PATCH',
+    path: '/v1/jobs/:id',
+    tag: 'jobs',
+    summary: 'Change a job that has not started.',
+    scope: 'submit',
+    params: IdPath,
+    body: jsonCheckedByRun(JobChange, { maxBytes: ONE_PAYLOAD, text: 'payload' }),
+    answers: { 200: Job },
+    run: async ({ node, caller, params: { id }, body }) => {
+      const change = parseChange(node, body);
+      await (await node.leader()).steering.change(caller.tenant, id, change);
+      return viewJob(node, caller, id);
+    },
+  }),
+  route({
+    id: 'redriveJobs',
+    method: 'POST',
+    path: '/v1/jobs/redrive',
+    tag: 'jobs',
+    summary: 'Send many dead letters round again, or count them with `dryRun`.',
+    scope: 'submit',
+    body: json(Redrive, { optional: true }),
+    answers: { 200: RedriveAnswer },
+    run: async ({ node, caller, body: { dryRun = false, all = false, ...filter } }) => {
+      const isFiltered = filter.task !== undefined || filter.queue !== undefined;
+      // Nobody means everything by saying nothing; to count is no harm.
+      if (all === isFiltered && !(dryRun && !all)) {
+        throw invalid([{ pointer: '/all', detail: 'give "task", "queue" or both, or else "all": true' }]);
+      }
+      const answer = await (await node.leader()).steering.redrive(caller.tenant, filter, dryRun);
+      return { ...answer, dryRun };
+    },
+  }),
+  steering('cancel', 'Cancel a job, waiting or running.'),
+  steering('retry', 'Send a dead letter round again.'),
+  steering('hold', 'Keep a job from starting.'),
+  steering('release', 'Let a job on hold start.'),
+];
+
+function steering(verb: 'cancel' | 'retry' | 'hold' | 'release', summary: string): Route {
+  return route({
+    id: `${verb}Job`,
+    method: 'POST',
+    path: `/v1/jobs/:id/${verb}`,
+    tag: 'jobs',
+    summary,
+    scope: 'submit',
+    params: IdPath,
+    answers: { 200: Job },
+    run: async ({ node, caller, params: { id } }) => {
+      await (await node.leader()).steering[verb](caller.tenant, id);
+      return viewJob(node, caller, id);
+    },
+  });
+}
+
+/** Stores a job; one with the same key is found again instead. */
+export async function submitJob(
+  node: NodeContext,
+  { tenant, actor }: Caller,
+  body: unknown,
+): Promise<{ created: boolean; job: JobView }> {
+  const submission = parseSubmission(body, submissionContext(node));
+  const { queue, hold } = submission.definition;
+  for (let tries = 1; ; tries += 1) {
+    const { id, row } = await node.submitter.submit({ tenant, createdBy: actor, submission });
+    // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
+    if (row) return { created: true, job: new JobView(newlyPlaced(row, queue, hold), null) };
+    const found = await readJob(node.hot, tenant, id);
+    // Nothing is found when its history was removed just now: then its key is free again.
+    if (found) return { created: false, job: viewOf(node, found) };
+    if (tries === KEY_TRIES) {
+      throw new PunctualError('DATABASE_UNAVAILABLE', 'The job of this key cannot be read; try again.', {
+        retryAfter: 1,
+      });
+    }
+  }
+}
+
+/** Stores many jobs, all or none. */
+export async function submitJobs(
+  node: NodeContext,
+  { tenant, actor }: Caller,
+  body: unknown,
+): Promise<{ ids: readonly string[] }> {
+  const fields = new FieldReader(body, '', ['jobs']);
+  const jobs = fields.raw('jobs');
+  const { maxBulkJobs } = node.config;
+  if (isPlainObject(body) && !Array.isArray(jobs)) fields.wrong('jobs', 'must be a list of jobs');
+  else if (Array.isArray(jobs) && (jobs.length === 0 || jobs.length > maxBulkJobs)) {
+    fields.wrong('jobs', `must have 1 to ${maxBulkJobs} jobs`);
+  }
+  if (fields.errors.length > 0) throw invalid(fields.errors);
+  const submissions = await parseSubmissions(jobs as unknown[], submissionContext(node));
+  const owned = submissions.map((submission) => ({ tenant, createdBy: actor, submission }));
+  const stored = await node.submitter.submitAll(owned);
+  return { ids: stored.map(({ id }) => id) };
+}
+
+function pageOfJobs(
+  node: NodeContext,
+  caller: Caller,
+  filter: ListFilter & { readonly key?: string },
+  limit: number,
+): Promise<PageText> {
+  const { key, after, worker, include } = filter;
+  if (key !== undefined) return jobOfKey(node, caller, key, filter);
+  if (after !== undefined && !isUuid(after)) {
+    throw invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
+  }
+  if (worker !== undefined && !isUuid(worker)) {
+    throw invalid([{ pointer: '/worker', detail: 'must be the id of a worker' }]);
+  }
+  return writePage<PlacedRow>(limit, {
+    portion: include ? LARGE_PORTION : PORTION,
+    read: (last, size) => listJobs(node.pool, caller.tenant, { ...filter, after: last?.id ?? after }, size),
+    write: (row) => viewOf(node, row).text,
+    cursor: (row) => row.id,
+  });
+}
+
+async function jobOfKey(
+  node: NodeContext,
+  caller: Caller,
+  key: string,
+  filter: ListFilter,
+): Promise<PageText> {
+  const id = await findKey(node.pool, caller.tenant, key);
+  const row = id === null ? null : await readJob(node.pool, caller.tenant, id);
+  const fits =
+    row !== null &&
+    (filter.state === undefined || row.state === filter.state) &&
+    (filter.task === undefined || row.task === filter.task) &&
+    (filter.queue === undefined || row.queue === filter.queue) &&
+    (filter.worker === undefined || row.worker === filter.worker) &&
+    (filter.schedule === undefined || row.schedule === filter.schedule);
+  // It is one job at most, and so there is room for all of it.
+  return new PageText(fits ? [viewOf(node, row).text] : [], null);
+}
+
+/** Waits for the end of the job up to `waitMs`; 0 answers at once. */
+async function awaitJob(
+  node: NodeContext,
+  caller: Caller,
+  id: string,
+  waitMs: number,
+  signal: AbortSignal,
+): Promise<JobView> {
+  const deadline = performance.now() + waitMs;
+  for (;;) {
+    const job = await viewJob(node, caller, id);
+    const left = deadline - performance.now();
+    if (isEnded(job.state) || left <= 0 || signal.aborted) return job;
+    if (!(await node.ends.wait({ tenant: caller.tenant, id }, left, signal)))
+      return viewJob(node, caller, id);
+  }
+}
+
+async function viewJob(node: NodeContext, caller: Caller, id: string): Promise<JobView> {
+  return viewOf(node, await mustRead(node, caller, id));
+}
+
+async function mustRead(node: NodeContext, caller: Caller, id: string): Promise<PlacedRow> {
+  const row = await readJob(node.hot, caller.tenant, id);
+  if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
+  return row;
+}
+
+function viewOf(node: NodeContext, row: PlacedRow): JobView {
+  const progress = row.state === 'running' ? node.currentLeader()?.progressOf(row.id) : undefined;
+  return new JobView(row, progress ?? null);
+}
+
+function submissionContext({ config, clock }: NodeContext): SubmissionContext {
+  return { ...config, now: clock.now() };
+}
+
+function parseChange({ config }: NodeContext, body: unknown): Change {
+  const fields = new FieldReader(body, '', ['runAt', 'priority', 'payload']);
+  const runAt = fields.moment('runAt');
+  const priority = fields.integer('priority', 1, 9);
+  let payload: string | undefined;
+  if (fields.has('payload')) {
+    payload =
+      readJson(fields.raw('payload'), config, (detail, code) => {
+        if (code === 'PAYLOAD_TOO_LARGE') throw new PunctualError(code, `payload: ${detail}`);
+        fields.wrong('payload', detail);
+      }) ?? undefined;
+  }
+  if (isPlainObject(body) && Object.keys(body).length === 0) {
+    fields.errors.push({ pointer: '', detail: 'give at least one of "runAt", "priority", "payload"' });
+  }
+  if (fields.errors.length > 0) throw invalid(fields.errors);
+  return {
+    ...(runAt !== undefined && { runAt }),
+    ...(priority !== undefined && { priority }),
+    ...(payload !== undefined && { payload }),
+  };
+}

@@ -1,0 +1,109 @@
+import Type from 'typebox';
+import type { Hint } from '../cluster/hint-sender.js';
+import type { NodeContext } from './context.js';
+import { json, jsonCheckedByRun, type Route, route } from './route.js';
+import { strict } from './schemas/object.js';
+
+const MAX_HINT_BYTES = 16 * 1024 * 1024;
+
+/** The line between two nodes that a request is about; the node that opens it makes up its name. */
+const LinePath = strict({ line: Type.String() });
+
+/** Jobs that another node wants to hear of, and no more. */
+const EndsChange = Type.Object({
+  /** Counts the changes; said on the line once this one is taken note of. */
+  change: Type.Integer(),
+  add: Type.Array(Type.String()),
+  remove: Type.Array(Type.String()),
+});
+
+/** What nodes say to each other. Not part of the public interface. */
+export const peerRoutes: readonly Route[] = [
+  route({
+    id: 'openEnds',
+    method: 'GET',
+    path: '/internal/ends/:line',
+    tag: 'internal',
+    summary: 'Tells another node which jobs end, for as long as it listens and this node leads.',
+    scope: 'node',
+    params: LinePath,
+    answers: {
+      200: { kind: 'stream', type: 'application/x-ndjson', description: 'Ids of jobs, by the line.' },
+    },
+    run: ({ node, params: { line }, call }) =>
+      call.stream('nodes', async (stream) => {
+        const over = node.endLines.open(line, (said) => void stream.write(`${JSON.stringify(said)}\n`));
+        try {
+          stream.open();
+          await firstOf(over, stream.gone);
+        } finally {
+          node.endLines.close(line);
+        }
+      }),
+  }),
+  route({
+    id: 'changeEnds',
+    method: 'POST',
+    path: '/internal/ends/:line',
+    tag: 'internal',
+    summary: 'Changes of which jobs a line tells.',
+    scope: 'node',
+    params: LinePath,
+    body: json(EndsChange),
+    answers: { 204: 'The change is made.' },
+    run: ({ node, params: { line }, body }) => node.endLines.change(line, body),
+  }),
+  route({
+    id: 'hintJobs',
+    method: 'POST',
+    path: '/internal/hints',
+    tag: 'internal',
+    summary: 'Takes note of jobs that another node has stored.',
+    scope: 'node',
+    // The body comes from a node that has proved to be one; a hint that is wrong is refused by the claim, as long as it
+    // tells nothing that the claim would otherwise read.
+    body: jsonCheckedByRun(Type.Object({}), { maxBytes: MAX_HINT_BYTES, lists: ['jobs'] }),
+    answers: { 204: 'Taken note of.' },
+    run: ({ node, body }) => takeHint(node, body as Hint),
+  }),
+  telling(
+    'leaseChanged',
+    '/internal/lease-changed',
+    'Looks at the lease at once, because another node gave it up.',
+    (node) => node.lookAtLease(),
+  ),
+  telling(
+    'nodeJoined',
+    '/internal/node-joined',
+    'Looks at the list of nodes at once, because one has joined.',
+    (node) => node.lookAtNodes(),
+  ),
+];
+
+function telling(id: string, path: `/${string}`, summary: string, look: (node: NodeContext) => void): Route {
+  return route({
+    ...{ id, method: 'POST', path, tag: 'internal', summary, scope: 'node' },
+    answers: { 204: 'Looked.' },
+    run: ({ node }) => look(node),
+  });
+}
+
+/** Hands jobs that another node has stored to the dispatcher, if this node leads. */
+export async function takeHint(node: NodeContext, { jobs, startBefore }: Hint): Promise<void> {
+  // A node of an older version leaves things out; the look-back reads what it could not tell.
+  const complete = jobs.filter(
+    (job) => typeof job.sizeKib === 'number' && typeof job.lane === 'number' && job.key !== undefined,
+  );
+  const places = complete.map((job) => ({ ...job, row: null }));
+  await node.currentLeader()?.hint(places, startBefore);
+}
+
+/** Resolves when one of the signals aborts. */
+function firstOf(...signals: readonly AbortSignal[]): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of signals) {
+      if (signal.aborted) resolve();
+      else signal.addEventListener('abort', () => resolve(), { once: true });
+    }
+  });
+}

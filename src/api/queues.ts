@@ -1,0 +1,97 @@
+import { PunctualError } from '../core/errors.js';
+import { DEFAULT_QUEUE_LIMITS } from '../core/limits.js';
+import { rateOf } from '../core/rate.js';
+import type * as wire from '../core/wire.js';
+import type { QueueRow } from '../store/names.js';
+import { findQueue, listQueues, rateOfRow } from '../store/queues.js';
+import type { Caller } from './caller.js';
+import type { NodeContext } from './context.js';
+import { writePage } from './page-text.js';
+import { json, type Route, route } from './route.js';
+import { QueueChange } from './schemas/limits.js';
+import { NamePath, ShortListQuery } from './schemas/query.js';
+import { QueuePage, QueueView } from './schemas/queue.js';
+
+/** Queues of a list that are read at once. */
+const PORTION = 200;
+
+/** Queues come into being on first use; here they are looked at, limited, paused and resumed. */
+export const queueRoutes: readonly Route[] = [
+  route({
+    id: 'listQueues',
+    method: 'GET',
+    path: '/v1/queues',
+    tag: 'queues',
+    summary: 'List the queues by name.',
+    scope: 'read',
+    query: ShortListQuery,
+    answers: { 200: QueuePage },
+    run: async ({ node, caller, query: { limit, after = '' } }) => {
+      const { governing } = await node.leader();
+      return writePage<QueueRow>(limit, {
+        portion: PORTION,
+        read: (last, size) => listQueues(node.pool, caller.tenant, last?.name ?? after, size.rows),
+        write: (row) => JSON.stringify(governing.queueView(row)),
+        cursor: (row) => row.name,
+      });
+    },
+  }),
+  route({
+    id: 'getQueue',
+    method: 'GET',
+    path: '/v1/queues/:name',
+    tag: 'queues',
+    summary: 'Read a queue with its figures.',
+    scope: 'read',
+    params: NamePath,
+    answers: { 200: QueueView },
+    run: ({ node, caller, params }) => viewQueue(node, caller, params.name),
+  }),
+  route({
+    id: 'changeQueue',
+    method: 'PATCH',
+    path: '/v1/queues/:name',
+    tag: 'queues',
+    summary: 'Change the share and the limits of a queue; one that does not exist yet comes into being.',
+    scope: 'admin',
+    params: NamePath,
+    body: json(QueueChange),
+    answers: { 200: QueueView },
+    run: async ({ node, caller, params: { name }, body }) => {
+      const { governing } = await node.leader();
+      await governing.limitQueue(caller.tenant, name, (row) => ({
+        weight: body.weight ?? row?.weight ?? DEFAULT_QUEUE_LIMITS.weight,
+        concurrency: body.concurrency === undefined ? (row?.concurrency ?? null) : body.concurrency,
+        keyConcurrency: body.keyConcurrency ?? row?.key_concurrency ?? DEFAULT_QUEUE_LIMITS.keyConcurrency,
+        rate: body.rate === undefined ? row && rateOfRow(row) : body.rate && rateOf(body.rate),
+      }));
+      return viewQueue(node, caller, name);
+    },
+  }),
+  pausing('pause', true, 'Stop handing out jobs of a queue; running ones go on.'),
+  pausing('resume', false, 'Hand out jobs of a queue again.'),
+];
+
+function pausing(verb: string, paused: boolean, summary: string): Route {
+  return route({
+    id: `${verb}Queue`,
+    method: 'POST',
+    path: `/v1/queues/:name/${verb}`,
+    tag: 'queues',
+    summary: `${summary} Already so: 409.`,
+    scope: 'admin',
+    params: NamePath,
+    answers: { 200: QueueView },
+    run: async ({ node, caller, params: { name } }) => {
+      await (await node.leader()).governing.pauseQueue(caller.tenant, name, paused);
+      return viewQueue(node, caller, name);
+    },
+  });
+}
+
+async function viewQueue(node: NodeContext, caller: Caller, name: string): Promise<wire.QueueView> {
+  const leader = await node.leader();
+  const row = await findQueue(node.pool, caller.tenant, name);
+  if (!row) throw new PunctualError('QUEUE_NOT_FOUND', `There is no queue ${name}.`);
+  return leader.governing.queueView(row);
+}

@@ -1,0 +1,207 @@
+import type { Readable } from 'node:stream';
+import type { Static, TObject, TProperties, TSchema } from 'typebox';
+import type { Config } from '../core/config.js';
+import { PunctualError } from '../core/errors.js';
+import type { AttemptCredential, Caller, Scope } from './caller.js';
+import type { NodeContext } from './context.js';
+import { type Defaulted, Nothing } from './schemas/object.js';
+import { validate } from './validate.js';
+
+/**
+ * How a route is declared: once, beside what it does. From the declaration come the HTTP route, its access check, the
+ * checks of path, query and body, its entry in the OpenAPI document, and the tests that walk over all routes.
+ */
+
+/** The bounds of a request that the operator can set. */
+export type HttpLimits = Pick<Config, 'maxBulkBytes' | 'maxPayload' | 'maxDepth'>;
+
+/** What a body may weigh beyond the payloads in it. */
+const OVERHEAD_BYTES = 64 * 1024;
+
+/** The bound of a body that holds one payload. */
+export const ONE_PAYLOAD = ({ maxPayload }: HttpLimits): number => maxPayload + OVERHEAD_BYTES;
+/** The bound of a body that holds many. */
+export const MANY_PAYLOADS = ({ maxBulkBytes }: HttpLimits): number => maxBulkBytes + OVERHEAD_BYTES;
+
+type MaxBytes = number | ((limits: HttpLimits) => number);
+
+interface JsonOptions {
+  /** Default: 1 MiB. */
+  readonly maxBytes?: MaxBytes;
+  /** The field of the body, or of each item of its lists, that is kept as the text in which it came. */
+  readonly text?: 'payload' | 'result';
+  /** Fields of the body that hold lists which may be long. */
+  readonly lists?: readonly string[];
+  /** Whether the body may be left out, which means an empty object. */
+  readonly optional?: true;
+}
+
+/** A body of JSON. */
+export interface JsonBody<T> extends JsonOptions {
+  readonly kind: 'json';
+  readonly schema: TSchema;
+  readonly check: (value: unknown) => T;
+}
+
+/** A body that is not JSON and is read as it arrives. Nobody keeps it, so its route must not need the leader. */
+export interface StreamBody<T> {
+  readonly kind: 'stream';
+  /** Its media type. */
+  readonly type: string;
+  readonly maxBytes: number;
+  readonly check: (value: unknown) => T;
+}
+
+/** A body of JSON as the schema describes it. */
+export function json<S extends TSchema>(schema: S, options: JsonOptions = {}): JsonBody<Static<S>> {
+  const { optional } = options;
+  const check = (value: unknown) => validate(schema, optional ? (value ?? {}) : value);
+  return { ...options, kind: 'json', schema, check };
+}
+
+/** A body of JSON that is documented by the schema and checked by the route's `run`, which gets it as it came. */
+export function jsonCheckedByRun(schema: TSchema, options: JsonOptions = {}): JsonBody<unknown> {
+  return { ...options, kind: 'json', schema, check: (value) => value };
+}
+
+/** A body of any other media type, to be read piece by piece; one that is too large fails while it is read. */
+export function stream(type: string, maxBytes: number): StreamBody<AsyncIterable<Buffer>> {
+  return { kind: 'stream', type, maxBytes, check: (value) => bounded(value as Readable, maxBytes) };
+}
+
+async function* bounded(pieces: Readable, maxBytes: number): AsyncIterable<Buffer> {
+  let bytes = 0;
+  for await (const piece of pieces as AsyncIterable<Buffer>) {
+    bytes += piece.length;
+    if (bytes > maxBytes) throw tooLarge(maxBytes);
+    yield piece;
+  }
+}
+
+/** What a client hears whose streamed body goes beyond its bound. */
+export function tooLarge(maxBytes: number): PunctualError {
+  return new PunctualError('BODY_TOO_LARGE', `The body is larger than ${maxBytes} bytes.`);
+}
+
+/** Makes sure that a call without a body brings none, or an empty object. */
+export function checkNothing(value: unknown): undefined {
+  if (value !== undefined && value !== null) validate(Nothing, value);
+  return undefined;
+}
+
+/** An answer that is text, or one that goes on for as long as somebody listens. */
+export interface OtherAnswer {
+  readonly kind: 'text' | 'stream';
+  /** Its media type, with parameters. */
+  readonly type: string;
+  readonly description: string;
+}
+
+/** What a route answers, by status: a schema, something else than JSON, or a sentence about an answer without a body. */
+type Answers = Readonly<Record<number, TSchema | OtherAnswer | string>>;
+
+/** An answer with a status or headers of its own. A plain value has the status of the route's only success. */
+export class Answer {
+  constructor(
+    readonly status: number,
+    readonly body: unknown,
+    readonly headers: Readonly<Record<string, string>> = {},
+  ) {}
+}
+
+/** What calls wait for. Each kind has room of its own, so that no number of one keeps the other out. */
+export type WaitKind = 'results' | 'work' | 'nodes';
+
+/** An answer that goes on. */
+export interface AnswerStream {
+  /** Aborts when nobody is there to hear more, or the server closes. */
+  readonly gone: AbortSignal;
+  /** Sends the head of the answer. Until then an error is answered like any other. */
+  open(): void;
+  /** Sends a piece; where it answers with a promise, more should wait for it. */
+  write(piece: string): Promise<void> | undefined;
+}
+
+/** The call that a request makes, for routes that do more than answer at once. */
+export interface Call {
+  /** How long the request has waited at earlier leaders, which counts towards the wait that it asks for. */
+  readonly waitedMs: number;
+  /** Runs what may wait; its signal aborts when nobody is there to hear the answer any more. */
+  wait<T>(kind: WaitKind, run: (signal: AbortSignal) => Promise<T>): Promise<T>;
+  /** Answers with a stream, which ends when `tell` does. The route declares it among its answers. */
+  stream(kind: WaitKind, tell: (stream: AnswerStream) => Promise<void>): Promise<void>;
+  /** Whether the caller of a public route brings a key, so that it may be told more than anybody. */
+  bringsKey(): Promise<boolean>;
+}
+
+type CallerOf<S extends Scope> = S extends 'public'
+  ? null
+  : S extends 'attempt'
+    ? Caller | AttemptCredential
+    : Caller;
+
+type DefaultedIn<P extends TProperties> = {
+  [K in keyof P as P[K] extends Defaulted ? K : never]: Static<P[K]>;
+};
+
+/** The query as the schema describes it, with its defaults. */
+type QueryOf<Q extends TObject> = Static<Q> & (Q extends TObject<infer P> ? DefaultedIn<P> : unknown);
+
+/** What a route works with, checked. */
+export interface Input<S extends Scope, P extends TSchema, Q extends TObject, B> {
+  readonly node: NodeContext;
+  readonly caller: CallerOf<S>;
+  readonly params: Static<P>;
+  readonly query: QueryOf<Q>;
+  readonly body: B;
+  readonly call: Call;
+}
+
+/** The sections of the OpenAPI document. */
+export const TAGS = {
+  jobs: 'Submit, read and steer jobs.',
+  attempts: 'Reports about one attempt, by a key or by its token.',
+  workers: 'What workers say, and what is known about them.',
+  queues: 'Named lanes of a tenant.',
+  schedules: 'When tasks run, and the ledger of what became of it.',
+  tenants: 'Tenants, their shares and limits.',
+  cluster: 'Leaders, nodes and figures.',
+  health: 'For probes and monitoring.',
+} as const;
+
+interface Declaration<S extends Scope, P extends TSchema, Q extends TObject, B> {
+  /** The name of the operation. */
+  readonly id: string;
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** With `:name` for what `params` describes. */
+  readonly path: `/${string}`;
+  /** Its section of the OpenAPI document; what is internal is not in it. */
+  readonly tag: keyof typeof TAGS | 'internal';
+  readonly summary: string;
+  readonly scope: S;
+  readonly params?: P;
+  /** Default: the query must be empty. */
+  readonly query?: Q;
+  /** Default: there must be no body, or an empty object. */
+  readonly body?: JsonBody<B> | StreamBody<B>;
+  readonly answers: Answers;
+  /** Whether a request that changes something may be made again at the next leader if its answer was lost. */
+  readonly repeatable?: true;
+  /** Does it. What only the leader can do throws `LeaderElsewhere` before anything is done, and the request moves on. */
+  readonly run: (input: Input<S, P, Q, B>) => unknown;
+}
+
+/** A declared route. */
+export interface Route extends Omit<Declaration<Scope, TSchema, TObject, unknown>, 'run'> {
+  readonly run: (input: never) => unknown;
+}
+
+/** Declares a route. */
+export function route<
+  S extends Scope,
+  P extends TSchema = TObject<Record<never, never>>,
+  Q extends TObject = TObject<Record<never, never>>,
+  B = undefined,
+>(declaration: Declaration<S, P, Q, B>): Route {
+  return declaration;
+}

@@ -1,0 +1,23 @@
+import { attemptRoutes } from './attempts.js';
+import { clusterRoutes } from './cluster.js';
+import { healthRoutes } from './health.js';
+import { jobRoutes } from './jobs.js';
+import { peerRoutes } from './peers.js';
+import { queueRoutes } from './queues.js';
+import type { Route } from './route.js';
+import { scheduleRoutes } from './schedules.js';
+import { tenantRoutes } from './tenants.js';
+import { workerRoutes } from './workers.js';
+
+/** Every route of a node. */
+export const ROUTES: readonly Route[] = [
+  ...jobRoutes,
+  ...attemptRoutes,
+  ...workerRoutes,
+  ...queueRoutes,
+  ...tenantRoutes,
+  ...scheduleRoutes,
+  ...clusterRoutes,
+  ...healthRoutes,
+  ...peerRoutes,
+];

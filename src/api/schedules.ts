@@ -1,0 +1,331 @@
+import { type FieldError, invalid, PunctualError } from '../core/errors.js';
+import { FieldReader, isPlainObject, parseMoment } from '../core/fields.js';
+import { rangeBetween } from '../core/schedule/catch-up.js';
+import { timetable } from '../core/schedule/timetable.js';
+import { DEFINITION_FIELDS, readWhen, TIMING_FIELDS } from '../core/schedule-definition.js';
+import type * as wire from '../core/wire.js';
+import { tryParseStored } from '../schedule/parsed-schedules.js';
+import type { Request } from '../schedule/schedule-changes.js';
+import { type LedgerPosition, readLedger } from '../store/occurrences.js';
+import { readJob } from '../store/read-job.js';
+import {
+  findScheduleWithLedger,
+  listSchedules,
+  readSchedule,
+  type ScheduleRow,
+  type ScheduleWithLast,
+} from '../store/schedules.js';
+import type { Caller } from './caller.js';
+import type { NodeContext } from './context.js';
+import { JobView } from './job-view.js';
+import { writePage } from './page-text.js';
+import { Answer, jsonCheckedByRun, ONE_PAYLOAD, type Route, route } from './route.js';
+import { ScheduleText, toOccurrenceView } from './schedule-view.js';
+import { Job } from './schemas/job.js';
+import { LedgerQuery, NamePath, ScheduleListQuery } from './schemas/query.js';
+import {
+  BackfillAnswer,
+  BackfillRequest,
+  OccurrencePage,
+  PreviewAnswer,
+  PreviewRequest,
+  ScheduleChange,
+  ScheduleInput,
+  SchedulePage,
+  ScheduleView,
+} from './schemas/schedule.js';
+
+const PREVIEW_FIELDS = [...TIMING_FIELDS, 'timezone', 'dst', 'startAt', 'endAt', 'from', 'count'];
+const PREVIEWED = 10;
+const MOST_PREVIEWED = 1_000;
+
+/** Schedules that are read at once: Postgres has to look through their definitions. */
+const PORTION = 50;
+
+/** The first moment that a date can say. */
+const FIRST_MOMENT = -8.64e15;
+
+/** Making, reading and steering schedules. Changes go through the leader; everything else any node can answer. */
+export const scheduleRoutes: readonly Route[] = [
+  route({
+    id: 'createSchedule',
+    method: 'POST',
+    path: '/v1/schedules',
+    tag: 'schedules',
+    summary: 'Make a schedule. A name that is taken: 409.',
+    scope: 'admin',
+    body: jsonCheckedByRun(ScheduleInput, { maxBytes: ONE_PAYLOAD }),
+    answers: { 201: ScheduleView },
+    run: async ({ node, caller, body }) => {
+      const { changes } = (await node.leader()).schedules;
+      const { name, paused, definition } = parseNew(body);
+      await changes.create(by(caller, name), definition, paused);
+      const schedule = await viewSchedule(node, caller, name);
+      return new Answer(201, schedule, { location: `/v1/schedules/${encodeURIComponent(name)}` });
+    },
+  }),
+  route({
+    id: 'changeSchedule',
+    method: 'PATCH',
+    path: '/v1/schedules/:name',
+    tag: 'schedules',
+    summary: 'Change a schedule from its next occurrence on; null takes a field back to its default.',
+    scope: 'admin',
+    params: NamePath,
+    body: jsonCheckedByRun(ScheduleChange, { maxBytes: ONE_PAYLOAD }),
+    answers: { 200: ScheduleView },
+    run: async ({ node, caller, params: { name }, body }) => {
+      const { changes } = (await node.leader()).schedules;
+      const { errors } = new FieldReader(body, '', DEFINITION_FIELDS);
+      if (isPlainObject(body) && Object.keys(body).length === 0) {
+        errors.push({ pointer: '', detail: 'must have at least one field' });
+      }
+      if (errors.length > 0) throw invalid(errors);
+      await changes.change(by(caller, name), body as Record<string, unknown>);
+      return viewSchedule(node, caller, name);
+    },
+  }),
+  route({
+    id: 'deleteSchedule',
+    method: 'DELETE',
+    path: '/v1/schedules/:name',
+    tag: 'schedules',
+    summary: 'Delete a schedule. Jobs that have started go on, and its ledger stays.',
+    scope: 'admin',
+    params: NamePath,
+    answers: { 204: 'The schedule is gone.' },
+    run: async ({ node, caller, params }) =>
+      (await node.leader()).schedules.changes.remove(by(caller, params.name)),
+  }),
+  route({
+    id: 'listSchedules',
+    method: 'GET',
+    path: '/v1/schedules',
+    tag: 'schedules',
+    summary: 'List schedules by name.',
+    scope: 'read',
+    query: ScheduleListQuery,
+    answers: { 200: SchedulePage },
+    run: ({ node: { pool, config, clock }, caller: { tenant }, query: { include, limit, after = '' } }) => {
+      const now = clock.now();
+      const withPayloads = include !== undefined;
+      return writePage<ScheduleWithLast>(limit, {
+        portion: PORTION,
+        read: (last, size) =>
+          listSchedules(pool, tenant, { after: last?.name ?? after, withPayloads }, size, now),
+        write: (row) => new ScheduleText(row, config, now).text,
+        cursor: (row) => row.name,
+      });
+    },
+  }),
+  route({
+    id: 'getSchedule',
+    method: 'GET',
+    path: '/v1/schedules/:name',
+    tag: 'schedules',
+    summary: 'Read a schedule.',
+    scope: 'read',
+    params: NamePath,
+    answers: { 200: ScheduleView },
+    run: ({ node, caller, params }) => viewSchedule(node, caller, params.name),
+  }),
+  route({
+    id: 'listOccurrences',
+    method: 'GET',
+    path: '/v1/schedules/:name/occurrences',
+    tag: 'schedules',
+    summary: 'Read the ledger of a schedule, newest first. It outlives the schedule.',
+    scope: 'read',
+    params: NamePath,
+    query: LedgerQuery,
+    answers: { 200: OccurrencePage },
+    run: ({ node, caller, params, query }) => pageOfLedger(node, caller, params.name, query),
+  }),
+  route({
+    id: 'previewSchedule',
+    method: 'POST',
+    path: '/v1/schedules/preview',
+    tag: 'schedules',
+    summary: 'The next moments of an expression, without making a schedule.',
+    scope: 'read',
+    body: jsonCheckedByRun(PreviewRequest),
+    answers: { 200: PreviewAnswer },
+    run: ({ node, body }) => preview(body, node.clock.now()),
+  }),
+  steering('pause', 'Skip the occurrences of a schedule until it is resumed.'),
+  steering('resume', 'Go on with the next occurrence.'),
+  route({
+    id: 'runSchedule',
+    method: 'POST',
+    path: '/v1/schedules/:name/run',
+    tag: 'schedules',
+    summary: 'Make a job of the schedule now, beside its timetable.',
+    scope: 'submit',
+    params: NamePath,
+    answers: { 201: Job },
+    run: async ({ node, caller, params: { name } }) => {
+      const id = await (await node.leader()).schedules.changes.run(by(caller, name));
+      const row = await readJob(node.hot, caller.tenant, id);
+      if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
+      return new Answer(201, new JobView(row, null), { location: `/v1/jobs/${id}` });
+    },
+  }),
+  route({
+    id: 'backfillSchedule',
+    method: 'POST',
+    path: '/v1/schedules/:name/backfill',
+    tag: 'schedules',
+    summary: 'Run the occurrences of a past time that have no run on record.',
+    scope: 'submit',
+    params: NamePath,
+    body: jsonCheckedByRun(BackfillRequest),
+    answers: { 200: BackfillAnswer },
+    run: async ({ node, caller, params: { name }, body }) => {
+      const { changes } = (await node.leader()).schedules;
+      const range = parseBackfill(body);
+      const { occurrences } = await changes.backfill(by(caller, name), range);
+      return {
+        matched: occurrences.length,
+        started: range.dryRun ? 0 : occurrences.length,
+        dryRun: range.dryRun,
+        occurrences: occurrences.map((at) => new Date(at).toISOString()),
+      };
+    },
+  }),
+];
+
+function steering(verb: 'pause' | 'resume', summary: string): Route {
+  return route({
+    id: `${verb}Schedule`,
+    method: 'POST',
+    path: `/v1/schedules/:name/${verb}`,
+    tag: 'schedules',
+    summary: `${summary} Already so: 409.`,
+    scope: 'admin',
+    params: NamePath,
+    answers: { 200: ScheduleView },
+    run: async ({ node, caller, params: { name } }) => {
+      await (await node.leader()).schedules.changes[verb](by(caller, name));
+      return viewSchedule(node, caller, name);
+    },
+  });
+}
+
+function parseNew(body: unknown): { name: string; paused: boolean; definition: Record<string, unknown> } {
+  const fields = new FieldReader(body, '', ['name', 'paused', ...DEFINITION_FIELDS]);
+  if (isPlainObject(body)) fields.require('name');
+  const name = fields.name('name');
+  const paused = fields.boolean('paused') ?? false;
+  if (fields.errors.length > 0) throw invalid(fields.errors);
+  const { name: _name, paused: _paused, ...definition } = body as Record<string, unknown>;
+  return { name: name!, paused, definition };
+}
+
+function parseBackfill(body: unknown): { from: number; to: number; dryRun: boolean } {
+  const fields = new FieldReader(body, '', ['from', 'to', 'dryRun']);
+  if (isPlainObject(body)) fields.require('from', 'to');
+  const from = fields.moment('from') ?? 0;
+  const to = fields.moment('to') ?? 0;
+  const dryRun = fields.boolean('dryRun') ?? false;
+  if (fields.errors.length === 0 && to < from) fields.wrong('to', 'lies before from');
+  if (fields.errors.length > 0) throw invalid(fields.errors);
+  return { from, to, dryRun };
+}
+
+async function viewSchedule(
+  { hot, config, clock }: NodeContext,
+  { tenant }: Caller,
+  name: string,
+): Promise<ScheduleText> {
+  const now = clock.now();
+  const row = await readSchedule(hot, tenant, name, now);
+  if (!row) throw notFound(name);
+  return new ScheduleText(row, config, now);
+}
+
+/** Which part of a ledger to read. */
+interface LedgerFilter {
+  readonly from?: string;
+  readonly to?: string;
+  readonly limit: number;
+  readonly after?: string;
+}
+
+async function pageOfLedger(
+  node: NodeContext,
+  caller: Caller,
+  name: string,
+  filter: LedgerFilter,
+): Promise<wire.Page<wire.OccurrenceView>> {
+  const { pool, clock } = node;
+  const now = clock.now();
+  const schedule = await findScheduleWithLedger(pool, caller.tenant, name);
+  if (!schedule) throw notFound(name);
+  const from = filter.from === undefined ? FIRST_MOMENT : parseMoment(filter.from)!;
+  // What lies ahead is not yet part of the ledger, unless it is asked for.
+  const to = filter.to === undefined ? now : parseMoment(filter.to)!;
+  const before = parsePosition(filter.after) ?? { at: to + 1, byHand: false };
+  const rows = await readLedger(pool, schedule.id, { from, to, before, limit: filter.limit + 1 }, now);
+  const page = rows.slice(0, filter.limit);
+  const open = filter.after === undefined ? skippedByNow(node, schedule, from, Math.min(to, now)) : null;
+  return {
+    data: [...(open ? [open] : []), ...page.map(toOccurrenceView)],
+    next: rows.length > filter.limit ? writePosition(page.at(-1)!) : null,
+  };
+}
+
+function preview(body: unknown, now: number): wire.PreviewAnswer {
+  const errors: FieldError[] = [];
+  const fields = new FieldReader(body, '', PREVIEW_FIELDS, errors);
+  const from = fields.moment('from') ?? now;
+  const count = fields.integer('count', 1, MOST_PREVIEWED) ?? PREVIEWED;
+  const { timing, startAt, endAt } = readWhen(fields, body, from);
+  if (errors.length > 0 || !timing) throw invalid(errors);
+  const table = timetable(timing, { startAt, endAt });
+  const data: { at: string; note?: string }[] = [];
+  let at = table.next(from - 1);
+  for (; at !== null && data.length < count; at = table.next(at)) {
+    const note = table.note(at);
+    data.push({ at: new Date(at).toISOString(), ...(note !== undefined && { note }) });
+  }
+  return { data };
+}
+
+/** What a paused schedule has skipped so far; it is recorded when the pause ends. */
+function skippedByNow(
+  node: NodeContext,
+  schedule: ScheduleRow,
+  from: number,
+  to: number,
+): wire.OccurrenceView | null {
+  if (!schedule.paused || schedule.deleted_at !== null) return null;
+  const since = Math.max(schedule.watermark, from - 1);
+  const parsed = tryParseStored(schedule, node.config);
+  const range = parsed && rangeBetween(parsed, since, to);
+  if (range === null) return null;
+  return {
+    at: new Date(range.from).toISOString(),
+    state: 'skipped',
+    reason: 'paused',
+    ...(range.count > 1 && { count: range.count, until: new Date(range.until).toISOString() }),
+  };
+}
+
+function by({ tenant, actor }: Caller, name: string): Request {
+  return { tenant, actor, name };
+}
+
+function notFound(name: string): PunctualError {
+  return new PunctualError('SCHEDULE_NOT_FOUND', `There is no schedule ${name}.`);
+}
+
+function writePosition({ at, byHand }: LedgerPosition): string {
+  return `${at}${byHand ? 'h' : ''}`;
+}
+
+function parsePosition(text: string | undefined): LedgerPosition | null {
+  if (text === undefined) return null;
+  const match = /^(-?\d{1,15})(h?)$/.exec(text);
+  if (!match) throw invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
+  return { at: Number(match[1]), byHand: match[2] === 'h' };
+}

@@ -1,0 +1,100 @@
+import { PunctualError } from '../core/errors.js';
+import { DEFAULT_TENANT_LIMITS } from '../core/limits.js';
+import { rateOf, rateView } from '../core/rate.js';
+import type * as wire from '../core/wire.js';
+import { rateOfRow } from '../store/queues.js';
+import { findTenant, listTenants, type TenantRow } from '../store/tenants.js';
+import type { NodeContext } from './context.js';
+import { json, type Route, route } from './route.js';
+import { NewTenant, TenantChange, TenantPage, TenantView } from './schemas/limits.js';
+import { PageQuery, TenantPath } from './schemas/query.js';
+
+/** Tenants with their shares and limits. Work can be submitted for a tenant that nobody made: it has the defaults. */
+export const tenantRoutes: readonly Route[] = [
+  route({
+    id: 'createTenant',
+    method: 'POST',
+    path: '/v1/tenants',
+    tag: 'tenants',
+    summary: 'Make a tenant. One with this id exists: 409.',
+    scope: 'operator',
+    body: json(NewTenant),
+    answers: { 201: TenantView },
+    run: async ({ node, body: { id, name, weight, rate } }) => {
+      const { governing } = await node.leader();
+      const row = await governing.addTenant(id, name ?? id, {
+        weight: weight ?? DEFAULT_TENANT_LIMITS.weight,
+        rate: rate ? rateOf(rate) : null,
+      });
+      if (!row) throw new PunctualError('TENANT_EXISTS', `There is a tenant ${id} already.`);
+      return viewOf(node, row);
+    },
+  }),
+  route({
+    id: 'listTenants',
+    method: 'GET',
+    path: '/v1/tenants',
+    tag: 'tenants',
+    summary: 'List the tenants, by id.',
+    scope: 'operator',
+    query: PageQuery,
+    answers: { 200: TenantPage },
+    run: async ({ node, query: { after = '', limit } }) => {
+      const rows = await listTenants(node.pool, after, limit + 1);
+      const data = rows.slice(0, limit).map((row) => viewOf(node, row));
+      return { data, next: rows.length > limit ? data.at(-1)!.id : null };
+    },
+  }),
+  route({
+    id: 'getTenant',
+    method: 'GET',
+    path: '/v1/tenants/:id',
+    tag: 'tenants',
+    summary: 'Read a tenant.',
+    scope: 'operator',
+    params: TenantPath,
+    answers: { 200: TenantView },
+    run: async ({ node, params: { id } }) => {
+      const row = await findTenant(node.pool, id);
+      if (!row) throw notFound(id);
+      return viewOf(node, row);
+    },
+  }),
+  route({
+    id: 'changeTenant',
+    method: 'PATCH',
+    path: '/v1/tenants/:id',
+    tag: 'tenants',
+    summary: 'Change the name, share or rate of a tenant.',
+    scope: 'operator',
+    params: TenantPath,
+    body: json(TenantChange),
+    answers: { 200: TenantView },
+    run: async ({ node, params: { id }, body: { name, weight, rate } }) => {
+      const { governing } = await node.leader();
+      const row = await governing.changeTenant(id, (now) => ({
+        name: name ?? now.name,
+        weight: weight ?? now.weight,
+        rate: rate === undefined ? rateOfRow(now) : rate && rateOf(rate),
+      }));
+      if (!row) throw notFound(id);
+      return viewOf(node, row);
+    },
+  }),
+];
+
+function viewOf({ shard }: NodeContext, row: TenantRow): wire.TenantView {
+  const rate = rateOfRow(row);
+  return {
+    id: row.id,
+    name: row.name,
+    shard,
+    weight: row.weight,
+    rate: rate && rateView(rate),
+    createdAt: new Date(row.created_at).toISOString(),
+  };
+}
+
+function notFound(id: string): PunctualError {
+  return new PunctualError('TENANT_NOT_FOUND', `There is no tenant ${id}.`);
+}

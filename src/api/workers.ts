@@ -1,0 +1,252 @@
+import { parseDuration } from '../core/duration.js';
+import { invalid, PunctualError } from '../core/errors.js';
+import { isUuid } from '../core/uuid.js';
+import type * as wire from '../core/wire.js';
+import { OwnAssignment } from '../dispatch/assignment.js';
+import { findWorker, listWorkers, type WorkerRow } from '../store/workers.js';
+import { toReport } from './attempts.js';
+import type { Caller } from './caller.js';
+import type { NodeContext } from './context.js';
+import { JsonText } from './json-text.js';
+import { writePage } from './page-text.js';
+import { json, MANY_PAYLOADS, type Route, route } from './route.js';
+import { IdPath, ShortListQuery } from './schemas/query.js';
+import {
+  ClaimAnswer,
+  ClaimRequest,
+  Heartbeat,
+  HeartbeatAnswer,
+  Leave,
+  ReportAnswer,
+  ReportRequest,
+  WorkerPage,
+  WorkerRegistration,
+  WorkerView,
+  WorkerWelcome,
+} from './schemas/worker.js';
+
+/** Workers of a list that are read at once. */
+const PORTION = 50;
+/** A leader keeps what its workers say about themselves in memory, and in lists they stand side by side. */
+const MAX_REGISTRATION_BYTES = 256 * 1024;
+
+/** What workers say to the scheduler. */
+const sessionRoutes: readonly Route[] = [
+  route({
+    id: 'registerWorker',
+    method: 'POST',
+    path: '/v1/workers',
+    tag: 'workers',
+    summary: "Open a worker's session with a shard's leader.",
+    scope: 'work',
+    body: json(WorkerRegistration, { maxBytes: MAX_REGISTRATION_BYTES }),
+    answers: { 201: WorkerWelcome },
+    run: ({ node, caller, body }) => registerWorker(node, caller, body),
+  }),
+  route({
+    id: 'sendHeartbeat',
+    method: 'POST',
+    path: '/v1/workers/:id/heartbeat',
+    tag: 'workers',
+    summary: 'Say that the worker lives and what it holds. 404: register again.',
+    scope: 'work',
+    params: IdPath,
+    body: json(Heartbeat, {
+      maxBytes: ({ maxBulkBytes }) => maxBulkBytes,
+      lists: ['running', 'refused'],
+    }),
+    answers: { 200: HeartbeatAnswer },
+    run: ({ node, caller, params, body }) => takeHeartbeat(node, caller, params.id, body),
+  }),
+  route({
+    id: 'leaveWorker',
+    method: 'DELETE',
+    path: '/v1/workers/:id',
+    tag: 'workers',
+    summary:
+      "End a worker's session. What it was handed and has not reported is lost, unless it says otherwise.",
+    scope: 'work',
+    params: IdPath,
+    body: json(Leave, { optional: true }),
+    answers: { 204: 'The session is over.' },
+    run: ({ node, caller, params, body }) => endSession(node, caller, params.id, body),
+  }),
+  route({
+    id: 'claimJobs',
+    method: 'POST',
+    path: '/v1/workers/:id/claim',
+    tag: 'workers',
+    summary: 'Take jobs; waits until there are some or the time is up.',
+    scope: 'work',
+    params: IdPath,
+    body: json(ClaimRequest),
+    answers: { 200: ClaimAnswer },
+    // What was claimed for an answer that got lost is offered again.
+    repeatable: true,
+    run: async ({ node, caller, params, body, call }) =>
+      new ClaimText(
+        await call.wait('work', (signal) => claimJobs(node, caller, params.id, body, signal, call.waitedMs)),
+      ),
+  }),
+  route({
+    id: 'reportResults',
+    method: 'POST',
+    path: '/v1/workers/:id/report',
+    tag: 'workers',
+    summary: 'Report the results of attempts, at most one per job.',
+    scope: 'work',
+    params: IdPath,
+    body: json(ReportRequest, { maxBytes: MANY_PAYLOADS, text: 'result', lists: ['results'] }),
+    answers: { 200: ReportAnswer },
+    // A result that is on record is accepted again.
+    repeatable: true,
+    run: ({ node, caller, params, body }) => reportResults(node, caller, params.id, body),
+  }),
+];
+
+/** Everything about workers: their side of the protocol, and what people see and ask of them. */
+export const workerRoutes: readonly Route[] = [
+  ...sessionRoutes,
+  route({
+    id: 'listWorkers',
+    method: 'GET',
+    path: '/v1/workers',
+    tag: 'workers',
+    summary: 'List the workers, newest first.',
+    scope: 'read',
+    query: ShortListQuery,
+    answers: { 200: WorkerPage },
+    run: async ({ node, caller, query: { limit, after } }) => {
+      const { workers } = await node.leader();
+      if (after !== undefined && !isUuid(after)) {
+        throw invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
+      }
+      return writePage<WorkerRow>(limit, {
+        portion: PORTION,
+        read: (last, size) => listWorkers(node.pool, caller.tenant, last?.id ?? after ?? null, size),
+        write: (row) => JSON.stringify(workers.view(row)),
+        cursor: (row) => row.id,
+      });
+    },
+  }),
+  route({
+    id: 'getWorker',
+    method: 'GET',
+    path: '/v1/workers/:id',
+    tag: 'workers',
+    summary: 'Read a worker.',
+    scope: 'read',
+    params: IdPath,
+    answers: { 200: WorkerView },
+    run: ({ node, caller, params }) => viewWorker(node, caller, params.id),
+  }),
+  route({
+    id: 'drainWorker',
+    method: 'POST',
+    path: '/v1/workers/:id/drain',
+    tag: 'workers',
+    summary: 'Ask a worker to stop taking work, finish and leave.',
+    scope: 'admin',
+    params: IdPath,
+    answers: { 200: WorkerView },
+    run: async ({ node, caller, params: { id } }) => {
+      await (await node.leader()).workers.drain(caller.tenant, id);
+      return viewWorker(node, caller, id);
+    },
+  }),
+];
+
+/** Opens a worker's session. */
+export async function registerWorker(
+  node: NodeContext,
+  caller: Caller,
+  registration: wire.WorkerRegistration,
+): Promise<wire.WorkerWelcome> {
+  if (registration.shared && !caller.operator)
+    throw new PunctualError('FORBIDDEN', 'Only an operator may run a worker that serves all tenants.');
+  return (await node.leader()).workers.register(caller.tenant, registration);
+}
+
+/** Takes a worker's sign of life, and answers with what is wanted of it. */
+export async function takeHeartbeat(
+  node: NodeContext,
+  caller: Caller,
+  workerId: string,
+  heartbeat: wire.Heartbeat,
+): Promise<wire.HeartbeatAnswer> {
+  return (await node.leader()).workers.heartbeat(caller.tenant, workerId, heartbeat);
+}
+
+/** Hands jobs to a worker. `waitedMs` counts towards the wait that it asks for. Rejects when the signal aborts. */
+export async function claimJobs(
+  node: NodeContext,
+  caller: Caller,
+  workerId: string,
+  { max, wait }: wire.ClaimRequest,
+  signal: AbortSignal,
+  waitedMs = 0,
+): Promise<wire.ClaimAnswer> {
+  const until = performance.now() + parseDuration(wait)! - waitedMs;
+  const leader = await node.leader();
+  const leftMs = Math.max(0, until - performance.now());
+  return leader.workers.claim(caller.tenant, workerId, max, leftMs, signal);
+}
+
+/** Takes the results of a worker's attempts. */
+export async function reportResults(
+  node: NodeContext,
+  caller: Caller,
+  workerId: string,
+  { results }: wire.ReportRequest,
+): Promise<wire.ReportAnswer> {
+  const seen = new Set<string>();
+  results.forEach((result, i) => {
+    seen.add(result.jobId);
+    if (seen.size === i) {
+      throw invalid([{ pointer: `/results/${i}/jobId`, detail: 'at most one result per job in a report' }]);
+    }
+  });
+  const leader = await node.leader();
+  leader.workers.seen(caller.tenant, workerId);
+  // Only an operator may speak for a tenant that its key does not name: its worker may serve them all.
+  const tenantOf = (result: wire.AttemptResult) =>
+    (caller.operator ? result.tenant : undefined) ?? caller.tenant;
+  const moments = new Map<string, number | null>();
+  const accepted = await leader.report(
+    results.map((result) => toReport(tenantOf(result), result, node, moments)),
+  );
+  return {
+    epoch: leader.epoch,
+    accepted: results.filter((_, i) => accepted[i]).map((result) => result.jobId),
+    stale: results.filter((_, i) => !accepted[i]).map((result) => result.jobId),
+  };
+}
+
+/** Ends a worker's session. */
+export async function endSession(
+  node: NodeContext,
+  caller: Caller,
+  workerId: string,
+  { settled = false }: wire.Leave,
+): Promise<void> {
+  await (await node.leader()).workers.leave(caller.tenant, workerId, settled);
+}
+
+async function viewWorker(node: NodeContext, caller: Caller, workerId: string): Promise<wire.WorkerView> {
+  const { workers } = await node.leader();
+  const row = await findWorker(node.pool, caller.tenant, workerId);
+  if (!row) throw new PunctualError('WORKER_NOT_FOUND', `There is no worker ${workerId}.`);
+  return workers.view(row);
+}
+
+/** What was claimed. Stored payloads are JSON already; parsing them only to write them again would cost the most. */
+class ClaimText extends JsonText {
+  readonly text: string;
+
+  constructor({ epoch, jobs, stop }: wire.ClaimAnswer) {
+    super();
+    const texts = jobs.map((job) => (job instanceof OwnAssignment ? job.text : JSON.stringify(job)));
+    const stopText = stop === undefined ? '' : `,"stop":${JSON.stringify(stop)}`;
+    this.text = `{"epoch":${epoch},"jobs":[${texts.join(',')}]${stopText}}`;
+  }
+}

@@ -1,0 +1,263 @@
+import { earlier } from '../core/clock.js';
+import { messageOf } from '../core/errors.js';
+import type { ParsedSchedule } from '../core/schedule-definition.js';
+import { Batcher } from '../store/batcher.js';
+import { bisect } from '../store/bisect.js';
+import { isDatabaseBusy, type Queryable } from '../store/database.js';
+import {
+  insertScheduledJobs,
+  moveSchedules,
+  recordOccurrences,
+  type ScheduledJob,
+} from '../store/fire-occurrences.js';
+import { toRow } from '../store/job-row.js';
+import { leaderTransaction } from '../store/leader-statement.js';
+import { Names } from '../store/names.js';
+import { toWaiting } from '../store/new-waiting.js';
+import { readPrevious } from '../store/read-overlap.js';
+import { readDueSchedules, type ScheduleRow } from '../store/schedules.js';
+import { ParsedSchedules } from './parsed-schedules.js';
+import {
+  FIRE_AHEAD_MS,
+  type FiringPlan,
+  NO_PREVIOUS,
+  type PlannedJob,
+  type Previous,
+  planFiring,
+} from './plan-firing.js';
+import type { CancelJob, ScheduleLeader } from './schedule-leader.js';
+
+/** Schedules, and bytes of jobs, that one transaction fires: it must be short, however much is due. */
+const LIMITS = { items: 1_000, bytes: 8 * 1024 * 1024 };
+/** Occurrences that one transaction fires, as a multiple of its schedules. */
+const RUNS_PER_SCHEDULE = 2;
+/** Jobs that are cancelled at the same time (`overlap: cancel-previous`). */
+const CANCELS = 50;
+/** How long until a schedule that cannot be fired is tried again. */
+const SET_ASIDE_MS = 60_000;
+
+/** How schedules are fired; see `FiringRequest`. */
+interface FireOptions {
+  readonly aheadMs: number;
+  readonly heedJitter: boolean;
+}
+
+/** What follows from firing. */
+interface Fired {
+  /** Whether occurrences now wait for the job before them. */
+  readonly waiting: boolean;
+  /** When the first lateness check is due. */
+  readonly checkAt: number | null;
+}
+
+const IN_TIME: FireOptions = { aheadMs: FIRE_AHEAD_MS, heedJitter: true };
+
+/**
+ * Fires schedules: works out which occurrences are due and writes them, their jobs and the schedules' watermarks in
+ * one fenced transaction. The caller makes sure that nothing else changes schedules meanwhile.
+ */
+export class OccurrenceFirer {
+  readonly parsedSchedules: ParsedSchedules;
+  private readonly names: Names;
+  private readonly batcher = new Batcher<ScheduleRow>(LIMITS, (schedule) => schedule.definition.length);
+
+  constructor(
+    private readonly leader: ScheduleLeader,
+    private readonly cancelJob: CancelJob,
+  ) {
+    this.parsedSchedules = new ParsedSchedules(leader.config);
+    this.names = new Names(leader.hot);
+  }
+
+  /** Fires due schedules, as many as one transaction takes; null when none is due. */
+  async fireDue(): Promise<Fired | null> {
+    const { leader } = this;
+    const { maxItems } = this.batcher;
+    const due = await readDueSchedules(leader.hot, leader.clock.now(), maxItems, LIMITS.bytes);
+    if (due.length === 0) return null;
+    try {
+      const fired = await this.fire(due, IN_TIME);
+      this.batcher.worked(due);
+      return fired;
+    } catch (error) {
+      // The batcher makes the next transactions smaller until they are fast enough.
+      if (isDatabaseBusy(error)) this.batcher.failed(due);
+      throw error;
+    }
+  }
+
+  /** Fires the schedules, as far as one transaction goes. */
+  async fire(schedules: readonly ScheduleRow[], options: FireOptions): Promise<Fired> {
+    const plans = await this.plan(schedules, options);
+    await this.cancelAll(plans.filter((plan) => plan.cancel !== null));
+    await this.store(plans);
+    const rows = plans.flatMap((plan) => plan.rows);
+    return {
+      waiting: rows.some((row) => row.state === 'waiting'),
+      checkAt: rows.reduce<number | null>((first, row) => earlier(first, row.judgeAt), null),
+    };
+  }
+
+  /** Makes the rows of jobs, with the ids of their queues and needs. */
+  async makeJobs(
+    made: readonly { schedule: ScheduleRow; job: PlannedJob; byHandOf?: string }[],
+  ): Promise<ScheduledJob[]> {
+    const now = this.leader.clock.now();
+    const ids = await this.names.resolve(
+      made.map(({ schedule: { tenant }, job: { submission } }) => {
+        const { queue, needs } = submission.definition;
+        return { tenant, queue, needs };
+      }),
+      now,
+    );
+    return made.map(({ schedule, job, byHandOf }, i) => {
+      const { tenant, name, changed_by } = schedule;
+      const { queue, needs } = ids[i]!;
+      const origin = { queue, needs, tenant, createdAt: now, createdBy: byHandOf ?? changed_by };
+      const { definition, payload } = job.submission;
+      return {
+        row: toRow(job.id, { definition: { ...definition, runAt: job.runAt }, payload }, origin),
+        schedule: name,
+        occurrence: byHandOf === undefined ? job.at : null,
+      };
+    });
+  }
+
+  private async plan(schedules: readonly ScheduleRow[], options: FireOptions): Promise<FiringPlan[]> {
+    const { leader } = this;
+    const parsed = schedules.map((schedule) => this.tryParse(schedule));
+    const previous = await this.readPrevious(
+      schedules.filter((schedule, i) => schedule.last_job !== null && parsed[i]?.overlap !== 'allow'),
+    );
+    const now = leader.clock.now();
+    const plans: FiringPlan[] = [];
+    const maxRuns = this.batcher.maxItems * RUNS_PER_SCHEDULE;
+    let runs = 0;
+    let bytes = 0;
+    for (const [i, schedule] of schedules.entries()) {
+      const each = parsed[i]!;
+      if (each === null) {
+        plans.push(setAside(schedule, now));
+        continue;
+      }
+      const size = each.job.payload.length + 256;
+      const max = Math.min(maxRuns - runs, Math.max(1, Math.floor((LIMITS.bytes - bytes) / size)));
+      const plan = planFiring({
+        ...{ schedule, parsed: each, now, max, ...options },
+        previous: previous.get(schedule.id) ?? NO_PREVIOUS,
+      });
+      plans.push(plan);
+      runs += plan.rows.length;
+      bytes += plan.jobs.length * size;
+      if (runs >= maxRuns || bytes >= LIMITS.bytes) break;
+    }
+    return plans;
+  }
+
+  private tryParse(schedule: ScheduleRow): ParsedSchedule | null {
+    try {
+      return this.parsedSchedules.parse(schedule);
+    } catch (error) {
+      this.logFailure(schedule, error);
+      return null;
+    }
+  }
+
+  private async readPrevious(schedules: readonly ScheduleRow[]): Promise<Map<string, Previous>> {
+    if (schedules.length === 0) return new Map();
+    const rows = await readPrevious(
+      this.leader.hot,
+      schedules.map((schedule) => schedule.id),
+    );
+    return new Map(rows.map((row) => [row.id, row]));
+  }
+
+  /** Cancels many at the same time, because the other schedules wait meanwhile. */
+  private async cancelAll(plans: readonly FiringPlan[]): Promise<void> {
+    for (let from = 0; from < plans.length; from += CANCELS) {
+      const some = plans.slice(from, from + CANCELS);
+      await Promise.all(some.map((plan) => this.cancelPrevious(plan, plan.cancel!)));
+    }
+  }
+
+  private async cancelPrevious({ schedule }: FiringPlan, jobId: string): Promise<void> {
+    const { leader } = this;
+    await this.cancelJob(schedule.tenant, jobId).catch((error: unknown) => {
+      // Either the job has just ended, or the term is over, in which case the next write fails.
+      leader.log.debug({ schedule: schedule.name, job: jobId, error: messageOf(error) }, 'not cancelled');
+    });
+  }
+
+  /** Writes all plans together. A plan that the database refuses is set aside, so that the others are written. */
+  async store(plans: readonly FiringPlan[]): Promise<void> {
+    await bisect(
+      plans,
+      (part) => this.storeTogether(part).then(() => []),
+      async ({ schedule }, error) => {
+        this.logFailure(schedule, error);
+        await this.storeTogether([setAside(schedule, this.leader.clock.now())]);
+      },
+    );
+  }
+
+  private async storeTogether(plans: readonly FiringPlan[]): Promise<void> {
+    const { leader } = this;
+    const now = leader.clock.now();
+    const jobs = await this.makeJobs(
+      plans.flatMap(({ schedule, jobs }) => jobs.map((job) => ({ schedule, job }))),
+    );
+    const stored = await leader.write(() =>
+      leaderTransaction(leader.hot, leader.term, (db) => writePlans(db, plans, jobs, now)),
+    );
+    for (const plan of plans) this.logMissed(plan);
+    await leader.admit(stored.map(({ row }) => toWaiting(row)));
+  }
+
+  private logMissed({ schedule, rows }: FiringPlan): void {
+    for (const row of rows) {
+      if (row.state !== 'missed') continue;
+      this.leader.log.warn(
+        {
+          tenant: schedule.tenant,
+          schedule: schedule.name,
+          from: new Date(row.at).toISOString(),
+          until: new Date(row.until ?? row.at).toISOString(),
+          count: row.count,
+        },
+        'occurrences were missed',
+      );
+    }
+  }
+
+  private logFailure(schedule: ScheduleRow, error: unknown): void {
+    const { tenant, name } = schedule;
+    this.leader.log.error(
+      { tenant, schedule: name, error: messageOf(error) },
+      'the schedule cannot be fired',
+    );
+  }
+}
+
+async function writePlans(
+  db: Queryable,
+  plans: readonly FiringPlan[],
+  jobs: readonly ScheduledJob[],
+  now: number,
+): Promise<ScheduledJob[]> {
+  const moved = await moveSchedules(
+    db,
+    plans.map((plan) => plan.move),
+  );
+  const rows = plans.filter((plan) => moved.has(plan.move.id)).flatMap((plan) => plan.rows);
+  const recorded = await recordOccurrences(db, rows, now);
+  const made = jobs.filter((job) => recorded.has(job.row.id));
+  await insertScheduledJobs(db, made, now);
+  return made;
+}
+
+/** The plan that changes nothing but when the schedule is looked at again. */
+function setAside(schedule: ScheduleRow, now: number): FiringPlan {
+  const { id, version, watermark } = schedule;
+  const move = { id, version, from: watermark, watermark, fireAt: now + SET_ASIDE_MS, lastJob: null };
+  return { schedule, move, rows: [], jobs: [], cancel: null };
+}

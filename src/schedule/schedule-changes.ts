@@ -1,0 +1,264 @@
+import { invalid, PunctualError } from '../core/errors.js';
+import { rangeBetween } from '../core/schedule/catch-up.js';
+import {
+  changed,
+  checkComing,
+  normalise,
+  type ParsedSchedule,
+  parseDefinition,
+  type ScheduleDefinition,
+} from '../core/schedule-definition.js';
+import type { SerialQueue } from '../core/serial-queue.js';
+import { uuidv7 } from '../core/uuid.js';
+import {
+  deleteSchedule,
+  type ScheduleUpdate,
+  skipWaiting,
+  updateSchedule,
+} from '../store/change-schedule.js';
+import { insertScheduledJobs, recordOccurrences } from '../store/fire-occurrences.js';
+import { leaderTransaction } from '../store/leader-statement.js';
+import { Names } from '../store/names.js';
+import { toWaiting } from '../store/new-waiting.js';
+import { createSchedule, findSchedule, type ScheduleRow } from '../store/schedules.js';
+import { type Backfill, type BackfillRange, backfill } from './backfill.js';
+import type { OccurrenceFirer } from './occurrence-firer.js';
+import { fireAtFor, passedOverRow, planJob, ranRow } from './plan-firing.js';
+import type { ScheduleLeader } from './schedule-leader.js';
+import { withdrawJobs } from './withdraw-jobs.js';
+
+/** Who asks for a change, and of which schedule. */
+export interface Request {
+  readonly tenant: string;
+  readonly actor: string;
+  readonly name: string;
+}
+
+/** What the leader must do after a change. */
+interface ChangeListener {
+  onFireAt(at: number | null): void;
+  onLatenessCheckAt(at: number | null): void;
+  onWaiting(): void;
+}
+
+type Reason = 'changed' | 'paused' | 'deleted';
+
+/**
+ * The changes that users make to schedules. A change first decides every occurrence that is due by now under the old
+ * definition, then withdraws the jobs that were made ahead and have not started. From the next occurrence on the new
+ * definition holds; no occurrence is lost and none runs twice.
+ */
+export class ScheduleChanges {
+  private readonly names: Names;
+
+  constructor(
+    private readonly leader: ScheduleLeader,
+    private readonly firer: OccurrenceFirer,
+    /** Everything that writes about schedules goes through this queue. */
+    private readonly writes: SerialQueue,
+    private readonly listener: ChangeListener,
+  ) {
+    this.names = new Names(leader.hot, leader.config);
+  }
+
+  async create(
+    { tenant, actor, name }: Request,
+    input: Readonly<Record<string, unknown>>,
+    paused: boolean,
+  ): Promise<void> {
+    const { leader } = this;
+    const taken = new PunctualError('SCHEDULE_EXISTS', `There is a schedule ${name} already.`);
+    // First of all: a repeated request may name a moment that has passed meanwhile, and must still hear that it exists.
+    if (await findSchedule(leader.hot, tenant, name)) throw taken;
+    const now = leader.clock.now();
+    const definition = normalise(input);
+    const parsed = this.parse(definition, now, now);
+    await this.mustHaveNames(tenant, parsed, now);
+    const id = uuidv7(now);
+    const fireAt = paused ? null : fireAtFor({ id }, parsed, now);
+    const stored = await leader.write(() =>
+      createSchedule(leader.hot, leader.term, {
+        ...{ id, tenant, name, paused, fireAt, createdAt: now, createdBy: actor },
+        definition: JSON.stringify(definition),
+      }),
+    );
+    if (!stored) throw taken;
+    this.listener.onFireAt(fireAt);
+  }
+
+  /** Checks the quota of label sets here, where the user can be told; firing makes whatever names a schedule needs. */
+  private async mustHaveNames(tenant: string, parsed: ParsedSchedule, now: number): Promise<void> {
+    const { queue, needs } = parsed.job.definition;
+    await this.names.resolve([{ tenant, queue, needs }], now);
+  }
+
+  /** Changes the definition from the next occurrence on. A change that leaves it as it is writes nothing. */
+  change(request: Request, change: Readonly<Record<string, unknown>>): Promise<void> {
+    return this.writes.run(async () => {
+      const found = await this.mustFind(request);
+      const now = this.leader.clock.now();
+      const definition = changed(JSON.parse(found.definition), change);
+      const text = JSON.stringify(definition);
+      if (text === found.definition) return;
+      const parsed = this.parse(definition, now, found.created_at);
+      await this.mustHaveNames(request.tenant, parsed, now);
+      const schedule = await this.decideDue(found, now, false);
+      await this.writeChange(request, schedule, now, 'changed', (watermark) => ({
+        definition: text,
+        paused: schedule.paused,
+        watermark,
+        fireAt: schedule.paused ? null : fireAtFor(schedule, parsed, watermark),
+      }));
+    });
+  }
+
+  /** Pauses a schedule: occurrences from now on are skipped. */
+  pause(request: Request): Promise<void> {
+    return this.writes.run(async () => {
+      const found = await this.mustFind(request);
+      if (found.paused)
+        throw new PunctualError('ALREADY_PAUSED', `Schedule ${found.name} is paused already.`);
+      const now = this.leader.clock.now();
+      const schedule = await this.decideDue(found, now, true);
+      await this.writeChange(request, schedule, now, 'paused', (watermark) => ({
+        ...{ definition: schedule.definition, paused: true, watermark, fireAt: null },
+      }));
+    });
+  }
+
+  /** Resumes a schedule with its next occurrence. */
+  resume(request: Request): Promise<void> {
+    return this.writes.run(async () => {
+      const found = await this.mustFind(request);
+      if (!found.paused) throw new PunctualError('NOT_PAUSED', `Schedule ${found.name} is not paused.`);
+      const now = this.leader.clock.now();
+      const schedule = await this.decideDue(found, now, true);
+      const parsed = this.firer.parsedSchedules.parse(schedule);
+      await this.writeChange(request, schedule, now, 'changed', (watermark) => ({
+        ...{ definition: schedule.definition, paused: false, watermark },
+        fireAt: fireAtFor(schedule, parsed, watermark),
+      }));
+      this.listener.onWaiting();
+    });
+  }
+
+  /** Deletes a schedule. Jobs that have started go on, and the ledger stays. */
+  remove(request: Request): Promise<void> {
+    return this.writes.run(async () => {
+      const now = this.leader.clock.now();
+      const schedule = await this.decideDue(await this.mustFind(request), now, true);
+      await this.writeChange(request, schedule, now, 'deleted', null);
+    });
+  }
+
+  /** Makes a job now, independent of the timetable; answers with its id. */
+  run(request: Request): Promise<string> {
+    return this.writes.run(async () => {
+      const { leader, firer } = this;
+      const schedule = await this.mustFind(request);
+      const parsed = firer.parsedSchedules.parse(schedule);
+      const now = leader.clock.now();
+      // Occurrences are unique by their moment: two runs in one millisecond take different ones.
+      for (let at = now; ; at++) {
+        const job = planJob(parsed, at, now, now);
+        const jobs = await firer.makeJobs([{ schedule, job, byHandOf: request.actor }]);
+        const row = ranRow(schedule, parsed, job, now, { byHand: true, reason: 'manual' });
+        const made = await leader.write(() =>
+          leaderTransaction(leader.hot, leader.term, async (db) => {
+            if (!(await recordOccurrences(db, [row], now)).has(job.id)) return false;
+            await insertScheduledJobs(db, jobs, now);
+            return true;
+          }),
+        );
+        if (!made) continue;
+        await leader.admit(jobs.map((each) => toWaiting(each.row)));
+        this.listener.onLatenessCheckAt(row.judgeAt);
+        return job.id;
+      }
+    });
+  }
+
+  /** Runs the occurrences of a past range that have no run in the ledger. */
+  backfill(request: Request, range: BackfillRange): Promise<Backfill> {
+    return this.writes.run(async () => {
+      const now = this.leader.clock.now();
+      if (range.to > now) throw invalid([{ pointer: '/to', detail: 'must not lie in the future' }]);
+      const schedule = await this.decideDue(await this.mustFind(request), now, true);
+      return backfill(this.leader, this.firer, schedule, range);
+    });
+  }
+
+  private parse(definition: ScheduleDefinition, now: number, createdAt: number): ParsedSchedule {
+    const parsed = parseDefinition(definition, { ...this.leader.config, now, createdAt });
+    checkComing(parsed, definition, now);
+    return parsed;
+  }
+
+  private async mustFind({ tenant, name }: Pick<Request, 'tenant' | 'name'>): Promise<ScheduleRow> {
+    const found = await findSchedule(this.leader.hot, tenant, name);
+    if (!found) throw new PunctualError('SCHEDULE_NOT_FOUND', `There is no schedule ${name}.`);
+    return found;
+  }
+
+  /** Decides every occurrence that is due by now; answers with the schedule as it is then. */
+  private async decideDue(schedule: ScheduleRow, now: number, heedJitter: boolean): Promise<ScheduleRow> {
+    const { firer, listener } = this;
+    if (schedule.paused) {
+      const parsed = this.tryParse(schedule);
+      const range = parsed && rangeBetween(parsed, schedule.watermark, now);
+      const { id, version, watermark: from } = schedule;
+      const rows = range === null ? [] : [passedOverRow(schedule, range, 'skipped', 'paused')];
+      // A job that was made ahead and could not be withdrawn when the pause began is decided already: never move back.
+      const move = { id, version, from, watermark: Math.max(from, now), fireAt: null, lastJob: null };
+      await firer.store([{ schedule, move, rows, jobs: [], cancel: null }]);
+      return this.mustFind(schedule);
+    }
+    for (let before = schedule; ; ) {
+      const fired = await firer.fire([before], { aheadMs: 0, heedJitter });
+      listener.onLatenessCheckAt(fired.checkAt);
+      if (fired.waiting) listener.onWaiting();
+      const after = await this.mustFind(schedule);
+      // One transaction catches up with a part of a long downtime. If the watermark stays, the rest waits for its
+      // jitter.
+      if (after.watermark >= now || after.watermark === before.watermark) return after;
+      before = after;
+    }
+  }
+
+  /** Null for a definition that this version does not understand: the schedule can still be changed and deleted. */
+  private tryParse(schedule: ScheduleRow): ParsedSchedule | null {
+    try {
+      return this.firer.parsedSchedules.parse(schedule);
+    } catch {
+      return null;
+    }
+  }
+
+  /** Withdraws the jobs that were made ahead, and updates the schedule, or deletes it when there is no update. */
+  private async writeChange(
+    { actor }: Request,
+    schedule: ScheduleRow,
+    now: number,
+    reason: Reason,
+    update: ((watermark: number) => ScheduleUpdate) | null,
+  ): Promise<void> {
+    const { leader } = this;
+    const parsed = this.tryParse(schedule);
+    const left = reason === 'changed' || !parsed ? null : rangeBetween(parsed, schedule.watermark, now);
+    let fireAt: number | null = null;
+    const jitterMs = parsed?.jitterMs ?? 0;
+    await withdrawJobs(leader, { schedule, parsed: { jitterMs }, now, reason }, async (db, lastKept) => {
+      if (left !== null) await recordOccurrences(db, [passedOverRow(schedule, left, 'skipped', reason)], now);
+      const decided = reason === 'changed' ? Math.min(now, schedule.watermark) : now;
+      const next = update?.(Math.max(decided, lastKept)) ?? null;
+      if (next === null) await skipWaiting(db, schedule.id, reason);
+      const done =
+        next === null
+          ? await deleteSchedule(db, schedule, actor, now)
+          : await updateSchedule(db, schedule, next, actor, now);
+      if (!done) throw new Error(`schedule ${schedule.name} changed while it was being changed`);
+      fireAt = next?.fireAt ?? null;
+    });
+    this.listener.onFireAt(fireAt);
+  }
+}

@@ -1,0 +1,1903 @@
+-- add-api-key
+INSERT INTO punctual.api_keys (id, name, hash, operator, created_at) VALUES ($1, $2, $3, true, $4);
+
+-- add-log-lines
+WITH claim AS (
+  SELECT 1 FROM punctual.claims c JOIN punctual.jobs j ON j.id = c.job
+  WHERE c.job = $2::uuid AND c.fence = $3::int AND j.tenant = $1
+), kept AS MATERIALIZED (
+  SELECT punctual.lock_log($2::uuid, $4::bigint) AS bytes FROM claim
+), sized AS (
+  SELECT line, n, kept.bytes + sum(octet_length(line::text)) OVER (ORDER BY n) AS bytes_after
+  FROM kept CROSS JOIN unnest($7::json[]) WITH ORDINALITY u(line, n)
+), added AS (
+  INSERT INTO punctual.job_logs (tenant, job, fence, stored_at, line)
+  SELECT $1, $2::uuid, $3::int, $6::bigint, line FROM sized WHERE bytes_after <= $5::int ORDER BY n
+)
+SELECT EXISTS (SELECT 1 FROM claim) AS running;
+
+-- add-needs
+INSERT INTO punctual.needs (signature, tenant, target, handler, labels, used_at)
+SELECT u.signature, u.tenant, u.target, u.handler, u.labels, $6::bigint
+FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[], $5::text[]) u(signature, tenant, target, handler,
+  labels)
+WHERE NOT EXISTS (SELECT 1 FROM punctual.needs n WHERE n.signature = u.signature)
+ORDER BY 1
+ON CONFLICT (signature) DO NOTHING;
+
+-- add-queues
+INSERT INTO punctual.queues (tenant, name, created_at, used_at)
+SELECT u.tenant, u.name, $3::bigint, $3::bigint FROM unnest($1::text[], $2::text[]) u(tenant, name)
+WHERE NOT EXISTS (SELECT 1 FROM punctual.queues q WHERE q.tenant = u.tenant AND q.name = u.name)
+ORDER BY 1, 2
+ON CONFLICT (tenant, name) DO NOTHING;
+
+-- add-stale
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  INSERT INTO punctual.tallies (at, tenant, stale_completions, stale_failures)
+  SELECT $7::bigint, u.tenant, u.completions, u.failures
+  FROM unnest($4::text[], $5::bigint[], $6::bigint[]) u(tenant, completions, failures)
+  WHERE EXISTS (SELECT 1 FROM term)
+  RETURNING at
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- add-tenant
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst)
+  SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int WHERE EXISTS (SELECT 1 FROM term)
+  ON CONFLICT (id) DO NOTHING
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- add-worker
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  INSERT INTO punctual.workers (id, tenant, name, state, registration, registered_at, last_seen)
+  SELECT $4::uuid, $5::text, $6::text, 'alive', $7::json, $8::bigint, $8::bigint WHERE EXISTS (SELECT 1 FROM term)
+  RETURNING id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- admit-jobs
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), taken AS (
+  DELETE FROM punctual.later l
+  USING unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[]) u(id, run_at, rank, payload)
+  WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND EXISTS (SELECT 1 FROM term)
+  RETURNING l.*, u.run_at AS new_run_at, u.rank AS new_rank, u.payload AS new_payload
+), answer AS (
+  INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
+    target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, coalesce(m.new_rank, m.rank) AS rank, coalesce(m.new_run_at,
+    m.run_at) AS run_at, m.attempts, m.failures, m.losses, m.max_attempts, m.max_losses, m.at_most_once,
+    m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
+    m.backoff, m.requires, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts, m.schedule,
+    m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10,
+    m.size_kib) AS size_kib, true AS edited
+  FROM taken m
+  RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
+    jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
+    jobs.attempts + 1 AS fence, jobs.size_kib AS "sizeKib"
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- cancel-claim
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.claims c SET cancelled_at = coalesce(c.cancelled_at, $6::bigint)
+  WHERE c.job = $4::uuid AND c.fence = $5::int AND EXISTS (SELECT 1 FROM term)
+  RETURNING c.job
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- change-later
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.later l SET
+    run_at = coalesce($5::bigint, l.run_at),
+    rank = coalesce($6::smallint, l.rank),
+    payload = coalesce($7::json, l.payload),
+    size_kib = coalesce((octet_length(($7::json)::text) + coalesce(octet_length(l.target::text), 0)) >> 10,
+      l.size_kib),
+    admit_at = $8::bigint,
+    held = $9::boolean
+  WHERE l.id = $4::uuid AND l.submission IS NULL AND EXISTS (SELECT 1 FROM term)
+  RETURNING l.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- change-live
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.jobs j SET
+    run_at = coalesce($5::bigint, j.run_at),
+    rank = coalesce($6::smallint, j.rank),
+    payload = coalesce($7::json, j.payload),
+    size_kib = coalesce((octet_length(($7::json)::text) + coalesce(octet_length(j.target::text), 0)) >> 10,
+      j.size_kib),
+    edited = true
+  WHERE j.id = $4::uuid AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS (SELECT 1
+    FROM term)
+  RETURNING j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore",
+    j.concurrency_key AS "key",
+    j.attempts + 1 AS fence, j.size_kib AS "sizeKib"
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- change-tenant
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.tenants SET name = $5::text, weight = $6::int, rate_limit = $7::int, rate_per = $8::bigint,
+    rate_burst = $9::int
+  WHERE id = $4::text AND EXISTS (SELECT 1 FROM term)
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- claim-jobs
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS (
+  SELECT j.id, CASE WHEN ($9::int[]) IS NULL THEN $8::int ELSE nullif(($9::int[])[width_bucket(j.id, $7::uuid[])],
+    -1) END AS fence, CASE WHEN ($11::uuid[]) IS NULL THEN $10::uuid ELSE ($11::uuid[])[width_bucket(j.id,
+    $7::uuid[])] END AS worker, j.tenant, j.task, j.timeout_ms, j.failures, j.losses, j.max_attempts, j.max_losses,
+    j.at_most_once, j.backoff, j.run_at, j.late_by, j.payload, j.target
+  FROM punctual.jobs j
+  WHERE j.id = ANY($7::uuid[]) AND j.attempts + 1 = CASE WHEN ($9::int[]) IS NULL THEN $8::int ELSE
+    nullif(($9::int[])[width_bucket(j.id, $7::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
+    term)
+), claimed AS (
+  INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
+  SELECT id, fence, worker, $2, $4 FROM chosen
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness)
+  SELECT $4, c.tenant, count(*), (
+    SELECT l.lateness::bigint[] FROM unnest($5::text[], $6::text[]) l(tenant, lateness) WHERE l.tenant = c.tenant)
+  FROM chosen c GROUP BY c.tenant
+), answer AS (SELECT c.id, c.task, c.timeout_ms AS "timeoutMs", c.failures, c.losses, c.max_attempts AS
+  "maxAttempts", c.max_losses AS "maxLosses", c.at_most_once AS "atMostOnce", c.backoff, c.run_at AS "runAt",
+  c.late_by AS "lateBy", c.payload, c.target FROM chosen c) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- claim-known-jobs
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS (
+  SELECT j.id, CASE WHEN ($9::int[]) IS NULL THEN $8::int ELSE nullif(($9::int[])[width_bucket(j.id, $7::uuid[])],
+    -1) END AS fence, CASE WHEN ($11::uuid[]) IS NULL THEN $10::uuid ELSE ($11::uuid[])[width_bucket(j.id,
+    $7::uuid[])] END AS worker, j.tenant
+  FROM punctual.jobs j
+  WHERE j.id = ANY($7::uuid[]) AND j.attempts + 1 = CASE WHEN ($9::int[]) IS NULL THEN $8::int ELSE
+    nullif(($9::int[])[width_bucket(j.id, $7::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
+    term) AND NOT j.edited
+), claimed AS (
+  INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
+  SELECT id, fence, worker, $2, $4 FROM chosen
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness)
+  SELECT $4, c.tenant, count(*), (
+    SELECT l.lateness::bigint[] FROM unnest($5::text[], $6::text[]) l(tenant, lateness) WHERE l.tenant = c.tenant)
+  FROM chosen c GROUP BY c.tenant
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($7::uuid[]) THEN array_agg(id) END AS ids
+  FROM chosen) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- count-label-sets
+SELECT u.tenant, (
+  SELECT count(*) FROM (
+    SELECT 1 FROM punctual.needs n WHERE n.tenant = u.tenant AND n.labels <> '' LIMIT $2) sets) AS sets
+FROM unnest($1::text[]) u(tenant);
+
+-- count-terms
+SELECT count(*)::int AS terms FROM punctual.terms WHERE shard = $1;
+
+-- create-schedule
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  INSERT INTO punctual.schedules (id, tenant, name, definition, paused, watermark, fire_at, created_at, created_by,
+    changed_at, changed_by)
+  SELECT $4::uuid, $5::text, $6::text, $7::json, $8::boolean, $9::bigint, $10::bigint, $9, $11::text, $9, $11
+  WHERE EXISTS (SELECT 1 FROM term)
+  ON CONFLICT (tenant, name) WHERE deleted_at IS NULL DO NOTHING
+  RETURNING id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- database-time
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now;
+
+-- delete-schedule
+UPDATE punctual.schedules s SET fire_at = NULL, changed_at = $3::bigint, changed_by = $4, deleted_at = $3::bigint,
+  version = s.version + 1
+WHERE s.id = $1::uuid AND s.version = $2 AND s.deleted_at IS NULL
+RETURNING s.id;
+
+-- end-lease-blockers
+SELECT pg_terminate_backend(l.pid) FROM pg_locks l
+JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
+WHERE l.pid = ANY ((SELECT pg_blocking_pids($1))::int[]) AND l.relation = 'punctual.leases'::regclass AND l.granted
+GROUP BY l.pid
+HAVING bool_or(l.mode IN ('RowShareLock', 'RowExclusiveLock')) AND NOT bool_or(l.mode = 'ExclusiveLock');
+
+-- end-waiting-later
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  DELETE FROM punctual.later l USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
+  WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND EXISTS (SELECT 1 FROM term)
+  RETURNING l.*, u.ended_as, u.ended_why
+), 
+ended AS (
+  INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, finished_at, state,
+    error)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, m.earlier_attempts,
+    m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS error
+  FROM gone m
+  RETURNING id, tenant, state, schedule
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+  FROM ended GROUP BY tenant
+),
+answer AS (SELECT id, tenant, state FROM ended) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- end-waiting-live
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  DELETE FROM punctual.jobs j USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
+  WHERE j.id BETWEEN u.id AND u.id AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS
+    (SELECT 1 FROM term)
+  RETURNING j.*, u.ended_as, u.ended_why
+), 
+ended AS (
+  INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, finished_at, state,
+    error)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, m.earlier_attempts,
+    m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS error
+  FROM gone m
+  RETURNING id, tenant, state, schedule
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+  FROM ended GROUP BY tenant
+),
+answer AS (SELECT id, tenant, state FROM ended) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- ensure-lease
+INSERT INTO punctual.leases (shard, epoch, holder, holder_url, expires_at)
+SELECT $1, 0, '', '', 'epoch' WHERE NOT EXISTS (SELECT 1 FROM punctual.leases WHERE shard = $1)
+ON CONFLICT DO NOTHING;
+
+-- find-api-keys
+SELECT hash, id, name, operator FROM punctual.api_keys WHERE hash = ANY ($1::bytea[]);
+
+-- find-claims
+SELECT job AS id, fence FROM punctual.claims;
+
+-- find-dead
+SELECT h.id, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+  coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+  coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM punctual.job_history h
+WHERE h.tenant = $1 AND h.state = 'failed' AND NOT h.at_most_once AND ($2::text IS NULL OR h.task = $2)
+  AND ($3::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name = $3))
+ORDER BY h.id DESC LIMIT $4;
+
+-- find-ended
+SELECT h.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
+JOIN punctual.job_history h ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3;
+
+-- find-expired
+(SELECT j.id, false AS later, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0)
+  + coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+  punctual.jobs j
+ WHERE j.start_before <= $1 AND j.attempts = 0 AND j.id <> ALL ($3::uuid[])
+   AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL
+ ORDER BY j.start_before LIMIT $2)
+UNION ALL
+(SELECT l.id, true, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+  coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) FROM punctual.later l
+ WHERE l.start_before <= $1 AND l.attempts = 0 AND l.id <> ALL ($3::uuid[]) ORDER BY l.start_before LIMIT $2);
+
+-- find-gone
+SELECT u.job FROM unnest($1::text[], $2::uuid[], $3::bigint[]) u(tenant, job, since)
+WHERE coalesce(
+  (SELECT true FROM punctual.jobs j WHERE j.id = u.job),
+  (SELECT true FROM punctual.later l WHERE l.id = u.job),
+  (SELECT true FROM punctual.job_history h
+   WHERE h.tenant = u.tenant AND h.id = u.job AND h.finished_at >= u.since LIMIT 1)) IS NULL;
+
+-- find-key
+SELECT job AS id FROM punctual.keys WHERE tenant = $1 AND key = $2
+UNION ALL
+(SELECT id FROM punctual.later WHERE tenant = $1 AND key = $2 AND submission IS NOT NULL LIMIT 1);
+
+-- find-keys
+SELECT u.place, k.job FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, key, place)
+JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key;
+
+-- find-live-names
+WITH RECURSIVE pair AS (
+  SELECT $1::int AS queue, $2::int AS needs
+  UNION ALL
+  SELECT n.queue, n.needs FROM pair p CROSS JOIN LATERAL (
+    SELECT j.queue, j.needs FROM punctual.jobs j
+    WHERE (j.queue, j.needs) > (p.queue, p.needs) ORDER BY j.queue, j.needs LIMIT 1) n
+)
+SELECT queue, needs FROM pair OFFSET 1 LIMIT $3;
+
+-- find-needs
+SELECT u.place, n.id, n.used_at AS "usedAt" FROM unnest($1::bytea[]) WITH ORDINALITY u(signature, place)
+JOIN punctual.needs n ON n.signature = u.signature;
+
+-- find-queue
+SELECT id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
+rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name = $2;
+
+-- find-queues
+SELECT u.place, q.id, q.used_at AS "usedAt"
+FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, name, place)
+JOIN punctual.queues q ON q.tenant = u.tenant AND q.name = u.name;
+
+-- find-schedule
+SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition FROM punctual.schedules s WHERE
+  s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL;
+
+-- find-schedule-with-ledger
+  (SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition FROM punctual.schedules s WHERE
+  s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL)
+  UNION ALL
+  (SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition FROM punctual.schedules s WHERE
+  s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NOT NULL
+   ORDER BY s.deleted_at DESC LIMIT 1)
+  LIMIT 1;
+
+-- find-shelves
+WITH RECURSIVE shelf AS (
+  SELECT $1::int AS queue, $2::int AS needs, $3::int AS lane, $4::smallint AS rank,
+    -1::bigint AS "runAt", NULL::uuid AS id
+  UNION ALL
+  SELECT n.* FROM shelf s CROSS JOIN LATERAL (
+    SELECT j.queue, j.needs, j.lane, j.rank, j.run_at, j.id FROM punctual.jobs j
+    WHERE (j.queue, j.needs, j.lane, j.rank) > (s.queue, s.needs, s.lane, s.rank) AND (SELECT true FROM
+      punctual.claims c WHERE c.job = j.id) IS NULL
+    ORDER BY j.queue, j.needs, j.lane, j.rank, j.run_at, j.id LIMIT 1) n
+)
+SELECT queue, needs, lane, rank, "runAt", id FROM shelf OFFSET 1 LIMIT $5;
+
+-- find-tenant
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id = $1;
+
+-- find-worker
+SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen" FROM
+  punctual.workers WHERE tenant = $1 AND id = $2::uuid;
+
+-- finish-jobs
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), freed AS (
+  DELETE FROM punctual.claims c
+  WHERE c.job = ANY($5::uuid[]) AND c.fence = CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE
+    nullif(($7::int[])[width_bucket(c.job, $5::uuid[])], -1) END AND EXISTS (SELECT 1 FROM term)
+  RETURNING c.job
+), moved AS (
+  DELETE FROM punctual.jobs j WHERE j.id = ANY(ARRAY(SELECT job FROM freed))
+  RETURNING j.*
+), ended AS (
+  INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, fence, worker,
+    epoch, claimed_at, progress, started_at, finished_at, state, outcome, result, error)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE
+    nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END AS attempts, m.failures +
+    (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
+    ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] IN ('failed', 'timed-out'))::int AS
+    failures, m.losses + (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS
+    NULL THEN $18::smallint ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] = 'lost')::int
+    AS losses, m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before,
+    coalesce(m.late_by, greatest(0, coalesce(CASE WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE
+    nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END, CASE WHEN ($13::bigint[]) IS NULL THEN
+    $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END) - m.run_at)) AS late_by,
+    m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, m.earlier_attempts,
+    m.schedule, m.occurrence, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE nullif(($7::int[])[width_bucket(m.id,
+    $5::uuid[])], -1) END AS fence, CASE WHEN ($9::uuid[]) IS NULL THEN $8::uuid ELSE
+    ($9::uuid[])[width_bucket(m.id, $5::uuid[])] END AS worker, CASE WHEN ($11::bigint[]) IS NULL THEN $10::bigint
+    ELSE nullif(($11::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS epoch, CASE WHEN ($13::bigint[]) IS NULL
+    THEN $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS claimed_at, CASE WHEN
+    $29::bytea IS NULL THEN $28::json ELSE convert_from(substring($29::bytea FROM ($30::int[])[width_bucket(m.id,
+    $5::uuid[])] FOR nullif(($31::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS progress, CASE
+    WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1)
+    END AS started_at, $4::bigint AS finished_at, ('{succeeded,failed,cancelled,skipped}'::text[])[CASE WHEN
+    ($17::smallint[]) IS NULL THEN $16::smallint ELSE nullif(($17::smallint[])[width_bucket(m.id, $5::uuid[])], -1)
+    END] AS state, ('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN
+    $18::smallint ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] AS outcome, CASE WHEN
+    $21::bytea IS NULL THEN $20::json ELSE convert_from(substring($21::bytea FROM ($22::int[])[width_bucket(m.id,
+    $5::uuid[])] FOR nullif(($23::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS result, CASE
+    WHEN $25::bytea IS NULL THEN $24::json ELSE convert_from(substring($25::bytea FROM
+    ($26::int[])[width_bucket(m.id, $5::uuid[])] FOR nullif(($27::int[])[width_bucket(m.id, $5::uuid[])], 0)),
+    'UTF8')::json END AS error
+  FROM moved m
+  RETURNING id, tenant, state, schedule
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  SELECT $4::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+  FROM ended GROUP BY tenant
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(id) END AS ids
+  FROM ended) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- fold-tallies
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), folded AS (
+  DELETE FROM punctual.tallies t WHERE t.ctid = ANY (ARRAY(
+    SELECT s.ctid FROM punctual.tallies s WHERE s.at < $4::bigint AND EXISTS (SELECT 1 FROM term) LIMIT $5::int))
+  RETURNING t.*
+), minutes AS (
+  INSERT INTO punctual.tally_minutes AS m (minute, tenant, leader_elections, jobs_submitted, jobs_assigned,
+    jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures,
+    occurrences_late, occurrences_missed, lateness)
+  SELECT (at / 60000) * 60000, tenant, sum(leader_elections)::bigint AS leader_elections,
+    sum(jobs_submitted)::bigint AS jobs_submitted, sum(jobs_assigned)::bigint AS jobs_assigned,
+    sum(jobs_completed)::bigint AS jobs_completed, sum(jobs_failed)::bigint AS jobs_failed,
+    sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint AS jobs_retried,
+    sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions,
+    sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late,
+    sum(occurrences_missed)::bigint AS occurrences_missed, coalesce(punctual.sum_histograms(lateness),
+    '{}'::bigint[])
+  FROM folded GROUP BY 1, 2
+  ON CONFLICT (minute, tenant) DO UPDATE SET leader_elections = m.leader_elections + excluded.leader_elections,
+    jobs_submitted = m.jobs_submitted + excluded.jobs_submitted, jobs_assigned = m.jobs_assigned +
+    excluded.jobs_assigned, jobs_completed = m.jobs_completed + excluded.jobs_completed, jobs_failed = m.jobs_failed
+    + excluded.jobs_failed, jobs_cancelled = m.jobs_cancelled + excluded.jobs_cancelled, jobs_retried =
+    m.jobs_retried + excluded.jobs_retried, jobs_requeued = m.jobs_requeued + excluded.jobs_requeued,
+    stale_completions = m.stale_completions + excluded.stale_completions, stale_failures = m.stale_failures +
+    excluded.stale_failures, occurrences_late = m.occurrences_late + excluded.occurrences_late, occurrences_missed =
+    m.occurrences_missed + excluded.occurrences_missed, lateness = punctual.add_histograms(m.lateness,
+    excluded.lateness)
+), totals AS (
+  INSERT INTO punctual.tally_totals AS m (tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed,
+    jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late,
+    occurrences_missed, lateness)
+  SELECT tenant, sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted,
+    sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed,
+    sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled,
+    sum(jobs_retried)::bigint AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued,
+    sum(stale_completions)::bigint AS stale_completions, sum(stale_failures)::bigint AS stale_failures,
+    sum(occurrences_late)::bigint AS occurrences_late, sum(occurrences_missed)::bigint AS occurrences_missed,
+    coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
+  FROM folded GROUP BY 1
+  ON CONFLICT (tenant) DO UPDATE SET leader_elections = m.leader_elections + excluded.leader_elections,
+    jobs_submitted = m.jobs_submitted + excluded.jobs_submitted, jobs_assigned = m.jobs_assigned +
+    excluded.jobs_assigned, jobs_completed = m.jobs_completed + excluded.jobs_completed, jobs_failed = m.jobs_failed
+    + excluded.jobs_failed, jobs_cancelled = m.jobs_cancelled + excluded.jobs_cancelled, jobs_retried =
+    m.jobs_retried + excluded.jobs_retried, jobs_requeued = m.jobs_requeued + excluded.jobs_requeued,
+    stale_completions = m.stale_completions + excluded.stale_completions, stale_failures = m.stale_failures +
+    excluded.stale_failures, occurrences_late = m.occurrences_late + excluded.occurrences_late, occurrences_missed =
+    m.occurrences_missed + excluded.occurrences_missed, lateness = punctual.add_histograms(m.lateness,
+    excluded.lateness)
+), answer AS (SELECT count(*) AS folded FROM folded) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- forget-ahead
+DELETE FROM punctual.occurrences o USING unnest($2::bigint[]) u(at)
+WHERE o.schedule = $1::uuid AND o.at = u.at AND NOT o.by_hand;
+
+-- forget-dead-workers
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), forgotten AS (
+  DELETE FROM punctual.workers w WHERE w.id = ANY (ARRAY(
+    SELECT d.id FROM (
+      SELECT id, last_seen, row_number() OVER (PARTITION BY tenant ORDER BY id DESC) AS place
+      FROM punctual.workers WHERE state = 'dead') d
+    WHERE (d.last_seen < $4::bigint OR d.place > $5::int) AND EXISTS (SELECT 1 FROM term) LIMIT $6::int))
+  RETURNING 1
+), answer AS (SELECT count(*) AS forgotten FROM forgotten) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- forget-minutes
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), forgotten AS (
+  DELETE FROM punctual.tally_minutes t WHERE t.ctid = ANY (ARRAY(
+    SELECT s.ctid FROM punctual.tally_minutes s WHERE s.minute < $4::bigint AND EXISTS (SELECT 1 FROM term) LIMIT
+      $5::int))
+  RETURNING 1
+), answer AS (SELECT count(*) AS forgotten FROM forgotten) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- forget-node
+DELETE FROM punctual.nodes WHERE id = $1;
+
+-- forget-occurrences
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), forgotten AS (
+  DELETE FROM punctual.occurrences o WHERE o.ctid = ANY (ARRAY(
+    SELECT f.ctid FROM punctual.occurrences f
+    WHERE f.recorded_at < $4::bigint AND f.state <> 'waiting' AND EXISTS (SELECT 1 FROM term)
+    ORDER BY f.recorded_at LIMIT $5::int))
+  RETURNING 1
+), answer AS (SELECT count(*) AS forgotten FROM forgotten),
+marked AS (
+  UPDATE punctual.cluster SET ledger_known_since = $4::bigint
+  WHERE ledger_known_since < $4::bigint AND EXISTS (SELECT 1 FROM forgotten)
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- forget-schedules
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), forgotten AS (
+  DELETE FROM punctual.schedules s WHERE s.ctid = ANY (ARRAY(
+    SELECT f.ctid FROM punctual.schedules f WHERE f.deleted_at < $4::bigint AND EXISTS (SELECT 1 FROM term) LIMIT
+      $5::int))
+  RETURNING 1
+), answer AS (SELECT count(*) AS forgotten FROM forgotten) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- forget-silent-nodes
+DELETE FROM punctual.nodes WHERE last_seen < $1;
+
+-- forget-workers
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  DELETE FROM punctual.workers w WHERE w.id = ANY ($4::uuid[]) AND EXISTS (SELECT 1 FROM term) RETURNING w.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- hand-on-claims
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), handed AS (
+  UPDATE punctual.claims c SET
+    handed_on_at = coalesce(c.handed_on_at, $4::bigint), started_at = coalesce(c.started_at, u.started_at)
+  FROM unnest($5::uuid[], $6::int[], $7::bigint[]) u(job, fence, started_at)
+  WHERE c.job BETWEEN u.job AND u.job AND c.fence = u.fence AND EXISTS (SELECT 1 FROM term)
+  RETURNING c.job
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(job) END AS
+  ids FROM handed) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- insert-jobs
+WITH valid AS MATERIALIZED (
+  SELECT (SELECT count(*) FROM unnest($4::int[], $5::text[], $6::text[]) n(id, tenant, name)
+    JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+      cardinality($4::int[])
+  AND (SELECT count(*) FROM unnest($7::int[], $8::bytea[]) n(id, signature)
+    JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($7::int[]) AS
+      named,
+    floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + 5000 AS young
+), stored AS (
+  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires)
+  SELECT u.id, coalesce(u.payload, $32::json), coalesce(u.size_kib, $33::int), coalesce(u.tenant, $34::text),
+    coalesce(u.queue, $35::int), coalesce(u.needs, $36::int), coalesce(u.lane, $37::int), coalesce(u.rank,
+    $38::smallint), coalesce(u.run_at, $39::bigint), coalesce(u.max_attempts, $40::smallint), coalesce(u.max_losses,
+    $41::smallint), coalesce(u.at_most_once, $42::boolean), coalesce(u.timeout_ms, $43::bigint),
+    coalesce(u.created_at, $44::bigint), coalesce(u.start_before, $45::bigint), coalesce(u.task, $46::text),
+    coalesce(u.created_by, $47::text), coalesce(u.key, $48::text), coalesce(u.concurrency_key, $49::text),
+    coalesce(u.target, $50::json), coalesce(u.backoff, $51::json), coalesce(u.requires, $52::json) FROM
+    unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[], $15::int[], $16::int[], $17::smallint[],
+    $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[], $22::bigint[], $23::bigint[], $24::bigint[],
+    $25::text[], $26::text[], $27::text[], $28::text[], $29::json[], $30::json[], $31::json[]) u(id, payload,
+    size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
+    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires) WHERE (SELECT named
+    AND young FROM valid)
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+  SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
+  WHERE (SELECT named AND young FROM valid)
+)
+SELECT named, young FROM valid;
+
+-- insert-keys
+INSERT INTO punctual.keys (tenant, key, job)
+SELECT u.tenant, u.key, u.job FROM unnest($1::text[], $2::text[], $3::uuid[]) u(tenant, key, job)
+ORDER BY u.tenant, u.key
+ON CONFLICT (tenant, key) DO NOTHING;
+
+-- insert-later
+WITH valid AS MATERIALIZED (
+  SELECT (SELECT count(*) FROM unnest($4::int[], $5::text[], $6::text[]) n(id, tenant, name)
+    JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+      cardinality($4::int[])
+  AND (SELECT count(*) FROM unnest($7::int[], $8::bytea[]) n(id, signature)
+    JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($7::int[]) AS
+      named,
+    floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + 5000 AS young
+), stored AS (
+  INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, admit_at, held)
+  SELECT u.id, coalesce(u.payload, $34::json), coalesce(u.size_kib, $35::int), coalesce(u.tenant, $36::text),
+    coalesce(u.queue, $37::int), coalesce(u.needs, $38::int), coalesce(u.lane, $39::int), coalesce(u.rank,
+    $40::smallint), coalesce(u.run_at, $41::bigint), coalesce(u.max_attempts, $42::smallint), coalesce(u.max_losses,
+    $43::smallint), coalesce(u.at_most_once, $44::boolean), coalesce(u.timeout_ms, $45::bigint),
+    coalesce(u.created_at, $46::bigint), coalesce(u.start_before, $47::bigint), coalesce(u.task, $48::text),
+    coalesce(u.created_by, $49::text), coalesce(u.key, $50::text), coalesce(u.concurrency_key, $51::text),
+    coalesce(u.target, $52::json), coalesce(u.backoff, $53::json), coalesce(u.requires, $54::json),
+    coalesce(u.admit_at, $55::bigint), coalesce(u.held, $56::boolean) FROM unnest($10::uuid[], $11::json[],
+    $12::int[], $13::text[], $14::int[], $15::int[], $16::int[], $17::smallint[], $18::bigint[], $19::smallint[],
+    $20::smallint[], $21::boolean[], $22::bigint[], $23::bigint[], $24::bigint[], $25::text[], $26::text[],
+    $27::text[], $28::text[], $29::json[], $30::json[], $31::json[], $32::bigint[], $33::boolean[]) u(id, payload,
+    size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
+    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, admit_at, held)
+    WHERE (SELECT named AND young FROM valid)
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+  SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
+  WHERE (SELECT named AND young FROM valid)
+)
+SELECT named, young FROM valid;
+
+-- insert-scheduled-jobs
+WITH counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+  SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
+)
+INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+  max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+  backoff, requires, schedule, occurrence) SELECT u.id, coalesce(u.payload, $28::json), coalesce(u.size_kib,
+  $29::int), coalesce(u.tenant, $30::text), coalesce(u.queue, $31::int), coalesce(u.needs, $32::int),
+  coalesce(u.lane, $33::int), coalesce(u.rank, $34::smallint), coalesce(u.run_at, $35::bigint),
+  coalesce(u.max_attempts, $36::smallint), coalesce(u.max_losses, $37::smallint), coalesce(u.at_most_once,
+  $38::boolean), coalesce(u.timeout_ms, $39::bigint), coalesce(u.created_at, $40::bigint), coalesce(u.start_before,
+  $41::bigint), coalesce(u.task, $42::text), coalesce(u.created_by, $43::text), coalesce(u.key, $44::text),
+  coalesce(u.concurrency_key, $45::text), coalesce(u.target, $46::json), coalesce(u.backoff, $47::json),
+  coalesce(u.requires, $48::json), coalesce(u.schedule, $49::text), coalesce(u.occurrence, $50::bigint) FROM
+  unnest($4::uuid[], $5::json[], $6::int[], $7::text[], $8::int[], $9::int[], $10::int[], $11::smallint[],
+  $12::bigint[], $13::smallint[], $14::smallint[], $15::boolean[], $16::bigint[], $17::bigint[], $18::bigint[],
+  $19::text[], $20::text[], $21::text[], $22::text[], $23::json[], $24::json[], $25::json[], $26::text[],
+  $27::bigint[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses,
+  at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
+  requires, schedule, occurrence);
+
+-- judge-occurrences
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), due AS MATERIALIZED (
+  SELECT o.* FROM punctual.occurrences o WHERE o.judge_at <= $4::bigint AND EXISTS (SELECT 1 FROM term)
+  ORDER BY o.judge_at LIMIT $5::int
+), seen AS (
+  SELECT o.schedule, o.at, o.by_hand, coalesce(o.late_by, j.late_by, h.late_by, l.late_by,
+    CASE WHEN c.job IS NOT NULL THEN greatest(0, c.claimed_at - j.run_at) END) AS late_by, h.id IS NOT NULL AS ended
+      FROM due o
+    
+LEFT JOIN LATERAL (SELECT * FROM punctual.jobs WHERE id = o.job OFFSET 0) j ON true
+LEFT JOIN LATERAL (SELECT * FROM punctual.claims WHERE job = o.job OFFSET 0) c ON true
+LEFT JOIN LATERAL (SELECT * FROM punctual.later WHERE id = o.job OFFSET 0) l ON true
+LEFT JOIN LATERAL (
+  SELECT h.id, h.late_by, h.state, h.attempts, h.error FROM punctual.job_history h
+  WHERE h.tenant = o.tenant AND h.id = o.job AND h.finished_at >= o.recorded_at - 86400000
+    AND h.finished_at <= $4::bigint + 86400000
+  LIMIT 1) h ON true
+), judged AS (
+  UPDATE punctual.occurrences o SET judge_at = NULL, late_by = s.late_by,
+    state = CASE WHEN s.late_by > o.late_after OR s.late_by IS NULL AND NOT s.ended THEN 'late' ELSE o.state END
+  FROM seen s WHERE o.schedule = s.schedule AND o.at = s.at AND o.by_hand = s.by_hand
+  RETURNING o.tenant, o.schedule, o.at, o.state, o.late_by, o.job
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, occurrences_late)
+  SELECT $4::bigint, tenant, count(*) FROM judged WHERE state = 'late' GROUP BY tenant
+), answer AS (
+  SELECT o.at, o.state, o.late_by AS "lateBy", o.tenant, s.name AS schedule, o.job
+  FROM judged o JOIN punctual.schedules s ON s.id = o.schedule
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- keep-names
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), kept_queues AS (
+  UPDATE punctual.queues SET used_at = $6::bigint
+  WHERE id = ANY($4::int[]) AND used_at < $7::bigint AND EXISTS (SELECT 1 FROM term)
+), answer AS (
+  UPDATE punctual.needs SET used_at = $6::bigint
+  WHERE id = ANY($5::int[]) AND used_at < $7::bigint AND EXISTS (SELECT 1 FROM term)
+  RETURNING id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- keep-names-of-later
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), kept_queues AS (
+  UPDATE punctual.queues SET used_at = $4::bigint
+  WHERE used_at < $5::bigint AND id IN (SELECT queue FROM punctual.later) AND EXISTS (SELECT 1 FROM term)
+), answer AS (
+  UPDATE punctual.needs SET used_at = $4::bigint
+  WHERE used_at < $5::bigint AND id IN (SELECT needs FROM punctual.later) AND EXISTS (SELECT 1 FROM term)
+  RETURNING id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- ledger-known-since
+SELECT ledger_known_since AS at FROM punctual.cluster;
+
+-- limit-queue
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  INSERT INTO punctual.queues (tenant, name, created_at, weight, concurrency, key_concurrency, rate_limit,
+    rate_per, rate_burst)
+  SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::int, $10::int, $11::bigint, $12::int
+  WHERE EXISTS (SELECT 1 FROM term)
+  ON CONFLICT (tenant, name) DO UPDATE SET weight = excluded.weight, concurrency = excluded.concurrency,
+    key_concurrency = excluded.key_concurrency, rate_limit = excluded.rate_limit, rate_per = excluded.rate_per,
+    rate_burst = excluded.rate_burst
+  RETURNING id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
+rate_burst, full_at
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- list-ended-jobs
+  SELECT * FROM (
+    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+      sum(bytes) OVER in_order - bytes AS bytes_before
+    FROM (
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
+FROM (
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
+      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
+  FROM (
+  (
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, h.progress, h.started_at,
+  h.finished_at, h.state, h.outcome, h.result, h.error
+FROM punctual.job_history h
+JOIN punctual.queues q ON q.id = h.queue
+   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.state = $9  ORDER BY h.id
+       DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+
+-- list-ended-jobs-of-schedule
+  SELECT * FROM (
+    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+      sum(bytes) OVER in_order - bytes AS bytes_before
+    FROM (
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
+FROM (
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
+      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
+  FROM (
+  (
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, h.progress, h.started_at,
+  h.finished_at, h.state, h.outcome, h.result, h.error
+FROM punctual.job_history h
+JOIN punctual.queues q ON q.id = h.queue
+   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.schedule = $9 AND h.state =
+       $10  ORDER BY h.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+
+-- list-failed-jobs
+  SELECT * FROM (
+    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+      sum(bytes) OVER in_order - bytes AS bytes_before
+    FROM (
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
+FROM (
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
+      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
+  FROM (
+  (
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, h.progress, h.started_at,
+  h.finished_at, h.state, h.outcome, h.result, h.error
+FROM punctual.job_history h
+JOIN punctual.queues q ON q.id = h.queue
+   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.state = 'failed'  ORDER BY
+       h.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+
+-- list-failed-jobs-of-schedule
+  SELECT * FROM (
+    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+      sum(bytes) OVER in_order - bytes AS bytes_before
+    FROM (
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
+FROM (
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
+      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
+  FROM (
+  (
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, h.progress, h.started_at,
+  h.finished_at, h.state, h.outcome, h.result, h.error
+FROM punctual.job_history h
+JOIN punctual.queues q ON q.id = h.queue
+   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.schedule = $9 AND h.state =
+       'failed'  ORDER BY h.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+
+-- list-jobs
+  SELECT * FROM (
+    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+      sum(bytes) OVER in_order - bytes AS bytes_before
+    FROM (
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
+FROM (
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
+      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
+  FROM (
+  (
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, c.started_at,
+  NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.jobs j
+JOIN punctual.queues q ON q.id = j.queue
+LEFT JOIN punctual.claims c ON c.job = j.id
+   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) ORDER BY j.id DESC LIMIT $3::int
+       + 1) UNION ALL 
+  (
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::json AS progress,
+  NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS outcome, NULL::json AS
+  result, NULL::json AS error
+FROM punctual.later l
+CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
+LEFT JOIN punctual.queues q ON q.id = l.queue
+   WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
+     AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
+      ORDER BY l.id DESC LIMIT $3::int + 1) UNION ALL 
+  (
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, h.progress, h.started_at,
+  h.finished_at, h.state, h.outcome, h.result, h.error
+FROM punctual.job_history h
+JOIN punctual.queues q ON q.id = h.queue
+   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) ORDER BY h.id DESC LIMIT $3::int
+       + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+
+-- list-jobs-of-schedule
+  SELECT * FROM (
+    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+      sum(bytes) OVER in_order - bytes AS bytes_before
+    FROM (
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
+FROM (
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
+      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
+  FROM (
+  (
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, c.started_at,
+  NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.jobs j
+JOIN punctual.queues q ON q.id = j.queue
+LEFT JOIN punctual.claims c ON c.job = j.id
+   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND j.schedule = $9 ORDER BY j.id
+       DESC LIMIT $3::int + 1) UNION ALL 
+  (
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::json AS progress,
+  NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS outcome, NULL::json AS
+  result, NULL::json AS error
+FROM punctual.later l
+CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
+LEFT JOIN punctual.queues q ON q.id = l.queue
+   WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
+     AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
+      AND l.schedule = $9 ORDER BY l.id DESC LIMIT $3::int + 1) UNION ALL 
+  (
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, h.progress, h.started_at,
+  h.finished_at, h.state, h.outcome, h.result, h.error
+FROM punctual.job_history h
+JOIN punctual.queues q ON q.id = h.queue
+   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.schedule = $9 ORDER BY h.id
+       DESC LIMIT $3::int + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id
+       DESC)) t
+  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+
+-- list-nodes
+SELECT id, url, version, last_seen AS "lastSeen" FROM (
+  SELECT * FROM punctual.nodes ORDER BY last_seen DESC LIMIT 1000) n
+ORDER BY started_at, id;
+
+-- list-pending-jobs
+  SELECT * FROM (
+    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+      sum(bytes) OVER in_order - bytes AS bytes_before
+    FROM (
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
+FROM (
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
+      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
+  FROM (
+  (
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, c.started_at,
+  NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.jobs j
+JOIN punctual.queues q ON q.id = j.queue
+LEFT JOIN punctual.claims c ON c.job = j.id
+   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND c.job IS NULL  ORDER BY j.id
+       DESC LIMIT $3::int + 1) UNION ALL 
+  (
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::json AS progress,
+  NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS outcome, NULL::json AS
+  result, NULL::json AS error
+FROM punctual.later l
+CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
+LEFT JOIN punctual.queues q ON q.id = l.queue
+   WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
+     AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
+      ORDER BY l.id DESC LIMIT $3::int + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS
+        (ORDER BY id DESC)) t
+  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+
+-- list-pending-jobs-of-schedule
+  SELECT * FROM (
+    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+      sum(bytes) OVER in_order - bytes AS bytes_before
+    FROM (
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
+FROM (
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
+      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
+  FROM (
+  (
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, c.started_at,
+  NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.jobs j
+JOIN punctual.queues q ON q.id = j.queue
+LEFT JOIN punctual.claims c ON c.job = j.id
+   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND j.schedule = $9 AND c.job IS
+       NULL  ORDER BY j.id DESC LIMIT $3::int + 1) UNION ALL 
+  (
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::json AS progress,
+  NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS outcome, NULL::json AS
+  result, NULL::json AS error
+FROM punctual.later l
+CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
+LEFT JOIN punctual.queues q ON q.id = l.queue
+   WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
+     AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
+      AND l.schedule = $9 ORDER BY l.id DESC LIMIT $3::int + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r)
+        s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+
+-- list-queues
+SELECT id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
+rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3::int + 1;
+
+-- list-running-jobs
+  SELECT * FROM (
+    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+      sum(bytes) OVER in_order - bytes AS bytes_before
+    FROM (
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
+FROM (
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
+      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
+  FROM (
+  (
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, c.started_at,
+  NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.jobs j
+JOIN punctual.queues q ON q.id = j.queue
+LEFT JOIN punctual.claims c ON c.job = j.id
+   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND c.job IS NOT NULL  ORDER BY
+       j.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+
+-- list-running-jobs-of-schedule
+  SELECT * FROM (
+    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+      sum(bytes) OVER in_order - bytes AS bytes_before
+    FROM (
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
+FROM (
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
+      (error -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
+      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
+  FROM (
+  (
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, c.started_at,
+  NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.jobs j
+JOIN punctual.queues q ON q.id = j.queue
+LEFT JOIN punctual.claims c ON c.job = j.id
+   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND j.schedule = $9 AND c.job IS
+       NOT NULL  ORDER BY j.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+
+-- list-schedules
+  SELECT * FROM (
+    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+      sum(bytes) OVER in_order - bytes AS bytes_before
+    FROM (SELECT *, coalesce(octet_length(definition::text), 0) + coalesce(octet_length(payload::text), 0) AS bytes
+      FROM (
+     SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, definition, last_at, last_run, NOT (payload IS
+  NULL OR $6::boolean OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS
+  without_payload,
+       CASE WHEN (payload IS NULL OR $6::boolean OR pg_column_size(payload) <= 2056 AND octet_length(payload::text)
+         <= 2048) THEN payload END AS payload
+     FROM (
+       SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition -> 'payload' AS payload,
+(SELECT json_object_agg(d.key, d.value) FROM json_each(s.definition) d WHERE d.key <> 'payload') AS definition,
+  o.last_at, o.last_run FROM punctual.schedules s 
+LEFT JOIN LATERAL (
+  SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run FROM punctual.occurrences o
+  WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true
+       WHERE s.tenant = $1 AND s.name > $3 AND s.deleted_at IS NULL ORDER BY s.name LIMIT $4::int + 1) s
+     OFFSET 0) r) s WINDOW in_order AS (ORDER BY name)) t
+  WHERE place_in_portion <= $4::int AND bytes_before < $5::bigint ORDER BY name;
+
+-- list-tenants
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id > $1
+  ORDER BY id LIMIT $2;
+
+-- list-workers
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen",
+    octet_length(registration::text) + 256 AS bytes FROM punctual.workers
+ WHERE tenant = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
+WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY id DESC;
+
+-- look-at-lease
+  SELECT l.epoch, l.holder, l.holder_url AS "holderUrl",
+    (extract(epoch FROM l.expires_at) * 1000)::bigint AS "expiresAt",
+    l.expires_at < clock_timestamp() AS expired,
+    (
+l.session_pid IS NOT NULL AND l.session_start IS NOT NULL AND NOT EXISTS (
+  SELECT 1 FROM pg_stat_activity a
+  WHERE a.pid = l.session_pid AND (a.backend_start = l.session_start OR a.backend_start IS NULL))) AS "sessionGone",
+    (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now,
+    (extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint AS "serverStartedAt"
+  FROM punctual.leases l WHERE l.shard = $1;
+
+-- look-back
+SELECT w.*, a.admit FROM (
+  SELECT EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND admit_at <= $4) AS admit) a
+LEFT JOIN LATERAL (
+  SELECT j.id FROM punctual.jobs j WHERE j.id >= $1::uuid AND j.id > $2::uuid ORDER BY j.id LIMIT $3
+) w ON true;
+
+-- measure-to-admit
+SELECT l.id, octet_length(l.submission::text) AS bytes
+FROM unnest($2::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id
+WHERE NOT l.held AND l.admit_at <= $1;
+
+-- move-schedules
+UPDATE punctual.schedules s SET
+  watermark = u.watermark, fire_at = u.fire_at, last_job = coalesce(u.last_job, s.last_job)
+FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::uuid[])
+  u(id, version, moved_from, watermark, fire_at, last_job)
+WHERE s.id BETWEEN u.id AND u.id AND s.version = u.version AND s.watermark = u.moved_from
+RETURNING s.id;
+
+-- next-expiry
+SELECT least(
+(SELECT j.start_before FROM punctual.jobs j
+ WHERE j.start_before IS NOT NULL AND j.attempts = 0
+   AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL
+ ORDER BY j.start_before LIMIT 1),
+(SELECT min(start_before) FROM punctual.later WHERE start_before IS NOT NULL AND attempts = 0)) AS at;
+
+-- next-fire
+SELECT fire_at AS at FROM punctual.schedules WHERE fire_at IS NOT NULL ORDER BY fire_at LIMIT 1;
+
+-- next-judgement
+SELECT judge_at AS at FROM punctual.occurrences WHERE judge_at IS NOT NULL ORDER BY judge_at LIMIT 1;
+
+-- parse-later
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.later l SET submission = NULL, (id, payload, size_kib, queue, needs, lane, rank, run_at,
+    max_attempts, max_losses, at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff,
+    requires, admit_at, held) = ROW(u.id, coalesce(u.payload, $25::json), coalesce(u.size_kib, $26::int),
+    coalesce(u.queue, $27::int), coalesce(u.needs, $28::int), coalesce(u.lane, $29::int), coalesce(u.rank,
+    $30::smallint), coalesce(u.run_at, $31::bigint), coalesce(u.max_attempts, $32::smallint), coalesce(u.max_losses,
+    $33::smallint), coalesce(u.at_most_once, $34::boolean), coalesce(u.timeout_ms, $35::bigint),
+    coalesce(u.start_before, $36::bigint), coalesce(u.task, $37::text), coalesce(u.key, $38::text),
+    coalesce(u.concurrency_key, $39::text), coalesce(u.target, $40::json), coalesce(u.backoff, $41::json),
+    coalesce(u.requires, $42::json), coalesce(u.admit_at, $43::bigint), coalesce(u.held, $44::boolean))
+  FROM unnest($4::uuid[], $5::json[], $6::int[], $7::int[], $8::int[], $9::int[], $10::smallint[], $11::bigint[],
+    $12::smallint[], $13::smallint[], $14::boolean[], $15::bigint[], $16::bigint[], $17::text[], $18::text[],
+    $19::text[], $20::json[], $21::json[], $22::json[], $23::bigint[], $24::boolean[]) u(id, payload, size_kib,
+    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, start_before, task, key,
+    concurrency_key, target, backoff, requires, admit_at, held)
+  WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NOT NULL AND EXISTS (SELECT 1 FROM term)
+  RETURNING l.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- pause-cluster
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.cluster SET paused = $4::boolean WHERE paused <> $4::boolean AND EXISTS (SELECT 1 FROM term)
+  RETURNING paused
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- pause-queue
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.queues SET paused = $6::boolean
+  WHERE tenant = $4::text AND name = $5::text AND paused <> $6::boolean AND EXISTS (SELECT 1 FROM term)
+  RETURNING id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
+rate_burst, full_at
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- postpone-job
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  DELETE FROM punctual.jobs j
+  WHERE j.id = $4::uuid AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS (SELECT 1
+    FROM term)
+  RETURNING j.*, $5::bigint AS new_run_at, $6::smallint AS new_rank, $7::json AS new_payload
+), answer AS (
+  INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, admit_at,
+    held)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, coalesce(m.new_rank, m.rank) AS rank, coalesce(m.new_run_at,
+    m.run_at) AS run_at, m.attempts, m.failures, m.losses, m.max_attempts, m.max_losses, m.at_most_once,
+    m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
+    m.backoff, m.requires, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts, m.schedule,
+    m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10,
+    m.size_kib) AS size_kib, $8::bigint AS admit_at, $9::boolean AS held
+  FROM gone m
+  RETURNING id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- put-back-passed-over
+INSERT INTO punctual.occurrences (schedule, tenant, at, until, count, state, reason, recorded_at)
+SELECT $1::uuid, $2, u.* FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::text[],
+  $8::bigint[]) u(at, until, count, state, reason, recorded_at);
+
+-- read-ahead
+SELECT o.at, o.job FROM punctual.occurrences o
+WHERE o.schedule = $1::uuid AND o.at > $2 AND NOT o.by_hand AND o.job IS NOT NULL ORDER BY o.at;
+
+-- read-claims
+SELECT c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt", c.cancelled_at AS "cancelledAt", c.handed_on_at AS
+  "handedOnAt", c.progress, c.started_at AS "startedAt", j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at
+  AS "runAt", j.start_before AS "startBefore", j.size_kib AS "sizeKib", j.task, j.timeout_ms AS "timeoutMs",
+  j.failures, j.losses, j.max_attempts AS "maxAttempts", j.max_losses AS "maxLosses", j.at_most_once AS
+  "atMostOnce", j.backoff, j.late_by AS "lateBy",
+  j.concurrency_key AS "key"
+FROM punctual.claims c JOIN punctual.jobs j ON j.id BETWEEN c.job AND c.job
+WHERE c.job = ANY($1::uuid[]);
+
+-- read-cluster
+SELECT paused, secret FROM punctual.cluster;
+
+-- read-due-schedules
+  SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition FROM (
+    SELECT s.*, sum(pg_column_size(s.definition)) OVER (ORDER BY s.fire_at, s.id) - pg_column_size(s.definition)
+      AS bytes_before
+    FROM (SELECT * FROM punctual.schedules WHERE fire_at <= $1 ORDER BY fire_at LIMIT $2) s) s
+  WHERE s.bytes_before < $3;
+
+-- read-job
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, progress, started_at,
+    finished_at, state, outcome, payload, result, error, array_to_json(
+earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):]) AS earlier_attempts,
+    coalesce(cardinality(earlier_attempts), 0) AS earlier_count
+  FROM (
+      
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.progress, c.started_at,
+  NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.jobs j
+JOIN punctual.queues q ON q.id = j.queue
+LEFT JOIN punctual.claims c ON c.job = j.id WHERE j.tenant = $1 AND j.id = $2::uuid
+    UNION ALL 
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::json AS progress,
+  NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS outcome, NULL::json AS
+  result, NULL::json AS error
+FROM punctual.later l
+CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
+LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = $2::uuid
+    UNION ALL 
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, h.progress, h.started_at,
+  h.finished_at, h.state, h.outcome, h.result, h.error
+FROM punctual.job_history h
+JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p;
+
+-- read-ledger
+  SELECT o.at, o.by_hand AS "byHand", o.state, o.reason, o.job, o.late_after AS "lateAfter", o.until, o.count,
+    coalesce(o.late_by, j.late_by, h.late_by, l.late_by,
+    CASE WHEN c.job IS NOT NULL THEN greatest(0, c.claimed_at - j.run_at) END) AS "lateBy",
+    CASE WHEN j.id IS NOT NULL AND c.job IS NULL AND j.attempts = 0 OR l.id IS NOT NULL AND l.attempts = 0
+      THEN 'pending'
+      WHEN h.id IS NOT NULL AND h.attempts = 0 THEN h.state
+    END AS "neverStarted"
+  FROM punctual.occurrences o 
+LEFT JOIN LATERAL (SELECT * FROM punctual.jobs WHERE id = o.job OFFSET 0) j ON true
+LEFT JOIN LATERAL (SELECT * FROM punctual.claims WHERE job = o.job OFFSET 0) c ON true
+LEFT JOIN LATERAL (SELECT * FROM punctual.later WHERE id = o.job OFFSET 0) l ON true
+LEFT JOIN LATERAL (
+  SELECT h.id, h.late_by, h.state, h.attempts, h.error FROM punctual.job_history h
+  WHERE h.tenant = o.tenant AND h.id = o.job AND h.finished_at >= o.recorded_at - 86400000
+    AND h.finished_at <= $1::bigint + 86400000
+  LIMIT 1) h ON true
+  WHERE o.schedule = $2::uuid AND (o.at, o.by_hand) < ($5::bigint, $6::boolean) AND o.at <= $4::bigint
+    AND o.at >= coalesce((
+      SELECT r.at FROM (
+        SELECT p.at, p.until FROM punctual.occurrences p
+        WHERE p.schedule = $2::uuid AND p.at < $3::bigint AND NOT p.by_hand ORDER BY p.at DESC LIMIT 1) r
+      WHERE r.until >= $3::bigint), $3::bigint)
+  ORDER BY o.at DESC, o.by_hand DESC LIMIT $7;
+
+-- read-log-lines
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT seq, fence, line, octet_length(line::text) AS bytes FROM punctual.job_logs
+ WHERE job = $2::uuid AND tenant = $1 AND seq > $3 AND stored_at >= $4 ORDER BY seq LIMIT $5::int + 1) s WINDOW
+   in_order AS (ORDER BY seq)) t
+WHERE place_in_portion <= $5::int AND bytes_before < $6::bigint ORDER BY seq;
+
+-- read-needs
+SELECT id, tenant, target, handler, labels FROM punctual.needs WHERE id = ANY($1::int[]);
+
+-- read-pages
+SELECT p.* FROM unnest($1::int[], $2::int[], $3::int[], $4::smallint[], $5::bigint[], $6::uuid[])
+  c(queue, needs, lane, rank, run_at, id)
+CROSS JOIN LATERAL (
+  SELECT j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore",
+    j.concurrency_key AS "key",
+  j.attempts + 1 AS fence, greatest(j.size_kib, pg_column_size(j.payload) >> 10) AS "sizeKib" FROM punctual.jobs j
+  WHERE j.queue = c.queue AND j.needs = c.needs AND j.lane = c.lane AND j.rank = c.rank
+    AND (j.run_at, j.id) >= (c.run_at, c.id)
+  ORDER BY j.run_at, j.id
+  LIMIT $7) p;
+
+-- read-previous
+SELECT s.id, coalesce(
+  (SELECT true FROM punctual.jobs j WHERE j.id = s.last_job),
+  (SELECT true FROM punctual.later l WHERE l.id = s.last_job), false) AS lives,
+  EXISTS (SELECT 1 FROM punctual.occurrences o WHERE o.schedule = s.id AND o.state = 'waiting') AS awaited
+FROM unnest($1::uuid[]) u(id) JOIN punctual.schedules s ON s.id = u.id;
+
+-- read-queues
+SELECT id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
+rate_burst, full_at FROM punctual.queues WHERE id = ANY($1::int[]);
+
+-- read-ready-occurrences
+WITH RECURSIVE waiting AS (
+  (SELECT o.schedule, o.at FROM punctual.occurrences o WHERE o.state = 'waiting'
+   ORDER BY o.schedule, o.at LIMIT 1)
+  UNION ALL
+  SELECT n.schedule, n.at FROM waiting w CROSS JOIN LATERAL (
+    SELECT o.schedule, o.at FROM punctual.occurrences o WHERE o.state = 'waiting' AND o.schedule > w.schedule
+    ORDER BY o.schedule, o.at LIMIT 1) n
+)
+SELECT w.schedule, w.at, s.tenant, s.name, s.last_job AS "lastJob", NOT coalesce(
+  (SELECT true FROM punctual.jobs j WHERE j.id = s.last_job),
+  (SELECT true FROM punctual.later l WHERE l.id = s.last_job), false) AS ready
+FROM waiting w JOIN punctual.schedules s ON s.id = w.schedule;
+
+-- read-runs
+SELECT o.at FROM punctual.occurrences o
+WHERE o.schedule = $1::uuid AND o.at >= $2 AND o.at <= $3 AND NOT o.by_hand
+  AND (o.job IS NOT NULL OR o.state = 'waiting');
+
+-- read-schedule
+  SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition -> 'payload' AS payload,
+(SELECT json_object_agg(d.key, d.value) FROM json_each(s.definition) d WHERE d.key <> 'payload') AS definition,
+  false AS without_payload, o.last_at, o.last_run FROM punctual.schedules s 
+LEFT JOIN LATERAL (
+  SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run FROM punctual.occurrences o
+  WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true
+  WHERE s.tenant = $1 AND s.name = $3 AND s.deleted_at IS NULL;
+
+-- read-submissions
+SELECT l.id, l.submission FROM unnest($1::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id
+WHERE l.submission IS NOT NULL;
+
+-- read-tenants
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants
+WHERE id = ANY(ARRAY(SELECT DISTINCT q.tenant FROM punctual.queues q WHERE q.id = ANY($1::int[])));
+
+-- read-to-admit
+SELECT l.id, l.tenant, l.created_at AS "createdAt", l.created_by AS "createdBy",
+  (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+    coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) +
+    coalesce(pg_column_size(l.submission), 0)
+  * CASE WHEN pg_column_compression(l.submission) IS NULL THEN 1 ELSE 8 END AS bytes
+FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
+ORDER BY l.admit_at LIMIT $2;
+
+-- read-waiting
+SELECT j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore",
+  j.concurrency_key AS "key",
+  j.attempts + 1 AS fence, greatest(j.size_kib, pg_column_size(j.payload) >> 10) AS "sizeKib" FROM
+    unnest($1::uuid[]) u(id) JOIN punctual.jobs j ON j.id BETWEEN u.id AND u.id
+WHERE (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL;
+
+-- read-waiting-ahead
+SELECT u.id FROM unnest($1::uuid[]) u(id) WHERE coalesce(
+(SELECT true FROM punctual.jobs j WHERE j.id = u.id AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS
+  NULL),
+(SELECT true FROM punctual.later l WHERE l.id = u.id), false);
+
+-- read-work
+SELECT j.id, j.payload, j.target FROM punctual.jobs j WHERE j.id = ANY($1::uuid[]);
+
+-- read-workers
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen",
+    octet_length(registration::text) + 256 AS bytes FROM punctual.workers
+ WHERE state <> 'dead' AND id > $1::uuid ORDER BY id LIMIT $2::int + 1) s WINDOW in_order AS (ORDER BY id)) t
+WHERE place_in_portion <= $2::int AND bytes_before < $3::bigint ORDER BY id;
+
+-- record-occurrences
+WITH recorded AS (
+  INSERT INTO punctual.occurrences (schedule, at, by_hand, tenant, state, reason, job, late_after, until, count,
+    judge_at, recorded_at)
+  SELECT u.*, $12::bigint FROM unnest($1::uuid[], $2::bigint[], $3::boolean[], $4::text[], $5::text[], $6::text[],
+    $7::uuid[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
+    u(schedule, at, by_hand, tenant, state, reason, job, late_after, until, count, judge_at)
+  ON CONFLICT (schedule, at, by_hand) DO NOTHING
+  RETURNING job, tenant, state, count
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, occurrences_missed)
+  SELECT $12::bigint, tenant, sum(count) FROM recorded WHERE state = 'missed' GROUP BY tenant
+)
+SELECT job FROM recorded WHERE job IS NOT NULL;
+
+-- redrive-jobs
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  DELETE FROM punctual.job_history h USING unnest($5::uuid[]) u(id)
+  WHERE h.tenant = $4::text AND h.id = u.id AND h.state IN ('failed', 'cancelled') AND NOT h.at_most_once
+    AND EXISTS (SELECT 1 FROM term)
+  RETURNING h.*
+), answer AS (
+  INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
+    target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, $6::bigint AS run_at, m.attempts, 0 AS failures, 0 AS
+    losses, m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, NULL AS start_before,
+    m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, CASE WHEN
+    m.fence IS NULL THEN m.earlier_attempts
+    ELSE array_append(m.earlier_attempts, json_build_object(
+      'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
+      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END AS earlier_attempts, m.schedule,
+        m.occurrence, (octet_length((m.payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10 AS
+        size_kib, true AS edited
+  FROM gone m
+  RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
+    jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
+    jobs.attempts + 1 AS fence, jobs.size_kib AS "sizeKib"
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_retried)
+  SELECT $6::bigint, $4, count(*) FROM answer HAVING count(*) > 0
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- release-claims
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), freed AS (
+  DELETE FROM punctual.claims c USING unnest($4::uuid[], $5::int[], $6::json[]) u(job, fence, attempt)
+  WHERE c.job BETWEEN u.job AND u.job AND c.fence = u.fence AND EXISTS (SELECT 1 FROM term)
+  RETURNING c.job, c.fence, u.attempt
+), answer AS (
+  UPDATE punctual.jobs j SET
+    attempts = f.fence,
+    earlier_attempts = CASE WHEN f.attempt IS NULL THEN j.earlier_attempts
+      ELSE array_append(j.earlier_attempts, f.attempt) END
+  FROM freed f WHERE j.id BETWEEN f.job AND f.job
+  RETURNING j.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- release-term
+UPDATE punctual.leases SET expires_at = 'epoch', session_pid = NULL
+WHERE shard = $1 AND epoch = $2 AND holder = $3 RETURNING epoch;
+
+-- remove-needs
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), page AS (
+  SELECT id FROM punctual.needs WHERE id > $4::int ORDER BY id LIMIT $6::int
+), gone AS (
+  DELETE FROM punctual.needs n
+  WHERE n.id = ANY(ARRAY(SELECT id FROM page)) AND n.used_at < $5::bigint AND true AND EXISTS (SELECT 1 FROM term)
+  RETURNING n.id
+), answer AS (
+  SELECT count(*) AS read, max(page.id) AS last, (SELECT count(*) FROM gone) AS removed FROM page
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- remove-queues
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), page AS (
+  SELECT id FROM punctual.queues WHERE id > $4::int ORDER BY id LIMIT $6::int
+), gone AS (
+  DELETE FROM punctual.queues n
+  WHERE n.id = ANY(ARRAY(SELECT id FROM page)) AND n.used_at < $5::bigint AND NOT n.paused AND n.weight = 1 AND
+    n.concurrency IS NULL AND n.key_concurrency = 1 AND n.rate_limit IS NULL AND EXISTS (SELECT 1 FROM term)
+  RETURNING n.id
+), answer AS (
+  SELECT count(*) AS read, max(page.id) AS last, (SELECT count(*) FROM gone) AS removed FROM page
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- renew-term
+UPDATE punctual.leases SET expires_at = clock_timestamp() + $4::bigint * interval '1 millisecond'
+WHERE shard = $1 AND epoch = $2 AND holder = $3 AND expires_at > clock_timestamp()
+RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, (extract(epoch FROM
+  pg_postmaster_start_time()) * 1000)::bigint AS "serverStartedAt";
+
+-- retry-jobs
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), freed AS (
+  DELETE FROM punctual.claims c
+  USING unnest($5::uuid[], $6::int[], $7::text[], $8::bigint[], $9::bigint[], $10::json[]) u(id, fence, outcome,
+    run_at, late_by, attempt)
+  WHERE c.job BETWEEN u.id AND u.id AND c.fence = coalesce(u.fence, $11::int) AND EXISTS (SELECT 1 FROM term)
+  RETURNING c.job, c.fence, coalesce(u.outcome, $12::text) AS outcome, coalesce(u.run_at, $13::bigint) AS run_at,
+    coalesce(u.late_by, $14::bigint) AS late_by, coalesce(u.attempt, $15::json) AS attempt
+), again AS (
+  UPDATE punctual.jobs j SET
+    attempts = f.fence,
+    failures = j.failures + (f.outcome IN ('failed', 'timed-out'))::int,
+    losses = j.losses + (f.outcome = 'lost')::int,
+    run_at = f.run_at,
+    late_by = coalesce(j.late_by, f.late_by),
+    earlier_attempts = array_append(j.earlier_attempts, f.attempt)
+  FROM freed f WHERE j.id BETWEEN f.job AND f.job
+  RETURNING j.id, j.tenant, f.outcome
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_retried, jobs_requeued)
+  SELECT $4::bigint, tenant, count(*) FILTER (WHERE outcome <> 'lost'), count(*) FILTER (WHERE outcome = 'lost')
+  FROM again GROUP BY tenant
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(id) END AS ids
+  FROM again) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- save-buckets
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), of_queues AS (
+  UPDATE punctual.queues q SET full_at = u.full_at
+  FROM unnest($4::int[], $5::bigint[]) u(id, full_at) WHERE q.id = u.id AND EXISTS (SELECT 1 FROM term)
+), answer AS (
+  UPDATE punctual.tenants t SET full_at = u.full_at
+  FROM unnest($6::text[], $7::bigint[]) u(id, full_at) WHERE t.id = u.id AND EXISTS (SELECT 1 FROM term)
+  RETURNING t.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- save-progress
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.claims c SET progress = u.progress
+  FROM unnest($4::uuid[], $5::int[], $6::json[]) u(job, fence, progress)
+  WHERE c.job BETWEEN u.job AND u.job AND c.fence = u.fence AND EXISTS (SELECT 1 FROM term)
+  RETURNING c.job
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- see-node
+WITH seen AS (
+  INSERT INTO punctual.nodes (id, url, version, started_at, last_seen) VALUES ($1, $2, $3, $4, $4)
+  ON CONFLICT (id) DO UPDATE SET url = $2, version = $3, last_seen = $4
+)
+SELECT id, url FROM punctual.nodes WHERE id <> $1;
+
+-- see-workers
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.workers w SET last_seen = u.last_seen, state = u.state
+  FROM unnest($4::uuid[], $5::bigint[], $6::text[]) u(id, last_seen, state)
+  WHERE w.id = u.id AND EXISTS (SELECT 1 FROM term)
+  RETURNING w.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- session-pid
+SELECT pg_backend_pid() AS pid;
+
+-- set-last-job
+UPDATE punctual.schedules SET last_job = $2::uuid WHERE id = $1::uuid;
+
+-- skip-occurrences
+UPDATE punctual.occurrences o SET state = 'skipped', reason = $3, job = NULL, judge_at = NULL
+FROM unnest($2::bigint[]) u(at)
+WHERE o.schedule = $1::uuid AND o.at = u.at AND NOT o.by_hand;
+
+-- skip-waiting
+UPDATE punctual.occurrences o SET state = 'skipped', reason = $2
+WHERE o.schedule = $1::uuid AND o.state = 'waiting';
+
+-- start-waiting-occurrence
+UPDATE punctual.occurrences o SET state = 'ran', reason = NULL, job = $3::uuid, judge_at = $4::bigint
+WHERE o.schedule = $1::uuid AND o.at = $2::bigint AND NOT o.by_hand AND o.state = 'waiting'
+RETURNING o.at;
+
+-- submit-and-claim
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), stored AS (
+  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires) SELECT u.id, coalesce(u.payload, $34::json), coalesce(u.size_kib, $35::int),
+    coalesce(u.tenant, $36::text), coalesce(u.queue, $37::int), coalesce(u.needs, $38::int), coalesce(u.lane,
+    $39::int), coalesce(u.rank, $40::smallint), coalesce(u.run_at, $41::bigint), coalesce(u.max_attempts,
+    $42::smallint), coalesce(u.max_losses, $43::smallint), coalesce(u.at_most_once, $44::boolean),
+    coalesce(u.timeout_ms, $45::bigint), coalesce(u.created_at, $46::bigint), coalesce(u.start_before, $47::bigint),
+    coalesce(u.task, $48::text), coalesce(u.created_by, $49::text), coalesce(u.key, $50::text),
+    coalesce(u.concurrency_key, $51::text), coalesce(u.target, $52::json), coalesce(u.backoff, $53::json),
+    coalesce(u.requires, $54::json) FROM unnest($12::uuid[], $13::json[], $14::int[], $15::text[], $16::int[],
+    $17::int[], $18::int[], $19::smallint[], $20::bigint[], $21::smallint[], $22::smallint[], $23::boolean[],
+    $24::bigint[], $25::bigint[], $26::bigint[], $27::text[], $28::text[], $29::text[], $30::text[], $31::json[],
+    $32::json[], $33::json[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires)
+  WHERE EXISTS (SELECT 1 FROM term) AND (SELECT count(*) FROM unnest($7::int[], $8::text[], $9::text[]) n(id,
+    tenant, name)
+      JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+        cardinality($7::int[])
+    AND (SELECT count(*) FROM unnest($10::int[], $11::bytea[]) n(id, signature)
+      JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($10::int[])
+  RETURNING id, tenant
+), claimed AS (
+  INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
+  SELECT id, 1, $4::uuid, $2, $5::bigint FROM stored
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted, jobs_assigned, lateness)
+  SELECT $5::bigint, tenant, 1, 1, $6::bigint[] FROM stored
+), answer AS (SELECT id FROM stored) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- take-over-keys
+UPDATE punctual.keys k SET job = u.job
+FROM (SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[], $4::uuid[]) n(tenant, key, gone, job)
+      ORDER BY n.tenant, n.key) u
+WHERE k.tenant = u.tenant AND k.key = u.key AND k.job = u.gone;
+
+-- take-passed-over
+DELETE FROM punctual.occurrences o
+WHERE o.schedule = $1::uuid AND o.at <= $3 AND NOT o.by_hand AND o.job IS NULL AND o.state <> 'waiting'
+  AND o.at >= coalesce((
+    SELECT r.at FROM (
+      SELECT p.at, p.until FROM punctual.occurrences p
+      WHERE p.schedule = $1::uuid AND p.at < $2 AND NOT p.by_hand ORDER BY p.at DESC LIMIT 1) r
+    WHERE r.until >= $2), $2)
+RETURNING o.at, o.until, o.count, o.state, o.reason, o.recorded_at AS "recordedAt";
+
+-- take-term
+  WITH taken AS (
+    UPDATE punctual.leases l SET
+      epoch = greatest(l.epoch, $4::bigint) + 1, holder = $2, holder_url = $3, session_pid = $5::int,
+      session_start = (SELECT a.backend_start FROM pg_stat_activity a WHERE a.pid = $5::int),
+      expires_at = clock_timestamp() + $6::bigint * interval '1 millisecond'
+    WHERE l.shard = $1 AND (l.holder = $2 OR l.expires_at < clock_timestamp() OR (
+l.session_pid IS NOT NULL AND l.session_start IS NOT NULL AND NOT EXISTS (
+  SELECT 1 FROM pg_stat_activity a
+  WHERE a.pid = l.session_pid AND (a.backend_start = l.session_start OR a.backend_start IS NULL))))
+    RETURNING l.epoch
+  ), counted AS (
+    INSERT INTO punctual.tallies (at, tenant, leader_elections) SELECT floor(extract(epoch FROM clock_timestamp()) *
+      1000), '', 1 FROM taken
+  ), recorded AS (
+    INSERT INTO punctual.terms (shard, epoch, holder, reason, taken_at)
+    SELECT $1, epoch, $2, $7, floor(extract(epoch FROM clock_timestamp()) * 1000) FROM taken
+    ON CONFLICT DO NOTHING
+  )
+  SELECT epoch FROM taken;
+
+-- tally-history
+SELECT minute, sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted,
+  sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed,
+  sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint
+  AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions,
+  sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late,
+  sum(occurrences_missed)::bigint AS occurrences_missed, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
+  AS lateness
+FROM (
+  SELECT minute, tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed, jobs_failed,
+    jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late,
+    occurrences_missed, lateness FROM punctual.tally_minutes WHERE minute >= $2::bigint AND minute < $3::bigint
+  UNION ALL SELECT (at / 60000) * 60000, tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed,
+    jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late,
+    occurrences_missed, lateness FROM punctual.tallies
+  WHERE at >= $2::bigint AND at < $3::bigint
+) t
+WHERE $1::text IS NULL OR tenant = $1
+GROUP BY minute ORDER BY minute;
+
+-- tally-totals
+SELECT sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted,
+  sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed,
+  sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint
+  AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions,
+  sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late,
+  sum(occurrences_missed)::bigint AS occurrences_missed, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
+  AS lateness
+FROM (SELECT tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed, jobs_failed, jobs_cancelled,
+  jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late, occurrences_missed, lateness
+  FROM punctual.tally_totals UNION ALL SELECT tenant, leader_elections, jobs_submitted, jobs_assigned,
+  jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures,
+  occurrences_late, occurrences_missed, lateness FROM punctual.tallies) t
+WHERE $1::text IS NULL OR tenant = $1;
+
+-- update-schedule
+UPDATE punctual.schedules s SET
+  definition = $3::json, paused = $4, watermark = $5::bigint, fire_at = $6::bigint, changed_at = $7::bigint,
+  changed_by = $8, version = s.version + 1
+WHERE s.id = $1::uuid AND s.version = $2 AND s.deleted_at IS NULL
+RETURNING s.id;
+
+-- use-needs
+UPDATE punctual.needs n SET used_at = greatest(n.used_at, $2::bigint)
+FROM (SELECT * FROM unnest($1::int[]) u(id) ORDER BY u.id) u
+WHERE n.id BETWEEN u.id AND u.id
+RETURNING n.id, n.used_at AS "usedAt";
+
+-- use-queues
+UPDATE punctual.queues n SET used_at = greatest(n.used_at, $2::bigint)
+FROM (SELECT * FROM unnest($1::int[]) u(id) ORDER BY u.id) u
+WHERE n.id BETWEEN u.id AND u.id
+RETURNING n.id, n.used_at AS "usedAt";
