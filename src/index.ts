@@ -28,12 +28,14 @@ export type {
   Target,
 } from './core/job.js';
 export type { RateView } from './core/rate.js';
-export type { Overlap, ScheduleDefinition } from './core/schedule-definition.js';
+export type { Overlap, ScheduleDefinition } from './core/schedule.js';
 export type { SchemaInput, SchemaOutput, StandardSchema } from './core/standard-schema.js';
-export type { JobContext, JobLog, Json } from './core/task.js';
 export {
   type AnyTask,
   type Handler,
+  type JobContext,
+  type JobLog,
+  type Json,
   PermanentError,
   type SchemaTaskOptions,
   type Task,

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import {
   impureCore,
   intervals,
+  loadedWith,
   notifications,
   type SourceFile,
   spreadArguments,
@@ -37,6 +38,12 @@ describe('the sources', () => {
     expect(impureCore(sources)).toEqual([]);
   });
 
+  it.each(['index.ts', 'cli/main.ts'])('do not load the schemas with %s, which takes long', (entry) => {
+    const loaded = [...loadedWith(sources, entry)];
+    expect(loaded).toContain('core/errors.ts');
+    expect(loaded.filter((path) => path.startsWith('typebox'))).toEqual([]);
+  });
+
   it('keep SQL statements in the store', () => {
     expect(strayStatements(sources)).toEqual([]);
   });
@@ -55,6 +62,17 @@ describe('the sources', () => {
 });
 
 describe('the rules', () => {
+  it('follow what is loaded, not what is a type or comes later', () => {
+    const files = [
+      {
+        path: 'a.ts',
+        text: "import type { X } from './x.js';\nimport {\n  b,\n} from './b.js';\nimport 'pg';",
+      },
+      { path: 'b.ts', text: "export { c } from './c/d.js';\nexport const b = () => import('./e.js');" },
+    ];
+    expect([...loadedWith(files, 'a.ts')]).toEqual(['a.ts', 'b.ts', 'pg', 'c/d.ts']);
+  });
+
   it.each([
     ["import { readFileSync } from 'node:fs';", 1],
     ['const pid = process.pid;', 1],

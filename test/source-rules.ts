@@ -87,6 +87,20 @@ export function impureCore(files: readonly SourceFile[]): string[] {
     .flatMap((file) => linesMatching(file, FILES_AND_PROCESSES));
 }
 
+const LOADED = /^(?:import|export)\s+(?!type\b)(?:[^'"]*?\sfrom\s+)?['"]([^'"]+)['"]/gm;
+
+/** Everything that is loaded together with a file, before anything of it runs: files of ours and packages. */
+export function loadedWith(files: readonly SourceFile[], entry: string): Set<string> {
+  const texts = new Map(files.map(({ path, text }) => [path, text]));
+  const loaded = new Set([entry]);
+  for (const path of loaded) {
+    for (const [, specifier] of (texts.get(path) ?? '').matchAll(LOADED)) {
+      loaded.add(specifier!.startsWith('.') ? resolveImport(path, specifier!) : specifier!);
+    }
+  }
+  return loaded;
+}
+
 /** Statements outside the store, each as one line. */
 export function strayStatements(files: readonly SourceFile[]): string[] {
   return files
@@ -159,7 +173,7 @@ function lineAt({ path, text }: SourceFile, place: number): string {
 
 /** Tests stand beside the code and may reach across the parts. */
 function isProductCode(file: SourceFile): boolean {
-  return !/\.test(-d)?\.ts$/.test(file.path);
+  return !/\.(test|test-d|fixture)\.ts$/.test(file.path);
 }
 
 function linesMatching({ path, text }: SourceFile, pattern: RegExp): string[] {

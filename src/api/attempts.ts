@@ -1,5 +1,7 @@
 import { PunctualError } from '../core/errors.js';
-import { parseMoment } from '../core/fields.js';
+import { parseMoment } from '../core/moment.js';
+import { Completion, Failure, LogReport, ProgressReport } from '../core/schemas/attempt.js';
+import { IdPath } from '../core/schemas/query.js';
 import type { AttemptEnd } from '../core/transition.js';
 import type * as wire from '../core/wire.js';
 import type { Report } from '../dispatch/dispatcher.js';
@@ -8,8 +10,6 @@ import type { AttemptCredential, Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { cutError, cutProgress, resultText } from './report-text.js';
 import { type HttpLimits, json, ONE_PAYLOAD, type Route, route } from './route.js';
-import { Completion, Failure, LogReport, ProgressReport } from './schemas/attempt.js';
-import { IdPath } from './schemas/query.js';
 
 /** Room for one result, one error or some lines of a log; what is too long of it is cut. */
 const REPORT_BYTES = 1024 * 1024 + 64 * 1024;

@@ -1,5 +1,7 @@
 import { parseDuration } from '../core/duration.js';
 import { BOUNDS, percentile } from '../core/histogram.js';
+import { ClusterView, StatsView } from '../core/schemas/cluster.js';
+import { StatsQuery } from '../core/schemas/query.js';
 import type * as wire from '../core/wire.js';
 import { COUNTERS } from '../core/wire.js';
 import { countTerms, listNodes, readClusterState } from '../store/cluster-state.js';
@@ -8,8 +10,6 @@ import { readMinutes, readTotals, type Tally } from '../store/tallies.js';
 import type { NodeContext } from './context.js';
 import { type Answered, JsonText } from './json-text.js';
 import { type Route, route } from './route.js';
-import { ClusterView, StatsView } from './schemas/cluster.js';
-import { StatsQuery } from './schemas/query.js';
 
 /** A node that has not been seen for so long is dead: three times it did not say that it lives. */
 const DEAD_AFTER_MS = 15_000;

@@ -1,11 +1,11 @@
 import type { Static } from 'typebox';
 import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
+import { HealthView } from '../core/schemas/cluster.js';
+import { AnyQuery, ReadyQuery } from '../core/schemas/query.js';
 import { readTotals } from '../store/tallies.js';
 import type { NodeContext } from './context.js';
 import { renderMetrics } from './metrics.js';
 import { Answer, type Route, route } from './route.js';
-import { HealthView } from './schemas/cluster.js';
-import { AnyQuery, ReadyQuery } from './schemas/query.js';
 
 /** Whether the process lives, whether it can be used, and its metrics. */
 export const healthRoutes: readonly Route[] = [

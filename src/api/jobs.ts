@@ -1,8 +1,26 @@
+import type { Static } from 'typebox';
 import { parseDuration } from '../core/duration.js';
 import { invalid, PunctualError } from '../core/errors.js';
-import { FieldReader, isPlainObject } from '../core/fields.js';
 import { isEnded, type JobPart } from '../core/job.js';
-import { parseSubmission, parseSubmissions, readJson, type SubmissionContext } from '../core/submission.js';
+import { parseMoment } from '../core/moment.js';
+import { Job, JobPage, LogPage, Why } from '../core/schemas/job.js';
+import { IdPath, JobListQuery, LogQuery, WaitQuery } from '../core/schemas/query.js';
+import {
+  BulkAnswer,
+  BulkSubmission,
+  bulkEnvelope,
+  JobChange,
+  JobSubmission,
+  Redrive,
+  RedriveAnswer,
+} from '../core/schemas/submission.js';
+import { validate } from '../core/schemas/validate.js';
+import {
+  parsePayload,
+  parseSubmission,
+  parseSubmissions,
+  type SubmissionContext,
+} from '../core/submission.js';
 import { isUuid } from '../core/uuid.js';
 import type { Change } from '../dispatch/steering.js';
 import { type LogRow, readLogLines } from '../store/job-logs.js';
@@ -14,16 +32,6 @@ import type { NodeContext } from './context.js';
 import { JobView, newlyPlaced } from './job-view.js';
 import { PageText, writePage } from './page-text.js';
 import { Answer, json, jsonCheckedByRun, MANY_PAYLOADS, ONE_PAYLOAD, type Route, route } from './route.js';
-import { Job, JobPage, LogPage, Why } from './schemas/job.js';
-import { IdPath, JobListQuery, LogQuery, WaitQuery } from './schemas/query.js';
-import {
-  BulkAnswer,
-  BulkSubmission,
-  JobChange,
-  JobSubmission,
-  Redrive,
-  RedriveAnswer,
-} from './schemas/submission.js';
 
 /** Rows of a list that are read at once. */
 const PORTION = 50;
@@ -135,10 +143,10 @@ export const jobRoutes: readonly Route[] = [
     summary: 'Change a job that has not started.',
     scope: 'submit',
     params: IdPath,
-    body: jsonCheckedByRun(JobChange, { maxBytes: ONE_PAYLOAD, text: 'payload' }),
+    body: json(JobChange, { maxBytes: ONE_PAYLOAD, text: 'payload' }),
     answers: { 200: Job },
     run: async ({ node, caller, params: { id }, body }) => {
-      const change = parseChange(node, body);
+      const change = toChange(node, body);
       await (await node.leader()).steering.change(caller.tenant, id, change);
       return viewJob(node, caller, id);
     },
@@ -214,18 +222,20 @@ export async function submitJobs(
   { tenant, actor }: Caller,
   body: unknown,
 ): Promise<{ ids: readonly string[] }> {
-  const fields = new FieldReader(body, '', ['jobs']);
-  const jobs = fields.raw('jobs');
-  const { maxBulkJobs } = node.config;
-  if (isPlainObject(body) && !Array.isArray(jobs)) fields.wrong('jobs', 'must be a list of jobs');
-  else if (Array.isArray(jobs) && (jobs.length === 0 || jobs.length > maxBulkJobs)) {
-    fields.wrong('jobs', `must have 1 to ${maxBulkJobs} jobs`);
-  }
-  if (fields.errors.length > 0) throw invalid(fields.errors);
-  const submissions = await parseSubmissions(jobs as unknown[], submissionContext(node));
+  const { jobs } = validate(envelopeOf(node.config.maxBulkJobs), body);
+  const submissions = await parseSubmissions(jobs, submissionContext(node));
   const owned = submissions.map((submission) => ({ tenant, createdBy: actor, submission }));
   const stored = await node.submitter.submitAll(owned);
   return { ids: stored.map(({ id }) => id) };
+}
+
+const envelopes = new Map<number, ReturnType<typeof bulkEnvelope>>();
+
+/** The schema around the jobs of a bulk, made once for each setting so that it is compiled once. */
+function envelopeOf(maxBulkJobs: number): ReturnType<typeof bulkEnvelope> {
+  const known = envelopes.get(maxBulkJobs) ?? bulkEnvelope(maxBulkJobs);
+  envelopes.set(maxBulkJobs, known);
+  return known;
 }
 
 function pageOfJobs(
@@ -306,25 +316,10 @@ function submissionContext({ config, clock }: NodeContext): SubmissionContext {
   return { ...config, now: clock.now() };
 }
 
-function parseChange({ config }: NodeContext, body: unknown): Change {
-  const fields = new FieldReader(body, '', ['runAt', 'priority', 'payload']);
-  const runAt = fields.moment('runAt');
-  const priority = fields.integer('priority', 1, 9);
-  let payload: string | undefined;
-  if (fields.has('payload')) {
-    payload =
-      readJson(fields.raw('payload'), config, (detail, code) => {
-        if (code === 'PAYLOAD_TOO_LARGE') throw new PunctualError(code, `payload: ${detail}`);
-        fields.wrong('payload', detail);
-      }) ?? undefined;
-  }
-  if (isPlainObject(body) && Object.keys(body).length === 0) {
-    fields.errors.push({ pointer: '', detail: 'give at least one of "runAt", "priority", "payload"' });
-  }
-  if (fields.errors.length > 0) throw invalid(fields.errors);
+function toChange({ config }: NodeContext, { runAt, priority, payload }: Static<typeof JobChange>): Change {
   return {
-    ...(runAt !== undefined && { runAt }),
+    ...(runAt !== undefined && { runAt: parseMoment(runAt)! }),
     ...(priority !== undefined && { priority }),
-    ...(payload !== undefined && { payload }),
+    ...(payload !== undefined && { payload: parsePayload(payload, config) }),
   };
 }

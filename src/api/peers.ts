@@ -1,8 +1,8 @@
 import Type from 'typebox';
 import type { Hint } from '../cluster/hint-sender.js';
+import { strict } from '../core/schemas/object.js';
 import type { NodeContext } from './context.js';
 import { json, jsonCheckedByRun, type Route, route } from './route.js';
-import { strict } from './schemas/object.js';
 
 const MAX_HINT_BYTES = 16 * 1024 * 1024;
 

@@ -1,6 +1,9 @@
 import { PunctualError } from '../core/errors.js';
 import { DEFAULT_QUEUE_LIMITS } from '../core/limits.js';
 import { rateOf } from '../core/rate.js';
+import { QueueChange } from '../core/schemas/limits.js';
+import { NamePath, ShortListQuery } from '../core/schemas/query.js';
+import { QueuePage, QueueView } from '../core/schemas/queue.js';
 import type * as wire from '../core/wire.js';
 import type { QueueRow } from '../store/names.js';
 import { findQueue, listQueues, rateOfRow } from '../store/queues.js';
@@ -8,9 +11,6 @@ import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { writePage } from './page-text.js';
 import { json, type Route, route } from './route.js';
-import { QueueChange } from './schemas/limits.js';
-import { NamePath, ShortListQuery } from './schemas/query.js';
-import { QueuePage, QueueView } from './schemas/queue.js';
 
 /** Queues of a list that are read at once. */
 const PORTION = 200;

@@ -1,7 +1,7 @@
 import Type from 'typebox';
+import { defaulted, strict } from '../core/schemas/object.js';
 import type { AttemptCredential, Caller } from './caller.js';
 import { json, route } from './route.js';
-import { defaulted, strict } from './schemas/object.js';
 
 /** Compiles only while a route must name its scope, and its `run` gets what the declaration says. */
 

@@ -2,10 +2,10 @@ import type { Readable } from 'node:stream';
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
+import { type Defaulted, Nothing } from '../core/schemas/object.js';
+import { validate } from '../core/schemas/validate.js';
 import type { AttemptCredential, Caller, Scope } from './caller.js';
 import type { NodeContext } from './context.js';
-import { type Defaulted, Nothing } from './schemas/object.js';
-import { validate } from './validate.js';
 
 /**
  * How a route is declared: once, beside what it does. From the declaration come the HTTP route, its access check, the

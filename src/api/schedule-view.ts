@@ -5,9 +5,9 @@ import {
   DEFAULT_DST,
   DEFAULT_LATE_AFTER,
   DEFAULT_TIMEZONE,
-  type ParsedSchedule,
   type ScheduleDefinition,
-} from '../core/schedule-definition.js';
+} from '../core/schedule.js';
+import type { ParsedSchedule } from '../core/schedule-definition.js';
 import type { OccurrenceView, ScheduleView } from '../core/wire.js';
 import { tryParseStored } from '../schedule/parsed-schedules.js';
 import type { LedgerRow } from '../store/occurrences.js';

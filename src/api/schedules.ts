@@ -1,8 +1,21 @@
-import { type FieldError, invalid, PunctualError } from '../core/errors.js';
-import { FieldReader, isPlainObject, parseMoment } from '../core/fields.js';
+import type { Static } from 'typebox';
+import { invalid, PunctualError } from '../core/errors.js';
+import { parseMoment } from '../core/moment.js';
 import { rangeBetween } from '../core/schedule/catch-up.js';
-import { timetable } from '../core/schedule/timetable.js';
-import { DEFINITION_FIELDS, readWhen, TIMING_FIELDS } from '../core/schedule-definition.js';
+import { parseTimetable } from '../core/schedule-definition.js';
+import { Job } from '../core/schemas/job.js';
+import { LedgerQuery, NamePath, ScheduleListQuery } from '../core/schemas/query.js';
+import {
+  BackfillAnswer,
+  BackfillRequest,
+  OccurrencePage,
+  PreviewAnswer,
+  PreviewRequest,
+  ScheduleChange,
+  ScheduleInput,
+  SchedulePage,
+  ScheduleView,
+} from '../core/schemas/schedule.js';
 import type * as wire from '../core/wire.js';
 import { tryParseStored } from '../schedule/parsed-schedules.js';
 import type { Request } from '../schedule/schedule-changes.js';
@@ -19,25 +32,10 @@ import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { JobView } from './job-view.js';
 import { writePage } from './page-text.js';
-import { Answer, jsonCheckedByRun, ONE_PAYLOAD, type Route, route } from './route.js';
+import { Answer, json, ONE_PAYLOAD, type Route, route } from './route.js';
 import { ScheduleText, toOccurrenceView } from './schedule-view.js';
-import { Job } from './schemas/job.js';
-import { LedgerQuery, NamePath, ScheduleListQuery } from './schemas/query.js';
-import {
-  BackfillAnswer,
-  BackfillRequest,
-  OccurrencePage,
-  PreviewAnswer,
-  PreviewRequest,
-  ScheduleChange,
-  ScheduleInput,
-  SchedulePage,
-  ScheduleView,
-} from './schemas/schedule.js';
 
-const PREVIEW_FIELDS = [...TIMING_FIELDS, 'timezone', 'dst', 'startAt', 'endAt', 'from', 'count'];
 const PREVIEWED = 10;
-const MOST_PREVIEWED = 1_000;
 
 /** Schedules that are read at once: Postgres has to look through their definitions. */
 const PORTION = 50;
@@ -54,11 +52,11 @@ export const scheduleRoutes: readonly Route[] = [
     tag: 'schedules',
     summary: 'Make a schedule. A name that is taken: 409.',
     scope: 'admin',
-    body: jsonCheckedByRun(ScheduleInput, { maxBytes: ONE_PAYLOAD }),
+    body: json(ScheduleInput, { maxBytes: ONE_PAYLOAD }),
     answers: { 201: ScheduleView },
     run: async ({ node, caller, body }) => {
       const { changes } = (await node.leader()).schedules;
-      const { name, paused, definition } = parseNew(body);
+      const { name, paused = false, ...definition } = body;
       await changes.create(by(caller, name), definition, paused);
       const schedule = await viewSchedule(node, caller, name);
       return new Answer(201, schedule, { location: `/v1/schedules/${encodeURIComponent(name)}` });
@@ -72,16 +70,11 @@ export const scheduleRoutes: readonly Route[] = [
     summary: 'Change a schedule from its next occurrence on; null takes a field back to its default.',
     scope: 'admin',
     params: NamePath,
-    body: jsonCheckedByRun(ScheduleChange, { maxBytes: ONE_PAYLOAD }),
+    body: json(ScheduleChange, { maxBytes: ONE_PAYLOAD }),
     answers: { 200: ScheduleView },
     run: async ({ node, caller, params: { name }, body }) => {
       const { changes } = (await node.leader()).schedules;
-      const { errors } = new FieldReader(body, '', DEFINITION_FIELDS);
-      if (isPlainObject(body) && Object.keys(body).length === 0) {
-        errors.push({ pointer: '', detail: 'must have at least one field' });
-      }
-      if (errors.length > 0) throw invalid(errors);
-      await changes.change(by(caller, name), body as Record<string, unknown>);
+      await changes.change(by(caller, name), body);
       return viewSchedule(node, caller, name);
     },
   }),
@@ -148,7 +141,7 @@ export const scheduleRoutes: readonly Route[] = [
     tag: 'schedules',
     summary: 'The next moments of an expression, without making a schedule.',
     scope: 'read',
-    body: jsonCheckedByRun(PreviewRequest),
+    body: json(PreviewRequest),
     answers: { 200: PreviewAnswer },
     run: ({ node, body }) => preview(body, node.clock.now()),
   }),
@@ -178,11 +171,11 @@ export const scheduleRoutes: readonly Route[] = [
     summary: 'Run the occurrences of a past time that have no run on record.',
     scope: 'submit',
     params: NamePath,
-    body: jsonCheckedByRun(BackfillRequest),
+    body: json(BackfillRequest),
     answers: { 200: BackfillAnswer },
     run: async ({ node, caller, params: { name }, body }) => {
       const { changes } = (await node.leader()).schedules;
-      const range = parseBackfill(body);
+      const range = toRange(body);
       const { occurrences } = await changes.backfill(by(caller, name), range);
       return {
         matched: occurrences.length,
@@ -211,24 +204,10 @@ function steering(verb: 'pause' | 'resume', summary: string): Route {
   });
 }
 
-function parseNew(body: unknown): { name: string; paused: boolean; definition: Record<string, unknown> } {
-  const fields = new FieldReader(body, '', ['name', 'paused', ...DEFINITION_FIELDS]);
-  if (isPlainObject(body)) fields.require('name');
-  const name = fields.name('name');
-  const paused = fields.boolean('paused') ?? false;
-  if (fields.errors.length > 0) throw invalid(fields.errors);
-  const { name: _name, paused: _paused, ...definition } = body as Record<string, unknown>;
-  return { name: name!, paused, definition };
-}
-
-function parseBackfill(body: unknown): { from: number; to: number; dryRun: boolean } {
-  const fields = new FieldReader(body, '', ['from', 'to', 'dryRun']);
-  if (isPlainObject(body)) fields.require('from', 'to');
-  const from = fields.moment('from') ?? 0;
-  const to = fields.moment('to') ?? 0;
-  const dryRun = fields.boolean('dryRun') ?? false;
-  if (fields.errors.length === 0 && to < from) fields.wrong('to', 'lies before from');
-  if (fields.errors.length > 0) throw invalid(fields.errors);
+function toRange({ dryRun = false, ...range }: Static<typeof BackfillRequest>) {
+  const from = parseMoment(range.from)!;
+  const to = parseMoment(range.to)!;
+  if (to < from) throw invalid([{ pointer: '/to', detail: 'lies before from' }]);
   return { from, to, dryRun };
 }
 
@@ -274,14 +253,10 @@ async function pageOfLedger(
   };
 }
 
-function preview(body: unknown, now: number): wire.PreviewAnswer {
-  const errors: FieldError[] = [];
-  const fields = new FieldReader(body, '', PREVIEW_FIELDS, errors);
-  const from = fields.moment('from') ?? now;
-  const count = fields.integer('count', 1, MOST_PREVIEWED) ?? PREVIEWED;
-  const { timing, startAt, endAt } = readWhen(fields, body, from);
-  if (errors.length > 0 || !timing) throw invalid(errors);
-  const table = timetable(timing, { startAt, endAt });
+function preview(body: Static<typeof PreviewRequest>, now: number): wire.PreviewAnswer {
+  const { from: since, count = PREVIEWED, ...when } = body;
+  const from = since === undefined ? now : parseMoment(since)!;
+  const table = parseTimetable(when, from);
   const data: { at: string; note?: string }[] = [];
   let at = table.next(from - 1);
   for (; at !== null && data.length < count; at = table.next(at)) {

@@ -1,13 +1,13 @@
 import { PunctualError } from '../core/errors.js';
 import { DEFAULT_TENANT_LIMITS } from '../core/limits.js';
 import { rateOf, rateView } from '../core/rate.js';
+import { NewTenant, TenantChange, TenantPage, TenantView } from '../core/schemas/limits.js';
+import { PageQuery, TenantPath } from '../core/schemas/query.js';
 import type * as wire from '../core/wire.js';
 import { rateOfRow } from '../store/queues.js';
 import { findTenant, listTenants, type TenantRow } from '../store/tenants.js';
 import type { NodeContext } from './context.js';
 import { json, type Route, route } from './route.js';
-import { NewTenant, TenantChange, TenantPage, TenantView } from './schemas/limits.js';
-import { PageQuery, TenantPath } from './schemas/query.js';
 
 /** Tenants with their shares and limits. Work can be submitted for a tenant that nobody made: it has the defaults. */
 export const tenantRoutes: readonly Route[] = [

@@ -1,16 +1,6 @@
 import { parseDuration } from '../core/duration.js';
 import { invalid, PunctualError } from '../core/errors.js';
-import { isUuid } from '../core/uuid.js';
-import type * as wire from '../core/wire.js';
-import { OwnAssignment } from '../dispatch/assignment.js';
-import { findWorker, listWorkers, type WorkerRow } from '../store/workers.js';
-import { toReport } from './attempts.js';
-import type { Caller } from './caller.js';
-import type { NodeContext } from './context.js';
-import { JsonText } from './json-text.js';
-import { writePage } from './page-text.js';
-import { json, MANY_PAYLOADS, type Route, route } from './route.js';
-import { IdPath, ShortListQuery } from './schemas/query.js';
+import { IdPath, ShortListQuery } from '../core/schemas/query.js';
 import {
   ClaimAnswer,
   ClaimRequest,
@@ -23,7 +13,17 @@ import {
   WorkerRegistration,
   WorkerView,
   WorkerWelcome,
-} from './schemas/worker.js';
+} from '../core/schemas/worker.js';
+import { isUuid } from '../core/uuid.js';
+import type * as wire from '../core/wire.js';
+import { OwnAssignment } from '../dispatch/assignment.js';
+import { findWorker, listWorkers, type WorkerRow } from '../store/workers.js';
+import { toReport } from './attempts.js';
+import type { Caller } from './caller.js';
+import type { NodeContext } from './context.js';
+import { JsonText } from './json-text.js';
+import { writePage } from './page-text.js';
+import { json, MANY_PAYLOADS, type Route, route } from './route.js';
 
 /** Workers of a list that are read at once. */
 const PORTION = 50;

@@ -10,7 +10,7 @@ import {
   OVERLAPS,
   type ScheduleDefinition,
   TIMING_FIELDS,
-} from '../core/schedule-definition.js';
+} from '../core/schedule.js';
 import type { PreviewAnswer, ScheduleView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';

@@ -1,6 +1,6 @@
 import { PunctualError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
-import { DEFINITION_FIELDS, type ScheduleDefinition } from '../core/schedule-definition.js';
+import { DEFINITION_FIELDS, type ScheduleDefinition } from '../core/schedule.js';
 import type { AnyTask, TaskDefaults } from '../core/task.js';
 import type { BackfillAnswer, OccurrenceView, Page, ScheduleView } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';

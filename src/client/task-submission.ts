@@ -2,7 +2,6 @@ import { SETTINGS } from '../core/config.js';
 import { MAX_DURATION_MS } from '../core/duration.js';
 import { asPunctualError, invalid, messageOf, PunctualError } from '../core/errors.js';
 import type { JobSubmission } from '../core/job.js';
-import { parseSubmission } from '../core/submission.js';
 import { type AnyTask, checkInput, type TaskDefaults } from '../core/task.js';
 import type { Transport } from '../transport/transport.js';
 
@@ -182,6 +181,8 @@ export async function submitInTransaction(
   tenant: string,
   submission: JobSubmission,
 ): Promise<string> {
+  // Loading the schemas takes longer than loading the rest of a client, and few programs submit in transactions.
+  const { parseSubmission } = await import('../core/submission.js');
   parseSubmission(submission, {
     now: Date.now(),
     maxPayload: SETTINGS.maxPayload.default,

@@ -169,6 +169,14 @@ export function shortened(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }
 
+/** Longer than any name that is allowed: what is cut here is wrong for its length alone. */
+const MOST_STEP_LENGTH = 200;
+
+/** One step of a JSON pointer, escaped. */
+export function pointerStep(name: string | number): string {
+  return `/${shortened(String(name), MOST_STEP_LENGTH).replaceAll('~', '~0').replaceAll('/', '~1')}`;
+}
+
 /** Marks a branch that the types rule out; reaching it is a bug of ours. */
 export function assertNever(value: never): never {
   throw new Error(`unexpected value: ${JSON.stringify(value)}`);

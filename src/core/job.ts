@@ -1,4 +1,18 @@
-/** The shape of a job in the public contract: what users submit, and what they read back. */
+import type { Shape } from './schemas/object.js';
+import type * as submission from './schemas/submission.js';
+import type * as target from './schemas/target.js';
+
+/**
+ * The shape of a job in the public contract: what users submit, and what they read back. What they submit has its shape
+ * from the schema that checks it.
+ */
+
+/** The rule for names of tasks, queues, schedules and tenants. */
+export const NAME_PATTERN = /^[A-Za-z0-9._:-]{1,128}$/;
+/** Completes "must be …" in an error about a name. */
+export const NAME_FORM = '1 to 128 letters, digits, ".", "_", "-" or ":"';
+/** The whole sentence of that error. */
+export const NAME_RULE = `must be ${NAME_FORM}`;
 
 /** The states of a job. */
 export const JOB_STATES = [
@@ -19,7 +33,7 @@ export const END_STATES = ['succeeded', 'failed', 'cancelled', 'skipped'] as con
 export type EndState = (typeof END_STATES)[number];
 
 /** How often a job may start: again after a lost attempt, or once. */
-export type Delivery = 'at-least-once' | 'at-most-once';
+export type Delivery = Shape<typeof submission.Delivery>;
 
 /** How an attempt can end. */
 export const ATTEMPT_OUTCOMES = ['succeeded', 'failed', 'timed-out', 'lost', 'cancelled'] as const;
@@ -27,28 +41,11 @@ export const ATTEMPT_OUTCOMES = ['succeeded', 'failed', 'timed-out', 'lost', 'ca
 export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number];
 
 /** A function in a worker, by the name of its task. */
-export interface HandlerTarget {
-  readonly type: 'handler';
-  readonly name: string;
-}
-
+export type HandlerTarget = Shape<typeof target.HandlerTarget>;
 /** A call to a URL. */
-export interface HttpTarget {
-  readonly type: 'http';
-  readonly url: string;
-  readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: unknown;
-}
-
+export type HttpTarget = Shape<typeof target.HttpTarget>;
 /** An uploaded binary or a command. */
-export interface ExecTarget {
-  readonly type: 'exec';
-  readonly artifact?: string;
-  readonly command?: string;
-  readonly args?: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-}
+export type ExecTarget = Shape<typeof target.ExecTarget>;
 
 /** Where the work of a job happens. */
 export type Target = HandlerTarget | HttpTarget | ExecTarget;
@@ -141,35 +138,10 @@ export interface ListedJob extends Omit<Job, 'payload' | 'result'> {
 }
 
 /** What a client sends to have a job run. */
-export interface JobSubmission {
-  readonly task?: string;
-  readonly target?: Target;
-  readonly payload?: unknown;
-  readonly runAt?: string;
-  readonly delay?: string;
-  readonly queue?: string;
-  readonly priority?: number;
-  readonly key?: string;
-  readonly retry?: RetryInput;
-  readonly timeout?: string;
-  readonly delivery?: Delivery;
-  readonly concurrencyKey?: string;
-  readonly requires?: Labels;
-  readonly startBefore?: string;
-  readonly hold?: boolean;
-}
+export type JobSubmission = Shape<typeof submission.JobSubmission>;
 
 /** The retry part of a submission; what is left out takes its default. */
-export interface RetryInput {
-  readonly maxAttempts?: number;
-  readonly backoff?: {
-    readonly base?: string;
-    readonly factor?: number;
-    readonly max?: string;
-    readonly jitter?: number;
-  };
-  readonly onWorkerLost?: { readonly maxAttempts?: number };
-}
+export type RetryInput = Shape<typeof submission.Retry>;
 
 /** Whether a job in this state has ended. */
 export function isEnded(state: JobState): state is EndState {

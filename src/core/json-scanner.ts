@@ -1,5 +1,4 @@
-import { invalid, PunctualError } from './errors.js';
-import { pointerStep } from './fields.js';
+import { invalid, PunctualError, pointerStep } from './errors.js';
 
 /**
  * Scans the bytes of a JSON text without building values. It checks that the text is JSON, how deep it is nested and

@@ -218,9 +218,9 @@ describe('a target', () => {
     [{ type: 'http', url: 'nowhere' }, ['/target/url must be an http or https URL']],
     [{ type: 'exec' }, ['/target/artifact give either "artifact" or "command"']],
     [{ type: 'exec', artifact: 'a', command: 'b' }, ['/target/artifact give either "artifact" or "command"']],
-    [{ type: 'exec', command: 'ls', args: 'x' }, ['/target/args must be at most 256 texts']],
-    [{ type: 'exec', command: 'ls', args: ['a\0'] }, ['/target/args must be at most 256 texts']],
-    [{ type: 'exec', command: 'ls', args: [5] }, ['/target/args must be at most 256 texts']],
+    [{ type: 'exec', command: 'ls', args: 'x' }, ['/target/args must be an array']],
+    [{ type: 'exec', command: 'ls', args: ['a\0'] }, ['/target/args/0 must be text without NUL']],
+    [{ type: 'exec', command: 'ls', args: [5] }, ['/target/args/0 must be text without NUL']],
     [{ type: 'handler', name: 'mail', url: 'x' }, ['/target/url is not a known field']],
   ])('%j is refused: %j', (value, errors) => {
     expect(wrong(value)).toEqual(errors);
@@ -228,10 +228,10 @@ describe('a target', () => {
 
   it('that has the wrong kind of value in a field is told so once', () => {
     expect(wrong({ type: 'ftp', name: 'mail' })).toEqual([
-      '/target/type must be "handler" or "http" or "exec"',
+      '/target/type must be one of "handler", "http", "exec"',
     ]);
     expect(wrong({ type: 'handler', name: 'a b' })).toHaveLength(1);
-    expect(wrong({ type: 'http', url: 5 })).toEqual(['/target/url must be text']);
+    expect(wrong({ type: 'http', url: 5 })).toEqual(['/target/url must be an http or https URL']);
     expect(wrong({ type: 'http', url: 'http://x', method: 'get' })).toHaveLength(1);
     expect(wrong({ type: 'http', url: 'http://x', headers: { a: 5 } })).toHaveLength(1);
     expect(wrong({ type: 'exec', command: 'ls', env: { A: 'a\0' } })).toHaveLength(1);

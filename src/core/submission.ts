@@ -1,12 +1,18 @@
-import { formatDuration } from './duration.js';
+import { formatDuration, parseDuration } from './duration.js';
 import { type FieldError, invalid, MOST_ERRORS, PunctualError } from './errors.js';
-import { FieldReader, isPlainObject } from './fields.js';
-import type { Delivery, Labels, Target, TargetType } from './job.js';
+import type { Delivery, JobSubmission, Labels, RetryInput, Target, TargetType } from './job.js';
 import { JsonText, readJsonText } from './json-reader.js';
-import { DEFAULT_BACKOFF, DEFAULT_RETRY, type RetryPolicy } from './retry.js';
+import { parseMoment } from './moment.js';
+import { type Backoff, DEFAULT_BACKOFF, DEFAULT_RETRY, type RetryPolicy } from './retry.js';
+import { isPlainObject } from './schemas/explain.js';
+import { JobSubmission as Form } from './schemas/submission.js';
+import { readFields } from './schemas/validate.js';
 import { TimeSlice } from './time-slice.js';
 
-/** From what a user wrote to a job that can be stored: every default filled in, everything checked. */
+/**
+ * From what a user wrote to a job that can be stored. The schema that the documentation shows checks the form; here are
+ * the rules between fields, the limits that an operator sets, and the defaults.
+ */
 
 /** What a worker must have to run the job. Jobs with equal needs share a backlog. */
 export interface Needs {
@@ -51,25 +57,6 @@ export interface SubmissionContext {
   readonly maxDepth: number;
 }
 
-const FIELDS = [
-  'task',
-  'target',
-  'payload',
-  'runAt',
-  'delay',
-  'queue',
-  'priority',
-  'key',
-  'retry',
-  'timeout',
-  'delivery',
-  'concurrencyKey',
-  'requires',
-  'startBefore',
-  'hold',
-];
-
-const HTTP_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'] as const;
 /** The leader keeps the label sets of waiting jobs in memory. */
 const MAX_LABELS_BYTES = 4_096;
 const NO_LABELS: Labels = Object.freeze({});
@@ -128,13 +115,10 @@ function withPayload(
   errors: FieldError[],
 ): ParsedSubmission | null {
   const { payload } = input as { payload?: unknown };
-  const before = errors.length;
-  const text = readJson(payload, context, (detail, code) => {
-    const pointer = `/jobs/${place}/payload`;
-    if (code === 'INVALID_REQUEST') errors.push({ pointer, detail });
-    else throw new PunctualError(code, `${pointer}: ${detail}`, { errors: [{ pointer, detail }] });
-  });
-  return errors.length > before ? null : { definition: like.definition, payload: text ?? 'null' };
+  const text = readJson(payload, context, (detail, code) =>
+    addWrongJson(errors, `/jobs/${place}/payload`, detail, code),
+  );
+  return text === null ? null : { definition: like.definition, payload: text };
 }
 
 function readSubmission(
@@ -144,38 +128,66 @@ function readSubmission(
   errors: FieldError[],
 ): ParsedSubmission | null {
   const before = errors.length;
-  const fields = new FieldReader(input, pointer, FIELDS, errors);
-  const task = fields.name('task');
-  const target = readTarget(fields, context);
-  if (isPlainObject(input) && fields.has('task') === fields.has('target')) {
-    fields.wrong('task', 'give either "task" or "target"');
+  const fields = readFields(Form, input, pointer, errors);
+  const parsed = fields && completeSubmission(fields, input as Given, context, { pointer, errors });
+  return errors.length > before ? null : parsed;
+}
+
+/** Where a submission stands in the input, and what was found wrong with the input. */
+interface Place {
+  readonly pointer: string;
+  readonly errors: FieldError[];
+}
+
+/** What was given for each field, whether it has the right form or not. */
+type Given = { readonly [K in keyof JobSubmission]?: unknown };
+
+function wrong({ pointer, errors }: Place, at: string, detail: string): void {
+  errors.push({ pointer: pointer + at, detail });
+}
+
+/**
+ * Checks the rules between fields whose form is right, and fills in the defaults. A field whose form is wrong is given
+ * all the same: nobody who gave a wrong `task` is told to give one.
+ */
+export function completeSubmission(
+  fields: JobSubmission,
+  given: Given,
+  context: SubmissionContext,
+  place: Place,
+): ParsedSubmission {
+  const { task, delivery = 'at-least-once', requires = NO_LABELS } = fields;
+  if ((given.task === undefined) === (given.target === undefined)) {
+    wrong(place, '/task', 'give either "task" or "target"');
   }
-  const labels = fields.texts('requires', 32, 256) ?? NO_LABELS;
-  if (labels !== NO_LABELS && Buffer.byteLength(JSON.stringify(labels)) > MAX_LABELS_BYTES)
-    fields.wrong('requires', `must be at most ${MAX_LABELS_BYTES} bytes in all`);
-  const delivery = fields.oneOf<Delivery>('delivery', ['at-least-once', 'at-most-once']) ?? 'at-least-once';
-  const retry = readRetry(fields, delivery);
-  const payload = readJsonField(fields, 'payload', context) ?? 'null';
+  const target = readTarget(fields.target, given.target, context, place);
+  if (requires !== NO_LABELS && Buffer.byteLength(JSON.stringify(requires)) > MAX_LABELS_BYTES) {
+    wrong(place, '/requires', `must be at most ${MAX_LABELS_BYTES} bytes in all`);
+  }
+  const retry = readRetry(fields.retry, delivery, place);
+  const payload = readJsonAt('/payload', given.payload, context, place) ?? 'null';
+  const runAt = readRunAt(fields, given, context.now, place);
+  const startBefore = fields.startBefore === undefined ? null : parseMoment(fields.startBefore)!;
+  if (startBefore !== null && startBefore <= runAt) {
+    wrong(place, '/startBefore', 'must lie after the time the job is due');
+  }
   const definition = {
-    queue: fields.name('queue') ?? 'default',
+    queue: fields.queue ?? 'default',
     task: task ?? null,
-    target: target?.type === 'handler' && task === undefined ? target : (target ?? null),
-    needs: needsOf(task, target, labels),
-    priority: fields.integer('priority', 1, 9) ?? 5,
-    runAt: readRunAt(fields, context.now),
-    key: fields.text('key', 512) ?? null,
+    target: target ?? null,
+    needs: needsOf(task, target, requires),
+    priority: fields.priority ?? 5,
+    runAt,
+    key: fields.key ?? null,
     retry,
     backoffIsDefault: retry.backoff === DEFAULT_BACKOFF,
-    timeoutMs: readTimeout(fields, context),
+    timeoutMs: readTimeout(fields.timeout, context, place),
     delivery,
-    concurrencyKey: fields.text('concurrencyKey', 512) ?? null,
-    startBefore: fields.moment('startBefore') ?? null,
-    hold: fields.boolean('hold') ?? false,
+    concurrencyKey: fields.concurrencyKey ?? null,
+    startBefore,
+    hold: fields.hold ?? false,
   };
-  if (definition.startBefore !== null && definition.startBefore <= definition.runAt) {
-    fields.wrong('startBefore', 'must lie after the time the job is due');
-  }
-  return errors.length > before ? null : { definition, payload };
+  return { definition, payload };
 }
 
 function needsOf(task: string | undefined, target: Target | undefined, labels: Labels): Needs {
@@ -183,70 +195,93 @@ function needsOf(task: string | undefined, target: Target | undefined, labels: L
   return { target: target.type, handler: target.type === 'handler' ? target.name : '', labels };
 }
 
-function readRunAt(fields: FieldReader, now: number): number {
-  if (fields.has('runAt') && fields.has('delay')) fields.wrong('delay', 'give either "runAt" or "delay"');
-  const delay = fields.duration('delay');
-  const runAt = fields.moment('runAt');
-  if (delay !== undefined) return now + delay;
+function readRunAt({ runAt, delay }: JobSubmission, given: Given, now: number, place: Place): number {
+  if (given.runAt !== undefined && given.delay !== undefined) {
+    wrong(place, '/delay', 'give either "runAt" or "delay"');
+  }
+  if (delay !== undefined) return now + parseDuration(delay)!;
   // A due time in the past means now: the job cannot be late for a moment before it was submitted.
-  return Math.max(runAt ?? now, now);
+  return runAt === undefined ? now : Math.max(parseMoment(runAt)!, now);
 }
 
-function readTimeout(fields: FieldReader, context: SubmissionContext): number {
-  const timeout = fields.duration('timeout') ?? Math.min(context.jobTimeout, context.maxJobTimeout);
-  if (timeout < 1) fields.wrong('timeout', 'must be at least 1ms');
-  if (timeout > context.maxJobTimeout) {
-    fields.wrong('timeout', `must be at most ${formatDuration(context.maxJobTimeout)}`);
+function readTimeout(given: string | undefined, context: SubmissionContext, place: Place): number {
+  const { jobTimeout, maxJobTimeout } = context;
+  const timeout = given === undefined ? Math.min(jobTimeout, maxJobTimeout) : parseDuration(given)!;
+  if (timeout < 1) wrong(place, '/timeout', 'must be at least 1ms');
+  if (timeout > maxJobTimeout) {
+    wrong(place, '/timeout', `must be at most ${formatDuration(maxJobTimeout)}`);
   }
   return timeout;
 }
 
-function readRetry(fields: FieldReader, delivery: Delivery): RetryPolicy {
-  const once = delivery === 'at-most-once';
-  const retry = fields.nested('retry', ['maxAttempts', 'backoff', 'onWorkerLost']);
-  if (!retry)
-    return once ? { ...DEFAULT_RETRY, maxAttempts: 1, onWorkerLost: { maxAttempts: 1 } } : DEFAULT_RETRY;
-  const backoff = retry.nested('backoff', ['base', 'factor', 'max', 'jitter']);
-  const lost = retry.nested('onWorkerLost', ['maxAttempts']);
-  const maxAttempts = retry.integer('maxAttempts', 1, 1_000);
-  const maxLost = lost?.integer('maxAttempts', 1, 1_000);
-  if (once && (maxAttempts ?? 1) > 1) {
-    retry.wrong('maxAttempts', 'an at-most-once job is started exactly once, so this must be 1');
+const RETRY_ONCE: RetryPolicy = { ...DEFAULT_RETRY, maxAttempts: 1, onWorkerLost: { maxAttempts: 1 } };
+
+function readRetry(given: RetryInput | undefined, delivery: Delivery, place: Place): RetryPolicy {
+  const defaults = delivery === 'at-most-once' ? RETRY_ONCE : DEFAULT_RETRY;
+  if (!given) return defaults;
+  const maxAttempts = given.maxAttempts ?? defaults.maxAttempts;
+  const maxLost = given.onWorkerLost?.maxAttempts ?? defaults.onWorkerLost.maxAttempts;
+  if (delivery === 'at-most-once') {
+    const detail = 'an at-most-once job is started exactly once, so this must be 1';
+    if (maxAttempts > 1) wrong(place, '/retry/maxAttempts', detail);
+    if (maxLost > 1) wrong(place, '/retry/onWorkerLost/maxAttempts', detail);
   }
-  if (once && (maxLost ?? 1) > 1) {
-    lost!.wrong('maxAttempts', 'an at-most-once job is started exactly once, so this must be 1');
-  }
+  return { maxAttempts, backoff: readBackoff(given.backoff), onWorkerLost: { maxAttempts: maxLost } };
+}
+
+function readBackoff(given: RetryInput['backoff']): Backoff {
+  if (!given) return DEFAULT_BACKOFF;
+  const { base, max, factor = DEFAULT_BACKOFF.factor, jitter = DEFAULT_BACKOFF.jitter } = given;
   return {
-    maxAttempts: maxAttempts ?? (once ? 1 : DEFAULT_RETRY.maxAttempts),
-    backoff: backoff
-      ? {
-          baseMs: backoff.duration('base') ?? DEFAULT_BACKOFF.baseMs,
-          factor: backoff.number('factor', 1, 100) ?? DEFAULT_BACKOFF.factor,
-          maxMs: backoff.duration('max') ?? DEFAULT_BACKOFF.maxMs,
-          jitter: backoff.number('jitter', 0, 1) ?? DEFAULT_BACKOFF.jitter,
-        }
-      : DEFAULT_BACKOFF,
-    onWorkerLost: { maxAttempts: maxLost ?? (once ? 1 : DEFAULT_RETRY.onWorkerLost.maxAttempts) },
+    baseMs: base === undefined ? DEFAULT_BACKOFF.baseMs : parseDuration(base)!,
+    factor,
+    maxMs: max === undefined ? DEFAULT_BACKOFF.maxMs : parseDuration(max)!,
+    jitter,
   };
 }
 
-/** JSON text of a field, or null after saying what is wrong; one that is too large is refused at once. */
-function readJsonField(fields: FieldReader, name: string, context: SubmissionContext): string | null {
-  return readJson(fields.raw(name), context, (detail, code) => {
-    if (code === 'INVALID_REQUEST') {
-      fields.wrong(name, detail);
-      return;
-    }
-    const pointer = fields.pointerTo(name);
-    throw new PunctualError(code, `${pointer}: ${detail}`, { errors: [{ pointer, detail }] });
-  });
+/** A target is kept in every job, and so it is bounded like a payload, whatever it is. */
+function readTarget(
+  target: Target | undefined,
+  given: unknown,
+  context: SubmissionContext,
+  place: Place,
+): Target | undefined {
+  if (given !== undefined) readJsonAt('/target', given, context, place);
+  if (target?.type === 'exec' && (target.artifact === undefined) === (target.command === undefined)) {
+    wrong(place, '/target/artifact', 'give either "artifact" or "command"');
+  }
+  return target;
 }
+
+/** JSON text of a payload on its own; throws INVALID_REQUEST or PAYLOAD_TOO_LARGE. */
+export function parsePayload(payload: unknown, limits: JsonLimits): string {
+  const errors: FieldError[] = [];
+  const text = readJsonAt('/payload', payload, limits, { pointer: '', errors });
+  if (text === null) throw invalid(errors);
+  return text;
+}
+
+/** JSON text of a field, or null after saying what is wrong; one that is too large is refused at once. */
+function readJsonAt(at: string, value: unknown, limits: JsonLimits, place: Place): string | null {
+  return readJson(value, limits, (detail, code) =>
+    addWrongJson(place.errors, place.pointer + at, detail, code),
+  );
+}
+
+function addWrongJson(errors: FieldError[], pointer: string, detail: string, code: WrongJson): void {
+  if (code === 'INVALID_REQUEST') errors.push({ pointer, detail });
+  else throw new PunctualError(code, `${pointer}: ${detail}`, { errors: [{ pointer, detail }] });
+}
+
+type JsonLimits = Pick<SubmissionContext, 'maxPayload' | 'maxDepth'>;
+type WrongJson = 'INVALID_REQUEST' | 'PAYLOAD_TOO_LARGE';
 
 /** JSON text of a value within size and depth, or null after saying what is wrong. */
 export function readJson(
   value: unknown,
-  limits: Pick<SubmissionContext, 'maxPayload' | 'maxDepth'>,
-  wrong: (detail: string, code: 'INVALID_REQUEST' | 'PAYLOAD_TOO_LARGE') => void,
+  limits: JsonLimits,
+  wrong: (detail: string, code: WrongJson) => void,
 ): string | null {
   if (value === undefined || value === null) return 'null';
   if (value instanceof JsonText) {
@@ -284,60 +319,4 @@ function isTooDeep(value: unknown, levels: number): boolean {
     if (typeof child === 'object' && child !== null && isTooDeep(child, levels - 1)) return true;
   }
   return false;
-}
-
-function readTarget(fields: FieldReader, context: SubmissionContext): Target | undefined {
-  if (!fields.has('target')) return undefined;
-  if (readJsonField(fields, 'target', context) === null) return undefined;
-  const type = isPlainObject(fields.raw('target'))
-    ? (fields.raw('target') as { type?: unknown }).type
-    : undefined;
-  if (type === 'http') return readHttpTarget(fields);
-  if (type === 'exec') return readExecTarget(fields);
-  const target = fields.nested('target', ['type', 'name'])!;
-  target.require('type', 'name');
-  target.oneOf('type', ['handler', 'http', 'exec']);
-  return { type: 'handler', name: target.name('name') ?? '' };
-}
-
-function readHttpTarget(fields: FieldReader): Target {
-  const target = fields.nested('target', ['type', 'url', 'method', 'headers', 'body'])!;
-  target.require('url');
-  const url = target.text('url', 8_192);
-  if (url && !/^https?:$/.test(URL.canParse(url) ? new URL(url).protocol : '')) {
-    target.wrong('url', 'must be an http or https URL');
-  }
-  const method = target.oneOf('method', HTTP_METHODS);
-  const headers = target.texts('headers', 64, 8_192);
-  return {
-    type: 'http',
-    url: url ?? '',
-    ...(method && { method }),
-    ...(headers && { headers }),
-    ...(target.has('body') && { body: target.raw('body') }),
-  };
-}
-
-function readExecTarget(fields: FieldReader): Target {
-  const target = fields.nested('target', ['type', 'artifact', 'command', 'args', 'env'])!;
-  const artifact = target.text('artifact', 256);
-  const command = target.text('command', 4_096);
-  if (target.has('artifact') === target.has('command')) {
-    target.wrong('artifact', 'give either "artifact" or "command"');
-  }
-  const args = target.raw('args');
-  const argsFit =
-    args === undefined ||
-    (Array.isArray(args) &&
-      args.length <= 256 &&
-      args.every((arg) => typeof arg === 'string' && !arg.includes('\0')));
-  if (!argsFit) target.wrong('args', 'must be at most 256 texts');
-  const env = target.texts('env', 128, 32_768);
-  return {
-    type: 'exec',
-    ...(artifact && { artifact }),
-    ...(command && { command }),
-    ...(args !== undefined && { args: args as string[] }),
-    ...(env && { env }),
-  };
 }

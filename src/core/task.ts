@@ -1,6 +1,5 @@
 import { invalid, PunctualError } from './errors.js';
-import { NAME_PATTERN, NAME_RULE } from './fields.js';
-import type { Delivery, Labels, RetryInput } from './job.js';
+import { type Delivery, type Labels, NAME_PATTERN, NAME_RULE, type RetryInput } from './job.js';
 import {
   fieldErrorsOf,
   isStandardSchema,

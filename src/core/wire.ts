@@ -1,6 +1,8 @@
 import type { JobError, Labels, Target, TargetType } from './job.js';
 import type { RateView } from './rate.js';
-import type { ScheduleDefinition } from './schedule-definition.js';
+import type { ScheduleDefinition } from './schedule.js';
+import type { Shape } from './schemas/object.js';
+import type * as schedule from './schemas/schedule.js';
 
 /** The messages between workers, nodes and clients. Shapes are those of the public contract. */
 
@@ -276,10 +278,7 @@ export interface ListedSchedule extends ScheduleView {
 }
 
 /** What a client sends to make a schedule. */
-export interface ScheduleInput extends ScheduleDefinition {
-  readonly name: string;
-  readonly paused?: boolean;
-}
+export type ScheduleInput = Shape<typeof schedule.ScheduleInput>;
 
 export const OCCURRENCE_STATES = ['ran', 'late', 'skipped', 'missed', 'pending'] as const;
 /** `pending` is an occurrence that has its job, or waits for the one before, and has not started. */
@@ -298,21 +297,13 @@ export interface OccurrenceView {
 }
 
 /** Which moments a schedule would come to. */
-export interface PreviewRequest
-  extends Pick<ScheduleDefinition, 'cron' | 'every' | 'at' | 'timezone' | 'dst' | 'startAt' | 'endAt'> {
-  readonly from?: string;
-  readonly count?: number;
-}
+export type PreviewRequest = Shape<typeof schedule.PreviewRequest>;
 
 export interface PreviewAnswer {
   readonly data: readonly { readonly at: string; readonly note?: string }[];
 }
 
-export interface BackfillRequest {
-  readonly from: string;
-  readonly to: string;
-  readonly dryRun?: boolean;
-}
+export type BackfillRequest = Shape<typeof schedule.BackfillRequest>;
 
 export interface BackfillAnswer {
   /** Occurrences of the time without a run on record. */

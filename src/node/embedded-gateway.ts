@@ -1,13 +1,13 @@
 import { appendLogs, reportProgress } from '../api/attempts.js';
 import type { AttemptCredential, Caller } from '../api/caller.js';
 import type { NodeContext } from '../api/context.js';
-import * as attempt from '../api/schemas/attempt.js';
-import * as worker from '../api/schemas/worker.js';
-import { validate } from '../api/validate.js';
 import { claimJobs, endSession, registerWorker, reportResults, takeHeartbeat } from '../api/workers.js';
 import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
 import { PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
+import * as attempt from '../core/schemas/attempt.js';
+import { validate } from '../core/schemas/validate.js';
+import * as worker from '../core/schemas/worker.js';
 import type {
   ClaimAnswer,
   ClaimRequest,

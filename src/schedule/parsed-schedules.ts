@@ -1,9 +1,6 @@
 import type { Config } from '../core/config.js';
-import {
-  type ParsedSchedule,
-  parseDefinition,
-  type ScheduleDefinition,
-} from '../core/schedule-definition.js';
+import type { ScheduleDefinition } from '../core/schedule.js';
+import { type ParsedSchedule, parseDefinition } from '../core/schedule-definition.js';
 import type { ScheduleRow } from '../store/schedules.js';
 
 /** Parsed definitions that are cached, without their payloads: many schedules differ in nothing else. */

@@ -1,10 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  type ParsedSchedule,
-  parseDefinition,
-  type ScheduleDefinition,
-} from '../core/schedule-definition.js';
+import type { ScheduleDefinition } from '../core/schedule.js';
+import { type ParsedSchedule, parseDefinition } from '../core/schedule-definition.js';
 import type { ScheduleRow } from '../store/schedules.js';
 import { FIRE_AHEAD_MS, type FiringRequest, fireAtFor, jitterOf, planFiring } from './plan-firing.js';
 

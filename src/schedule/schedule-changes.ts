@@ -1,12 +1,12 @@
 import { invalid, PunctualError } from '../core/errors.js';
 import { rangeBetween } from '../core/schedule/catch-up.js';
+import type { ScheduleDefinition } from '../core/schedule.js';
 import {
   changed,
   checkComing,
   normalise,
   type ParsedSchedule,
   parseDefinition,
-  type ScheduleDefinition,
 } from '../core/schedule-definition.js';
 import type { SerialQueue } from '../core/serial-queue.js';
 import { uuidv7 } from '../core/uuid.js';

@@ -1,8 +1,7 @@
 import { hostname } from 'node:os';
 import { SETTINGS } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
-import { NAME_PATTERN, NAME_RULE } from '../core/fields.js';
-import type { AttemptOutcome, Labels } from '../core/job.js';
+import { type AttemptOutcome, type Labels, NAME_PATTERN, NAME_RULE } from '../core/job.js';
 import { RATE_RULE, type RateView, readRate } from '../core/rate.js';
 import { ALL_QUEUES, type Assignment } from '../core/wire.js';
 

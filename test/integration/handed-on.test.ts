@@ -225,10 +225,10 @@ it.each([-1, 1.5, 86_400_001, '1s'])(
     const failure = { fence, error: { message: 'busy' }, retryAfterMs };
     const results = [{ jobId, outcome: 'failed', ...failure }];
     expect(await node.ask('POST', `/v1/workers/${worker.id}/report`, { body: { results } })).toMatchObject({
-      status: 400,
+      status: 422,
     });
     expect(await node.ask('POST', `/v1/jobs/${id}/fail`, { key: token!, body: failure })).toMatchObject({
-      status: 400,
+      status: 422,
     });
   },
 );

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { invalid, PunctualError } from '../../core/errors.js';
-import { NAME_PATTERN, NAME_RULE } from '../../core/fields.js';
+import { NAME_PATTERN, NAME_RULE } from '../../core/job.js';
 import { type AttemptCredential, type Caller, type KeyIdentity, refusalOf, type Scope } from '../caller.js';
 
 declare module 'fastify' {

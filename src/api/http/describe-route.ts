@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
+import { Problem } from '../../core/schemas/problem.js';
 import type { Scope } from '../caller.js';
 import type { OtherAnswer, Route } from '../route.js';
-import { Problem } from '../schemas/problem.js';
 
 /** Turns declarations into the form that the OpenAPI generator reads, naming every schema that has a title. */
 export type DescribeRoute = (route: Route) => FastifySchema;

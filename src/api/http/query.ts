@@ -1,6 +1,6 @@
 import type { TObject } from 'typebox';
-import { NoQuery } from '../schemas/query.js';
-import { validate } from '../validate.js';
+import { NoQuery } from '../../core/schemas/query.js';
+import { validate } from '../../core/schemas/validate.js';
 
 type Query = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,5 @@
+import { AnyQuery } from '../../core/schemas/query.js';
 import { Answer, type Route, route } from '../route.js';
-import { AnyQuery } from '../schemas/query.js';
 import { DOCS_STYLE, docsPage, type OpenApiDocument } from './docs-page.js';
 
 const PAGE_POLICY = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'";

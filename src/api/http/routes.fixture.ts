@@ -2,12 +2,12 @@ import { PunctualError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
 import { JsonText } from '../../core/json-reader.js';
 import { News } from '../../core/news.js';
+import { validate } from '../../core/schemas/validate.js';
 import type { ClusterView, QueueView, ScheduleView, TenantView, WorkerView } from '../../core/wire.js';
 import type { Caller } from '../caller.js';
 import type { NodeContext } from '../context.js';
 import { Answer, type Call, type HttpLimits, type Route } from '../route.js';
 import { ROUTES } from '../routes.js';
-import { validate } from '../validate.js';
 import type { HttpServerOptions } from './options.js';
 import { createHttpServer } from './server.js';
 

@@ -6,8 +6,8 @@ import { request } from 'undici';
 import { expect, it, onTestFinished } from 'vitest';
 import { Happening } from '../../../test/happening.js';
 import { PunctualError } from '../../core/errors.js';
+import { defaulted, strict } from '../../core/schemas/object.js';
 import { type AnswerStream, type Route, route, stream } from '../route.js';
-import { defaulted, strict } from '../schemas/object.js';
 import { OPERATOR_KEY, recordingRoutes, serverOptions } from './routes.fixture.js';
 import { createHttpServer } from './server.js';
 

@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
+import { validate } from '../../core/schemas/validate.js';
 import type { NodeContext } from '../context.js';
 import {
   Answer,
@@ -12,7 +13,6 @@ import {
   type Route,
   type WaitKind,
 } from '../route.js';
-import { validate } from '../validate.js';
 import { type Authenticate, bringsKey } from './access.js';
 import type { DescribeRoute } from './describe-route.js';
 import { type Forwarding, waitedMs } from './forwarding.js';

@@ -1,4 +1,10 @@
-import Type, { type TObjectOptions, type TOptional, type TProperties, type TSchema } from 'typebox';
+import Type, {
+  type Static,
+  type TObjectOptions,
+  type TOptional,
+  type TProperties,
+  type TSchema,
+} from 'typebox';
 
 /** An object of an input: a field it does not know is an error, so that a typing mistake is not ignored. */
 export function strict<P extends TProperties>(properties: P, options: TObjectOptions = {}) {
@@ -28,3 +34,12 @@ export function defaulted<S extends TSchema>(schema: S) {
   if (!('default' in schema)) throw new Error('the schema has no default');
   return Type.Optional(schema) as unknown as TOptional<S> & Defaulted;
 }
+/** The same, for reading only. */
+export type Frozen<T> = T extends readonly (infer Item)[]
+  ? readonly Frozen<Item>[]
+  : T extends object
+    ? { readonly [K in keyof T]: Frozen<T[K]> }
+    : T;
+
+/** The shape of what a schema describes. What came from outside is read, never written to. */
+export type Shape<S extends TSchema> = Frozen<Static<S>>;

@@ -2,14 +2,16 @@ import fc from 'fast-check';
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { describe, expect, it } from 'vitest';
-import { type FieldError, PunctualError } from '../core/errors.js';
-import { parseSubmission } from '../core/submission.js';
-import { AttemptResult, LogReport, ProgressReport } from './schemas/attempt.js';
-import { explain } from './schemas/explain.js';
-import { JobListQuery } from './schemas/query.js';
-import { BulkSubmission, JobChange, JobSubmission } from './schemas/submission.js';
-import { ClaimRequest, Heartbeat, ReportRequest, WorkerRegistration } from './schemas/worker.js';
+import { type FieldError, PunctualError } from '../errors.js';
+import { AttemptResult, LogReport, ProgressReport } from './attempt.js';
+import { explain } from './explain.js';
+import { nearlyFromSchema } from './from-schema.fixture.js';
+import { JobListQuery } from './query.js';
+import { BackfillRequest, PreviewRequest, ScheduleChange, ScheduleInput } from './schedule.js';
+import { BulkSubmission, JobChange, JobSubmission, Priority } from './submission.js';
+import { Duration, line, Moment, Name, texts } from './text.js';
 import { validate } from './validate.js';
+import { ClaimRequest, Heartbeat, ReportRequest, WorkerRegistration } from './worker.js';
 
 const JOB_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 
@@ -209,7 +211,12 @@ describe('validate', () => {
 
 const SCHEMAS: readonly TSchema[] = [
   JobSubmission,
+  BulkSubmission,
   JobChange,
+  ScheduleInput,
+  ScheduleChange,
+  PreviewRequest,
+  BackfillRequest,
   JobListQuery,
   AttemptResult,
   LogReport,
@@ -220,33 +227,13 @@ const SCHEMAS: readonly TSchema[] = [
   ReportRequest,
 ];
 
-const odd = fc.oneof(
-  fc.jsonValue({ maxDepth: 2 }),
-  fc.constantFrom('a', '', '\0', '30s', JOB_ID, '2026-12-24T18:00:00Z', 1, 0, 10, 0.5, -1, {}, [], null),
-);
-
-/** Bodies that are nearly right: known fields with values that may or may not fit. */
-function nearly(schema: TSchema): fc.Arbitrary<unknown> {
-  const names = Object.keys(
-    (schema as { properties?: object }).properties ?? { outcome: 1, error: 1, fence: 1 },
-  );
-  const value = fc.oneof(
-    odd,
-    fc.constant('http').map((type) => ({ type, url: 'http://a' })),
-  );
-  return fc.dictionary(
-    fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...names) }, { weight: 1, arbitrary: fc.string() }),
-    value,
-  );
-}
-
 describe('explain', () => {
   it.each(SCHEMAS.map((schema) => [(schema as { title?: string }).title ?? 'JobListQuery', schema] as const))(
     'finds something wrong exactly where the compiled check does: %s',
     (_, schema) => {
       const compiled = Compile(schema);
       fc.assert(
-        fc.property(fc.oneof(nearly(schema), odd), (value) => {
+        fc.property(nearlyFromSchema(schema), (value) => {
           expect(explain(schema, value).length === 0).toBe(compiled.Check(value));
         }),
         { numRuns: 500 },
@@ -255,22 +242,65 @@ describe('explain', () => {
   );
 });
 
-describe('the schema of a submission', () => {
-  const context = { now: 0, maxPayload: 10_000, jobTimeout: 1_000, maxJobTimeout: 100_000, maxDepth: 64 };
+/** What a kind of text, number or map takes, up to its bounds. */
+describe('the schema of', () => {
+  it.each<[what: string, schema: TSchema, good: readonly unknown[], bad: readonly unknown[]]>([
+    [
+      'a name',
+      Name,
+      ['a', 'A-z_0.9:', 'x'.repeat(128)],
+      ['', 'x'.repeat(129), 'a b', 'a/b', 'ä', 'a\n', 'a\0', 5, ['a'], null],
+    ],
+    [
+      'a line',
+      line(20),
+      ['any: ünïcode 🎉', '12345678901234567890', '🎉'.repeat(20)],
+      ['', '1'.repeat(21), '🎉'.repeat(21), 'nul\0', 'tab\t', 'del\u007f', '\ud800 half', '\udc00', 5, {}],
+    ],
+    [
+      'a duration',
+      Duration,
+      ['0s', '2m', '1.5h', '36600d'],
+      ['', '5', '-1s', '1 s', '1e3s', '36601d', 120_000],
+    ],
+    [
+      'a moment',
+      Moment,
+      ['1970-01-01T00:00:00Z', '2026-12-24T18:00:00+01:00'],
+      ['tomorrow', '2026-02-30T00:00:00Z', '2026-12-24', 0],
+    ],
+    ['a priority', Priority, [1, 9, 5.0], [0, 10, 1.5, '5', Number.NaN, Number.POSITIVE_INFINITY, true, 5n]],
+    [
+      'a map',
+      texts(2, 10),
+      [{}, { a: '', b: 'x' }, { ['k'.repeat(128)]: '🎉'.repeat(10) }],
+      [
+        ...[{ a: 5 }, { a: 'x'.repeat(11) }, { a: 'a\nb' }, { a: '\ud83d' }, { '': 'x' }],
+        ...[{ ['k'.repeat(129)]: '' }, { a: '', b: '', c: '' }, [], 'a', null],
+      ],
+    ],
+  ])('%s takes what it says and nothing else', (_, schema, good, bad) => {
+    for (const value of good) expect(errorsOf(schema, value), String(value)).toEqual([]);
+    for (const value of bad) expect(errorsOf(schema, value), String(value)).not.toEqual([]);
+  });
 
-  it('refuses nothing that the product accepts', () => {
-    const compiled = Compile(JobSubmission);
-    fc.assert(
-      fc.property(nearly(JobSubmission), (value) => {
-        let accepted = true;
-        try {
-          parseSubmission({ task: 'a', ...(value as object) }, context);
-        } catch {
-          accepted = false;
-        }
-        if (accepted) expect(compiled.Check({ task: 'a', ...(value as object) })).toBe(true);
-      }),
-      { numRuns: 2_000 },
-    );
+  it('anything names every unknown field, with its pointer escaped', () => {
+    const body = JSON.parse('{"a/b":1,"c~d":2,"__proto__":3,"constructor":4,"task":"a"}');
+    expect(errorsOf(JobSubmission, body).map(({ pointer }) => pointer)).toEqual([
+      '/a~1b',
+      '/c~0d',
+      '/__proto__',
+      '/constructor',
+    ]);
+  });
+
+  it('a choice points into the object that is meant, and names all choices otherwise', () => {
+    const catchUp = (value: unknown) => errorsOf(ScheduleInput, { name: 'a', catchUp: value });
+    expect(catchUp({ within: 5 })).toEqual([
+      { pointer: '/catchUp/within', detail: expect.stringContaining('must be a duration') },
+    ]);
+    expect(catchUp('some')).toEqual([
+      { pointer: '/catchUp', detail: expect.stringMatching(/"latest", "all" or \{"within"/) },
+    ]);
   });
 });

@@ -1,6 +1,6 @@
 import Type from 'typebox';
-import { ATTEMPT_OUTCOMES, JOB_PARTS, JOB_STATES } from '../../core/job.js';
-import { LOG_LEVELS } from '../../core/wire.js';
+import { ATTEMPT_OUTCOMES, JOB_PARTS, JOB_STATES } from '../job.js';
+import { LOG_LEVELS } from '../wire.js';
 import { nullable, page } from './object.js';
 import { Delivery, Retry } from './submission.js';
 import { Target } from './target.js';

@@ -1,6 +1,6 @@
 import Type from 'typebox';
-import { parseDuration } from '../../core/duration.js';
-import { MAX_PER_MS, MAX_RATE_COUNT } from '../../core/rate.js';
+import { parseDuration } from '../duration.js';
+import { MAX_PER_MS, MAX_RATE_COUNT } from '../rate.js';
 import { nullable, page, strict } from './object.js';
 import { line, Name } from './text.js';
 

@@ -3,7 +3,10 @@ import { strict } from './object.js';
 import { Json, line, Name, texts } from './text.js';
 
 /** Code in a worker. */
-const HandlerTarget = strict({ type: Type.Literal('handler'), name: Name }, { title: 'HandlerTarget' });
+export const HandlerTarget = strict(
+  { type: Type.Literal('handler'), name: Name },
+  { title: 'HandlerTarget' },
+);
 
 const HttpUrl = Type.Refine(
   Type.String({
@@ -20,7 +23,7 @@ const HttpMethod = Type.Unsafe<string>({
 });
 
 /** A call to a URL. */
-const HttpTarget = strict(
+export const HttpTarget = strict(
   {
     type: Type.Literal('http'),
     url: HttpUrl,
@@ -32,7 +35,7 @@ const HttpTarget = strict(
 );
 
 /** An uploaded binary or a command. */
-const ExecTarget = strict(
+export const ExecTarget = strict(
   {
     type: Type.Literal('exec'),
     artifact: Type.Optional(line(256)),

@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { LOG_LEVELS, MAX_RETRY_AFTER_MS } from '../../core/wire.js';
+import { LOG_LEVELS, MAX_RETRY_AFTER_MS } from '../wire.js';
 import { strict } from './object.js';
 import { Fence, Id, Json, Moment, Name, Words } from './text.js';
 

@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { ERROR_CODES } from '../../core/errors.js';
+import { ERROR_CODES } from '../errors.js';
 
 /** An error answer (RFC 9457). */
 export const Problem = Type.Object(

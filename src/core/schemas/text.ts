@@ -1,6 +1,7 @@
 import Type from 'typebox';
-import { formatDuration, parseDuration } from '../../core/duration.js';
-import { NAME_PATTERN, parseMoment } from '../../core/fields.js';
+import { formatDuration, parseDuration } from '../duration.js';
+import { NAME_FORM, NAME_PATTERN } from '../job.js';
+import { parseMoment } from '../moment.js';
 
 /**
  * The kinds of text that the API takes. `x-expected` completes the sentence "must be …" in an error, and
@@ -11,7 +12,7 @@ import { NAME_PATTERN, parseMoment } from '../../core/fields.js';
 /** Names of tasks, queues and tenants. */
 export const Name = Type.String({
   pattern: NAME_PATTERN.source,
-  'x-expected': '1 to 128 letters, digits, ".", "_", "-" or ":"',
+  'x-expected': NAME_FORM,
 });
 
 /** Ids of jobs and workers, in the one spelling that the product prints. */

@@ -1,5 +1,5 @@
-import Type from 'typebox';
-import { SETTINGS } from '../../core/config.js';
+import Type, { type TSchema } from 'typebox';
+import { SETTINGS } from '../config.js';
 import { strict } from './object.js';
 import { Target } from './target.js';
 import { Duration, Json, Labels, line, Moment, Name } from './text.js';
@@ -54,16 +54,17 @@ export const JobSubmission = strict(
   },
 );
 
-/** Many submissions, stored all or none; how many is a setting of the node. */
-export function bulkSubmission(maxJobs: number) {
-  return strict(
-    { jobs: Type.Array(JobSubmission, { minItems: 1, maxItems: maxJobs }) },
-    { title: 'BulkSubmission' },
-  );
+function bulkOf<S extends TSchema>(job: S, maxJobs: number) {
+  return strict({ jobs: Type.Array(job, { minItems: 1, maxItems: maxJobs }) }, { title: 'BulkSubmission' });
 }
 
-/** Many submissions, with the default bound. */
-export const BulkSubmission = bulkSubmission(SETTINGS.maxBulkJobs.default);
+/** Many submissions, stored all or none; how many is a setting of the node, here the default. */
+export const BulkSubmission = bulkOf(JobSubmission, SETTINGS.maxBulkJobs.default);
+
+/** What surrounds many submissions. They are checked one by one, so that others have their turn in between. */
+export function bulkEnvelope(maxJobs: number) {
+  return bulkOf(Type.Unknown(), maxJobs);
+}
 
 /** The ids of a bulk submission, in its order. */
 export const BulkAnswer = Type.Object({ ids: Type.Array(Type.String()) }, { title: 'BulkAnswer' });

@@ -1,10 +1,9 @@
-import Type from 'typebox';
-import { CATCH_UPS, DST_GAPS, DST_OVERLAPS, OVERLAPS } from '../../core/schedule-definition.js';
-import { OCCURRENCE_STATES } from '../../core/wire.js';
+import Type, { type TNull, type TOptional, type TSchema, type TUnion } from 'typebox';
+import { CATCH_UPS, DST_GAPS, DST_OVERLAPS, OVERLAPS } from '../schedule.js';
+import { OCCURRENCE_STATES } from '../wire.js';
 import { nullable, page, strict } from './object.js';
-import { Delivery, Priority, Retry } from './submission.js';
-import { Target } from './target.js';
-import { Duration, Json, Labels, line, Moment, Name } from './text.js';
+import { JobSubmission } from './submission.js';
+import { Duration, line, Moment, Name } from './text.js';
 
 const Time = Type.String({ format: 'date-time' });
 
@@ -20,6 +19,7 @@ const CatchUp = Type.Union([Type.Enum(CATCH_UPS, { type: 'string' }), strict({ w
   title: 'CatchUp',
   description: 'Which occurrences still run after downtime.',
   default: 'latest',
+  'x-expected': '"none", "latest", "all" or {"within": a duration such as "6h"}',
 });
 
 const WHEN = {
@@ -32,23 +32,20 @@ const WHEN = {
   endAt: Type.Optional(Moment),
 };
 
+/** A schedule says of its jobs what a submission says, but for what belongs to a single job. */
+const { runAt, delay, key, startBefore, hold, ...JOB } = JobSubmission.properties;
+
 const DEFINITION = {
   ...WHEN,
   jitter: Type.Optional(Duration),
   catchUp: Type.Optional(CatchUp),
   overlap: Type.Optional(Type.Enum(OVERLAPS, { type: 'string', default: 'allow' })),
   lateAfter: Type.Optional(Duration),
-  task: Type.Optional(Name),
-  target: Type.Optional(Target),
-  payload: Type.Optional(Json),
-  queue: Type.Optional(Name),
-  priority: Type.Optional(Priority),
-  retry: Type.Optional(Retry),
-  timeout: Type.Optional(Duration),
-  delivery: Type.Optional(Delivery),
-  concurrencyKey: Type.Optional(line(512)),
-  requires: Type.Optional(Labels),
+  ...JOB,
 };
+
+/** A schedule as people write it, apart from its name. */
+export const ScheduleDefinition = strict(DEFINITION);
 
 /** What a client sends to make a schedule. */
 export const ScheduleInput = strict(
@@ -60,11 +57,13 @@ export const ScheduleInput = strict(
   },
 );
 
+type Nullable<P> = { [K in keyof P]: P[K] extends TSchema ? TOptional<TUnion<[P[K], TNull]>> : never };
+
 /** What can be changed about a schedule; null takes a field back to its default. */
 export const ScheduleChange = strict(
   Object.fromEntries(
     Object.entries(DEFINITION).map(([name, schema]) => [name, Type.Optional(nullable(schema))]),
-  ),
+  ) as Nullable<typeof DEFINITION>,
   { title: 'ScheduleChange', minProperties: 1 },
 );
 

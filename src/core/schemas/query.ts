@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { JOB_PARTS } from '../../core/job.js';
+import { JOB_PARTS } from '../job.js';
 import { JobState } from './job.js';
 import { defaulted, strict } from './object.js';
 import { durationUpTo, Id, line, Moment, Name, Wait } from './text.js';

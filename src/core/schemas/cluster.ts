@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { COUNTERS, type Counter } from '../../core/wire.js';
+import { COUNTERS, type Counter } from '../wire.js';
 import { nullable } from './object.js';
 
 const Time = Type.String({ format: 'date-time' });

@@ -1,7 +1,6 @@
 import type { TSchema } from 'typebox';
-import { type FieldError, MOST_ERRORS } from '../../core/errors.js';
-import { isPlainObject, pointerStep } from '../../core/fields.js';
-import { addAll } from '../../core/long-lists.js';
+import { type FieldError, MOST_ERRORS, pointerStep } from '../errors.js';
+import { addAll } from '../long-lists.js';
 
 /**
  * Says in plain words what a schema finds wrong with a value. It knows the part of JSON Schema that the
@@ -31,16 +30,28 @@ interface Rules {
   readonly '~refine'?: readonly { check(value: unknown): boolean }[];
 }
 
-/** Everything that is wrong with the value, up to a bound: the walk ends with the first mistake that is not told any more. */
-export function explain(schema: TSchema, value: unknown): FieldError[] {
-  const errors: FieldError[] = [];
-  look(schema as Rules, value, '', errors);
+/** Whether a value has fields of its own. */
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Adds everything that is wrong with the value to the errors, which may hold those of other parts of the input. The walk
+ * ends when there are more errors than are told.
+ */
+export function explain(
+  schema: TSchema,
+  value: unknown,
+  pointer = '',
+  errors: FieldError[] = [],
+): readonly FieldError[] {
+  look(schema as Rules, value, pointer, errors);
   return errors;
 }
 
 function look(rules: Rules, value: unknown, pointer: string, errors: FieldError[]): void {
   if (errors.length > MOST_ERRORS) return;
-  if (rules.anyOf) lookAtChoice(rules.anyOf, value, pointer, errors);
+  if (rules.anyOf) lookAtChoice(rules, value, pointer, errors);
   else if (rules.enum) {
     if (!rules.enum.includes(value)) errors.push({ pointer, detail: oneOf(rules.enum) });
   } else if ('const' in rules) {
@@ -50,23 +61,21 @@ function look(rules: Rules, value: unknown, pointer: string, errors: FieldError[
   else if (!fits(rules, value)) errors.push({ pointer, detail: expectation(rules, value) });
 }
 
+function lookAtChoice(rules: Rules, value: unknown, pointer: string, errors: FieldError[]): void {
+  const choices = rules.anyOf!;
+  const tag = Object.entries(choices[0]?.properties ?? {}).find(([, field]) => 'const' in field)?.[0];
+  if (tag === undefined) lookAtEachChoice(rules, value, pointer, errors);
+  else lookAtTagged(choices, tag, value, pointer, errors);
+}
+
 /** A choice between objects is made by the one field that has another constant in each of them. */
-function lookAtChoice(
+function lookAtTagged(
   choices: readonly Rules[],
+  tag: string,
   value: unknown,
   pointer: string,
   errors: FieldError[],
 ): void {
-  const tag = Object.entries(choices[0]?.properties ?? {}).find(([, rules]) => 'const' in rules)?.[0];
-  if (tag === undefined) {
-    const attempts = choices.map((choice) => {
-      const found: FieldError[] = [];
-      look(choice, value, pointer, found);
-      return found;
-    });
-    if (attempts.every((found) => found.length > 0)) addAll(errors, attempts[0]!);
-    return;
-  }
   if (!isPlainObject(value)) {
     errors.push({ pointer, detail: 'must be an object' });
     return;
@@ -75,8 +84,24 @@ function lookAtChoice(
   if (chosen) lookAtObject(chosen, value, pointer, errors);
   else {
     const known = choices.map((choice) => choice.properties?.[tag]?.const);
-    errors.push({ pointer: pointer + pointerStep(tag), detail: oneOf(known) });
+    const detail = Object.hasOwn(value, tag) ? oneOf(known) : 'is required';
+    errors.push({ pointer: pointer + pointerStep(tag), detail });
   }
+}
+
+/** Where no choice fits: an object is taken for the one object among them, anything else for the first choice. */
+function lookAtEachChoice(rules: Rules, value: unknown, pointer: string, errors: FieldError[]): void {
+  const choices = rules.anyOf!;
+  const attempts = choices.map((choice) => {
+    const found: FieldError[] = [];
+    look(choice, value, pointer, found);
+    return found;
+  });
+  if (attempts.some((found) => found.length === 0)) return;
+  const object = isPlainObject(value) ? choices.findIndex(({ type }) => type === 'object') : -1;
+  const expected = rules['x-expected'];
+  if (object < 0 && expected) errors.push({ pointer, detail: `must be ${expected}` });
+  else addAll(errors, attempts[Math.max(object, 0)]!);
 }
 
 function lookAtObject(rules: Rules, value: unknown, pointer: string, errors: FieldError[]): void {

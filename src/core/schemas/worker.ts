@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { ALL_QUEUES } from '../../core/wire.js';
+import { ALL_QUEUES } from '../wire.js';
 import { AttemptResult } from './attempt.js';
 import { Rate, RateView } from './limits.js';
 import { nullable, page, strict } from './object.js';

@@ -1,0 +1,16 @@
+/** Moments as people write them: RFC 3339, such as `2026-12-24T18:00:00Z`. */
+
+const MOMENT = /^\d{4}-\d{2}-\d{2}[Tt](?!24)\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$/;
+
+/** The last moment that has four digits for its year, and so the last that can be written again. */
+const LAST_MOMENT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+
+/** Milliseconds of an RFC 3339 moment, or null when it is not one (February 30th is none). */
+export function parseMoment(text: string): number | null {
+  if (!MOMENT.test(text)) return null;
+  const ms = Date.parse(text.replace(/(\.\d{3})\d+/, '$1'));
+  if (Number.isNaN(ms) || ms > LAST_MOMENT) return null;
+  const day = Number(text.slice(8, 10));
+  const lastDay = new Date(Date.UTC(Number(text.slice(0, 4)), Number(text.slice(5, 7)), 0)).getUTCDate();
+  return day <= lastDay ? ms : null;
+}

@@ -1,0 +1,138 @@
+import fc from 'fast-check';
+import { Compile } from 'typebox/compile';
+import { describe, expect, it } from 'vitest';
+import { parseDuration } from './duration.js';
+import { PunctualError } from './errors.js';
+import type { JobSubmission } from './job.js';
+import { parseMoment } from './moment.js';
+import { DEFINITION_FIELDS } from './schedule.js';
+import { parseDefinition } from './schedule-definition.js';
+import { nearlyFromSchema } from './schemas/from-schema.fixture.js';
+import { ScheduleDefinition } from './schemas/schedule.js';
+import { JobSubmission as Form } from './schemas/submission.js';
+import { parseSubmission, parseSubmissions } from './submission.js';
+
+/** What is accepted is what the documented schema and the rules between fields allow, and nothing else. */
+
+const NOW = Date.UTC(2026, 0, 1);
+const context = {
+  now: NOW,
+  maxPayload: 600,
+  jobTimeout: 60_000,
+  maxJobTimeout: 3_600_000,
+  maxDepth: 8,
+  createdAt: NOW,
+};
+
+const MANY_LABELS = Object.fromEntries(Array.from({ length: 16 }, (_, i) => [`label-${i}`, 'x'.repeat(256)]));
+
+const depth = (value: unknown): number =>
+  typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depth)) : 0;
+
+function isJson(value: unknown): boolean {
+  try {
+    const text = JSON.stringify(value ?? null);
+    return text !== undefined && Buffer.byteLength(text) <= context.maxPayload && depth(value) <= 8;
+  } catch {
+    return false;
+  }
+}
+
+/** The rules between fields, each told apart from the others. */
+const RULES: Readonly<Record<string, (job: JobSubmission) => boolean>> = {
+  'task or target': ({ task, target }) => (task === undefined) !== (target === undefined),
+  'runAt or delay': ({ runAt, delay }) => runAt === undefined || delay === undefined,
+  'artifact or command': ({ target }) =>
+    target?.type !== 'exec' || (target.artifact === undefined) !== (target.command === undefined),
+  'a target within limits': ({ target }) => isJson(target),
+  'a payload within limits': ({ payload }) => isJson(payload),
+  'labels within limits': ({ requires = {} }) => Buffer.byteLength(JSON.stringify(requires)) <= 4_096,
+  'a timeout within limits': ({ timeout = '1m' }) =>
+    parseDuration(timeout)! >= 1 && parseDuration(timeout)! <= context.maxJobTimeout,
+  'one start': ({ delivery, retry }) =>
+    delivery !== 'at-most-once' ||
+    ((retry?.maxAttempts ?? 1) === 1 && (retry?.onWorkerLost?.maxAttempts ?? 1) === 1),
+  'a last moment after the first': ({ startBefore, runAt, delay = '0s' }) => {
+    const due = runAt === undefined ? NOW + parseDuration(delay)! : Math.max(NOW, parseMoment(runAt)!);
+    return startBefore === undefined || parseMoment(startBefore)! > due;
+  },
+};
+
+function refusal(parse: () => unknown): string | null {
+  try {
+    parse();
+    return null;
+  } catch (error) {
+    expect(error).toBeInstanceOf(PunctualError);
+    expect((error as PunctualError).errors.length).toBeGreaterThan(0);
+    return (error as PunctualError).code;
+  }
+}
+
+describe('a submission is refused', () => {
+  const compiled = Compile(Form);
+  const isGood = (value: unknown) =>
+    compiled.Check(value) && Object.values(RULES).every((keeps) => keeps(value as JobSubmission));
+
+  it('exactly when the documented schema or a rule between fields says so', () => {
+    const seen = { good: 0, bad: 0 };
+    fc.assert(
+      fc.property(nearlyFromSchema(Form), (value) => {
+        const code = refusal(() => parseSubmission(value, context));
+        expect(code === null).toBe(isGood(value));
+        expect([null, 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE']).toContain(code);
+        seen[code === null ? 'good' : 'bad'] += 1;
+      }),
+      { numRuns: 3_000 },
+    );
+    expect(seen.good).toBeGreaterThan(100);
+    expect(seen.bad).toBeGreaterThan(100);
+  });
+
+  it.each<[rule: string, body: JobSubmission]>([
+    ['task or target', {}],
+    ['runAt or delay', { task: 'a', delay: '0s', runAt: '2026-01-01T00:00:05Z' }],
+    ['artifact or command', { target: { type: 'exec' } }],
+    ['a target within limits', { target: { type: 'http', url: 'http://a', body: 'x'.repeat(600) } }],
+    ['a payload within limits', { task: 'a', payload: 'x'.repeat(599) }],
+    ['labels within limits', { task: 'a', requires: MANY_LABELS }],
+    ['a timeout within limits', { task: 'a', timeout: '0s' }],
+    ['one start', { task: 'a', delivery: 'at-most-once', retry: { maxAttempts: 2 } }],
+    ['a last moment after the first', { task: 'a', startBefore: '2026-01-01T00:00:00Z' }],
+  ])('for a rule alone: %s', (rule, body) => {
+    expect(Object.keys(RULES).filter((name) => !RULES[name]!(body))).toEqual([rule]);
+    expect(compiled.Check(body)).toBe(true);
+    expect(refusal(() => parseSubmission(body, context))).not.toBeNull();
+  });
+
+  it('in bulk as it is alone', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(nearlyFromSchema(Form), { maxLength: 4 }), async (jobs) => {
+        const accepted = await parseSubmissions(jobs, context).then(
+          () => true,
+          () => false,
+        );
+        expect(accepted).toBe(jobs.every(isGood));
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe('a schedule', () => {
+  it('has the fields of its schema, in the order in which they are stored', () => {
+    expect(Object.keys(ScheduleDefinition.properties)).toEqual([...DEFINITION_FIELDS]);
+  });
+
+  it('is refused when the documented schema says so, and never in another way', () => {
+    const compiled = Compile(ScheduleDefinition);
+    fc.assert(
+      fc.property(nearlyFromSchema(ScheduleDefinition), (value) => {
+        const code = refusal(() => parseDefinition(value, context));
+        expect([null, 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE']).toContain(code);
+        if (!compiled.Check(value)) expect(code).not.toBeNull();
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
