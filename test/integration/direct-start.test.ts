@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
 import type { Job } from '../../src/core/job.js';
-import { task } from '../../src/worker/task.js';
+import { task } from '../../src/core/task.js';
 import { Door, Happening } from '../happening.js';
 import { nodeForTest } from '../node-for-tests.js';
 

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { task } from '../../src/worker/task.js';
+import { task } from '../../src/core/task.js';
 import { TestNode } from '../node-for-tests.js';
 import { withClient } from '../postgres-client.js';
 

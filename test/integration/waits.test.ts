@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest';
 import type { Job } from '../../src/core/job.js';
+import { task } from '../../src/core/task.js';
 import type { Page, WorkerView } from '../../src/core/wire.js';
-import { task } from '../../src/worker/task.js';
 import { createTestDatabase } from '../database.js';
 import { Door } from '../happening.js';
 import { nodeForTest, type TestNode } from '../node-for-tests.js';
