@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { asPunctualError } from '../src/core/errors.js';
@@ -26,7 +26,7 @@ export async function serve(scheduler: MemoryScheduler): Promise<MemoryNode> {
     if (node.hangs) return;
     try {
       const body = text === '' ? undefined : JSON.parse(text);
-      const answer = await route(scheduler, request.method!, request.url!, body, ended.signal);
+      const answer = await route(scheduler, request, body, ended.signal);
       if (node.hangs) return;
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer ?? null));
     } catch (thrown) {
@@ -51,18 +51,18 @@ export async function serve(scheduler: MemoryScheduler): Promise<MemoryNode> {
 
 async function route(
   scheduler: MemoryScheduler,
-  method: string,
-  url: string,
+  { method, url, headers }: IncomingMessage,
   // biome-ignore lint/suspicious/noExplicitAny: a body is whatever was sent.
   body: any,
   signal: AbortSignal,
 ): Promise<unknown> {
-  const [, , noun, id = '', verb = ''] = url.split('/');
-  if (method === 'DELETE') return scheduler.leave(id, body);
+  const [, , noun, id = '', verb = ''] = url!.split('/');
+  const session = { workerId: id, shard: Number(headers['punctual-shard']) };
+  if (method === 'DELETE') return scheduler.leave(session, body);
   if (noun === 'workers' && id === '') return scheduler.register(body);
-  if (verb === 'heartbeat') return scheduler.heartbeat(id, body);
-  if (verb === 'claim') return scheduler.claim(id, body, signal);
-  if (verb === 'report') return scheduler.report(id, body);
+  if (verb === 'heartbeat') return scheduler.heartbeat(session, body);
+  if (verb === 'claim') return scheduler.claim(session, body, signal);
+  if (verb === 'report') return scheduler.report(session, body);
   if (verb === 'progress') return scheduler.progress(id, '', body);
   return scheduler.log(id, '', body);
 }

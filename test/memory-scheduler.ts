@@ -14,6 +14,7 @@ import type {
   ProgressReport,
   ReportAnswer,
   ReportRequest,
+  SessionKey,
   WorkerRegistration,
   WorkerWelcome,
 } from '../src/core/wire.js';
@@ -27,6 +28,7 @@ type Fault = { readonly error: PunctualError; readonly when: 'before' | 'after' 
 export class MemoryScheduler implements WorkerGateway {
   readonly triesAtOnce = 1;
   epoch = 1;
+  shard = 0;
   heartbeatInterval = '20ms';
   workerTimeout = '2s';
   drain = false;
@@ -140,7 +142,7 @@ export class MemoryScheduler implements WorkerGateway {
       this.#workers += 1;
       return {
         workerId: `worker-${this.#workers}`,
-        shard: 0,
+        shard: this.shard,
         epoch: this.epoch,
         heartbeatInterval: this.heartbeatInterval,
         workerTimeout: this.workerTimeout,
@@ -149,23 +151,23 @@ export class MemoryScheduler implements WorkerGateway {
     });
   }
 
-  heartbeat(workerId: string, heartbeat: Heartbeat): Promise<HeartbeatAnswer> {
+  heartbeat(session: SessionKey, heartbeat: Heartbeat): Promise<HeartbeatAnswer> {
     return this.#answer('heartbeat', () => {
-      this.#know(workerId);
+      this.#know(session);
       this.heartbeats.push(heartbeat);
       return { epoch: this.epoch, stop: this.stop, drain: this.drain, now: new Date().toISOString() };
     });
   }
 
-  async claim(workerId: string, request: ClaimRequest, signal?: AbortSignal): Promise<ClaimAnswer> {
+  async claim(session: SessionKey, request: ClaimRequest, signal?: AbortSignal): Promise<ClaimAnswer> {
     this.claimSizes.push(request.max);
-    await this.#answer('claim', () => this.#know(workerId));
+    await this.#answer('claim', () => this.#know(session));
     const onAbort = () => this.#changed();
     signal?.addEventListener('abort', onAbort);
     const hasNews = () => this.#waiting.length > 0 || this.#claimStop.length > 0;
     await this.until(() => hasNews() || signal?.aborted === true);
     signal?.removeEventListener('abort', onAbort);
-    this.#know(workerId);
+    this.#know(session);
     const { epoch } = this;
     if (signal?.aborted) return { epoch, jobs: [] };
     const answer = { epoch, jobs: this.#waiting.splice(0, request.max), stop: this.#claimStop.splice(0) };
@@ -175,7 +177,7 @@ export class MemoryScheduler implements WorkerGateway {
   }
 
   /** Takes results by their fence, whichever session they come from. */
-  report(workerId: string, report: ReportRequest): Promise<ReportAnswer> {
+  report({ workerId }: SessionKey, report: ReportRequest): Promise<ReportAnswer> {
     return this.#answer('report', () => {
       this.reporters.push(workerId);
       this.reports.push([...report.results]);
@@ -198,11 +200,12 @@ export class MemoryScheduler implements WorkerGateway {
     return this.#answer('log', () => void this.logs.push(...report.lines));
   }
 
-  leave(workerId: string, { settled }: Leave): Promise<void> {
+  leave({ workerId }: SessionKey, { settled }: Leave): Promise<void> {
     return this.#answer('leave', () => void (settled && this.left.push(workerId)));
   }
 
-  #know(workerId: string): void {
+  #know({ workerId, shard }: SessionKey): void {
+    if (shard !== this.shard) throw new PunctualError('SHARD_NOT_FOUND', `there is no shard ${shard}`);
     if (workerId === `worker-${this.#workers}`) return;
     throw new PunctualError('WORKER_NOT_FOUND', `${workerId} is not registered`);
   }

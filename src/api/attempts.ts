@@ -1,3 +1,4 @@
+import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import { parseMoment } from '../core/moment.js';
 import { Completion, Failure, LogReport, ProgressReport } from '../core/schemas/attempt.js';
@@ -79,8 +80,9 @@ export async function reportProgress(
   { fence, ...progress }: wire.ProgressReport,
 ): Promise<void> {
   mustOwn(by, jobId, fence);
-  const leader = await node.leader();
-  const at = new Date(node.clock.now()).toISOString();
+  const shard = node.shardOf(by.tenant);
+  const leader = await shard.leader();
+  const at = new Date(shard.clock.now()).toISOString();
   if (!leader.progress(by.tenant, { jobId, fence }, { ...cutProgress(progress), at }))
     throw stale(jobId, fence);
 }
@@ -94,9 +96,10 @@ export async function appendLogs(
 ): Promise<void> {
   mustOwn(by, jobId, fence);
   const { tenant } = by;
+  const shard = node.shardOf(tenant);
   const texts = lines.map((line) => JSON.stringify(line));
-  if (await node.logs.append({ tenant, job: jobId, fence }, texts)) return;
-  if (!(await readJob(node.hot, tenant, jobId))) {
+  if (await shard.logs.append({ tenant, job: jobId, fence }, texts)) return;
+  if (!(await readJob(shard.hot, tenant, jobId))) {
     throw new PunctualError('JOB_NOT_FOUND', `There is no job ${jobId}.`);
   }
   throw stale(jobId, fence);
@@ -108,8 +111,8 @@ async function reportOne(
   result: wire.AttemptResult,
 ): Promise<void> {
   mustOwn(by, result.jobId, result.fence);
-  const leader = await node.leader();
-  const [accepted] = await leader.report([toReport(by.tenant, result, node)]);
+  const leader = await node.shardOf(by.tenant).leader();
+  const [accepted] = await leader.report([toReport(by.tenant, result, node.config)]);
   if (!accepted) throw stale(result.jobId, result.fence);
 }
 
@@ -131,12 +134,12 @@ function stale(jobId: string, fence: number): PunctualError {
 export function toReport(
   tenant: string,
   result: wire.AttemptResult,
-  node: NodeContext,
+  config: Config,
   /** Moments that were parsed before: results that come together mostly started together. */
   moments = new Map<string, number | null>(),
 ): Report {
   const startedAt = momentOf(result.startedAt, moments);
-  return { tenant, jobId: result.jobId, fence: result.fence, startedAt, end: toEnd(result, node) };
+  return { tenant, jobId: result.jobId, fence: result.fence, startedAt, end: toEnd(result, config) };
 }
 
 function momentOf(text: string | undefined, known: Map<string, number | null>): number | null {
@@ -149,7 +152,7 @@ function momentOf(text: string | undefined, known: Map<string, number | null>): 
   return moment;
 }
 
-function toEnd(result: wire.AttemptResult, { config }: NodeContext): AttemptEnd {
+function toEnd(result: wire.AttemptResult, config: Config): AttemptEnd {
   switch (result.outcome) {
     case 'succeeded': {
       const text = resultText(result.result, config);

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { TestClock } from '../../test/test-clock.js';
 import { makeKey } from '../store/operator-key.js';
 import { Authentication } from './authentication.js';
-import type { NodeContext } from './context.js';
 
 const SECRET = randomBytes(32);
 const LOCAL_KEY = 'pk_local_x';
@@ -12,8 +12,8 @@ function authentication(rows: readonly object[]) {
   const query = vi.fn(async ({ values }: { values: [Buffer[]] }) => ({
     rows: values[0].flatMap((hash) => rows.map((row) => ({ ...row, hash }))),
   }));
-  const context = { secret: SECRET, keys: { query } } as unknown as NodeContext;
-  return { query, authentication: new Authentication(context, LOCAL_KEY) };
+  const parts = { secret: SECRET, keys: { query }, clock: new TestClock() };
+  return { query, authentication: new Authentication(parts as never, LOCAL_KEY) };
 }
 
 const now = performance.now.bind(performance);

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
+import type { Clock } from '../core/clock.js';
 import { verifyAttemptToken, verifyNodeToken } from '../core/tokens.js';
+import type { Queryable } from '../store/database.js';
 import { findKeys, hashKey, isGenuineKey, type KeyRow } from '../store/operator-key.js';
 import type { AttemptCredential, KeyIdentity } from './caller.js';
-import type { NodeContext } from './context.js';
 
 /** How old knowledge of a key may be: a revoked key is refused after this time. */
 const FRESH_MS = 1_000;
@@ -22,6 +23,14 @@ interface Remembered {
   used: boolean;
 }
 
+interface AuthenticationParts {
+  /** For look-ups of keys, which must not wait behind any traffic: workers would be taken for dead. */
+  readonly keys: Queryable;
+  /** By which nodes sign tokens. */
+  readonly secret: Buffer;
+  readonly clock: Clock;
+}
+
 /** Who a bearer credential belongs to. */
 export class Authentication {
   private readonly remembered = new Map<string, Remembered>();
@@ -29,7 +38,7 @@ export class Authentication {
   private readonly localDigest: string;
 
   constructor(
-    private readonly node: Pick<NodeContext, 'keys' | 'secret' | 'clock'>,
+    private readonly parts: AuthenticationParts,
     localKey: string,
   ) {
     this.localDigest = digestOf(localKey);
@@ -37,7 +46,7 @@ export class Authentication {
 
   /** A token that a node signed: for one attempt, or for another node that calls on somebody's behalf. */
   private authenticateToken(token: string): KeyIdentity | AttemptCredential | null {
-    const { secret, clock } = this.node;
+    const { secret, clock } = this.parts;
     const node = verifyNodeToken(secret, token, clock.now());
     if (node) return { operator: true, name: node.actor, node: true };
     return verifyAttemptToken(secret, token, clock.now());
@@ -52,14 +61,14 @@ export class Authentication {
     if (digest === this.localDigest) return { operator: true, name: 'embedded' };
     const known = this.remembered.get(digest);
     if (known) return this.recall(known);
-    if (!isGenuineKey(this.node.secret, bearer)) return null;
+    if (!isGenuineKey(this.parts.secret, bearer)) return null;
     return this.lookUp(digest, bearer);
   }
 
   /** Asks the database once, however many requests come with the key meanwhile; that it is unknown is remembered too. */
   private lookUp(digest: string, key: string): Promise<KeyIdentity | null> {
-    const hash = hashKey(this.node.secret, key);
-    const identity = findKeys(this.node.keys, [hash]).then(([row]) => identityOf(row));
+    const hash = hashKey(this.parts.secret, key);
+    const identity = findKeys(this.parts.keys, [hash]).then(([row]) => identityOf(row));
     if (this.remembered.size >= MAX_REMEMBERED) {
       for (const oldest of this.remembered.keys()) {
         this.remembered.delete(oldest);
@@ -100,7 +109,7 @@ export class Authentication {
     const used = [...this.remembered.values()].filter((each) => each.used);
     for (const each of used) each.used = false;
     const rows = await findKeys(
-      this.node.keys,
+      this.parts.keys,
       used.map(({ hash }) => hash),
     );
     const found = new Map(rows.map((row) => [row.hash.toString('base64'), row]));

@@ -6,10 +6,11 @@ import type * as wire from '../core/wire.js';
 import { COUNTERS } from '../core/wire.js';
 import { countTerms, listNodes, readClusterState } from '../store/cluster-state.js';
 import { lookAtLease } from '../store/lease.js';
-import { readMinutes, readTotals, type Tally } from '../store/tallies.js';
+import { type MinuteTally, readMinutes, readTotals, sumTallies, type Tally } from '../store/tallies.js';
 import type { NodeContext } from './context.js';
 import { type Answered, JsonText } from './json-text.js';
 import { type Route, route } from './route.js';
+import type { Shard } from './shard.js';
 
 /** A node that has not been seen for so long is dead: three times it did not say that it lives. */
 const DEAD_AFTER_MS = 15_000;
@@ -55,39 +56,49 @@ function pausing(verb: string, paused: boolean, summary: string): Route {
     scope: 'operator',
     answers: { 200: ClusterView },
     run: async ({ node }) => {
-      await (await node.leader()).settings.pause(paused);
+      // A leader that is elsewhere is known before any of them has done anything.
+      const leaders = await Promise.all(node.shards.map((shard) => shard.leader()));
+      await Promise.all(leaders.map(({ settings }) => settings.pause(paused)));
       return viewCluster(node);
     },
   });
 }
 
-async function viewCluster({ pool, shard }: NodeContext): Promise<wire.ClusterView> {
-  const [lease, nodes, terms, state] = await Promise.all([
-    lookAtLease(pool, shard),
-    listNodes(pool),
-    countTerms(pool, shard),
-    readClusterState(pool),
-  ]);
-  const leader = lease.expired || lease.holder === '' ? null : lease.holder;
-  const expiresAt = new Date(lease.expiresAt ?? 0).toISOString();
+async function viewCluster({ shards }: NodeContext): Promise<wire.ClusterView> {
+  const [nodes, ...states] = await Promise.all([listNodes(shards[0].pool), ...shards.map(readState)]);
+  // Nodes say that they live on the clock of the first shard's database, where their list is.
+  const { now } = states[0]!;
   return {
-    shards: [{ id: shard, leader, epoch: lease.epoch, expiresAt, terms }],
+    shards: states.map(({ view }) => view),
     nodes: nodes
-      .filter((node) => lease.now - node.lastSeen < DEAD_AFTER_MS)
+      .filter((node) => now - node.lastSeen < DEAD_AFTER_MS)
       .map((node) => ({
         id: node.id,
         url: node.url,
         version: node.version,
-        leads: node.id === leader ? [shard] : [],
+        leads: states.filter(({ view }) => view.leader === node.id).map(({ view }) => view.id),
         lastSeen: new Date(node.lastSeen).toISOString(),
       })),
-    paused: state.paused,
+    paused: states.some(({ paused }) => paused),
   };
 }
 
+/** A shard as its database shows it, and the time there. */
+async function readState({ id, pool }: Shard) {
+  const [lease, terms, { paused }] = await Promise.all([
+    lookAtLease(pool, id),
+    countTerms(pool, id),
+    readClusterState(pool),
+  ]);
+  const leader = lease.expired || lease.holder === '' ? null : lease.holder;
+  const expiresAt = new Date(lease.expiresAt ?? 0).toISOString();
+  return { now: lease.now, paused, view: { id, leader, epoch: lease.epoch, expiresAt, terms } };
+}
+
 async function readStats(node: NodeContext, historyMs: number): Promise<Answered<wire.StatsView>> {
-  const { pool, clock, nodeId, loopDelay } = node;
-  const totals = await readTotals(pool, null);
+  const { shards, nodeId, loopDelay } = node;
+  const { clock } = shards[0];
+  const totals = await totalsOf(shards);
   const stats = {
     ...toCounts(totals),
     lateness: toLateness(totals.lateness),
@@ -100,10 +111,24 @@ async function readStats(node: NodeContext, historyMs: number): Promise<Answered
   while (from < until) {
     // Each portion ends with a minute, so that none is in two of them.
     const to = Math.min(until, Math.floor(from / MINUTE_MS + MINUTES_AT_ONCE) * MINUTE_MS);
-    for (const minute of await readMinutes(pool, null, from, to)) minutes.push(minuteText(minute));
+    for (const minute of await minutesOf(shards, from, to)) minutes.push(minuteText(minute));
     from = to;
   }
   return new StatsText(stats, minutes);
+}
+
+/** What all shards together have counted so far. */
+export async function totalsOf(shards: readonly Shard[]): Promise<Tally> {
+  return sumTallies(await Promise.all(shards.map(({ pool }) => readTotals(pool, null))));
+}
+
+/** Minutes of all shards together, oldest first. */
+async function minutesOf(shards: readonly Shard[], from: number, to: number): Promise<MinuteTally[]> {
+  const read = await Promise.all(shards.map(({ pool }) => readMinutes(pool, null, from, to)));
+  const byMinute = new Map<number, MinuteTally[]>();
+  for (const tally of read.flat()) byMinute.set(tally.minute, [...(byMinute.get(tally.minute) ?? []), tally]);
+  const sums = Array.from(byMinute, ([minute, tallies]) => ({ ...sumTallies(tallies), minute }));
+  return sums.sort((a, b) => a.minute - b.minute);
 }
 
 /** Totals with their history. */
@@ -116,7 +141,7 @@ class StatsText extends JsonText {
   }
 }
 
-function minuteText(minute: Tally & { readonly minute: number }): string {
+function minuteText(minute: MinuteTally): string {
   return JSON.stringify({
     minute: new Date(minute.minute).toISOString(),
     ...toCounts(minute),

@@ -1,11 +1,13 @@
 import type { Static } from 'typebox';
 import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
+import { greatest } from '../core/long-lists.js';
 import { HealthView } from '../core/schemas/cluster.js';
 import { AnyQuery, ReadyQuery } from '../core/schemas/query.js';
-import { readTotals } from '../store/tallies.js';
+import { totalsOf } from './cluster.js';
 import type { NodeContext } from './context.js';
 import { renderMetrics } from './metrics.js';
 import { Answer, type Route, route } from './route.js';
+import type { Shard } from './shard.js';
 
 /** Whether the process lives, whether it can be used, and its metrics. */
 export const healthRoutes: readonly Route[] = [
@@ -50,30 +52,45 @@ export const healthRoutes: readonly Route[] = [
       },
     },
     run: async ({ node }) => {
-      const totals = await readTotals(node.pool, null);
-      const leader = node.currentLeader();
-      const epoch = leader?.epoch ?? node.lease()?.epoch ?? 0;
-      return renderMetrics(totals, { ...leader?.gauges(), epoch }, leader !== undefined, node.loopDelay);
+      const { shards, loopDelay } = node;
+      const leaders = shards.flatMap((shard) => shard.currentLeader() ?? []);
+      const epochs = shards.map((shard) => shard.currentLeader()?.epoch ?? shard.lease()?.epoch ?? 0);
+      const gauges = { ...sumGauges(leaders.map((leader) => leader.gauges())), epoch: greatest(epochs) };
+      return renderMetrics(await totalsOf(shards), gauges, leaders.length > 0, loopDelay);
     },
   }),
 ];
 
+/** Adds up the figures of all shards that this node leads. */
+function sumGauges(all: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  const sums: Record<string, number> = {};
+  for (const gauges of all)
+    for (const [name, value] of Object.entries(gauges)) sums[name] = (sums[name] ?? 0) + value;
+  return sums;
+}
+
 type Health = Required<Static<typeof HealthView>>;
+
+/** A node is ready when all its shards are. Where one is not, its checks are shown, else those of the first. */
+async function checkReady({ shards, config }: NodeContext): Promise<Health> {
+  const healths = await Promise.all(shards.map((shard) => checkShard(shard, config.leaseTtl)));
+  return healths.find(({ ok }) => !ok) ?? healths[0]!;
+}
 
 /**
  * Ready means: the database answers, and requests reach a leader, here or elsewhere. Whether the database answers is known
  * from the connection of the lease, which is asked all the time and shared with nobody: no traffic makes a healthy node
  * look ill, and asking costs nothing.
  */
-async function checkReady(node: NodeContext): Promise<Health> {
-  const silentMs = node.databaseSilentMs();
+async function checkShard(shard: Shard, leaseTtlMs: number): Promise<Health> {
+  const silentMs = shard.databaseSilentMs();
   const database =
     silentMs === null
       ? { ok: false, detail: 'no connection' }
-      : { ok: silentMs < node.config.leaseTtl, detail: `answered ${Math.round(silentMs)} ms ago` };
+      : { ok: silentMs < leaseTtlMs, detail: `answered ${Math.round(silentMs)} ms ago` };
   if (!database.ok)
     return { ok: false, checks: { database, leader: { ok: false, detail: 'not known without a database' } } };
-  const leader = await node.leader().then(
+  const leader = await shard.leader().then(
     () => ({ ok: true, detail: 'this node leads' }),
     (error: unknown) =>
       error instanceof LeaderElsewhere

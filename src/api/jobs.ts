@@ -32,6 +32,7 @@ import type { NodeContext } from './context.js';
 import { JobView, newlyPlaced } from './job-view.js';
 import { PageText, writePage } from './page-text.js';
 import { Answer, json, jsonCheckedByRun, MANY_PAYLOADS, ONE_PAYLOAD, type Route, route } from './route.js';
+import type { Shard } from './shard.js';
 
 /** Rows of a list that are read at once. */
 const PORTION = 50;
@@ -82,7 +83,7 @@ export const jobRoutes: readonly Route[] = [
     answers: { 200: JobPage },
     run: ({ node, caller, query: { include, limit, ...filter } }) => {
       const parts = include === undefined ? {} : { include: include.split(',') as JobPart[] };
-      return pageOfJobs(node, caller, { ...filter, ...parts }, limit);
+      return pageOfJobs(node.shardOf(caller.tenant), caller, { ...filter, ...parts }, limit);
     },
   }),
   route({
@@ -97,7 +98,8 @@ export const jobRoutes: readonly Route[] = [
     answers: { 200: Job },
     run: ({ node, caller, params: { id }, query: { wait = '0s' }, call }) => {
       const leftMs = Math.max(0, (parseDuration(wait) ?? 0) - call.waitedMs);
-      const get = (signal: AbortSignal) => awaitJob(node, caller, id, leftMs, signal);
+      const shard = node.shardOf(caller.tenant);
+      const get = (signal: AbortSignal) => awaitJob(shard, caller, id, leftMs, signal);
       return leftMs === 0 ? get(NEVER) : call.wait('results', get);
     },
   }),
@@ -112,10 +114,11 @@ export const jobRoutes: readonly Route[] = [
     query: LogQuery,
     answers: { 200: LogPage },
     run: async ({ node, caller, params: { id }, query: { after, limit } }) => {
-      await mustRead(node, caller, id);
+      const shard = node.shardOf(caller.tenant);
+      await mustRead(shard, caller, id);
       return writePage<LogRow>(limit, {
         portion: PORTION,
-        read: (last, size) => readLogLines(node.pool, caller.tenant, id, last?.seq ?? after, size),
+        read: (last, size) => readLogLines(shard.pool, caller.tenant, id, last?.seq ?? after, size),
         write: ({ line, fence }) => `${line.slice(0, line.lastIndexOf('}'))},"fence":${fence}}`,
         cursor: (row) => String(row.seq),
       });
@@ -131,8 +134,9 @@ export const jobRoutes: readonly Route[] = [
     params: IdPath,
     answers: { 200: Why },
     run: async ({ node, caller, params }) => {
-      const leader = await node.leader();
-      return leader.why(await mustRead(node, caller, params.id));
+      const shard = node.shardOf(caller.tenant);
+      const leader = await shard.leader();
+      return leader.why(await mustRead(shard, caller, params.id));
     },
   }),
   route({
@@ -146,9 +150,10 @@ export const jobRoutes: readonly Route[] = [
     body: json(JobChange, { maxBytes: ONE_PAYLOAD, text: 'payload' }),
     answers: { 200: Job },
     run: async ({ node, caller, params: { id }, body }) => {
+      const shard = node.shardOf(caller.tenant);
       const change = toChange(node, body);
-      await (await node.leader()).jobControl.change(caller.tenant, id, change);
-      return viewJob(node, caller, id);
+      await (await shard.leader()).jobControl.change(caller.tenant, id, change);
+      return viewJob(shard, caller, id);
     },
   }),
   route({
@@ -166,7 +171,8 @@ export const jobRoutes: readonly Route[] = [
       if (all === isFiltered && !(dryRun && !all)) {
         throw invalid([{ pointer: '/all', detail: 'give "task", "queue" or both, or else "all": true' }]);
       }
-      const answer = await (await node.leader()).jobControl.redrive(caller.tenant, filter, dryRun);
+      const leader = await node.shardOf(caller.tenant).leader();
+      const answer = await leader.jobControl.redrive(caller.tenant, filter, dryRun);
       return { ...answer, dryRun };
     },
   }),
@@ -187,8 +193,9 @@ function steering(verb: 'cancel' | 'retry' | 'hold' | 'release', summary: string
     params: IdPath,
     answers: { 200: Job },
     run: async ({ node, caller, params: { id } }) => {
-      await (await node.leader()).jobControl[verb](caller.tenant, id);
-      return viewJob(node, caller, id);
+      const shard = node.shardOf(caller.tenant);
+      await (await shard.leader()).jobControl[verb](caller.tenant, id);
+      return viewJob(shard, caller, id);
     },
   });
 }
@@ -199,15 +206,16 @@ export async function submitJob(
   { tenant, actor }: Caller,
   body: unknown,
 ): Promise<{ created: boolean; job: JobView }> {
-  const submission = parseSubmission(body, submissionContext(node));
+  const shard = node.shardOf(tenant);
+  const submission = parseSubmission(body, submissionContext(node, shard));
   const { queue, hold } = submission.definition;
   for (let tries = 1; ; tries += 1) {
-    const { id, row } = await node.submitter.submit({ tenant, createdBy: actor, submission });
+    const { id, row } = await shard.submitter.submit({ tenant, createdBy: actor, submission });
     // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
     if (row) return { created: true, job: new JobView(newlyPlaced(row, queue, hold), null) };
-    const found = await readJob(node.hot, tenant, id);
+    const found = await readJob(shard.hot, tenant, id);
     // Nothing is found when its history was removed just now: then its key is free again.
-    if (found) return { created: false, job: viewOf(node, found) };
+    if (found) return { created: false, job: viewOf(shard, found) };
     if (tries === KEY_TRIES) {
       throw new PunctualError('DATABASE_UNAVAILABLE', 'The job of this key cannot be read; try again.', {
         retryAfter: 1,
@@ -223,9 +231,10 @@ export async function submitJobs(
   body: unknown,
 ): Promise<{ ids: readonly string[] }> {
   const { jobs } = validate(envelopeOf(node.config.maxBulkJobs), body);
-  const submissions = await parseSubmissions(jobs, submissionContext(node));
+  const shard = node.shardOf(tenant);
+  const submissions = await parseSubmissions(jobs, submissionContext(node, shard));
   const owned = submissions.map((submission) => ({ tenant, createdBy: actor, submission }));
-  const stored = await node.submitter.submitAll(owned);
+  const stored = await shard.submitter.submitAll(owned);
   return { ids: stored.map(({ id }) => id) };
 }
 
@@ -239,13 +248,13 @@ function envelopeOf(maxBulkJobs: number): ReturnType<typeof bulkEnvelope> {
 }
 
 function pageOfJobs(
-  node: NodeContext,
+  shard: Shard,
   caller: Caller,
   filter: ListFilter & { readonly key?: string },
   limit: number,
 ): Promise<PageText> {
   const { key, after, worker, include } = filter;
-  if (key !== undefined) return jobOfKey(node, caller, key, filter);
+  if (key !== undefined) return jobOfKey(shard, caller, key, filter);
   if (after !== undefined && !isUuid(after)) {
     throw invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
   }
@@ -254,20 +263,15 @@ function pageOfJobs(
   }
   return writePage<PlacedRow>(limit, {
     portion: include ? LARGE_PORTION : PORTION,
-    read: (last, size) => listJobs(node.pool, caller.tenant, { ...filter, after: last?.id ?? after }, size),
-    write: (row) => viewOf(node, row).text,
+    read: (last, size) => listJobs(shard.pool, caller.tenant, { ...filter, after: last?.id ?? after }, size),
+    write: (row) => viewOf(shard, row).text,
     cursor: (row) => row.id,
   });
 }
 
-async function jobOfKey(
-  node: NodeContext,
-  caller: Caller,
-  key: string,
-  filter: ListFilter,
-): Promise<PageText> {
-  const id = await findKey(node.pool, caller.tenant, key);
-  const row = id === null ? null : await readJob(node.pool, caller.tenant, id);
+async function jobOfKey(shard: Shard, caller: Caller, key: string, filter: ListFilter): Promise<PageText> {
+  const id = await findKey(shard.pool, caller.tenant, key);
+  const row = id === null ? null : await readJob(shard.pool, caller.tenant, id);
   const fits =
     row !== null &&
     (filter.state === undefined || row.state === filter.state) &&
@@ -276,12 +280,12 @@ async function jobOfKey(
     (filter.worker === undefined || row.worker === filter.worker) &&
     (filter.schedule === undefined || row.schedule === filter.schedule);
   // It is one job at most, and so there is room for all of it.
-  return new PageText(fits ? [viewOf(node, row).text] : [], null);
+  return new PageText(fits ? [viewOf(shard, row).text] : [], null);
 }
 
 /** Waits for the end of the job up to `waitMs`; 0 answers at once. */
 async function awaitJob(
-  node: NodeContext,
+  shard: Shard,
   caller: Caller,
   id: string,
   waitMs: number,
@@ -289,30 +293,30 @@ async function awaitJob(
 ): Promise<JobView> {
   const deadline = performance.now() + waitMs;
   for (;;) {
-    const job = await viewJob(node, caller, id);
+    const job = await viewJob(shard, caller, id);
     const left = deadline - performance.now();
     if (isEnded(job.state) || left <= 0 || signal.aborted) return job;
-    if (!(await node.ends.wait({ tenant: caller.tenant, id }, left, signal)))
-      return viewJob(node, caller, id);
+    if (!(await shard.ends.wait({ tenant: caller.tenant, id }, left, signal)))
+      return viewJob(shard, caller, id);
   }
 }
 
-async function viewJob(node: NodeContext, caller: Caller, id: string): Promise<JobView> {
-  return viewOf(node, await mustRead(node, caller, id));
+async function viewJob(shard: Shard, caller: Caller, id: string): Promise<JobView> {
+  return viewOf(shard, await mustRead(shard, caller, id));
 }
 
-async function mustRead(node: NodeContext, caller: Caller, id: string): Promise<PlacedRow> {
-  const row = await readJob(node.hot, caller.tenant, id);
+async function mustRead(shard: Shard, caller: Caller, id: string): Promise<PlacedRow> {
+  const row = await readJob(shard.hot, caller.tenant, id);
   if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
   return row;
 }
 
-function viewOf(node: NodeContext, row: PlacedRow): JobView {
-  const progress = row.state === 'running' ? node.currentLeader()?.progressOf(row.id) : undefined;
+function viewOf(shard: Shard, row: PlacedRow): JobView {
+  const progress = row.state === 'running' ? shard.currentLeader()?.progressOf(row.id) : undefined;
   return new JobView(row, progress ?? null);
 }
 
-function submissionContext({ config, clock }: NodeContext): SubmissionContext {
+function submissionContext({ config }: NodeContext, { clock }: Shard): SubmissionContext {
   return { ...config, now: clock.now() };
 }
 

@@ -2,7 +2,7 @@ import Type from 'typebox';
 import type { Hint } from '../cluster/hint-sender.js';
 import { strict } from '../core/schemas/object.js';
 import type { NodeContext } from './context.js';
-import { json, jsonCheckedByRun, type Route, route } from './route.js';
+import { type Call, json, jsonCheckedByRun, type Route, route } from './route.js';
 
 const MAX_HINT_BYTES = 16 * 1024 * 1024;
 
@@ -30,16 +30,18 @@ export const peerRoutes: readonly Route[] = [
     answers: {
       200: { kind: 'stream', type: 'application/x-ndjson', description: 'Ids of jobs, by the line.' },
     },
-    run: ({ node, params: { line }, call }) =>
-      call.stream('nodes', async (stream) => {
-        const over = node.endLines.open(line, (said) => void stream.write(`${JSON.stringify(said)}\n`));
+    run: ({ node, params: { line }, call }) => {
+      const { endLines } = node.shard(call.shard);
+      return call.stream('nodes', async (stream) => {
+        const over = endLines.open(line, (said) => void stream.write(`${JSON.stringify(said)}\n`));
         try {
           stream.open();
           await firstOf(over, stream.gone);
         } finally {
-          node.endLines.close(line);
+          endLines.close(line);
         }
-      }),
+      });
+    },
   }),
   route({
     id: 'changeEnds',
@@ -51,7 +53,7 @@ export const peerRoutes: readonly Route[] = [
     params: LinePath,
     body: json(EndsChange),
     answers: { 204: 'The change is made.' },
-    run: ({ node, params: { line }, body }) => node.endLines.change(line, body),
+    run: ({ node, params: { line }, body, call }) => node.shard(call.shard).endLines.change(line, body),
   }),
   route({
     id: 'hintJobs',
@@ -64,13 +66,13 @@ export const peerRoutes: readonly Route[] = [
     // tells nothing that the claim would otherwise read.
     body: jsonCheckedByRun(Type.Object({}), { maxBytes: MAX_HINT_BYTES, lists: ['jobs'] }),
     answers: { 204: 'Taken note of.' },
-    run: ({ node, body }) => takeHint(node, body as Hint),
+    run: ({ node, body, call }) => takeHint(node, call.shard, body as Hint),
   }),
   telling(
     'leaseChanged',
     '/internal/lease-changed',
     'Looks at the lease at once, because another node gave it up.',
-    (node) => node.lookAtLease(),
+    (node, { shard }) => node.shard(shard).lookAtLease(),
   ),
   telling(
     'nodeJoined',
@@ -80,22 +82,28 @@ export const peerRoutes: readonly Route[] = [
   ),
 ];
 
-function telling(id: string, path: `/${string}`, summary: string, look: (node: NodeContext) => void): Route {
+function telling(
+  id: string,
+  path: `/${string}`,
+  summary: string,
+  look: (node: NodeContext, call: Call) => void,
+): Route {
   return route({
     ...{ id, method: 'POST', path, tag: 'internal', summary, scope: 'node' },
     answers: { 204: 'Looked.' },
-    run: ({ node }) => look(node),
+    run: ({ node, call }) => look(node, call),
   });
 }
 
-/** Hands jobs that another node has stored to the dispatcher, if this node leads. */
-export async function takeHint(node: NodeContext, { jobs, startBefore }: Hint): Promise<void> {
+/** Hands jobs that another node has stored to the shard's dispatcher, if this node leads; else the hint is dropped. */
+export async function takeHint(node: NodeContext, shard: number, { jobs, startBefore }: Hint): Promise<void> {
   // A node of an older version leaves things out; the look-back reads what it could not tell.
   const complete = jobs.filter(
     (job) => typeof job.sizeKib === 'number' && typeof job.lane === 'number' && job.key !== undefined,
   );
   const places = complete.map((job) => ({ ...job, row: null }));
-  await node.currentLeader()?.hint(places, startBefore);
+  const leader = node.shards.find(({ id }) => id === shard)?.currentLeader();
+  await leader?.hint(places, startBefore);
 }
 
 /** Resolves when one of the signals aborts. */

@@ -27,10 +27,11 @@ export const queueRoutes: readonly Route[] = [
     query: ShortListQuery,
     answers: { 200: QueuePage },
     run: async ({ node, caller, query: { limit, after = '' } }) => {
-      const { settings } = await node.leader();
+      const shard = node.shardOf(caller.tenant);
+      const { settings } = await shard.leader();
       return writePage<QueueRow>(limit, {
         portion: PORTION,
-        read: (last, size) => listQueues(node.pool, caller.tenant, last?.name ?? after, size.rows),
+        read: (last, size) => listQueues(shard.pool, caller.tenant, last?.name ?? after, size.rows),
         write: (row) => JSON.stringify(settings.queueView(row)),
         cursor: (row) => row.name,
       });
@@ -58,7 +59,7 @@ export const queueRoutes: readonly Route[] = [
     body: json(QueueChange),
     answers: { 200: QueueView },
     run: async ({ node, caller, params: { name }, body }) => {
-      const { settings } = await node.leader();
+      const { settings } = await node.shardOf(caller.tenant).leader();
       await settings.limitQueue(caller.tenant, name, (row) => ({
         weight: body.weight ?? row?.weight ?? DEFAULT_QUEUE_LIMITS.weight,
         concurrency: body.concurrency === undefined ? (row?.concurrency ?? null) : body.concurrency,
@@ -83,15 +84,17 @@ function pausing(verb: string, paused: boolean, summary: string): Route {
     params: NamePath,
     answers: { 200: QueueView },
     run: async ({ node, caller, params: { name } }) => {
-      await (await node.leader()).settings.pauseQueue(caller.tenant, name, paused);
+      const { settings } = await node.shardOf(caller.tenant).leader();
+      await settings.pauseQueue(caller.tenant, name, paused);
       return viewQueue(node, caller, name);
     },
   });
 }
 
 async function viewQueue(node: NodeContext, caller: Caller, name: string): Promise<wire.QueueView> {
-  const leader = await node.leader();
-  const row = await findQueue(node.pool, caller.tenant, name);
+  const shard = node.shardOf(caller.tenant);
+  const leader = await shard.leader();
+  const row = await findQueue(shard.pool, caller.tenant, name);
   if (!row) throw new PunctualError('QUEUE_NOT_FOUND', `There is no queue ${name}.`);
   return leader.settings.queueView(row);
 }

@@ -124,6 +124,8 @@ export interface AnswerStream {
 
 /** The call that a request makes, for routes that do more than answer at once. */
 export interface Call {
+  /** The shard that the request is about, where that does not follow from its caller; 0 unless it names another. */
+  readonly shard: number;
   /** How long the request has waited at earlier leaders, which counts towards the wait that it asks for. */
   readonly waitedMs: number;
   /** Runs what may wait; its signal aborts when nobody is there to hear the answer any more. */

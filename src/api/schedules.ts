@@ -55,7 +55,7 @@ export const scheduleRoutes: readonly Route[] = [
     body: json(ScheduleInput, { maxBytes: ONE_PAYLOAD }),
     answers: { 201: ScheduleView },
     run: async ({ node, caller, body }) => {
-      const { changes } = (await node.leader()).schedules;
+      const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
       const { name, paused = false, ...definition } = body;
       await changes.create(by(caller, name), definition, paused);
       const schedule = await viewSchedule(node, caller, name);
@@ -73,7 +73,7 @@ export const scheduleRoutes: readonly Route[] = [
     body: json(ScheduleChange, { maxBytes: ONE_PAYLOAD }),
     answers: { 200: ScheduleView },
     run: async ({ node, caller, params: { name }, body }) => {
-      const { changes } = (await node.leader()).schedules;
+      const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
       await changes.change(by(caller, name), body);
       return viewSchedule(node, caller, name);
     },
@@ -87,8 +87,10 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'admin',
     params: NamePath,
     answers: { 204: 'The schedule is gone.' },
-    run: async ({ node, caller, params }) =>
-      (await node.leader()).schedules.changes.remove(by(caller, params.name)),
+    run: async ({ node, caller, params }) => {
+      const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
+      await changes.remove(by(caller, params.name));
+    },
   }),
   route({
     id: 'listSchedules',
@@ -99,14 +101,15 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'read',
     query: ScheduleListQuery,
     answers: { 200: SchedulePage },
-    run: ({ node: { pool, config, clock }, caller: { tenant }, query: { include, limit, after = '' } }) => {
+    run: ({ node, caller: { tenant }, query: { include, limit, after = '' } }) => {
+      const { pool, clock } = node.shardOf(tenant);
       const now = clock.now();
       const withPayloads = include !== undefined;
       return writePage<ScheduleWithLast>(limit, {
         portion: PORTION,
         read: (last, size) =>
           listSchedules(pool, tenant, { after: last?.name ?? after, withPayloads }, size, now),
-        write: (row) => new ScheduleText(row, config, now).text,
+        write: (row) => new ScheduleText(row, node.config, now).text,
         cursor: (row) => row.name,
       });
     },
@@ -143,7 +146,7 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'read',
     body: json(PreviewRequest),
     answers: { 200: PreviewAnswer },
-    run: ({ node, body }) => preview(body, node.clock.now()),
+    run: ({ node, caller, body }) => preview(body, node.shardOf(caller.tenant).clock.now()),
   }),
   steering('pause', 'Skip the occurrences of a schedule until it is resumed.'),
   steering('resume', 'Go on with the next occurrence.'),
@@ -157,8 +160,9 @@ export const scheduleRoutes: readonly Route[] = [
     params: NamePath,
     answers: { 201: Job },
     run: async ({ node, caller, params: { name } }) => {
-      const id = await (await node.leader()).schedules.changes.run(by(caller, name));
-      const row = await readJob(node.hot, caller.tenant, id);
+      const shard = node.shardOf(caller.tenant);
+      const id = await (await shard.leader()).schedules.changes.run(by(caller, name));
+      const row = await readJob(shard.hot, caller.tenant, id);
       if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
       return new Answer(201, new JobView(row, null), { location: `/v1/jobs/${id}` });
     },
@@ -174,7 +178,7 @@ export const scheduleRoutes: readonly Route[] = [
     body: json(BackfillRequest),
     answers: { 200: BackfillAnswer },
     run: async ({ node, caller, params: { name }, body }) => {
-      const { changes } = (await node.leader()).schedules;
+      const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
       const range = toRange(body);
       const { occurrences } = await changes.backfill(by(caller, name), range);
       return {
@@ -198,7 +202,8 @@ function steering(verb: 'pause' | 'resume', summary: string): Route {
     params: NamePath,
     answers: { 200: ScheduleView },
     run: async ({ node, caller, params: { name } }) => {
-      await (await node.leader()).schedules.changes[verb](by(caller, name));
+      const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
+      await changes[verb](by(caller, name));
       return viewSchedule(node, caller, name);
     },
   });
@@ -211,15 +216,12 @@ function toRange({ dryRun = false, ...range }: Static<typeof BackfillRequest>) {
   return { from, to, dryRun };
 }
 
-async function viewSchedule(
-  { hot, config, clock }: NodeContext,
-  { tenant }: Caller,
-  name: string,
-): Promise<ScheduleText> {
+async function viewSchedule(node: NodeContext, { tenant }: Caller, name: string): Promise<ScheduleText> {
+  const { hot, clock } = node.shardOf(tenant);
   const now = clock.now();
   const row = await readSchedule(hot, tenant, name, now);
   if (!row) throw notFound(name);
-  return new ScheduleText(row, config, now);
+  return new ScheduleText(row, node.config, now);
 }
 
 /** Which part of a ledger to read. */
@@ -236,7 +238,7 @@ async function pageOfLedger(
   name: string,
   filter: LedgerFilter,
 ): Promise<wire.Page<wire.OccurrenceView>> {
-  const { pool, clock } = node;
+  const { pool, clock } = node.shardOf(caller.tenant);
   const now = clock.now();
   const schedule = await findScheduleWithLedger(pool, caller.tenant, name);
   if (!schedule) throw notFound(name);

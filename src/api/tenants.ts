@@ -21,7 +21,7 @@ export const tenantRoutes: readonly Route[] = [
     body: json(NewTenant),
     answers: { 201: TenantView },
     run: async ({ node, body: { id, name, weight, rate } }) => {
-      const { settings } = await node.leader();
+      const { settings } = await node.shardOf(id).leader();
       const row = await settings.addTenant(id, name ?? id, {
         weight: weight ?? DEFAULT_TENANT_LIMITS.weight,
         rate: rate ? rateOf(rate) : null,
@@ -40,7 +40,7 @@ export const tenantRoutes: readonly Route[] = [
     query: PageQuery,
     answers: { 200: TenantPage },
     run: async ({ node, query: { after = '', limit } }) => {
-      const rows = await listTenants(node.pool, after, limit + 1);
+      const rows = await listTenants(node.shards[0].pool, after, limit + 1);
       const data = rows.slice(0, limit).map((row) => viewOf(node, row));
       return { data, next: rows.length > limit ? data.at(-1)!.id : null };
     },
@@ -55,7 +55,7 @@ export const tenantRoutes: readonly Route[] = [
     params: TenantPath,
     answers: { 200: TenantView },
     run: async ({ node, params: { id } }) => {
-      const row = await findTenant(node.pool, id);
+      const row = await findTenant(node.shardOf(id).pool, id);
       if (!row) throw notFound(id);
       return viewOf(node, row);
     },
@@ -71,7 +71,7 @@ export const tenantRoutes: readonly Route[] = [
     body: json(TenantChange),
     answers: { 200: TenantView },
     run: async ({ node, params: { id }, body: { name, weight, rate } }) => {
-      const { settings } = await node.leader();
+      const { settings } = await node.shardOf(id).leader();
       const row = await settings.changeTenant(id, (now) => ({
         name: name ?? now.name,
         weight: weight ?? now.weight,
@@ -83,12 +83,12 @@ export const tenantRoutes: readonly Route[] = [
   }),
 ];
 
-function viewOf({ shard }: NodeContext, row: TenantRow): wire.TenantView {
+function viewOf(node: NodeContext, row: TenantRow): wire.TenantView {
   const rate = rateOfRow(row);
   return {
     id: row.id,
     name: row.name,
-    shard,
+    shard: node.shardOf(row.id).id,
     weight: row.weight,
     rate: rate && rateView(rate),
     createdAt: new Date(row.created_at).toISOString(),

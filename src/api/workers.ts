@@ -23,7 +23,7 @@ import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { JsonText } from './json-text.js';
 import { writePage } from './page-text.js';
-import { json, MANY_PAYLOADS, type Route, route } from './route.js';
+import { type Call, json, MANY_PAYLOADS, type Route, route } from './route.js';
 
 /** Workers of a list that are read at once. */
 const PORTION = 50;
@@ -56,7 +56,7 @@ const sessionRoutes: readonly Route[] = [
       lists: ['running', 'refused'],
     }),
     answers: { 200: HeartbeatAnswer },
-    run: ({ node, caller, params, body }) => takeHeartbeat(node, caller, params.id, body),
+    run: ({ node, caller, params, body, call }) => takeHeartbeat(node, caller, keyOf(params, call), body),
   }),
   route({
     id: 'leaveWorker',
@@ -69,7 +69,7 @@ const sessionRoutes: readonly Route[] = [
     params: IdPath,
     body: json(Leave, { optional: true }),
     answers: { 204: 'The session is over.' },
-    run: ({ node, caller, params, body }) => endSession(node, caller, params.id, body),
+    run: ({ node, caller, params, body, call }) => endSession(node, caller, keyOf(params, call), body),
   }),
   route({
     id: 'claimJobs',
@@ -83,10 +83,12 @@ const sessionRoutes: readonly Route[] = [
     answers: { 200: ClaimAnswer },
     // What was claimed for an answer that got lost is offered again.
     repeatable: true,
-    run: async ({ node, caller, params, body, call }) =>
-      new ClaimText(
-        await call.wait('work', (signal) => claimJobs(node, caller, params.id, body, signal, call.waitedMs)),
-      ),
+    run: async ({ node, caller, params, body, call }) => {
+      const session = keyOf(params, call);
+      return new ClaimText(
+        await call.wait('work', (signal) => claimJobs(node, caller, session, body, signal, call.waitedMs)),
+      );
+    },
   }),
   route({
     id: 'reportResults',
@@ -100,7 +102,7 @@ const sessionRoutes: readonly Route[] = [
     answers: { 200: ReportAnswer },
     // A result that is on record is accepted again.
     repeatable: true,
-    run: ({ node, caller, params, body }) => reportResults(node, caller, params.id, body),
+    run: ({ node, caller, params, body, call }) => reportResults(node, caller, keyOf(params, call), body),
   }),
 ];
 
@@ -117,13 +119,14 @@ export const workerRoutes: readonly Route[] = [
     query: ShortListQuery,
     answers: { 200: WorkerPage },
     run: async ({ node, caller, query: { limit, after } }) => {
-      const { workers } = await node.leader();
+      const shard = node.shardOf(caller.tenant);
+      const { workers } = await shard.leader();
       if (after !== undefined && !isUuid(after)) {
         throw invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
       }
       return writePage<WorkerRow>(limit, {
         portion: PORTION,
-        read: (last, size) => listWorkers(node.pool, caller.tenant, last?.id ?? after ?? null, size),
+        read: (last, size) => listWorkers(shard.pool, caller.tenant, last?.id ?? after ?? null, size),
         write: (row) => JSON.stringify(workers.view(row)),
         cursor: (row) => row.id,
       });
@@ -150,11 +153,17 @@ export const workerRoutes: readonly Route[] = [
     params: IdPath,
     answers: { 200: WorkerView },
     run: async ({ node, caller, params: { id } }) => {
-      await (await node.leader()).workers.drain(caller.tenant, id);
+      const { workers } = await node.shardOf(caller.tenant).leader();
+      await workers.drain(caller.tenant, id);
       return viewWorker(node, caller, id);
     },
   }),
 ];
+
+/** The session that a request of a worker is about. */
+function keyOf({ id }: { readonly id: string }, { shard }: Call): wire.SessionKey {
+  return { shard, workerId: id };
+}
 
 /** Opens a worker's session. */
 export async function registerWorker(
@@ -164,30 +173,32 @@ export async function registerWorker(
 ): Promise<wire.WorkerWelcome> {
   if (registration.shared && !caller.operator)
     throw new PunctualError('FORBIDDEN', 'Only an operator may run a worker that serves all tenants.');
-  return (await node.leader()).workers.register(caller.tenant, registration);
+  const { workers } = await node.shardOf(caller.tenant).leader();
+  return workers.register(caller.tenant, registration);
 }
 
 /** Takes a worker's sign of life, and answers with what is wanted of it. */
 export async function takeHeartbeat(
   node: NodeContext,
   caller: Caller,
-  workerId: string,
+  { shard, workerId }: wire.SessionKey,
   heartbeat: wire.Heartbeat,
 ): Promise<wire.HeartbeatAnswer> {
-  return (await node.leader()).workers.heartbeat(caller.tenant, workerId, heartbeat);
+  const { workers } = await node.shard(shard).leader();
+  return workers.heartbeat(caller.tenant, workerId, heartbeat);
 }
 
 /** Hands jobs to a worker. `waitedMs` counts towards the wait that it asks for. Rejects when the signal aborts. */
 export async function claimJobs(
   node: NodeContext,
   caller: Caller,
-  workerId: string,
+  { shard, workerId }: wire.SessionKey,
   { max, wait }: wire.ClaimRequest,
   signal: AbortSignal,
   waitedMs = 0,
 ): Promise<wire.ClaimAnswer> {
   const until = performance.now() + parseDuration(wait)! - waitedMs;
-  const leader = await node.leader();
+  const leader = await node.shard(shard).leader();
   const leftMs = Math.max(0, until - performance.now());
   return leader.workers.claim(caller.tenant, workerId, max, leftMs, signal);
 }
@@ -196,7 +207,7 @@ export async function claimJobs(
 export async function reportResults(
   node: NodeContext,
   caller: Caller,
-  workerId: string,
+  { shard, workerId }: wire.SessionKey,
   { results }: wire.ReportRequest,
 ): Promise<wire.ReportAnswer> {
   const seen = new Set<string>();
@@ -206,14 +217,14 @@ export async function reportResults(
       throw invalid([{ pointer: `/results/${i}/jobId`, detail: 'at most one result per job in a report' }]);
     }
   });
-  const leader = await node.leader();
+  const leader = await node.shard(shard).leader();
   leader.workers.seen(caller.tenant, workerId);
   // Only an operator may speak for a tenant that its key does not name: its worker may serve them all.
   const tenantOf = (result: wire.AttemptResult) =>
     (caller.operator ? result.tenant : undefined) ?? caller.tenant;
   const moments = new Map<string, number | null>();
   const accepted = await leader.report(
-    results.map((result) => toReport(tenantOf(result), result, node, moments)),
+    results.map((result) => toReport(tenantOf(result), result, node.config, moments)),
   );
   return {
     epoch: leader.epoch,
@@ -226,15 +237,17 @@ export async function reportResults(
 export async function endSession(
   node: NodeContext,
   caller: Caller,
-  workerId: string,
+  { shard, workerId }: wire.SessionKey,
   { settled = false }: wire.Leave,
 ): Promise<void> {
-  await (await node.leader()).workers.leave(caller.tenant, workerId, settled);
+  const { workers } = await node.shard(shard).leader();
+  await workers.leave(caller.tenant, workerId, settled);
 }
 
 async function viewWorker(node: NodeContext, caller: Caller, workerId: string): Promise<wire.WorkerView> {
-  const { workers } = await node.leader();
-  const row = await findWorker(node.pool, caller.tenant, workerId);
+  const shard = node.shardOf(caller.tenant);
+  const { workers } = await shard.leader();
+  const row = await findWorker(shard.pool, caller.tenant, workerId);
   if (!row) throw new PunctualError('WORKER_NOT_FOUND', `There is no worker ${workerId}.`);
   return workers.view(row);
 }

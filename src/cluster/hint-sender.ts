@@ -14,7 +14,7 @@ export interface Hint {
 const MAX_JOBS = 20_000;
 
 /**
- * Tells the leader of jobs that this node has stored. Hints make jobs start sooner, and nothing depends on them: a hint
+ * Tells the leader of a shard of jobs that this node has stored there. Hints make jobs start sooner, and nothing depends on them: a hint
  * that cannot be sent is dropped, because the leader's look-back finds the jobs. Hints that come while a call is in
  * flight are sent together in the next one.
  */
@@ -25,6 +25,7 @@ export class HintSender {
 
   constructor(
     private readonly peers: PeerCaller,
+    private readonly shard: number,
     private readonly leaderUrl: () => string | null,
   ) {}
 
@@ -41,7 +42,7 @@ export class HintSender {
       this.jobs = [];
       this.startBefore = null;
       const url = this.leaderUrl();
-      if (url !== null) await this.peers.post(url, '/internal/hints', hint);
+      if (url !== null) await this.peers.post(url, '/internal/hints', hint, this.shard);
     }
     this.sending = false;
   }

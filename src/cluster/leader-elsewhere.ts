@@ -1,7 +1,17 @@
-/** Thrown by what only a leader can do, on a node that knows the leader. The request is forwarded to it. */
+/** A leader as this node knows it. */
+export interface KnownLeader {
+  readonly url: string;
+  /** Aborts when this node learns that the leader's term is over: nobody may wait for its answers any more. */
+  readonly over: AbortSignal;
+}
+
+/** Thrown by what only a shard's leader can do, on a node that knows the leader. The request is forwarded to it. */
 export class LeaderElsewhere extends Error {
-  constructor(readonly url: string) {
-    super(`the leader is at ${url}`);
+  constructor(
+    readonly shard: number,
+    readonly url: string,
+  ) {
+    super(`the leader of shard ${shard} is at ${url}`);
     this.name = 'LeaderElsewhere';
   }
 }

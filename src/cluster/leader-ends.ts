@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { Agent, type Dispatcher } from 'undici';
+import { SHARD_HEADER } from '../core/wire.js';
 import { LeaderElsewhere } from './leader-elsewhere.js';
 
 const TIMEOUT_MS = 2_000;
 
 /** How to reach the leader, and what to call when jobs end. */
 interface LeaderEndsOptions {
+  readonly shard: number;
   readonly url: string;
   /** Aborts when this node learns that the leader's term is over. */
   readonly termOver: AbortSignal;
@@ -15,7 +17,7 @@ interface LeaderEndsOptions {
 }
 
 /**
- * A subscription to the ends of jobs, with a leader on another node. It is one streamed response, which lasts until
+ * A subscription to the ends of a shard's jobs, with its leader on another node. It is one streamed response, which lasts until
  * either side closes it. Separate calls add jobs to the subscription and remove them. Each call is confirmed on the
  * stream, so that a dead stream is noticed.
  */
@@ -72,12 +74,12 @@ export class LeaderEnds {
   };
 
   private async begin(): Promise<void> {
-    const { termOver, url } = this.options;
+    const { termOver, shard, url } = this.options;
     termOver.throwIfAborted();
     termOver.addEventListener('abort', this.close, { once: true });
     const answer = await this.ask('GET');
     // A leader of an older version has no such route: requests that wait are forwarded to it.
-    if (answer.statusCode === 404) throw new LeaderElsewhere(url);
+    if (answer.statusCode === 404) throw new LeaderElsewhere(shard, url);
     if (answer.statusCode !== 200) throw new Error(`the leader answered ${answer.statusCode}`);
     answer.body.setEncoding('utf8').on('data', (text: string) => this.read(text));
     for (const event of ['end', 'error', 'close']) answer.body.on(event, this.close);
@@ -122,6 +124,7 @@ export class LeaderEnds {
       method,
       headers: {
         authorization: `Bearer ${this.options.token()}`,
+        [SHARD_HEADER]: String(this.options.shard),
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body }),

@@ -14,6 +14,7 @@ import {
   sessionPid,
   takeTerm,
 } from '../store/lease.js';
+import type { KnownLeader } from './leader-elsewhere.js';
 import { Term } from './term.js';
 
 /**
@@ -104,6 +105,10 @@ export class Leadership {
     return Math.min(800, this.options.ttlMs / 4);
   }
 
+  get shard(): number {
+    return this.options.shard;
+  }
+
   /** The term of this node while it leads. */
   get current(): Term | undefined {
     return this.term && !this.term.over ? this.term : undefined;
@@ -120,14 +125,9 @@ export class Leadership {
   }
 
   /** The leader on another node, as last seen; null when this node leads or nobody does. */
-  get leader(): { readonly url: string; readonly over: AbortSignal } | null {
+  get leader(): KnownLeader | null {
     if (!this.followed || this.current) return null;
     return { url: this.followed.url, over: this.followed.controller.signal };
-  }
-
-  /** The URL of the leader on another node; null when this node leads or nobody does. */
-  get leaderUrl(): string | null {
-    return this.leader?.url ?? null;
   }
 
   start(): void {

@@ -47,9 +47,9 @@ export class Membership {
     this.loop.wake();
   }
 
-  /** Tells the other nodes that the lease has changed; those that cannot be reached find out themselves. */
-  tellOfLease(): Promise<void> {
-    return this.tell('/internal/lease-changed');
+  /** Tells the other nodes that a shard's lease has changed; those that cannot be reached find out themselves. */
+  tellOfLease(shard: number): Promise<void> {
+    return this.tell('/internal/lease-changed', shard);
   }
 
   /** Removes this node from the table. */
@@ -68,7 +68,7 @@ export class Membership {
     await onSeen();
   }
 
-  private async tell(path: string): Promise<void> {
-    await Promise.all(this.others.map(({ url }) => this.parts.peers.post(url, path, {})));
+  private async tell(path: string, shard?: number): Promise<void> {
+    await Promise.all(this.others.map(({ url }) => this.parts.peers.post(url, path, {}, shard)));
   }
 }

@@ -1,6 +1,7 @@
 import { Agent, request } from 'undici';
 import { messageOf } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import { SHARD_HEADER } from '../core/wire.js';
 
 const TIMEOUT_MS = 1_000;
 
@@ -11,15 +12,19 @@ export class PeerCaller {
   constructor(
     private readonly log: Log,
     /** The credential by which nodes authenticate to each other. */
-    private readonly token: () => string,
+    readonly token: () => string,
   ) {}
 
-  /** Posts to a node; answers whether it was accepted. */
-  async post(url: string, path: string, body: object): Promise<boolean> {
+  /** Posts to a node, about a shard if one is given; answers whether it was accepted. */
+  async post(url: string, path: string, body: object, shard?: number): Promise<boolean> {
     try {
       const answer = await request(new URL(path, url), {
         method: 'POST',
-        headers: { authorization: `Bearer ${this.token()}`, 'content-type': 'application/json' },
+        headers: {
+          authorization: `Bearer ${this.token()}`,
+          'content-type': 'application/json',
+          ...(shard !== undefined && { [SHARD_HEADER]: String(shard) }),
+        },
         body: JSON.stringify(body),
         dispatcher: this.agent,
         headersTimeout: TIMEOUT_MS,

@@ -42,6 +42,8 @@ export const ERROR_CODES = {
     hint: '`punctual schedule list` shows the schedules.' },
   WORKER_NOT_FOUND: { status: 404, exit: 5, title: 'The worker is not registered here',
     hint: '`punctual worker list` shows the workers.' },
+  SHARD_NOT_FOUND: { status: 404, exit: 5, title: 'The node has no such shard',
+    hint: '`punctual cluster status` shows the shards.' },
   TOO_MANY_WORKERS: { status: 429, exit: 7, title: 'The tenant has too many workers',
     hint: 'Stop workers that are not needed; fewer with more slots do the same work.' },
   STALE_FENCE: { status: 409, exit: 6, title: 'A newer attempt owns the job',

@@ -8,6 +8,7 @@ import type {
   ProgressReport,
   ReportAnswer,
   ReportRequest,
+  SessionKey,
   WorkerRegistration,
   WorkerWelcome,
 } from './wire.js';
@@ -20,11 +21,11 @@ export interface WorkerGateway {
   /** How often a request may be repeated without a pause when a node cannot serve it, because the next node may. */
   readonly triesAtOnce: number;
   register(registration: WorkerRegistration, signal?: AbortSignal): Promise<WorkerWelcome>;
-  heartbeat(workerId: string, heartbeat: Heartbeat, signal?: AbortSignal): Promise<HeartbeatAnswer>;
+  heartbeat(session: SessionKey, heartbeat: Heartbeat, signal?: AbortSignal): Promise<HeartbeatAnswer>;
   /** Answers as soon as there is work, or without any when the wait is over. */
-  claim(workerId: string, request: ClaimRequest, signal?: AbortSignal): Promise<ClaimAnswer>;
-  report(workerId: string, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer>;
+  claim(session: SessionKey, request: ClaimRequest, signal?: AbortSignal): Promise<ClaimAnswer>;
+  report(session: SessionKey, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer>;
   progress(jobId: string, token: string | undefined, report: ProgressReport): Promise<void>;
   log(jobId: string, token: string | undefined, report: LogReport): Promise<void>;
-  leave(workerId: string, leave: Leave): Promise<void>;
+  leave(session: SessionKey, leave: Leave): Promise<void>;
 }

@@ -6,6 +6,9 @@ import type * as schedule from './schemas/schedule.js';
 
 /** The messages between workers, nodes and clients. Shapes are those of the public contract. */
 
+/** The header by which workers and nodes say which shard a request is about; without it, shard 0. */
+export const SHARD_HEADER = 'punctual-shard';
+
 /** Among the queues of a worker: every queue there is or will be. */
 export const ALL_QUEUES = '*';
 
@@ -27,9 +30,13 @@ export interface WorkerRegistration {
   readonly replaces?: string;
 }
 
-export interface WorkerWelcome {
+/** A session of a worker: its id, and the shard whose leader knows it. */
+export interface SessionKey {
   readonly workerId: string;
   readonly shard: number;
+}
+
+export interface WorkerWelcome extends SessionKey {
   readonly epoch: number;
   readonly heartbeatInterval: string;
   readonly workerTimeout: string;

@@ -18,6 +18,7 @@ import type {
   ProgressReport,
   ReportAnswer,
   ReportRequest,
+  SessionKey,
   WorkerRegistration,
   WorkerWelcome,
 } from '../core/wire.js';
@@ -51,24 +52,24 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
     );
   }
 
-  heartbeat(workerId: string, heartbeat: Heartbeat, signal?: AbortSignal): Promise<HeartbeatAnswer> {
+  heartbeat(session: SessionKey, heartbeat: Heartbeat, signal?: AbortSignal): Promise<HeartbeatAnswer> {
     return this.call(
-      (node) => takeHeartbeat(node, this.caller, workerId, heartbeat),
-      (remote) => remote.heartbeat(workerId, heartbeat, signal),
+      (node) => takeHeartbeat(node, this.caller, session, heartbeat),
+      (remote) => remote.heartbeat(session, heartbeat, signal),
     );
   }
 
-  claim(workerId: string, request: ClaimRequest, signal: AbortSignal = NEVER): Promise<ClaimAnswer> {
+  claim(session: SessionKey, request: ClaimRequest, signal: AbortSignal = NEVER): Promise<ClaimAnswer> {
     return this.call(
-      (node) => claimJobs(node, this.caller, workerId, request, signal),
-      (remote) => remote.claim(workerId, request, signal),
+      (node) => claimJobs(node, this.caller, session, request, signal),
+      (remote) => remote.claim(session, request, signal),
     );
   }
 
-  report(workerId: string, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer> {
+  report(session: SessionKey, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer> {
     return this.call(
-      (node) => reportResults(node, this.caller, workerId, report),
-      (remote) => remote.report(workerId, report, signal),
+      (node) => reportResults(node, this.caller, session, report),
+      (remote) => remote.report(session, report, signal),
     );
   }
 
@@ -93,10 +94,10 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
     );
   }
 
-  leave(workerId: string, leave: Leave): Promise<void> {
+  leave(session: SessionKey, leave: Leave): Promise<void> {
     return this.call(
-      (node) => endSession(node, this.caller, workerId, leave),
-      (remote) => remote.leave(workerId, leave),
+      (node) => endSession(node, this.caller, session, leave),
+      (remote) => remote.leave(session, leave),
     );
   }
 

@@ -14,7 +14,7 @@ const MAX_LOAD_PAUSE_MS = 1_000;
 
 export interface LeadingParts {
   readonly log: Log;
-  readonly leadership: () => Leadership;
+  readonly leadership: Leadership;
   readonly optionsFor: (term: Term) => DispatcherOptions;
   /** Told whenever another leader may be there than before. */
   readonly leaderNews: News;
@@ -80,8 +80,8 @@ export class Leading {
     const deadline = performance.now() + PATIENCE_MS;
     for (;;) {
       if (this.dispatcher) return this.dispatcher;
-      const url = this.parts.leadership().leaderUrl;
-      if (url !== null) throw new LeaderElsewhere(url);
+      const { leader, shard } = this.parts.leadership;
+      if (leader) throw new LeaderElsewhere(shard, leader.url);
       const patience = deadline - performance.now();
       if (this.closed || patience <= 0) throw noLeader();
       await this.parts.leaderNews.next(patience);

@@ -83,6 +83,18 @@ const HISTORY = statement(
 
 export type Tally = Record<Counter, number> & { readonly lateness: readonly number[] };
 
+/** What was counted in one minute. */
+export type MinuteTally = Tally & { readonly minute: number };
+
+/** Adds up what several databases have counted. */
+export function sumTallies(tallies: readonly Tally[]): Tally {
+  const sum = (count: (tally: Tally) => number) => tallies.reduce((total, tally) => total + count(tally), 0);
+  const counts = Object.fromEntries(COUNTERS.map((counter) => [counter, sum((tally) => tally[counter])]));
+  const buckets = Math.max(...tallies.map(({ lateness }) => lateness.length));
+  const lateness = Array.from({ length: buckets }, (_, i) => sum((tally) => tally.lateness[i] ?? 0));
+  return { ...(counts as Record<Counter, number>), lateness };
+}
+
 function toTally(row: Record<string, unknown>): Tally {
   const counts = Object.fromEntries(COUNTERS.map((counter) => [counter, Number(row[column(counter)] ?? 0)]));
   return { ...counts, lateness: (row.lateness as (string | number)[]).map(Number) } as unknown as Tally;
@@ -127,7 +139,7 @@ export async function readMinutes(
   tenant: string | null,
   from: number,
   to: number,
-): Promise<(Tally & { minute: number })[]> {
+): Promise<MinuteTally[]> {
   const rows = await run(db, HISTORY, [tenant, from, to]);
   return rows.map((row) => ({ ...toTally(row), minute: Number(row.minute) }));
 }

@@ -62,7 +62,7 @@ class ThreadProgram {
     } catch (thrown) {
       const { code, message } = asPunctualError(thrown);
       const silentNode = thrown instanceof UnreachableError && thrown.timedOut ? thrown.url : null;
-      this.#tell({ type: 'failed', workerId: round.workerId, code, detail: message, silentNode });
+      this.#tell({ type: 'failed', workerId: round.session.workerId, code, detail: message, silentNode });
       throw thrown;
     }
   }

@@ -20,7 +20,7 @@ function heartbeating(url: string, workerId: string, change: Partial<HeartbeatTh
     nextRound: () => {
       number += 1;
       const running = [{ jobId: `round-${number}`, fence: 1 }];
-      return { number, workerId, heartbeat: { epoch: 1, running }, pace };
+      return { number, session: { workerId, shard: 0 }, heartbeat: { epoch: 1, running }, pace };
     },
     answered: answers.happen,
     failed: async (_workerId, error) => failures.happen(error),

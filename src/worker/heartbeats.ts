@@ -1,6 +1,6 @@
 import { asPunctualError, type PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
-import type { Heartbeat, HeartbeatAnswer } from '../core/wire.js';
+import type { Heartbeat, HeartbeatAnswer, SessionKey } from '../core/wire.js';
 import { pause } from '../transport/pause.js';
 import { monotonic } from './worker-clock.js';
 
@@ -24,7 +24,7 @@ export interface HeartbeatPace {
 export interface HeartbeatRound {
   /** Grows with every round, so that an answer can be matched with its heartbeat. */
   readonly number: number;
-  readonly workerId: string;
+  readonly session: SessionKey;
   readonly heartbeat: Heartbeat;
   readonly pace: HeartbeatPace;
 }
@@ -123,10 +123,10 @@ export async function sendRound(
   round: HeartbeatRound,
   signal: AbortSignal,
 ): Promise<AnsweredHeartbeat> {
-  const { number, workerId, heartbeat } = round;
+  const { number, session, heartbeat } = round;
   const askedAt = monotonic.now();
-  const answer = await gateway.heartbeat(workerId, heartbeat, signal);
-  return { round: number, workerId, answer, askedAt, answeredAt: monotonic.now() };
+  const answer = await gateway.heartbeat(session, heartbeat, signal);
+  return { round: number, workerId: session.workerId, answer, askedAt, answeredAt: monotonic.now() };
 }
 
 /** Heartbeats from this thread, which get their rounds from the worker and pass the answers to it. */
@@ -141,7 +141,7 @@ export function heartbeatsFromThisThread(
       try {
         source.answered(await sendRound(gateway, round, signal));
       } catch (error) {
-        if (!loop.isStopped) await source.failed(round.workerId, asPunctualError(error));
+        if (!loop.isStopped) await source.failed(round.session.workerId, asPunctualError(error));
         throw error;
       }
     },

@@ -1,17 +1,19 @@
 import { parseDuration } from '../core/duration.js';
 import type { WorkerGateway } from '../core/gateway.js';
-import type {
-  ClaimAnswer,
-  ClaimRequest,
-  Heartbeat,
-  HeartbeatAnswer,
-  Leave,
-  LogReport,
-  ProgressReport,
-  ReportAnswer,
-  ReportRequest,
-  WorkerRegistration,
-  WorkerWelcome,
+import {
+  type ClaimAnswer,
+  type ClaimRequest,
+  type Heartbeat,
+  type HeartbeatAnswer,
+  type Leave,
+  type LogReport,
+  type ProgressReport,
+  type ReportAnswer,
+  type ReportRequest,
+  type SessionKey,
+  SHARD_HEADER,
+  type WorkerRegistration,
+  type WorkerWelcome,
 } from '../core/wire.js';
 import { HttpTransport } from '../transport/http-transport.js';
 import type { RequestOptions, Transport } from '../transport/transport.js';
@@ -47,21 +49,26 @@ export class HttpWorkerGateway implements WorkerGateway {
     return this.#post('/v1/workers', body, withSignal(signal));
   }
 
-  heartbeat(workerId: string, heartbeat: Heartbeat, signal?: AbortSignal): Promise<HeartbeatAnswer> {
-    return this.#post(`${pathOf(workerId)}/heartbeat`, heartbeat, withSignal(signal));
+  heartbeat(session: SessionKey, heartbeat: Heartbeat, signal?: AbortSignal): Promise<HeartbeatAnswer> {
+    return this.#post(`${pathOf(session)}/heartbeat`, heartbeat, {
+      ...inShard(session),
+      ...withSignal(signal),
+    });
   }
 
-  claim(workerId: string, request: ClaimRequest, signal?: AbortSignal): Promise<ClaimAnswer> {
+  claim(session: SessionKey, request: ClaimRequest, signal?: AbortSignal): Promise<ClaimAnswer> {
     const timeoutMs = (parseDuration(request.wait) ?? 0) + CLAIM_SLACK_MS;
-    return this.#post(`${pathOf(workerId)}/claim`, request, {
+    return this.#post(`${pathOf(session)}/claim`, request, {
+      ...inShard(session),
       ...withSignal(signal),
       timeoutMs,
       longPoll: true,
     });
   }
 
-  report(workerId: string, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer> {
-    return this.#post(`${pathOf(workerId)}/report`, report, {
+  report(session: SessionKey, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer> {
+    return this.#post(`${pathOf(session)}/report`, report, {
+      ...inShard(session),
       ...withSignal(signal),
       timeoutMs: REPORT_TIMEOUT_MS,
     });
@@ -75,8 +82,9 @@ export class HttpWorkerGateway implements WorkerGateway {
     return this.#post(`/v1/jobs/${encodeURIComponent(jobId)}/logs`, report, withToken(token));
   }
 
-  leave(workerId: string, leave: Leave): Promise<void> {
-    return this.#transport.request('DELETE', pathOf(workerId), { body: leave, timeoutMs: 5_000 });
+  leave(session: SessionKey, leave: Leave): Promise<void> {
+    const options = { ...inShard(session), body: leave, timeoutMs: 5_000 };
+    return this.#transport.request('DELETE', pathOf(session), options);
   }
 
   #post<T>(path: string, body: unknown, options: RequestOptions): Promise<T> {
@@ -84,8 +92,13 @@ export class HttpWorkerGateway implements WorkerGateway {
   }
 }
 
-function pathOf(workerId: string): string {
+function pathOf({ workerId }: SessionKey): string {
   return `/v1/workers/${encodeURIComponent(workerId)}`;
+}
+
+/** The leader that knows the session is the one of its shard. */
+function inShard({ shard }: SessionKey): RequestOptions {
+  return { headers: { [SHARD_HEADER]: String(shard) } };
 }
 
 function withSignal(signal: AbortSignal | undefined): RequestOptions {

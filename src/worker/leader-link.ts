@@ -55,13 +55,13 @@ export class LeaderLink implements HeartbeatSource {
   /** Claims jobs and takes slots for them; the caller must start them at once. */
   async claim(max: number, wait: string, signal: AbortSignal): Promise<Claimed> {
     const { gateway, registration, ledger, executor } = this.#parts;
-    const { workerId } = registration;
+    const { key } = registration;
     const claim = ledger.openClaim();
     const received: Attempt[] = [];
     let stopped = 0;
     try {
-      const answer = await gateway.claim(workerId, { max, wait }, signal);
-      if (!this.#counts(workerId, answer.epoch)) return NOTHING;
+      const answer = await gateway.claim(key, { max, wait }, signal);
+      if (!this.#counts(key.workerId, answer.epoch)) return NOTHING;
       stopped = this.#stop(answer.stop ?? []);
       // All attempts are recorded before the first one starts, and before the claim counts as ended.
       for (const job of answer.jobs) {
@@ -69,7 +69,7 @@ export class LeaderLink implements HeartbeatSource {
         if (attempt) received.push(attempt);
       }
     } catch (error) {
-      if (!signal.aborted) await this.#registerIfUnknown(workerId, asPunctualError(error));
+      if (!signal.aborted) await this.#registerIfUnknown(key.workerId, asPunctualError(error));
       throw error;
     } finally {
       ledger.closeClaim(claim);
@@ -88,7 +88,7 @@ export class LeaderLink implements HeartbeatSource {
 
   nextRound(): HeartbeatRound {
     const { registration, ledger } = this.#parts;
-    const { workerId, epoch } = registration;
+    const { key, epoch } = registration;
     this.#rounds += 1;
     const running = Array.from(ledger.unanswered(), (attempt) => {
       attempt.listedIn ??= this.#rounds;
@@ -96,7 +96,7 @@ export class LeaderLink implements HeartbeatSource {
     });
     const refused = ledger.listRefused(this.#rounds);
     const heartbeat = { epoch, running, ...(refused.length > 0 && { refused }) };
-    return { number: this.#rounds, workerId, heartbeat, pace: this.pace() };
+    return { number: this.#rounds, session: key, heartbeat, pace: this.pace() };
   }
 
   answered({ round, workerId, answer, askedAt, answeredAt }: AnsweredHeartbeat): void {
@@ -158,8 +158,9 @@ export class LeaderLink implements HeartbeatSource {
   /** Reports results; null when the answer came from a replaced leader. */
   async report(results: readonly AttemptResult[]): Promise<ReportAnswer | null> {
     const { gateway, registration, over } = this.#parts;
-    const answer = await gateway.report(registration.workerId, { results }, over);
-    return registration.accepts(answer.epoch) ? answer : null;
+    const { key } = registration;
+    const answer = await gateway.report(key, { results }, over);
+    return registration.accepts(answer.epoch, key.shard) ? answer : null;
   }
 
   #counts(workerId: string, epoch: number): boolean {

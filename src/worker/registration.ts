@@ -1,13 +1,14 @@
 import { parseDuration } from '../core/duration.js';
 import { asPunctualError, PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
-import type { WorkerRegistration, WorkerWelcome } from '../core/wire.js';
+import type { SessionKey, WorkerRegistration, WorkerWelcome } from '../core/wire.js';
 import { stands } from '../host/test-switches.js';
 import { GrowingPause, pause } from '../transport/pause.js';
 import type { ServerClock } from './worker-clock.js';
 import type { WorkerEvents } from './worker-options.js';
 
 const REGISTER_TIMEOUT_MS = 10_000;
+const UNREGISTERED: SessionKey = { workerId: '', shard: 0 };
 
 interface RegistrationParts {
   readonly gateway: WorkerGateway;
@@ -16,7 +17,7 @@ interface RegistrationParts {
   /** The session of an earlier process that has ended; empty when there is none. */
   readonly previousSession: () => string;
   /** Called after each successful registration. */
-  readonly onRegistered: (workerId: string) => void;
+  readonly onRegistered: (session: SessionKey) => void;
   /** Called when a leader of a higher epoch has answered. */
   readonly onNewEpoch: () => void;
   readonly onWarning: WorkerEvents['onWarning'];
@@ -40,7 +41,13 @@ export class Registration {
 
   /** Empty before the first registration. */
   get workerId(): string {
-    return this.#welcome?.workerId ?? '';
+    return this.key.workerId;
+  }
+
+  /** By which leaders know the session; without an id before the first registration. */
+  get key(): SessionKey {
+    const { workerId, shard } = this.#welcome ?? UNREGISTERED;
+    return { workerId, shard };
   }
 
   /** When the registration was sent, on the process's monotonic clock; the leader received it then or later. */
@@ -50,7 +57,7 @@ export class Registration {
 
   /** The highest epoch that was seen of the shard. */
   get epoch(): number {
-    return this.#highestEpochs.get(this.#welcome?.shard ?? -1) ?? 0;
+    return this.#highestEpochs.get(this.key.shard) ?? 0;
   }
 
   get heartbeatIntervalMs(): number {
@@ -62,11 +69,11 @@ export class Registration {
   }
 
   /** Records the epoch of an answer; false when the answer must be dropped. */
-  accepts(epoch: number): boolean {
-    const highest = this.epoch;
+  accepts(epoch: number, shard = this.key.shard): boolean {
+    const highest = this.#highestEpochs.get(shard) ?? 0;
     if (epoch < highest) return !stands('answer-epoch');
     if (epoch > highest) {
-      this.#highestEpochs.set(this.#welcome?.shard ?? -1, epoch);
+      this.#highestEpochs.set(shard, epoch);
       this.#parts.onNewEpoch();
     }
     return true;
@@ -124,14 +131,14 @@ export class Registration {
       // A promoted replica may lack terms that this worker has seen. Its leader takes a higher term when a worker it knows
       // shows it their epoch, and it knows this worker from now on.
       const heartbeat = { epoch: highest, running: [] };
-      await gateway.heartbeat(welcome.workerId, heartbeat, limit).catch(() => undefined);
+      await gateway.heartbeat(welcome, heartbeat, limit).catch(() => undefined);
       return false;
     }
     clock.compare(welcome.now, askedAt);
     this.#highestEpochs.set(welcome.shard, welcome.epoch);
     this.#welcome = welcome;
     this.#registeredAt = askedAt;
-    onRegistered(welcome.workerId);
+    onRegistered(this.key);
     return true;
   }
 }

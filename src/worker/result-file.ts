@@ -10,11 +10,12 @@ import {
 } from 'node:fs';
 import { promisify } from 'node:util';
 import { crc32 } from 'node:zlib';
-import type { AttemptResult, FencedJob } from '../core/wire.js';
+import type { AttemptResult, FencedJob, SessionKey } from '../core/wire.js';
 
 /** One line of the file. */
 export type ResultRecord =
-  | { readonly kind: 'session'; readonly workerId: string }
+  /** A program of an older version leaves the shard out, which means 0. */
+  | ({ readonly kind: 'session' } & Pick<SessionKey, 'workerId'> & Partial<SessionKey>)
   | { readonly kind: 'kept'; readonly result: AttemptResult }
   | { readonly kind: 'answered'; readonly jobId: string; readonly fence: number };
 

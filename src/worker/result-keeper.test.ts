@@ -57,7 +57,7 @@ describe('a worker with a folder for its results', () => {
     await worker.start();
     for (let index = 0; index < 200; index++) await scheduler.resultOf(scheduler.submit('double', index));
     await until(() => recordsIn(folder).length > 0);
-    expect(recordsIn(folder)).toEqual([{ kind: 'session', workerId: 'worker-1' }]);
+    expect(recordsIn(folder)).toEqual([{ kind: 'session', workerId: 'worker-1', shard: 0 }]);
     await worker.drain();
     expect(recordsIn(folder)).toEqual([]);
   });

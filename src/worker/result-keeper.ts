@@ -1,7 +1,7 @@
 import { asPunctualError, type PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
 import { Loop } from '../core/loop.js';
-import type { AttemptResult, FencedJob } from '../core/wire.js';
+import type { AttemptResult, FencedJob, SessionKey } from '../core/wire.js';
 import { Reporter } from './reporter.js';
 import { FolderInUseError, ResultStore } from './result-store.js';
 
@@ -36,7 +36,7 @@ export class ResultKeeper {
   readonly #loop: Loop;
   /** Null while another worker holds the folder, e.g. one that finishes its jobs after its supervisor was killed. */
   #opened: Opened | null = null;
-  #session = '';
+  #session: SessionKey | null = null;
   /** The undelivered results of the last pass. */
   #seen = new Set<AttemptResult>();
   /** Whether the last report failed. */
@@ -79,13 +79,13 @@ export class ResultKeeper {
    * while the session is not declared dead.
    */
   get endedSession(): string {
-    return this.#opened?.left.areDelivered ? this.#opened.store.previousSession : '';
+    return this.#opened?.left.areDelivered ? (this.#opened.store.previousSession?.workerId ?? '') : '';
   }
 
   /** Sets the session that further results belong to. */
-  noteSession(workerId: string): void {
-    this.#session = workerId;
-    this.#opened?.store.noteSession(workerId);
+  noteSession(session: SessionKey): void {
+    this.#session = session;
+    this.#opened?.store.noteSession(session);
     this.#loop.wake();
   }
 
@@ -123,7 +123,7 @@ export class ResultKeeper {
   async #runOnce(): Promise<number> {
     if (!this.#opened) {
       this.#opened = this.#open();
-      if (this.#session !== '') this.#opened.store.noteSession(this.#session);
+      if (this.#session) this.#opened.store.noteSession(this.#session);
       void this.#opened.left.deliver();
     }
     const { store } = this.#opened;
@@ -145,7 +145,7 @@ export class ResultKeeper {
 }
 
 /** A report counts by its fences, whatever the session; the path needs some id. */
-const UNKNOWN_SESSION = '00000000-0000-0000-0000-000000000000';
+const UNKNOWN_SESSION: SessionKey = { workerId: '00000000-0000-0000-0000-000000000000', shard: 0 };
 
 interface LeftResultsParts {
   readonly gateway: Pick<WorkerGateway, 'report' | 'triesAtOnce'>;
@@ -179,7 +179,7 @@ class LeftResults {
     return new Promise((resolve) => {
       const reporter = new Reporter<AttemptResult>({
         triesAtOnce: gateway.triesAtOnce,
-        send: (results) => gateway.report(store.previousSession || UNKNOWN_SESSION, { results }, signal),
+        send: (results) => gateway.report(store.previousSession ?? UNKNOWN_SESSION, { results }, signal),
         onAnswered: (result) => {
           store.release(result);
           this.#open -= 1;

@@ -27,14 +27,14 @@ describe('results on disk', () => {
     const folder = newFolder();
     const first = ResultStore.open(folder);
     expect(first.left).toEqual([]);
-    expect(first.previousSession).toBe('');
-    first.noteSession('session-1');
+    expect(first.previousSession).toBeNull();
+    first.noteSession({ workerId: 'session-1', shard: 2 });
     await first.keep([result('a', { text: 'line\nline \u2028 ü' }), result('b'), result('c')]);
     first.release(result('b'));
     await first.tidy();
     first.close('at-once');
     const second = ResultStore.open(folder);
-    expect(second.previousSession).toBe('session-1');
+    expect(second.previousSession).toEqual({ workerId: 'session-1', shard: 2 });
     expect(second.left).toEqual([result('a', { text: 'line\nline \u2028 ü' }), result('c')]);
     second.close('at-once');
   });
@@ -51,7 +51,7 @@ describe('results on disk', () => {
   it('leave nothing behind when all was answered and the worker left in order', async () => {
     const folder = newFolder();
     const store = ResultStore.open(folder);
-    store.noteSession('session-1');
+    store.noteSession({ workerId: 'session-1', shard: 2 });
     await store.keep([result('a')]);
     store.release(result('a'));
     await store.tidy();
@@ -62,11 +62,11 @@ describe('results on disk', () => {
   it('survive a process that does not get to close its folder, also in its last moment', async () => {
     const folder = newFolder();
     const store = ResultStore.open(folder);
-    store.noteSession('session-1');
+    store.noteSession({ workerId: 'session-1', shard: 2 });
     const keeping = store.keep([result('a')]);
     store.keepNow([result('a'), result('b')]);
     const records = decodeRecords(readFileSync(join(folder, 'results'), 'utf8'));
-    expect(records).toContainEqual({ kind: 'session', workerId: 'session-1' });
+    expect(records).toContainEqual({ kind: 'session', workerId: 'session-1', shard: 2 });
     const kept = records.flatMap((each) => (each.kind === 'kept' ? [each.result.jobId] : []));
     expect(new Set(kept)).toEqual(new Set(['a', 'b']));
     await keeping;

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { messageOf, PunctualError } from '../core/errors.js';
-import type { AttemptResult, FencedJob } from '../core/wire.js';
+import type { AttemptResult, FencedJob, SessionKey } from '../core/wire.js';
 import { type FolderHolder, lockFolder } from '../host/folder-lock.js';
 import { attemptKey, encodeRecords, ResultFile, type ResultRecord } from './result-file.js';
 
@@ -37,8 +37,8 @@ export class FolderInUseError extends PunctualError {
  * knows that this session is dead.
  */
 export class ResultStore {
-  /** The session of the previous holder of the folder; empty when there was none, or when it left in order. */
-  readonly previousSession: string;
+  /** The session of the previous holder of the folder; null when there was none, or when it left in order. */
+  readonly previousSession: SessionKey | null;
   /** The results that the previous holder could not deliver. */
   readonly left: readonly AttemptResult[];
   readonly #file: ResultFile;
@@ -48,7 +48,7 @@ export class ResultStore {
   #keptBytes = 0;
   /** Records that are not in the file yet. */
   #unwritten: ResultRecord[] = [];
-  #session: string;
+  #session: SessionKey | null;
 
   private constructor(
     file: ResultFile,
@@ -59,9 +59,9 @@ export class ResultStore {
     this.#file = file;
     this.#unlock = unlock;
     this.#maxBytes = maxBytes;
-    let session = '';
+    let session: SessionKey | null = null;
     for (const record of records) {
-      if (record.kind === 'session') session = record.workerId;
+      if (record.kind === 'session') session = { workerId: record.workerId, shard: record.shard ?? 0 };
       else if (record.kind === 'kept') this.#add(record.result, encodeRecords([record]).length, true);
       else this.#remove(record);
     }
@@ -95,9 +95,9 @@ export class ResultStore {
   }
 
   /** Sets the session that further results belong to; the next `tidy` writes it to the file. */
-  noteSession(workerId: string): void {
-    this.#session = workerId;
-    this.#unwritten.push({ kind: 'session', workerId });
+  noteSession(session: SessionKey): void {
+    this.#session = session;
+    this.#unwritten.push({ kind: 'session', ...session });
   }
 
   /** Drops a result that was answered; the next `tidy` writes that to the file. */
@@ -147,7 +147,7 @@ export class ResultStore {
 
   /** Releases the folder. A worker that left in order leaves no session behind. */
   close(end: 'in-order' | 'at-once'): void {
-    if (end === 'in-order' && this.#kept.size === 0) this.#session = '';
+    if (end === 'in-order' && this.#kept.size === 0) this.#session = null;
     this.#rewrite();
     this.#file.close();
     this.#unlock();
@@ -155,9 +155,9 @@ export class ResultStore {
 
   #rewrite(): void {
     const kept = Array.from(this.#kept.values(), ({ result }): ResultRecord => ({ kind: 'kept', result }));
-    const workerId = this.#session;
+    const session = this.#session;
     this.#unwritten = [];
-    this.#file.replace(encodeRecords(workerId === '' ? kept : [{ kind: 'session', workerId }, ...kept]));
+    this.#file.replace(encodeRecords(session === null ? kept : [{ kind: 'session', ...session }, ...kept]));
   }
 
   #take(results: Iterable<AttemptResult>): { lines: Buffer; added: Kept[]; refused: number } {

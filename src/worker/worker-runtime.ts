@@ -236,9 +236,9 @@ export class WorkerRuntime {
       },
       clock,
       previousSession: () => this.#keeping?.endedSession ?? '',
-      onRegistered: (workerId) => {
-        this.#keeping?.noteSession(workerId);
-        events.onRegistered?.(workerId);
+      onRegistered: (session) => {
+        this.#keeping?.noteSession(session);
+        events.onRegistered?.(session.workerId);
       },
       onNewEpoch: () => {
         this.#heartbeats.wake();
@@ -319,11 +319,11 @@ export class WorkerRuntime {
 
   /** Leaves; to be called only when all attempts are reported and no more can arrive. */
   async #leave(): Promise<void> {
-    const { workerId } = this.#registration;
-    if (workerId === '') return;
+    const { key } = this.#registration;
+    if (key.workerId === '') return;
     for (let tries = 0; tries < 3; tries++) {
       try {
-        await this.#gateway.leave(workerId, { settled: true });
+        await this.#gateway.leave(key, { settled: true });
         return;
       } catch (error) {
         if (asPunctualError(error).status !== 503) return;

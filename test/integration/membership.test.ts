@@ -60,8 +60,8 @@ it('a node that joins says so, and is told of the lease from then on', async () 
   await first.told.times(1);
   // Long before the next look by itself.
   await first.looks.times(2);
-  await first.membership.tellOfLease();
-  await second.membership.tellOfLease();
+  await first.membership.tellOfLease(0);
+  await second.membership.tellOfLease(0);
   expect(second.told.all).toEqual(['/internal/lease-changed']);
   expect(first.told.all).toEqual(['/internal/node-joined', '/internal/lease-changed']);
 });
@@ -71,7 +71,7 @@ it('a node says only once that it has joined', async () => {
   const second = await Member.join('node-b');
   second.membership.look();
   await second.looks.times(2);
-  await second.membership.tellOfLease();
+  await second.membership.tellOfLease(0);
   await first.told.times(2);
   expect([...first.told.all].sort()).toEqual(['/internal/lease-changed', '/internal/node-joined']);
 });
@@ -86,7 +86,7 @@ it('a node that leaves is on the list no more; one that is gone without a word h
   await first.looks.times(2);
   first.membership.look();
   await first.looks.times(3);
-  await first.membership.tellOfLease();
+  await first.membership.tellOfLease(0);
   expect(second.told.all).toEqual(['/internal/lease-changed']);
   await second.membership.stop();
   await second.membership.leave();

@@ -4,10 +4,9 @@ import { type AddressInfo, connect } from 'node:net';
 import { request } from 'undici';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Happening } from '../../../test/happening.js';
-import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
+import { type KnownLeader, LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
 import { News } from '../../core/news.js';
 import { isForwarded, signForwarded } from '../../core/tokens.js';
-import type { KnownLeader } from './forwarding.js';
 import { OPERATOR_KEY, OTHER_ID, recordingRoutes, serverOptions } from './routes.fixture.js';
 import { createHttpServer } from './server.js';
 
@@ -25,7 +24,7 @@ async function listening(answer: RequestListener): Promise<{ url: string; port: 
 
 /** A node that does not lead: what only a leader can do is thrown back at it. */
 function follower(leader: () => KnownLeader | null, leaderNews?: News) {
-  const elsewhere = () => Promise.reject(new LeaderElsewhere('somewhere'));
+  const elsewhere = () => Promise.reject(new LeaderElsewhere(0, 'somewhere'));
   return nodeWith(leader, elsewhere, leaderNews);
 }
 
@@ -45,7 +44,8 @@ async function nodeWith(
   const server = createHttpServer({
     ...serverOptions(recording),
     forwarding: {
-      ...{ leader, leaderNews, credentialFor: () => null, onLeaderLost: () => undefined },
+      shards: [{ id: 0, leaderNews, knownLeader: leader, suspectLeader: () => undefined }],
+      credentialFor: () => null,
       mark: () => signForwarded(SECRET, 'a-node', 0),
       isMark: (text) => isForwarded(SECRET, text, 0),
     },

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Agent, type Dispatcher } from 'undici';
 import { withAnyOf } from '../../core/any-of.js';
 import { PunctualError } from '../../core/errors.js';
-import type { News } from '../../core/news.js';
+import type { FollowedShard } from '../shard.js';
 import { shuttingDown } from './long-polls.js';
 
 /**
@@ -18,20 +18,9 @@ declare module 'fastify' {
   }
 }
 
-/** A leader as this node knows it. */
-export interface KnownLeader {
-  readonly url: string;
-  /** Aborts when this node learns that the leader's term is over: nobody may wait for its answers any more. */
-  readonly over: AbortSignal;
-}
-
 export interface ForwardingOptions {
-  /** The leader as this node knows it now; null while there is none. */
-  readonly leader: () => KnownLeader | null;
-  /** Told whenever another leader may be there than before. */
-  readonly leaderNews: News;
-  /** Called when a leader did not answer, so that it is found out whether it still leads. */
-  readonly onLeaderLost: () => void;
+  /** The shards whose leaders requests are forwarded to. */
+  readonly shards: readonly FollowedShard[];
   /** The credential to use instead of the caller's, for callers that only this process knows. */
   readonly credentialFor: (request: FastifyRequest) => string | null;
   /** Marks a request as passed on by a node, and tells whether a node made such a mark. */
@@ -94,7 +83,7 @@ export class Forwarding {
   /** From now on nobody waits here for a leader. What a leader was asked already is answered, if that is soon. */
   endWaiting(): void {
     this.closing = true;
-    this.options.leaderNews.tell();
+    for (const { leaderNews } of this.options.shards) leaderNews.tell();
     this.giveUp = setTimeout(() => this.givenUp.abort(), CLOSING_PATIENCE_MS);
   }
 
@@ -104,8 +93,9 @@ export class Forwarding {
     await Promise.all([this.calls.destroy(), this.waits.destroy()]);
   }
 
-  /** Makes the request at the leader and passes its answer on; the signal aborts when nobody is there to hear it. */
+  /** Makes the request at a shard's leader and passes the answer on; the signal aborts when nobody is there to hear it. */
   async forward(
+    shardId: number,
     request: FastifyRequest,
     reply: FastifyReply,
     gone: AbortSignal,
@@ -113,7 +103,8 @@ export class Forwarding {
   ): Promise<void> {
     if (this.options.isMark(String(request.headers[FORWARDED] ?? '')))
       throw noLeader('This node does not lead.');
-    const answer = await this.ask(request, performance.now() - reply.elapsedTime, gone, mayWait);
+    const shard = this.options.shards.find(({ id }) => id === shardId)!;
+    const answer = await this.ask(shard, request, performance.now() - reply.elapsedTime, gone, mayWait);
     const headers = Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.has(name));
     for (const [name, value] of headers) if (value !== undefined) reply.header(name, value);
     reply.code(answer.status).serializer((body: unknown) => body as string);
@@ -121,6 +112,7 @@ export class Forwarding {
   }
 
   private async ask(
+    shard: FollowedShard,
     request: FastifyRequest,
     cameAt: number,
     signal: AbortSignal,
@@ -130,11 +122,11 @@ export class Forwarding {
     let deadline = performance.now() + PATIENCE_MS;
     let lastTerm: AbortSignal | null = null;
     for (;;) {
-      const leader = this.options.leader();
+      const leader = shard.knownLeader();
       const askedAt = performance.now();
       const patience = deadline - askedAt;
       // Subscribed before the leader is asked, because the news may come meanwhile.
-      const next = this.options.leaderNews.next(leader === null ? patience : RETRY_PAUSE_MS);
+      const next = shard.leaderNews.next(leader === null ? patience : RETRY_PAUSE_MS);
       if (leader !== null) {
         try {
           const waited = Math.round(askedAt - cameAt);
@@ -142,9 +134,9 @@ export class Forwarding {
             this.askOnce(agent, leader.url, request, waited, gone),
           );
           if (!isNoLeader(answer)) return answer;
-          this.options.onLeaderLost();
+          shard.suspectLeader();
         } catch (error) {
-          if (!signal.aborted) this.options.onLeaderLost();
+          if (!signal.aborted) shard.suspectLeader();
           if (signal.aborted || !isRepeatable(request, error)) {
             throw noLeader(
               'The leader was lost before it answered; whether it acted on the request is not known.',

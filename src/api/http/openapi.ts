@@ -1,5 +1,4 @@
 import { SETTINGS } from '../../core/config.js';
-import { News } from '../../core/news.js';
 import type { NodeContext } from '../context.js';
 import { ROUTES } from '../routes.js';
 import { createHttpServer } from './server.js';
@@ -16,12 +15,10 @@ export async function openApiText(version: string): Promise<string> {
       maxDepth: SETTINGS.maxDepth.default,
     },
     forwarding: {
-      leader: () => null,
-      leaderNews: new News(),
+      shards: [],
       credentialFor: () => null,
       mark: () => '',
       isMark: () => false,
-      onLeaderLost: () => undefined,
     },
     log: { error: () => undefined },
     version,

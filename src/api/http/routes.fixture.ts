@@ -1,6 +1,5 @@
 import { PunctualError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
-import { News } from '../../core/news.js';
 import { parseDefinition, parseTimetable } from '../../core/schedule-definition.js';
 import { validate } from '../../core/schemas/validate.js';
 import { parseSubmission, parseSubmissions } from '../../core/submission.js';
@@ -100,9 +99,8 @@ export function serverOptions(recording: Recording): HttpServerOptions {
   return {
     // What the probes look at; nothing else is real here.
     node: {
-      databaseSilentMs: () => (recording.healthy ? 1 : null),
       config: { leaseTtl: 1_000 },
-      leader: async () => undefined,
+      shards: [{ databaseSilentMs: () => (recording.healthy ? 1 : null), leader: async () => undefined }],
     } as unknown as NodeContext,
     routes: recording.routes,
     authenticate: async (bearer) => {
@@ -114,12 +112,10 @@ export function serverOptions(recording: Recording): HttpServerOptions {
     },
     limits: { maxBulkBytes: 100_000, maxPayload: 10_000, maxDepth: 16 },
     forwarding: {
-      leader: () => null,
-      leaderNews: new News(),
+      shards: [],
       credentialFor: () => null,
       mark: () => '',
       isMark: () => false,
-      onLeaderLost: () => undefined,
     },
     log: { error: () => undefined },
     version: '0.0.0',

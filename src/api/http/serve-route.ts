@@ -1,7 +1,9 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
+import { invalid } from '../../core/errors.js';
 import { validate } from '../../core/schemas/validate.js';
+import { SHARD_HEADER } from '../../core/wire.js';
 import type { NodeContext } from '../context.js';
 import {
   Answer,
@@ -27,6 +29,8 @@ declare module 'fastify' {
     route?: Route;
   }
 }
+
+const SHARD_NUMBER = /^\d{1,4}$/;
 
 /** What routes are served with. */
 export interface ServingParts {
@@ -73,7 +77,7 @@ export function serveRoute(server: FastifyInstance, route: Route, parts: Serving
         // what was read of it is gone.
         if (!(error instanceof LeaderElsewhere) || route.body?.kind === 'stream') throw error;
         await longPolls.runOn(reply, call.waitsFor, (gone) =>
-          forwarding.forward(request, reply, gone, call.waitsFor !== undefined),
+          forwarding.forward(error.shard, request, reply, gone, call.waitsFor !== undefined),
         );
         return reply;
       }
@@ -98,6 +102,14 @@ function otherAnswer(answer: unknown, kind: OtherAnswer['kind']): OtherAnswer | 
   return isOther ? (answer as OtherAnswer) : null;
 }
 
+/** The shard that a worker or another node names. */
+function shardOf({ headers }: FastifyRequest): number {
+  const text = headers[SHARD_HEADER] ?? '0';
+  if (typeof text !== 'string' || !SHARD_NUMBER.test(text))
+    throw invalid([{ pointer: `/${SHARD_HEADER}`, detail: 'must be the number of a shard' }]);
+  return Number(text);
+}
+
 /** The call that an HTTP request makes. */
 class HttpCall implements Call {
   /** What the call waits for, if it has begun to. */
@@ -109,6 +121,10 @@ class HttpCall implements Call {
     private readonly route: Route,
     private readonly parts: ServingParts,
   ) {}
+
+  get shard(): number {
+    return shardOf(this.request);
+  }
 
   get waitedMs(): number {
     return waitedMs(this.request);

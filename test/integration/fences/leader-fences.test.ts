@@ -42,7 +42,7 @@ provenByRemoval('claim-join', 'a late hint starts a job again that has ended', a
     return (await client.query(`SELECT ${columns} FROM punctual.jobs WHERE id = $1`, [id])).rows[0];
   });
   await worker.succeed(await worker.claimOne());
-  await takeHint(node.node.context, {
+  await takeHint(node.node.context, 0, {
     jobs: [{ ...waiting, fence: 1, startBefore: null, sizeKib: 0 }],
     startBefore: null,
   });
@@ -129,7 +129,7 @@ provenByRemoval('trust', 'a leader whose lease has run out tells a worker that i
   await expect.poll(() => node.node.leads()).toBe(true);
   // The process stands still for longer than a lease is trusted; what it does first when it goes on is to answer.
   block(900);
-  const answer = takeHeartbeat(node.node.context, caller, STRANGER, body);
+  const answer = takeHeartbeat(node.node.context, caller, { workerId: STRANGER, shard: 0 }, body);
   return answer.then(
     () => false,
     (error: { code?: string }) => error.code === 'WORKER_NOT_FOUND',

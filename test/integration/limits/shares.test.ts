@@ -165,10 +165,10 @@ describe('a shared worker', () => {
     const { id } = await node.submit({ task: 'work' }, 'a');
     const rightful = await ProtocolWorker.register(node, {}, 'a');
     const running = await rightful.claimOne();
-    const { workerId } = await registerWorker(context, caller, registration);
+    const session = await registerWorker(context, caller, registration);
     const succeeded = { outcome: 'succeeded' as const, result: 'forged' };
     const forged = { jobId: id, fence: running.fence, tenant: 'a', ...succeeded };
-    expect(await reportResults(context, caller, workerId, { results: [forged] })).toMatchObject({
+    expect(await reportResults(context, caller, session, { results: [forged] })).toMatchObject({
       accepted: [],
       stale: [id],
     });

@@ -126,7 +126,7 @@ it('of two nodes exactly one leads, and the other only looks', async () => {
   await standby.looks.times(3);
   expect(leader.leadership.current).toMatchObject({ epoch: 1, over: false, trusted: true });
   expect(standby.leadership.current).toBeUndefined();
-  expect(standby.leadership.leaderUrl).toBe(`http://${leader.leadership.current!.holder}`);
+  expect(standby.leadership.leader?.url).toBe(`http://${leader.leadership.current!.holder}`);
   expect(await shard.count('terms')).toBe(1);
 });
 
@@ -179,7 +179,7 @@ it('a term is renewed for as long as its node lives', async () => {
 
 it('a node that stops hands over at once, long before the lease runs out', async () => {
   const [leader, standby] = await startTwo();
-  await until(() => standby.leadership.leaderUrl !== null);
+  await until(() => standby.leadership.leader !== null);
   const term = leader.leadership.current!;
   const startedAt = performance.now();
   await leader.leadership.stop();

@@ -1,0 +1,228 @@
+import { EndLines } from '../api/end-lines.js';
+import { type EndSource, EndWatch } from '../api/end-watch.js';
+import { LocalEnds } from '../api/local-ends.js';
+import { LogWriter } from '../api/log-writer.js';
+import type { Shard } from '../api/shard.js';
+import { Submitter } from '../api/submitter.js';
+import { DatabaseClock } from '../cluster/database-clock.js';
+import { HintSender } from '../cluster/hint-sender.js';
+import type { KnownLeader } from '../cluster/leader-elsewhere.js';
+import { LeaderEnds } from '../cluster/leader-ends.js';
+import { Leadership } from '../cluster/leadership.js';
+import type { PeerCaller } from '../cluster/peer-caller.js';
+import type { Clock } from '../core/clock.js';
+import type { Config } from '../core/config.js';
+import { messageOf } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+import { News } from '../core/news.js';
+import type { Dispatcher } from '../dispatch/dispatcher.js';
+import { databaseTime } from '../store/cluster-state.js';
+import { openAll, type Pool } from '../store/database.js';
+import type { LeaseView } from '../store/lease.js';
+import { migrate } from '../store/migrate.js';
+import { Names } from '../store/names.js';
+import { findEnded } from '../store/read-job.js';
+import { VISIBLE_WITHIN_MS } from '../store/submit-jobs.js';
+import { Leading } from './leading.js';
+import { closePools, openPools, type Pools } from './pools.js';
+
+/** A dispatcher lets go by itself of all who wait for it when its term ends. */
+const NEVER = new AbortController().signal;
+
+interface ShardOptions {
+  readonly id: number;
+  readonly databaseUrl: string;
+  readonly nodeId: string;
+  readonly config: Config;
+  readonly log: Log;
+  /** Default: the database's clock. */
+  readonly clock?: Clock;
+}
+
+/** What a shard needs of its node to deal with the other nodes. */
+interface ShardHost {
+  /** Where the other nodes reach this one. */
+  readonly url: string;
+  /** By which the nodes of the cluster sign tokens. */
+  readonly secret: Buffer;
+  readonly peers: PeerCaller;
+  /** Tells the other nodes that the lease of a shard has changed. */
+  tellOfLease(shard: number): Promise<void>;
+}
+
+/** Migrates a database and opens it as a shard, which takes part in leading once it is started. */
+export async function openShard(options: ShardOptions): Promise<RunningShard> {
+  const { id, databaseUrl, nodeId, config, log } = options;
+  const report = await migrate(databaseUrl, {
+    onWait: (reason) => log.warn({ shard: id, reason }, 'the database is being migrated and waits'),
+  });
+  if (report.applied.length > 0)
+    log.info({ shard: id, applied: report.applied }, 'the database was migrated');
+  const pools = openPools(config, databaseUrl, nodeId, log);
+  try {
+    return new RunningShard(options, pools, new DatabaseClock(await databaseTime(pools.hot)));
+  } catch (error) {
+    await closePools(pools);
+    throw error;
+  }
+}
+
+/** A shard as its node runs it: its connections, its leadership, and the dispatcher or the way to it. */
+export class RunningShard implements Shard {
+  readonly id: number;
+  readonly clock: Clock;
+  readonly hot: Pool;
+  readonly pool: Pool;
+  readonly leaderNews = new News();
+  readonly submitter: Submitter;
+  readonly ends: EndWatch;
+  readonly endLines: EndLines;
+  readonly logs: LogWriter;
+  private readonly leadership: Leadership;
+  private readonly leading: Leading;
+  /** Missing before the start, when this node neither leads nor knows a leader. */
+  private host: ShardHost | undefined;
+  private hints: HintSender | undefined;
+  private handingOver: Promise<void> | undefined;
+
+  constructor(
+    private readonly options: ShardOptions,
+    readonly pools: Pools,
+    private readonly databaseClock: DatabaseClock,
+  ) {
+    const { id, config, log } = options;
+    const { hot, pool } = pools;
+    const clock = options.clock ?? databaseClock;
+    this.id = id;
+    this.clock = clock;
+    this.hot = hot;
+    this.pool = pool;
+    this.leadership = this.openLeadership();
+    this.leading = this.openLeading();
+    this.submitter = this.openSubmitter();
+    this.endLines = new EndLines(() => this.currentLeader());
+    this.logs = new LogWriter({ hot, pool, config, clock });
+    this.ends = new EndWatch({
+      ...{ leaderNews: this.leaderNews, log },
+      findEnded: (jobs) => findEnded(hot, jobs),
+      onLeaderLost: () => this.suspectLeader(),
+      open: (onEnded) => this.openEnds(onEnded),
+    });
+  }
+
+  /** Begins to look at the lease, and leads when nobody else does. */
+  start(host: ShardHost): void {
+    this.host = host;
+    this.hints = new HintSender(host.peers, this.id, () => this.knownLeader()?.url ?? null);
+    this.leadership.start();
+  }
+
+  /** From now on nobody waits here for a leader or for the end of a job: when the next leader is there, they are too. */
+  endWaiting(): void {
+    this.leading.endWaiting();
+    this.ends.close();
+  }
+
+  /** Gives the term up; resolves when its dispatcher does nothing any more. What needs no leader is still served. */
+  handOver(): Promise<void> {
+    this.handingOver ??= this.leadership.stop().then(() => this.leading.close());
+    return this.handingOver;
+  }
+
+  /** Closes everything once nothing is under way. */
+  async stop(): Promise<void> {
+    this.endWaiting();
+    await this.handOver();
+    await closePools(this.pools);
+  }
+
+  leader(): Promise<Dispatcher> {
+    return this.leading.get();
+  }
+
+  currentLeader(): Dispatcher | undefined {
+    return this.leading.current;
+  }
+
+  knownLeader(): KnownLeader | null {
+    // A request that was about to be forwarded when this node came to lead is carried out here.
+    return this.leading.current ? { url: this.host!.url, over: NEVER } : this.leadership.leader;
+  }
+
+  suspectLeader(): void {
+    this.leadership.suspect();
+  }
+
+  lease(): LeaseView | undefined {
+    return this.leadership.lease;
+  }
+
+  databaseSilentMs(): number | null {
+    return this.leadership.silentMs;
+  }
+
+  lookAtLease(): void {
+    this.leadership.look();
+  }
+
+  /** Opens the connections of a leader ahead of time: a node that comes to lead has no time for that. */
+  async prepareToLead(): Promise<void> {
+    const { leader } = this.pools;
+    if (this.leadership.current || leader.totalCount >= leader.options.max) return;
+    await openAll(leader).catch((error: unknown) =>
+      this.options.log.debug({ error: messageOf(error) }, 'connections could not be opened ahead of time'),
+    );
+  }
+
+  private openLeadership(): Leadership {
+    const { id, databaseUrl, nodeId, config, log } = this.options;
+    return new Leadership({
+      ...{ databaseUrl, shard: id, nodeId, log },
+      url: () => this.host!.url,
+      ttlMs: config.leaseTtl,
+      onTerm: (term) => this.leading.begin(term),
+      onFollowing: () => this.leaderNews.tell(),
+      onReleased: () => this.host!.tellOfLease(id),
+      onTime: (now, roundTripMs) => this.databaseClock.sample(now, roundTripMs),
+    });
+  }
+
+  private openLeading(): Leading {
+    const { id, config, log } = this.options;
+    const { leader, pool, patient } = this.pools;
+    return new Leading({
+      ...{ log, leadership: this.leadership, leaderNews: this.leaderNews },
+      optionsFor: (term) => ({
+        ...{ term, hot: leader, pool, patient, clock: this.clock, config, log, secret: this.host!.secret },
+        submitTimeoutMs: VISIBLE_WITHIN_MS,
+        renounce: (reason, aboveEpoch) => this.leadership.renounce(term, reason, aboveEpoch),
+      }),
+      // Whoever waits at another node for a leader need not wait for that node's next look.
+      onReady: () => void this.host!.tellOfLease(id),
+    });
+  }
+
+  private openSubmitter(): Submitter {
+    const { config, log } = this.options;
+    return new Submitter({
+      ...{ hot: this.hot, clock: this.clock, config, log },
+      names: new Names(this.hot, config),
+      databaseNow: () => this.databaseClock.now(),
+      express: async (row, names) => (await this.currentLeader()?.submit(row, names)) ?? false,
+      hint: async (jobs, startBefore) => {
+        const leader = this.currentLeader();
+        if (leader) await leader.hint(jobs, startBefore);
+        else this.hints?.send({ jobs, startBefore });
+      },
+    });
+  }
+
+  private async openEnds(onEnded: (ids: readonly string[]) => void): Promise<EndSource | null> {
+    const dispatcher = this.currentLeader();
+    if (dispatcher) return new LocalEnds(dispatcher, onEnded);
+    const known = this.leadership.leader;
+    if (known === null) return null;
+    const { token } = this.host!.peers;
+    return LeaderEnds.open({ shard: this.id, url: known.url, termOver: known.over, token, onEnded });
+  }
+}
