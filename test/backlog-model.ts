@@ -211,7 +211,7 @@ export class BacklogModel {
         this.backlog.claimed(entry);
         this.started.push(`${id}#${fence}`);
       } else {
-        this.backlog.putBack(entry);
+        this.backlog.abandon(entry);
         this.refused.push(id);
       }
     }
@@ -223,7 +223,7 @@ export class BacklogModel {
     for (const { id } of intents) this.turns.delete(id);
     for (const entry of intents) {
       this.exempt += 1;
-      this.backlog.putBack(entry);
+      this.backlog.abandon(entry);
       this.backlog.add(entry, true);
       this.checkSize();
     }

@@ -24,7 +24,7 @@ function emptyTable(running: readonly Cursor[] = []) {
   const state = {
     ...{ clock, hot, reads: hot, term: { over: false }, isLoaded: false },
     backlog: { rewindAll: (cursors: readonly Cursor[]) => readFrom.push(...cursors) },
-    running: new Map(running.map((place) => [place.id, { place }])),
+    running: new Map(running.map((cursor) => [cursor.id, { cursor }])),
     directory: { knows: () => true, learn: async () => undefined },
   };
   const parts = { onAdmit: () => undefined, onStartBefore: () => undefined };

@@ -16,11 +16,11 @@ import {
 import type { LeaderState } from './leader-state.js';
 import { isBefore } from './segment.js';
 
-/** Jobs read from a segment at once; with many segments to read, each gets less. */
+/** Jobs of one statement, shared by the segments it reads, and the fewest that a segment gets. */
 const PAGE_JOBS = 5_000;
 const SMALL_PAGE_JOBS = 100;
 const MAX_CURSORS = 200;
-/** Pages that are read each by itself at a time; claims need connections too. */
+/** Pages that are read in parallel, each in its own statement; claims need connections too. */
 const MAX_SLOW_READS = 2;
 /** Segments found by one statement. */
 const MAX_SEGMENTS = 10_000;
@@ -28,33 +28,33 @@ const MAX_SEGMENTS = 10_000;
 const LOOK_BACK_JOBS = 10_000;
 const LOOK_BACK_EVERY_MS = 1_000;
 const LOOK_BACK_AT_LEAST_EVERY_MS = 3_000;
-/** A look-back may use at most this share of the time, so that it never becomes the load it looks for. */
+/** A look-back may run for at most this share of the time, so that it never becomes a load of its own. */
 const LOOK_BACK_SHARE = 0.05;
-/** A term waits so long for what is in the table; when it takes longer, what is new need not wait for what is old. */
+/** How long the start of a term waits for the first segments; after that new jobs start ahead of old ones. */
 const FIND_WITHIN_MS = 250;
-/** How often every segment is read anew from its start: whatever memory should have missed is found by then. */
+/** How often every segment is read anew from its start, which finds any job that memory has missed. */
 const RELOAD_EVERY_MS = 600_000;
 /** How wrong the clock of a submitting node may be. */
 const CLOCK_ERROR_MS = 2_000;
 
 /**
  * Fills the backlog from the table: pages for segments that run low, and a look-back for jobs whose hint was
- * lost. A submission becomes visible at most its statement timeout after its id was made, so looking back that
- * far from the last look finds every job.
+ * lost. A submission becomes visible at most its statement timeout after its id was made, so a look-back that
+ * starts that long before the previous one finds every job.
  */
 export class BacklogReader {
   private readonly pages: Loop;
   private readonly watch: Loop;
   private readonly reload: Loop;
-  /** When the last look that came to its end began; looks may be far apart when they take long or fail. */
+  /** When the last look-back that succeeded began; the next one may be much later if it fails or takes long. */
   private lookedAt = 0;
-  /** From where on segments have not been found yet; null when all have. */
+  /** The last segment that was found, after which the search continues; null when all have been found. */
   private unfound: SegmentRank | null = BEFORE_ALL_SEGMENTS;
-  /** How many segments one statement looks for; fewer after it took too long, so that something is found each time. */
+  /** How many segments one statement looks for; fewer after a timeout, so that each statement finds some. */
   private findAtOnce = MAX_SEGMENTS;
-  /** Pages that are being read each by itself. */
+  /** Pages that are being read, each in its own statement. */
   private readonly slowReads = new Set<Promise<void>>();
-  /** The first segments of the term are being found. */
+  /** Settles when the first segments of the term have been found. */
   private firstFind: Promise<void> = Promise.resolve();
 
   constructor(
@@ -77,29 +77,31 @@ export class BacklogReader {
   }
 
   /**
-   * At the start of a term everything that waits is in the table; the first segments are enough to begin with. When they
-   * lie behind so many dead rows that finding them takes long, the term begins all the same: with what is new, and with
-   * what comes after the jobs that run, which is where the last leader was.
+   * Finds the first segments of a term, which are enough to begin with. If they lie behind so many dead rows that this
+   * takes long, the term begins without them: with new jobs, and with those after the running ones, which is where the
+   * last leader was.
    */
   async load(): Promise<void> {
-    // What is stored from here on may not be among what is found.
+    // The search may miss jobs that are stored from here on; the look-back must find them.
     this.lookedAt = this.state.clock.now();
     this.firstFind = this.findSome();
     const found = this.firstFind.then(() => true);
-    if (!(await Promise.race([found, pause(FIND_WITHIN_MS, false, { ref: false })]))) this.goOnAfterRunning();
+    const isFound = await Promise.race([found, pause(FIND_WITHIN_MS, false, { ref: false })]);
+    if (!isFound) this.continueAfterRunning();
   }
 
-  private goOnAfterRunning(): void {
+  private continueAfterRunning(): void {
     const { running, directory, backlog } = this.state;
     const last = new Map<string, Cursor>();
-    for (const { place } of running.values()) {
-      const before = last.get(segmentKey(place));
-      if (directory.knows(place) && (!before || isBefore(before, place))) last.set(segmentKey(place), place);
+    for (const { cursor } of running.values()) {
+      const key = segmentKey(cursor);
+      const before = last.get(key);
+      if (directory.knows(cursor) && (!before || isBefore(before, cursor))) last.set(key, cursor);
     }
     backlog.rewindAll([...last.values()]);
   }
 
-  /** Goes on where finding segments stopped; the next pass begins anew, later if this one took long. */
+  /** Finds the remaining segments; the next pass starts from the first again, later if this one took long. */
   private async findAll(): Promise<number> {
     await this.firstFind.catch(() => undefined);
     const startedAt = performance.now();
@@ -127,7 +129,7 @@ export class BacklogReader {
     this.pages.start();
   }
 
-  /** Looks from now on for what it was not told of. */
+  /** Starts the look-back and the reload. */
   startLooking(): void {
     this.watch.start();
     this.reload.start();
@@ -147,7 +149,7 @@ export class BacklogReader {
     this.pages.wake();
   }
 
-  /** New jobs, as somebody who stored them tells. */
+  /** Adds new jobs, as told by whoever stored them. */
   async hint(jobs: readonly Waiting[]): Promise<void> {
     for (const job of jobs) this.parts.onStartBefore(job.startBefore);
     await this.state.takeIn(jobs, false);
@@ -166,8 +168,8 @@ export class BacklogReader {
   }
 
   /**
-   * While the segments of a new term are being found, each page is read by itself: one that lies behind millions of dead
-   * rows keeps no other segment waiting.
+   * Reads each page in its own statement while the segments of a new term are being found: a page that lies behind
+   * millions of dead rows does not delay other segments.
    */
   private async readSlowly(cursors: readonly Cursor[]): Promise<void> {
     for (const cursor of cursors) {
@@ -206,18 +208,18 @@ export class BacklogReader {
     for (const cursor of cursors) {
       const page = pages.get(segmentKey(cursor)) ?? [];
       const last = page.at(-1);
-      // The cursor moves first: what the page brings must not be taken for still unread.
+      // The cursor moves first; otherwise the segment would leave the jobs of the page in the table as unread.
       state.backlog.endRead(cursor, page.length === limit && last ? last : null);
-      for (const row of page) if (state.hasPlace(row)) state.backlog.add(row);
+      for (const row of page) if (state.hasKnownNames(row)) state.backlog.add(row);
     }
   }
 
-  /** Finds jobs whose hint never came; answers with the pause until the next look. */
+  /** Finds jobs whose hint was lost; answers with the pause until the next look-back. */
   async lookBack(): Promise<number> {
     const { state } = this;
     const startedAt = performance.now();
     const now = state.clock.now();
-    // From one look to the next nothing may slip through, however long the pause between them was.
+    // The ranges of two look-backs must overlap, however long the pause between them was.
     const from = firstUuidAt(Math.min(now, this.lookedAt) - this.submitTimeoutMs - CLOCK_ERROR_MS);
     let after = SEGMENT_START.id as string;
     for (;;) {

@@ -18,13 +18,13 @@ import type { Poll, WorkerSession } from './worker-session.js';
 
 /** Jobs claimed in one statement: enough to spread its cost, few enough to answer within milliseconds. */
 const MAX_BATCH = 1_000;
-/** The same in size: from so many kibibytes on a statement takes no further job. */
+/** The size in kibibytes from which on a statement takes no further job. */
 const MAX_CLAIM_KIB = 4 * 1_024;
 
 interface Intent extends ClaimIntent {
   readonly entry: Entry;
   readonly poll: Poll;
-  /** Whether it is decided what became of it. */
+  /** Whether its outcome is known. */
   isSettled: boolean;
 }
 
@@ -32,13 +32,13 @@ function intend(entry: Entry, poll: Poll): Intent {
   return { id: entry.id, fence: entry.fence, worker: poll.session.id, entry, poll, isSettled: false };
 }
 
-/** A poll that asks for jobs, and its way round the queues. */
+/** A poll that can take jobs, with its pass over the queues. */
 interface OpenPoll {
   readonly poll: Poll;
   readonly round: Round;
   readonly canRun: (needs: number) => boolean;
   room: number;
-  /** What its answer still takes, in kibibytes; the last job may go beyond. */
+  /** Room left in its answer, in kibibytes; the last job may exceed it. */
   roomKib: number;
 }
 
@@ -47,8 +47,8 @@ function isOpen(session: WorkerSession, now: number): boolean {
 }
 
 /**
- * Brings due jobs and waiting workers together. A job is chosen in memory, claimed in the database, and only
- * what was claimed is handed over, after the commit.
+ * Assigns due jobs to waiting workers. A job is chosen in memory and claimed in the database; only claimed jobs are
+ * handed over, and only after the commit.
  */
 export class Claimer {
   private readonly loop: Loop;
@@ -60,7 +60,7 @@ export class Claimer {
     private readonly parts: {
       onExpired(): void;
       onDrained(): void;
-      /** Claims were made for sessions that have ended meanwhile; nobody was handed them. */
+      /** Called with claims whose sessions ended before the hand-over. */
       onOrphans(orphans: readonly Running[]): void;
     },
   ) {
@@ -85,7 +85,7 @@ export class Claimer {
     return this.loop.stop();
   }
 
-  /** Claims until there is no work for any waiting worker, or no worker for any work. */
+  /** Claims until no waiting worker can get a job. */
   async runOnce(): Promise<void> {
     while (!this.state.term.over) {
       const intents = this.choose();
@@ -95,7 +95,7 @@ export class Claimer {
     }
   }
 
-  /** Polls take one job each in turn, so that work spreads evenly over the workers. */
+  /** Chooses jobs for the polls round robin, one each, so that work spreads evenly over the workers. */
   private choose(): Intent[] {
     const { state } = this;
     if (state.paused) return [];
@@ -144,24 +144,24 @@ export class Claimer {
     return openPolls;
   }
 
-  /** The next job for a worker; tenants and queues take turns, inside a queue priority decides. */
+  /** The next job for a worker: round robin over tenants and queues, by priority inside a queue. */
   private nextFor({ poll, round, canRun }: OpenPoll, now: number): Entry | undefined {
     const { backlog, turns, clock } = this.state;
     for (;;) {
       const entry = backlog.take(round, canRun, now);
       if (!entry) return undefined;
       if (entry.fence === 1 && entry.startBefore !== null && entry.startBefore <= clock.now()) {
-        backlog.putBack(entry);
+        backlog.abandon(entry);
         this.parts.onExpired();
         continue;
       }
-      // Nobody has the turn of a job that is in the backlog.
+      // The turn of a job in the backlog is always free; anything else is a bug or a wrong memory.
       if (!turns.isTaken(entry.id)) {
         poll.session.bucket?.draw(now);
         return entry;
       }
-      backlog.putBack(entry);
-      this.state.doubt(`job ${entry.id} was chosen in the middle of another's turn`);
+      backlog.abandon(entry);
+      this.state.doubt(`job ${entry.id} was chosen while its turn was taken`);
       return undefined;
     }
   }
@@ -170,7 +170,7 @@ export class Claimer {
     const { state } = this;
     const now = state.clock.now();
     const refused: Intent[] = [];
-    // Whoever else gave these polls a job meanwhile would settle them, and what is claimed here would reach nobody.
+    // A poll that got a job from elsewhere meanwhile would be settled, and the jobs claimed here would reach nobody.
     for (const { poll } of intents) poll.reserved = true;
     try {
       await state.write(() =>
@@ -184,17 +184,17 @@ export class Claimer {
           (intent, error) => {
             const { entry } = intent;
             intent.isSettled = true;
-            state.backlog.putBack(entry);
+            state.backlog.abandon(entry);
             state.turns.wake(entry.id);
-            // Nobody can start it during this term; the next one will find it in the table.
+            // It stays out of memory for this term; the next one finds it in the table.
             state.log.error({ job: entry.id, error: messageOf(error) }, 'a job cannot be claimed');
           },
         ),
       );
     } catch (error) {
-      // The server refused the statement: nothing of it was claimed, so all of it waits again.
+      // The server refused the statement, so nothing was claimed and all jobs wait again.
       const left = intents.filter((intent) => !intent.isSettled);
-      for (const { entry } of left) state.backlog.putBack(entry);
+      for (const { entry } of left) state.backlog.abandon(entry);
       await state.admit(left.map(({ entry }) => entry));
       for (const { id } of left) state.turns.wake(id);
       throw error;
@@ -204,7 +204,7 @@ export class Claimer {
     }
   }
 
-  /** Claims the jobs; answers with the way to find what was claimed. */
+  /** Claims the jobs; answers with a look-up of what was claimed. */
   private write(intents: readonly Intent[], now: number): Promise<Found> {
     const lateness = new Map<string, number[]>();
     for (const { entry } of intents) {
@@ -227,7 +227,7 @@ export class Claimer {
     });
   }
 
-  /** The buckets that these jobs have drawn on. */
+  /** The token buckets that these jobs have drawn on. */
   private bucketsOf(intents: readonly Intent[]): BucketState {
     const { shares, clock } = this.state;
     const queues = new Map<number, number>();
@@ -240,7 +240,7 @@ export class Claimer {
     return { queues, tenants };
   }
 
-  /** Gives out what was claimed; answers with the rest, which waits in another way than memory thought. */
+  /** Hands over what was claimed; answers with the rest, which changed in the table since memory learned of it. */
   private handOver(intents: readonly Intent[], find: Found, now: number): Intent[] {
     const { state } = this;
     const claimed: Claimed[] = [];
@@ -257,7 +257,7 @@ export class Claimer {
         claimed.push({ running: new Running(entry, found.facts, claim), work: found.work, poll });
         state.backlog.claimed(entry);
       } else {
-        state.backlog.putBack(entry);
+        state.backlog.abandon(entry);
         refused.push(intent);
       }
     }
@@ -268,12 +268,12 @@ export class Claimer {
   }
 }
 
-/** What a claim brought of a job; null when it was not to be had. */
+/** What a claim returned for a job; null when the job was not claimed. */
 type Found = (entry: Entry) => { readonly facts: JobFacts; readonly work: Work } | null;
 
 type Claim = (...args: Parameters<typeof claimJobs>) => Promise<Found>;
 
-/** This process stored every one of them itself, so the table need only say whether each can be claimed. */
+/** For jobs that this process stored itself: the table need only say which of them were claimed. */
 const claimFromMemory: Claim = async (...args) => {
   const refused = await claimKnownJobs(...args);
   let last: { readonly definition: StoredDefinition; readonly facts: JobFacts } | undefined;

@@ -11,8 +11,9 @@ import { factsOfNew, Running } from './running.js';
 import type { Poll } from './worker-session.js';
 
 /**
- * The shortest way from a submission to its start: a job that finds a worker waiting, and nobody ahead of it, is
- * stored and claimed in one transaction. Whatever has a limit, a key or a rival takes the ordinary way.
+ * Starts a submission directly: if a worker waits and no other job comes first, the job is stored and claimed in one
+ * transaction. A job with a key or a concurrency key, or whose queue is limited in rate or saturated, goes through the
+ * backlog.
  */
 export class DirectStart {
   constructor(
@@ -20,7 +21,7 @@ export class DirectStart {
     private readonly onOrphans: (orphans: readonly Running[]) => void,
   ) {}
 
-  /** Stores the job and starts it; answers false, with nothing done, when it has to take the ordinary way. */
+  /** Stores the job and starts it; answers false, with nothing done, when it must be submitted through the backlog. */
   async submit(row: JobRow, names: Resolved): Promise<boolean> {
     const { state } = this;
     const now = state.clock.now();
@@ -58,27 +59,27 @@ export class DirectStart {
       return this.afterFailure(error);
     } finally {
       poll.reserved = false;
-      state.turns.give(row.id);
+      state.turns.release(row.id);
       if (orphans.length > 0) this.onOrphans(orphans);
       state.wakeClaiming();
     }
   }
 
-  /** Without a term nothing was stored, and the ordinary way needs none; what is unknown must be told as such. */
+  /** Without a term nothing was stored, and an ordinary submission needs none; any other error reaches the caller. */
   private afterFailure(error: unknown): false {
     if (error instanceof PunctualError && error.code === 'NO_LEADER') return false;
     throw error;
   }
 
-  /** The queue, when nothing in it could start before and none of its limits has to be looked at. */
+  /** The queue of the job, if none of its jobs could start first and it has no limit to check. */
   private freeQueue({ id, definition }: JobRow, now: number): QueueShare | null {
     const { state } = this;
     if (state.paused || state.term.over || !state.isLoaded || !state.directory.knows(definition)) return null;
     const { queue, run_at, key, concurrency_key, start_before } = definition;
     if (run_at > now || concurrency_key !== null || key !== null) return null;
     if (start_before !== null && start_before <= now) return null;
-    // As for every job that is taken in: memory may be wrong about what the numbers stand for.
-    if (!state.hasPlace({ id, ...definition })) return null;
+    // Checked for every job that enters memory: memory may be wrong about the names of these ids.
+    if (!state.hasKnownNames({ id, ...definition })) return null;
     const share = state.shares.queue(queue);
     const isLimited = share.bucket !== null || share.tenant.bucket !== null || share.isSaturated;
     return isLimited || !share.isClear || share.info.paused ? null : share;
@@ -89,7 +90,7 @@ export class DirectStart {
     for (const session of sessions.values()) {
       if (session.draining || session.bucket || session.polls.size === 0) continue;
       if (!session.serves(share.info) || !fitness.fits(session, row.definition.needs)) continue;
-      // Somebody in another queue, or another tenant, may be waiting for this very worker.
+      // A job of another queue or tenant may be waiting for this very worker.
       if (!shares.isQuietFor(session)) continue;
       for (const poll of session.polls) if (!poll.settled && !poll.reserved) return poll;
     }

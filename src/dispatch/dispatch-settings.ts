@@ -10,15 +10,15 @@ import { addTenant, changeTenant, findTenant, type TenantRow } from '../store/te
 import type { LeaderState } from './leader-state.js';
 
 /**
- * What operators and tenants settle about dispatch as a whole, about queues and about tenants. One thing is settled
- * after the other: a change reads what stands before it writes, and memory must hear of writes in their order.
+ * Pauses, limits and tenants. Changes to queues and tenants run one at a time: a change reads the current row before it
+ * writes, and memory must see the writes in the order of their commits.
  */
 export class DispatchSettings {
   private readonly changes = new SerialQueue();
 
   constructor(private readonly state: LeaderState) {}
 
-  /** Running jobs go on while dispatch is paused. */
+  /** Pauses or resumes dispatch; running jobs are not affected. */
   async pause(paused: boolean): Promise<void> {
     const { state } = this;
     if (!(await state.write(() => pauseCluster(state.hot, state.term, paused)))) {
@@ -47,7 +47,7 @@ export class DispatchSettings {
     this.queueChanged(row);
   }
 
-  /** Limits apply from the next choice on; what runs already goes on. */
+  /** Sets the limits of a queue; they apply to jobs that start from now on. */
   limitQueue(tenant: string, name: string, change: (now: QueueRow | null) => QueueLimits): Promise<void> {
     const { state } = this;
     return this.changes.run(async () => {
@@ -59,7 +59,7 @@ export class DispatchSettings {
     });
   }
 
-  /** Null when there is a tenant with this id. */
+  /** Adds a tenant; answers null when the id is taken. */
   addTenant(id: string, name: string, limits: TenantLimits): Promise<TenantRow | null> {
     const { state } = this;
     return this.changes.run(async () => {
@@ -71,7 +71,7 @@ export class DispatchSettings {
     });
   }
 
-  /** Null when there is none with this id. */
+  /** Changes a tenant; answers null when there is none with this id. */
   changeTenant(
     id: string,
     change: (now: TenantRow) => TenantLimits & { readonly name: string },
@@ -87,6 +87,7 @@ export class DispatchSettings {
     });
   }
 
+  /** A queue as the API shows it. */
   queueView(row: QueueRow): QueueView {
     const { state } = this;
     const segments = state.backlog.segmentsOf(row.id);

@@ -6,21 +6,21 @@ import { type Expired, endWaitingJobs, findExpired, nextExpiry } from '../store/
 import type { LeaderState } from './leader-state.js';
 import { SetAside } from './set-aside.js';
 
-/** What is ended at once. */
+/** The largest batch that is ended in one transaction. */
 const LIMITS = { items: 500, bytes: 4 * 1024 * 1024 };
-/** Jobs of each place that are looked for at once, and that one pass may pass over. */
+/** Jobs of each place that one statement looks for, and the most that one pass may skip. */
 const MAX_CANDIDATES = 1_000;
-/** When to look again at what had expired and could not be ended. */
+/** When to look again for expired jobs that could not be ended. */
 const SOON_MS = 50;
 const AFTER_FAILURE_MS = 1_000;
 
-/** The end of a job that could not start in time. */
-export const EXPIRED = JSON.stringify({
+/** The error of a job that could not start in time. */
+const EXPIRED = JSON.stringify({
   code: 'EXPIRED',
   message: 'The job could not be started before its startBefore.',
 });
 
-/** Ends jobs that were not started by their `startBefore`. Asks the database only when one can have passed. */
+/** Ends jobs that were not started by their `startBefore`. Asks the database only when one may have passed. */
 export class Expirer {
   private readonly loop: Loop;
   private readonly timer: EarliestTimer;
@@ -51,7 +51,7 @@ export class Expirer {
     this.loop.wake();
   }
 
-  /** A job with this last moment to start exists. */
+  /** Notes that a job has this `startBefore`. */
   expect(startBefore: number | null): void {
     this.timer.arm(startBefore);
   }
@@ -80,19 +80,19 @@ export class Expirer {
       if (expired.length < MAX_CANDIDATES) break;
     }
     const next = await nextExpiry(state.reads);
-    // One whose claim is in flight can lie in the past: give the claim time to end.
+    // It may lie in the past if the claim of that job is in flight; the pause gives the claim time to end.
     const pause = aside.length > 0 ? AFTER_FAILURE_MS : SOON_MS;
     if (next !== null) this.expect(Math.max(next, state.clock.now() + pause));
   }
 
-  /** Answers with the ids of those that it ended. */
+  /** Ends the jobs whose turn is free; answers with the ids of those that it ended. */
   private async end(
     place: 'live' | 'later',
     jobs: readonly Expired[],
     now: number,
   ): Promise<ReadonlySet<string>> {
     const { state } = this;
-    // A job whose claim is in flight may yet start; it is looked at again on the next pass.
+    // A job whose claim is in flight may still start; the next pass looks at it again.
     const mine = jobs.map((job) => job.id).filter((id) => !state.running.has(id) && state.tryTurn(id));
     if (mine.length === 0) return new Set();
     let ended: ReadonlySet<string> = new Set();
@@ -101,8 +101,8 @@ export class Expirer {
       const gone = await state.writeEnds(() => endWaitingJobs(state.hot, state.term, place, ends, now));
       ended = new Set(gone.map(({ id }) => id));
     } finally {
-      for (const id of mine) state.turns.give(id);
-      // Also after a failure: whoever took its turn has taken the job out of the backlog.
+      for (const id of mine) state.turns.release(id);
+      // Also after a failure, because taking the turn removed the job from the backlog.
       await state.follow(mine.filter((id) => !ended.has(id)));
     }
     return ended;

@@ -15,21 +15,21 @@ import { makePartition } from '../store/partitions.js';
 import { type LeaderState, noLeader } from './leader-state.js';
 import type { Running } from './running.js';
 
-/** Attempts ended in one transaction. */
+/** The largest batch of attempts that is ended in one transaction. */
 const LIMITS = { items: 2_000, bytes: 4 * 1024 * 1024 };
-/** When an end is tried again that could not be stored although it was alone. */
+/** When an end is tried again that could not be stored even in a batch of its own. */
 const ASIDE_MS = 1_000;
 
 const ANSWERS_AFTER_COMMIT = stands('commit-first');
 const CHECKS_FENCE = stands('attempt');
 
-/** Who waits for the ends of one or more attempts, each known by its place. */
+/** Waits for the ends of one or more attempts, each known by its index. */
 export interface EndListener {
-  ended(place: number, accepted: boolean): void;
+  ended(index: number, accepted: boolean): void;
   failed(error: unknown): void;
 }
 
-/** Stands in for those who were answered too early, when tests have taken that fence out. */
+/** The listener of ends that were answered before the commit, when tests have removed that fence. */
 const NOBODY: EndListener = { ended: () => undefined, failed: () => undefined };
 
 interface Pending {
@@ -37,19 +37,19 @@ interface Pending {
   readonly decision: Decision;
   readonly startedAt: number | null;
   readonly listener: EndListener;
-  readonly place: number;
-  /** Whether it is decided what became of it. */
+  readonly index: number;
+  /** Whether its outcome is known. */
   isSettled: boolean;
 }
 
 /**
- * Ends attempts, or notes that they were handed on, in batches. Whoever reports is answered after the commit, never before. The turn of a job is
- * held from the moment its end is decided until it is written.
+ * Writes the ends of attempts, and that they were handed on, in batches. A report is answered after the commit, never
+ * before. The turn of a job is held from the moment its end is decided until it is written.
  */
 export class Finisher {
   private queue: Pending[] = [];
   private readonly batcher = new Batcher<Pending>(LIMITS, bytesOf);
-  /** Ends that could not be written although each was alone, and when each is tried again. */
+  /** Ends that could not be written even alone, each with the timer of its next try. */
   private readonly aside = new Map<Pending, Timer>();
   private readonly loop: Loop;
 
@@ -76,15 +76,15 @@ export class Finisher {
   }
 
   /**
-   * Ends the attempt (job, fence) if it is the one that runs; answers false when it is not. Waits while
-   * another statement about the job is in flight.
+   * Ends the attempt (job, fence) if it is the one that runs; answers false when it is not. Waits while the turn of
+   * the job is taken.
    */
   async end(jobId: string, fence: number, end: AttemptEnd, startedAt: number | null): Promise<boolean> {
     const { state } = this;
-    while (state.turns.has(jobId)) await state.turns.free(jobId);
+    while (state.turns.has(jobId)) await state.turns.untilFree(jobId);
     if (state.term.over) throw noLeader();
     const running = state.running.get(jobId);
-    // It may have been handed on while its turn was awaited; then it does not share the fate of its worker.
+    // If it was handed on while this waited for the turn, it is not lost with its worker.
     if (end.outcome === 'lost' && running?.isHandedOn) return false;
     return new Promise<boolean>((resolve, reject) => {
       const listener: EndListener = { ended: (_, accepted) => resolve(accepted), failed: reject };
@@ -93,8 +93,8 @@ export class Finisher {
   }
 
   /**
-   * Ends the attempt if it is the one that runs; answers false when it is not, and nobody is told. To be called
-   * only when nobody has the turn of the job. Made for tens of thousands a second.
+   * Ends the attempt if it is the one that runs; answers false when it is not, without telling the listener. Must be
+   * called only while the turn of the job is free. Called tens of thousands of times per second.
    */
   begin(
     running: Running,
@@ -102,7 +102,7 @@ export class Finisher {
     end: AttemptEnd,
     startedAt: number | null,
     listener: EndListener,
-    place: number,
+    index: number,
   ): boolean {
     const { state } = this;
     if (state.term.over) throw noLeader();
@@ -111,16 +111,16 @@ export class Finisher {
     const decision = decide(running, end, Math.random());
     const started = startedAt ?? running.startedAt;
     if (ANSWERS_AFTER_COMMIT)
-      this.queue.push({ running, decision, startedAt: started, listener, place, isSettled: false });
+      this.queue.push({ running, decision, startedAt: started, listener, index, isSettled: false });
     else {
-      this.queue.push({ running, decision, startedAt: started, listener: NOBODY, place, isSettled: false });
-      listener.ended(place, true);
+      this.queue.push({ running, decision, startedAt: started, listener: NOBODY, index, isSettled: false });
+      listener.ended(index, true);
     }
     if (this.queue.length === 1) this.loop.wake();
     return true;
   }
 
-  /** Writes everything that has gathered. Ends, retries and hand-ons are transactions of their own: each stands alone. */
+  /** Writes all pending ends. Ends, retries and hand-ons are separate transactions, independent of each other. */
   async runOnce(): Promise<void> {
     while (this.queue.length > 0) {
       const batch = this.queue.splice(0, this.batcher.count(this.queue));
@@ -215,28 +215,28 @@ export class Finisher {
       const runAt = retryAt(running, decision, now);
       void state.admit([running.waitingAgain(runAt)]);
     }
-    pending.listener.ended(pending.place, accepted);
-    // Memory held a claim that the table does not: only reading everything anew makes them agree.
+    pending.listener.ended(pending.index, accepted);
+    // Memory held a claim that the table does not have; only a new term, which reads everything, makes them agree.
     if (!accepted) state.doubt(`job ${running.id} was not claimed as this leader thought`);
   }
 
-  /** A result that the database cannot hold fails its job, and no other. */
+  /** Fails the job whose result the database cannot store; other jobs of its batch are not affected. */
   private refuse(pending: Pending, error: unknown): void {
     this.giveTurn(pending.running);
     const failure: JobError = {
       code: 'UNSTORABLE',
       message: `The outcome could not be stored: ${messageOf(error)}`,
     };
-    const { running, listener, place } = pending;
+    const { running, listener, index } = pending;
     const end: AttemptEnd = { outcome: 'failed', error: failure, retryable: false };
     try {
-      if (!this.begin(running, running.fence, end, null, listener, place)) listener.ended(place, false);
+      if (!this.begin(running, running.fence, end, null, listener, index)) listener.ended(index, false);
     } catch (failure) {
       listener.failed(failure);
     }
   }
 
-  /** Somebody else has locked this job, perhaps for long: it waits by itself, so that no other end waits with it. */
+  /** Retries later the end of a job that another session has locked, so that no other end waits for it. */
   private setAside(pending: Pending, error: unknown): void {
     const { state } = this;
     const { id } = pending.running;
@@ -259,21 +259,21 @@ export class Finisher {
       }
       return;
     }
-    // The server refused the transaction as a whole, so nothing of it happened and all of it can be repeated.
+    // The server rolled the transaction back, so all of it can be repeated.
     this.queue = batch.concat(this.queue);
     if (isMissingPartition(error)) await makePartition(state.hot, 'job_history', state.clock.now());
     else this.batcher.failed(batch);
   }
 }
 
-/** Bytes that an attempt's end moves, or so: what the job works on goes with it. */
+/** About how many bytes an attempt's end writes: the payload moves to history with the job. */
 function bytesOf({ running, decision }: Pending): number {
   const result = decision.kind === 'end' ? (decision.result?.length ?? 0) : 0;
   return 256 + 1_024 * running.sizeKib + result;
 }
 
 function retryAt(running: Running, decision: Extract<Decision, { kind: 'again' }>, now: number): number {
-  // A lost attempt starts again at once and keeps its place in the order.
+  // The next attempt after a lost one is due at once and keeps its position in the order.
   return decision.outcome === 'lost' ? Math.min(running.runAt, now) : now + decision.delayMs;
 }
 
@@ -281,7 +281,7 @@ function lateness(running: Running, startedAt: number | null): number {
   return running.lateBy ?? Math.max(0, (startedAt ?? running.claimedAt) - running.runAt);
 }
 
-/** A worker's clock may be ahead. */
+/** When the attempt started; never in the future, although the worker's clock may be ahead. */
 function startOf({ startedAt }: Pending, now: number): number | null {
   return startedAt === null ? null : Math.min(startedAt, now);
 }

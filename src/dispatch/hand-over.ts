@@ -9,15 +9,15 @@ export interface Claimed extends Handed {
 }
 
 /**
- * From so many kibibytes on an answer takes nothing more: it is put together, sent and read in one piece, while
- * everything else waits. The worker asks again for the rest.
+ * The size from which on an answer takes no further job: it is built, sent and parsed in one piece, which blocks the
+ * event loop on both sides. The worker asks again for the rest.
  */
 export const MAX_ANSWER_KIB = 1_024;
 
 /**
- * Gives claimed jobs to the workers they were claimed for. To be called after the commit, never before. Answers
- * with those that nobody was handed, because the session or the poll ended while the claim was made: their claims
- * are to be given back, once nobody has the turn of their jobs.
+ * Gives claimed jobs to the workers they were claimed for. Must be called after the commit, never before. Answers with
+ * those whose session or poll ended while the claim was in flight: the caller gives their claims back once the turns
+ * of their jobs are free.
  */
 export function handOver(state: LeaderState, claimed: readonly Claimed[]): Running[] {
   const polls = new Set<Poll>();

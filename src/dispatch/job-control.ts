@@ -30,7 +30,7 @@ export interface Change {
 }
 
 /** Which dead letters are sent round again; all where nothing is given. */
-export interface RedriveFilter {
+interface RedriveFilter {
   readonly task?: string | undefined;
   readonly queue?: string | undefined;
 }
@@ -42,14 +42,14 @@ interface Redriven {
 }
 
 const MAX_REDRIVE = 1_000;
-/** What is sent round again at once. */
+/** The largest batch that is redriven in one transaction. */
 const REDRIVE_LIMITS = { items: 500, bytes: 4 * 1024 * 1024 };
-/** After this time a redrive is answered; what is left can be asked for again. */
+/** After this time a redrive stops and is answered; the caller may repeat it for the rest. */
 const REDRIVE_MS = 5_000;
 
-/** What people do to single jobs. Each takes the job's turn, so nothing else about it is in flight meanwhile. */
+/** What people do to single jobs. Each operation takes the job's turn, so no other statement about it is in flight. */
 export class JobControl {
-  /** The tenants whose dead letters are being sent round, one tenant after the other. */
+  /** The tenants with a redrive in progress; redrives run one at a time. */
   private readonly redrivingOf = new Set<string>();
   private lastRedrive: Promise<unknown> = Promise.resolve();
   private readonly redriving = new Batcher<Sized>(REDRIVE_LIMITS, (job) => job.bytes);
@@ -63,7 +63,7 @@ export class JobControl {
     },
   ) {}
 
-  /** A waiting job is cancelled now, and so is one that no worker holds; one that a worker runs when that confirms. */
+  /** Cancels a job: at once if it waits or was handed on, else when its worker confirms. */
   async cancel(tenant: string, id: string): Promise<void> {
     let stopped: Running | undefined;
     await this.inTurn(tenant, id, async (job) => {
@@ -100,11 +100,12 @@ export class JobControl {
     });
   }
 
+  /** Lets a held job start again. */
   async release(tenant: string, id: string): Promise<void> {
     await this.inTurn(tenant, id, async (job) => {
       this.mustWait(job);
       if (!job.held) throw new PunctualError('JOB_NOT_HELD', `Job ${id} is not on hold.`);
-      return this.place(job, {}, false);
+      return this.move(job, {}, false);
     });
   }
 
@@ -116,11 +117,11 @@ export class JobControl {
       if (job.start_before !== null && (change.runAt ?? 0) >= job.start_before) {
         throw invalid([{ pointer: '/runAt', detail: "must lie before the job's startBefore" }]);
       }
-      return this.place(job, change, job.held);
+      return this.move(job, change, job.held);
     });
   }
 
-  /** Sends a dead letter round again. */
+  /** Redrives one dead letter. */
   async retry(tenant: string, id: string): Promise<void> {
     await this.inTurn(tenant, id, async (job) => {
       if (job.place !== 'history') throw new PunctualError('JOB_NOT_ENDED', `Job ${id} has not ended.`);
@@ -133,10 +134,10 @@ export class JobControl {
     });
   }
 
-  /** Sends many dead letters round again, newest first, a bounded number per call. */
+  /** Redrives many dead letters, newest first, a bounded number per call. */
   async redrive(tenant: string, filter: RedriveFilter, dryRun: boolean): Promise<Redriven> {
     if (dryRun) return this.countDead(tenant, filter);
-    // Two at once would pick the same jobs, and each would hold one of the leader's connections to wait for the other.
+    // Two of a tenant at once would pick the same jobs, and one would hold a connection while it waits for the other.
     if (this.redrivingOf.has(tenant)) {
       const detail = 'Another redrive of this tenant is under way; try again when it has ended.';
       throw new PunctualError('TOO_BUSY', detail, { retryAfter: 5 });
@@ -186,8 +187,8 @@ export class JobControl {
     return state.write(() => redriveJobs(state.hot, state.term, tenant, ids, now));
   }
 
-  /** Puts a waiting job, changed, into the place where it belongs; answers whether it was where it was read. */
-  private async place(job: PlacedRow, change: Change, held: boolean): Promise<boolean> {
+  /** Changes a waiting job and moves it to the place where it belongs; answers whether it was still in its old place. */
+  private async move(job: PlacedRow, change: Change, held: boolean): Promise<boolean> {
     const { state } = this;
     const now = state.clock.now();
     const runAt = change.runAt === undefined ? job.run_at : Math.max(change.runAt, now);
@@ -214,8 +215,8 @@ export class JobControl {
   }
 
   /**
-   * Runs `work` on the job as it is once its turn has come; afterwards memory follows the table. `work` answers
-   * false when the job was not where it was read, which in a turn can only mean that memory is wrong.
+   * Takes the job's turn, reads the job and runs `work`; afterwards memory follows the table. `work` answers false when
+   * the job was not in the place it was read from, which under the turn can only mean that memory is wrong.
    */
   private async inTurn(
     tenant: string,
@@ -223,7 +224,7 @@ export class JobControl {
     work: (job: PlacedRow) => Promise<boolean>,
   ): Promise<void> {
     const { state } = this;
-    // Another tenant's job is not even waited for. A submission that nobody has read yet is read first.
+    // Read before the turn, so that nobody waits for another tenant's job. An unparsed submission is admitted first.
     const first = await this.mustRead(tenant, id);
     if (first.raw) {
       const { created_at: createdAt, created_by: createdBy } = first;
@@ -236,7 +237,7 @@ export class JobControl {
         throw noLeader();
       }
     } finally {
-      state.turns.give(id);
+      state.turns.release(id);
       await state.follow([id]);
     }
   }

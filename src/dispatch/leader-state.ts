@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { Term } from '../cluster/term.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
@@ -19,6 +19,7 @@ import { Shares } from './shares.js';
 import { Turns } from './turns.js';
 import type { WorkerSession } from './worker-session.js';
 
+/** What a leader is made from. */
 export interface LeaderOptions {
   readonly term: Term;
   /** Connections with the plans of the hot statements. */
@@ -32,29 +33,29 @@ export interface LeaderOptions {
   readonly log: Log;
   /** Signs attempt tokens. */
   readonly secret: Buffer;
-  /** Ends the term and takes a new one, above the given epoch too. */
+  /** Gives the term up; the node then tries for a new one, with an epoch above the given one. */
   readonly renounce: (reason: string, aboveEpoch?: number) => void;
 }
 
-/** Due jobs, and as many upcoming ones, in memory per segment; what is more stays in the table. */
+/** The most due jobs, and the most upcoming ones, that a segment keeps in memory; the rest stays in the table. */
 const SEGMENT_LIMIT = 20_000;
-/** Jobs in memory from which on every segment keeps fewer. */
+/** The number of jobs in memory above which every segment keeps fewer. */
 const CROWDED_AT = 500_000;
 
-/** Names that are missing in the database are told of in the log, each once, and not without end. */
+/** How many missing names are logged, each once. */
 const MAX_COMPLAINTS = 1_000;
 
-/** A promoted replica can lack some terms of its predecessor, but not many. */
+/** How many terms of its predecessor a promoted replica may lack. */
 const MAX_EPOCH_JUMP = 1_000;
-/** How long a term lasts at least before a worker's word ends it. */
+/** How long a term lasts at least before a worker's claim of a higher epoch ends it. */
 const MIN_TERM_MS = 10_000;
 
-/** Everything a leader holds in memory during one term. It is thrown away whole when the term ends. */
+/** Everything a leader holds in memory during one term. It is discarded as a whole when the term ends. */
 export class LeaderState {
   readonly term: Term;
   readonly hot: Pool;
   readonly pool: Pool;
-  /** For what a new leader reads, which may be behind millions of dead rows. */
+  /** For reads that may have to pass millions of dead rows. */
   readonly reads: PatientReads;
   readonly clock: Clock;
   readonly config: Config;
@@ -68,9 +69,9 @@ export class LeaderState {
   readonly running = new Map<string, Running>();
   readonly sessions = new Map<string, WorkerSession>();
   paused = false;
-  /** Whether every segment that the table holds is known; until then there may be older work than memory has. */
+  /** Whether all segments of the table are known; until then the table may hold older jobs than memory. */
   isLoaded = false;
-  /** Set by the part that claims; called whenever a job or a slot may have become available. */
+  /** Set by the claimer; called whenever a job or a slot may have become available. */
   wakeClaiming: () => void = () => undefined;
   private readonly renounce: LeaderOptions['renounce'];
   private readonly startedAt: number;
@@ -111,8 +112,8 @@ export class LeaderState {
   }
 
   /**
-   * Runs a leader's write. When its outcome is unknown, or the term is over, this leader can decide nothing
-   * any more: the term ends, and whoever asked is told to try again.
+   * Runs a leader's write. When its outcome is unknown, or the term is over, this leader must decide nothing more: it
+   * gives the term up, and the caller gets an error that says to try again.
    */
   async write<T>(work: () => Promise<T>): Promise<T> {
     if (this.term.over) throw noLeader();
@@ -140,38 +141,38 @@ export class LeaderState {
     return this.term.over;
   }
 
-  /** Whether the job runs, or a statement about it is in flight. */
+  /** Whether the job runs, or its turn is taken. */
   isTaken(jobId: string): boolean {
     return this.running.has(jobId) || this.turns.has(jobId);
   }
 
-  /** Whether the job is among those that are being claimed or ended at the moment. */
+  /** Whether a claim or an end of the job is in flight. */
   private isMarked(jobId: string): boolean {
     const running = this.running.get(jobId);
     return running ? running.isEnding : this.backlog.isClaiming(jobId);
   }
 
-  /** From here on the worker can be given jobs. */
+  /** Adds a session; its worker can be given jobs from here on. */
   openSession(session: WorkerSession): void {
     this.sessions.set(session.id, session);
     this.shares.join(session);
     this.shares.servingChanged(this.fitness.join(session));
   }
 
-  /** From here on the worker is given nothing. */
+  /** Removes a session; its worker is given no jobs from here on. */
   closeSession(session: WorkerSession): void {
     if (!this.sessions.delete(session.id)) return;
     this.shares.leave(session);
     this.shares.servingChanged(this.fitness.leave(session));
   }
 
-  /** A claim of an earlier leader goes on, and counts against the limits of its queue. */
+  /** Takes over a claim of an earlier leader, which counts against the limits of its queue. */
   resume(running: Running): void {
     this.running.set(running.id, running);
     if (this.directory.queue(running.queue)) this.shares.reserve(running);
   }
 
-  /** The worker's slot is free; the job runs on, and counts against the limits of its queue. */
+  /** Frees the worker's slot; the job still runs, and counts against the limits of its queue. */
   handOn(running: Running, startedAt: number | null): void {
     running.isHandedOn = true;
     running.startedAt ??= startedAt;
@@ -179,7 +180,7 @@ export class LeaderState {
     this.wakeClaiming();
   }
 
-  /** A job that ran does not run any more: it ended, or waits again. */
+  /** Forgets a running job that ended or waits again. */
   endRunning(running: Running): void {
     this.running.delete(running.id);
     running.list?.remove(running);
@@ -187,8 +188,8 @@ export class LeaderState {
   }
 
   /**
-   * Takes the turn of a job if nobody has it. The job leaves the backlog, so that nobody chooses it meanwhile;
-   * whoever has the turn sees to it that memory follows the table afterwards.
+   * Takes the turn of a job if it is free. The job leaves the backlog, so that it cannot be chosen meanwhile; the
+   * caller must call `follow` after releasing the turn, unless it knows what became of the job.
    */
   tryTurn(jobId: string): boolean {
     if (!this.turns.tryTake(jobId)) return false;
@@ -198,27 +199,27 @@ export class LeaderState {
 
   /** Waits for the turn of a job and takes it. */
   async turn(jobId: string): Promise<void> {
-    while (!this.tryTurn(jobId)) await this.turns.free(jobId);
+    while (!this.tryTurn(jobId)) await this.turns.untilFree(jobId);
   }
 
   /**
-   * Takes waiting jobs into the backlog, once the names that they use are known: at once, but for those that are met for
-   * the first time. `always` is for jobs that no cursor covers.
+   * Adds waiting jobs to the backlog, after reading those of their names that are not known yet. `always` is for jobs
+   * that no cursor covers.
    */
   async takeIn(jobs: readonly Waiting[], always: boolean): Promise<void> {
     for (let from = 0; from < jobs.length; from += PORTION) {
-      if (from > 0) await nextTurn();
+      if (from > 0) await nextIteration();
       const portion = jobs.length <= PORTION ? jobs : jobs.slice(from, from + PORTION);
       if (!portion.every((job) => this.directory.knows(job))) await this.directory.learn(portion);
-      for (const job of portion) if (this.hasPlace(job)) this.backlog.add(job, always);
+      for (const job of portion) if (this.hasKnownNames(job)) this.backlog.add(job, always);
     }
   }
 
   /**
-   * Whether a job belongs to a queue that there is, and that is its own tenant's. A database that was exchanged for an
-   * older copy of itself may have given the numbers of names that it lost to others: then nothing in memory is certain.
+   * Whether the names of a job are known and are its own tenant's. A database that was restored from an older copy may
+   * have given the ids of lost names to others; then nothing in memory can be trusted.
    */
-  hasPlace(job: Pick<Waiting, 'id' | 'tenant' | 'queue' | 'needs'>): boolean {
+  hasKnownNames(job: Pick<Waiting, 'id' | 'tenant' | 'queue' | 'needs'>): boolean {
     const queue = this.directory.queue(job.queue);
     const needs = this.directory.needsOf(job.needs);
     if (queue?.tenant === job.tenant && needs?.tenant === job.tenant) return true;
@@ -228,7 +229,7 @@ export class LeaderState {
     return false;
   }
 
-  /** The table itself may be wrong about a job: then it can never start. When memory is, nothing in it is certain. */
+  /** If the table is wrong about the names, the job can never start; if memory is, the term must end. */
   private async compareNames(job: NameIds): Promise<void> {
     try {
       if (await this.directory.isAsStored(job)) this.complain(job);
@@ -238,7 +239,7 @@ export class LeaderState {
     }
   }
 
-  /** Jobs of such a queue can never start; once is enough to say so. */
+  /** Logs, once for these names, that jobs with them can never start. */
   private complain({ queue, needs }: NameIds): void {
     const names = `${queue}/${needs}`;
     if (this.complained.has(names) || this.complained.size >= MAX_COMPLAINTS) return;
@@ -249,7 +250,7 @@ export class LeaderState {
     );
   }
 
-  /** Puts jobs that were written into the backlog; none may be forgotten because a read failed after the write. */
+  /** Adds jobs that were just written to the backlog; if that fails, gives the term up, as no cursor covers them. */
   async admit(jobs: readonly Waiting[]): Promise<void> {
     try {
       await this.takeIn(jobs, true);
@@ -258,7 +259,7 @@ export class LeaderState {
     }
   }
 
-  /** Lets memory follow the table for jobs whose turn was taken. */
+  /** Reads jobs again whose turn was taken, and adds those that wait to the backlog. */
   async follow(jobIds: readonly string[]): Promise<void> {
     const ids = jobIds.filter((id) => !this.running.has(id));
     if (ids.length === 0 || this.term.over) return;
@@ -269,18 +270,18 @@ export class LeaderState {
     }
   }
 
-  /** What memory says cannot be right: the term ends, and the next one reads everything anew. */
+  /** Gives the term up because memory is known to be wrong; the next term reads everything anew. */
   doubt(reason: string): void {
     this.log.error({ epoch: this.term.epoch, reason }, 'memory and table disagree');
     this.renounce(reason);
   }
 
   /**
-   * A worker that this leader knows has seen a higher epoch than this term's: another leader's, or one from before a replica was
-   * promoted. Either way this term is not to be followed any more; a new one above it, if it can be had, is.
+   * A worker of this leader has seen a higher epoch: that of another leader, or one from before a replica was promoted.
+   * Workers ignore this term from then on, so it is given up for one above that epoch.
    */
   outdatedBy(epoch: number): never {
-    // A worker's word is no proof, so it can neither push the epoch far nor make a leader change its term often.
+    // A worker's word is no proof, so it must neither raise the epoch far nor end terms often.
     if (epoch > this.term.epoch + MAX_EPOCH_JUMP) {
       throw invalid([{ pointer: '/epoch', detail: 'is higher than any epoch there has been' }]);
     }
@@ -289,7 +290,7 @@ export class LeaderState {
     throw noLeader();
   }
 
-  /** Asks the database whether this term lasts; throws, and gives it up, when it does not. */
+  /** Asks the database whether this term lasts; if not, gives it up and throws. */
   async confirmTerm(): Promise<void> {
     const { shard, epoch, holder } = this.term;
     const lease = await lookAtLease(this.hot, shard);
@@ -298,7 +299,7 @@ export class LeaderState {
     throw noLeader();
   }
 
-  /** Calls back once when the job ends or the term does; answers with a way to stop listening. */
+  /** Calls back once when the job or the term ends; answers with a function that unsubscribes. */
   onJobEnd(jobId: string, listener: () => void): () => void {
     const listeners = this.endListeners.get(jobId) ?? new Set();
     listeners.add(listener);
@@ -309,7 +310,7 @@ export class LeaderState {
     };
   }
 
-  /** Jobs have ended, and that is committed: tells everybody who waits for one of them. */
+  /** Tells the listeners of jobs that have ended. Must be called after the commit. */
   ended(jobs: readonly EndedJob[]): void {
     if (this.endListeners.size === 0) return;
     for (const { id } of jobs) {
@@ -320,27 +321,27 @@ export class LeaderState {
     }
   }
 
-  /** Runs a write that ends jobs, and tells of them once it is committed. */
+  /** Runs a write that ends jobs, and tells their listeners after the commit. */
   async writeEnds(work: () => Promise<readonly EndedJob[]>): Promise<readonly EndedJob[]> {
     const ended = await this.write(work);
     this.ended(ended);
     return ended;
   }
 
-  /** Lets everybody go who waits for something of this term. */
+  /** Ends every wait for something of this term. */
   dispose(): void {
     this.backlog.stop();
     this.reads.stop();
     for (const listeners of this.endListeners.values()) for (const listener of listeners) listener();
     this.endListeners.clear();
     for (const session of this.sessions.values()) {
-      // Told apart from "no work": whoever waits asks the next leader at once.
+      // An error instead of an empty answer, so that the worker asks the next leader at once.
       for (const poll of session.polls) poll.fail(noLeader());
     }
   }
 }
 
-/** Not the same as having no leader, where it is certain that nothing was done and others may be asked. */
+/** The error for an unknown outcome. Unlike `noLeader` it does not promise that nothing was done. */
 function inDoubt(cause: InDoubtError): PunctualError {
   return new PunctualError(
     'DATABASE_UNAVAILABLE',
@@ -349,6 +350,7 @@ function inDoubt(cause: InDoubtError): PunctualError {
   );
 }
 
+/** The error for a request that found no leader; certainly nothing was done. */
 export function noLeader(cause?: unknown): PunctualError {
   return new PunctualError('NO_LEADER', 'The shard has no leader at the moment; try again shortly.', {
     retryAfter: 1,

@@ -5,15 +5,16 @@ import type { QueueInfo } from './directory.js';
 import { type Segment, startsBefore } from './segment.js';
 import type { TenantShare } from './tenant-share.js';
 
-/** The segments of one queue whose jobs need the same; those with a job that may start are in order. */
-export class SegmentGroup {
+/** The segments of one queue whose jobs have the same needs. */
+class SegmentGroup {
   readonly lanes = new Map<number, Segment>();
+  /** The segments with a job that may start, ordered by that job. */
   readonly ready = new IndexedHeap<Segment>((a, b) => startsBefore(a.head()!, b.head()!));
 
   constructor(readonly needs: number) {}
 }
 
-/** More groups and lanes than this are not gone through for a single job. */
+/** The most groups and lanes that are searched for a single job. */
 const QUICK_LOOK = 8;
 
 /** How much of its limit a concurrency key uses, and the segments that wait for it. */
@@ -22,34 +23,34 @@ interface KeyUse {
   readonly parked: Set<Segment>;
 }
 
-/** What takes up a queue's limits: a job that was chosen, or runs. */
+/** A job that was chosen or runs, as it counts against the limits of its queue. */
 export interface Use {
   readonly queue: number;
   readonly tenant: string;
   readonly key: string | null;
 }
 
-export interface QueueShareOptions {
+interface QueueShareOptions {
   /** Whether any worker can run jobs with such needs. */
   readonly isServed: (needs: number) => boolean;
-  /** Called when the queue gets its first job with such needs, and when it has none any more. */
+  /** Called when the queue gets its first job with such needs, and when it no longer has any. */
   readonly onGroup: (share: QueueShare, needs: number, isThere: boolean) => void;
   readonly clock: Clock;
 }
 
 /**
- * One queue as choosing sees it: what could start, and what its limits leave. A job whose concurrency key is
- * saturated is parked with its lane, so it stands in nobody's way.
+ * One queue as choosing sees it: which jobs could start, and what its limits leave. A segment whose first job has a
+ * saturated concurrency key is parked, so that it does not hold up other lanes.
  */
 export class QueueShare {
   readonly groups = new Map<number, SegmentGroup>();
-  /** Groups with a job that may start, as far as its key and the workers' abilities go. */
+  /** Groups with a job that may start by the limit of its key and for which there is a worker. */
   readonly ready = new Set<SegmentGroup>();
   running = 0;
-  /** Whether it takes turns now. */
+  /** Whether it takes part in the round robins now. */
   listed = false;
   bucket: Bucket | null;
-  /** Set while it waits for its bucket. */
+  /** Set while it waits for its token bucket. */
   timer: Timer | undefined;
   private readonly keys = new Map<string, KeyUse>();
 
@@ -65,12 +66,12 @@ export class QueueShare {
     return this.info.concurrency !== null && this.running >= this.info.concurrency;
   }
 
-  /** Whether nothing of it is in memory, so that it can be forgotten. */
+  /** Whether none of its jobs or limits is in memory, so that it can be forgotten. */
   get isEmpty(): boolean {
     return this.groups.size === 0 && this.running === 0 && this.bucket === null;
   }
 
-  /** Whether no job of it could start before one that comes now, as far as a quick look can tell. */
+  /** Whether no other job of the queue could start before a new one. False if that would take long to find out. */
   get isClear(): boolean {
     if (this.ready.size > 0 || this.groups.size > QUICK_LOOK) return false;
     for (const { lanes } of this.groups.values()) {
@@ -80,6 +81,7 @@ export class QueueShare {
     return true;
   }
 
+  /** The group of the needs, made when it is first used. */
   group(needs: number): SegmentGroup {
     let group = this.groups.get(needs);
     if (!group) {
@@ -90,7 +92,7 @@ export class QueueShare {
     return group;
   }
 
-  /** Puts a segment where its first job belongs; to be called after every change of what is on it. */
+  /** Parks, lists or forgets a segment by its first job. Must be called after every change of its jobs. */
   refresh(segment: Segment): void {
     const group = this.group(segment.needs);
     const head = segment.head();
@@ -113,13 +115,13 @@ export class QueueShare {
     this.list(group);
   }
 
-  /** A worker came that can run such jobs, or the last one left. */
+  /** Lists the group if it has a job that may start and a worker for it. */
   list(group: SegmentGroup): void {
     if (group.ready.size > 0 && this.options.isServed(group.needs)) this.ready.add(group);
     else this.ready.delete(group);
   }
 
-  /** The segment with the job that starts next among those that can be run. */
+  /** The segment whose first job starts next, among those that can be run. */
   best(canRun: (needs: number) => boolean): Segment | undefined {
     let best: Segment | undefined;
     for (const group of this.ready) {
@@ -130,6 +132,7 @@ export class QueueShare {
     return best;
   }
 
+  /** Counts a job against the limits. */
   reserve(use: Use): void {
     this.running += 1;
     if (use.key === null) return;
@@ -138,7 +141,7 @@ export class QueueShare {
     else this.keys.set(use.key, { running: 1, parked: new Set() });
   }
 
-  /** Gives back what a job used; segments that waited for its key may go on. */
+  /** Uncounts a job; segments that were parked for its key may be free again. */
   release(use: Use): void {
     this.running -= 1;
     const key = use.key === null ? undefined : this.keys.get(use.key);
@@ -148,12 +151,12 @@ export class QueueShare {
     for (const segment of [...key.parked]) this.refresh(segment);
   }
 
-  /** Jobs of the key that run or are about to. */
+  /** How many jobs of the key run or are being claimed. */
   runningOf(key: string): number {
     return this.keys.get(key)?.running ?? 0;
   }
 
-  /** New limits apply from now on; what runs already goes on. A changed rate begins with what is known to be free. */
+  /** Applies new limits; running jobs are not affected. A new rate begins with one token. */
   limitsChanged(clock: Clock): void {
     const { rate } = this.info;
     this.timer?.cancel();
@@ -164,7 +167,7 @@ export class QueueShare {
     for (const key of [...this.keys.values()]) for (const segment of [...key.parked]) this.refresh(segment);
   }
 
-  /** A key can be used up by a job of another group; its segment is parked when it comes up. */
+  /** A key may be saturated by a job of another group, so segments are parked here when they come first. */
   private firstFree(group: SegmentGroup): Segment | undefined {
     for (;;) {
       const segment = group.ready.peek();

@@ -8,7 +8,7 @@ import type { Running } from './running.js';
 import type { WorkerSession } from './worker-session.js';
 
 /**
- * Compares what a worker says it holds with what it was given.
+ * Compares the attempts that a worker lists in its heartbeat with those that it was given.
  *
  * Claimed but not listed: offered again under the same fence, because a hand-over that crosses a heartbeat
  * looks just like one that was lost, and calling it lost would start an at-most-once job after declaring it
@@ -19,7 +19,7 @@ import type { WorkerSession } from './worker-session.js';
 export class Reconciler {
   constructor(private readonly state: LeaderState) {}
 
-  /** What the worker must stop; notes which hand-overs have arrived. */
+  /** The attempts that the worker must stop; marks the listed ones as acknowledged. */
   stops(session: WorkerSession, listed: readonly FencedJob[]): FencedJob[] {
     const { state } = this;
     const stop: FencedJob[] = [];
@@ -27,7 +27,7 @@ export class Reconciler {
       const running = state.running.get(jobId);
       const ours = running?.fence === fence && running.worker === session.id;
       if (ours) running.acknowledged = true;
-      // While a statement about the job is in flight its fate is not known: the next heartbeat will tell.
+      // While a statement about the job is in flight its outcome is unknown; the next heartbeat decides.
       const wanted = ours ? running.cancelledAt === null : state.turns.has(jobId);
       if (!wanted) stop.push({ jobId, fence });
     }
@@ -41,7 +41,7 @@ export class Reconciler {
     return stop;
   }
 
-  /** Offered more than once, the last time long enough ago to have been listed, and never heard of. */
+  /** Whether an attempt was offered again, long enough ago to be listed by now, and was never listed. */
   private isToBeRevoked(running: Running): boolean {
     const { clock, config } = this.state;
     const now = clock.steady();
@@ -54,8 +54,8 @@ export class Reconciler {
   }
 
   /**
-   * Jobs to offer again: handed over some time ago and not heard of since. No more than one answer takes; they count as
-   * handed over from now on.
+   * Takes the attempts to offer again, up to the size of one answer: those handed over some time ago and never listed.
+   * They count as handed over now.
    */
   takeUnacknowledged(session: WorkerSession, max: number): Running[] {
     const { state } = this;
@@ -65,7 +65,7 @@ export class Reconciler {
     let sizeKib = 0;
     const again = session.running.filter((running) => {
       if (running.acknowledged || count >= max || sizeKib >= MAX_ANSWER_KIB) return false;
-      // What an earlier leader handed over may have died with it, so this one does not wait before it offers.
+      // A hand-over of an earlier leader may have been lost with it, so it is offered again without waiting.
       const isInherited = running.epoch !== state.term.epoch && running.handedAt === running.since;
       if (!isInherited && now - running.handedAt <= patience) return false;
       if (state.turns.has(running.id)) return false;
@@ -77,7 +77,7 @@ export class Reconciler {
     return again;
   }
 
-  /** Attempts that the worker has refused for good wait again. */
+  /** Requeues attempts that the worker promised never to start. */
   async refused(session: WorkerSession, refused: readonly FencedJob[]): Promise<void> {
     const given = refused
       .map(({ jobId, fence }) => ({ running: this.state.running.get(jobId), fence }))
@@ -87,18 +87,18 @@ export class Reconciler {
     await this.takeBack(given);
   }
 
-  /** Attempts that were handed out and, by the word of their worker, never began and never will, wait again. */
+  /** Requeues attempts that were handed over and that, as their worker confirmed, never started and never will. */
   takeBack(given: readonly Running[]): Promise<void> {
     const now = this.state.clock.now();
     return this.release(given, (running) => JSON.stringify(neverStarted(running, now)));
   }
 
-  /** Claims that nobody was handed wait again; no trace of them is of use to anybody. */
+  /** Requeues claims that were never handed over; they leave no attempt on record. */
   giveBack(orphans: readonly Running[]): Promise<void> {
     return this.release(orphans, () => null);
   }
 
-  /** The jobs wait again under the next fence. */
+  /** Releases the claims; the jobs wait again under the next fence. */
   private async release(
     given: readonly Running[],
     attemptOf: (running: Running) => string | null,
@@ -117,7 +117,7 @@ export class Reconciler {
     } finally {
       for (const running of mine) {
         if (freed.has(running.id)) state.endRunning(running);
-        state.turns.give(running.id);
+        state.turns.release(running.id);
       }
     }
     await state.admit(
@@ -126,7 +126,7 @@ export class Reconciler {
   }
 }
 
-/** The trace of a fence that was given out for nothing. */
+/** The record of an attempt that was handed over and never started. */
 function neverStarted({ fence, epoch, worker, claimedAt }: Running, now: number): StoredAttempt {
   const message = 'The attempt was handed over and never began.';
   const error = { code: 'NEVER_STARTED', message };

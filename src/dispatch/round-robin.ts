@@ -1,11 +1,11 @@
-/** The jobs that a member may still start before the others come first; zero until it starts its first. */
+/** How many jobs a member may still start before it goes to the end; zero until it starts its first. */
 interface Quantum {
   left: number;
 }
 
 /**
- * Weighted round robin. Members take turns in order; in one turn a member starts as many jobs as its weight. A `Map`
- * keeps the order: who joins, or has used up its quantum, goes to the end with a new one; leaving forfeits the rest.
+ * Weighted round robin. The quantum of a member is its weight, in jobs. A `Map` keeps the order: a member that joins,
+ * or has used up its quantum, goes to the end with a new one; leaving forfeits the rest.
  */
 export class RoundRobin<T> {
   private readonly members = new Map<T, Quantum>();
@@ -23,7 +23,7 @@ export class RoundRobin<T> {
     this.members.delete(member);
   }
 
-  /** A cursor that begins at the member whose turn it is. */
+  /** A cursor that begins at the first member. */
   cursor(): RoundRobinCursor<T> {
     return new RoundRobinCursor(this.members);
   }
@@ -43,7 +43,7 @@ export class RoundRobinCursor<T> {
   }
 
   get current(): T | undefined {
-    // Another pass may have used up its quantum, or it may have left.
+    // The member may have left, or another pass may have used up its quantum.
     if (this.at && this.members.get(this.at[0]) !== this.at[1]) return this.next();
     return this.at?.[0];
   }

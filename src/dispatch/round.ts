@@ -4,8 +4,8 @@ import type { WorkerGroup } from './shares.js';
 import type { TenantShare } from './tenant-share.js';
 
 /**
- * One pass of a worker over the tenants and queues in the order of their turns. A queue that has nothing for the worker is
- * passed over once and not asked again, so a pass costs O(queues + jobs).
+ * One pass of a worker over the tenants and queues in round-robin order. A queue without a job for the worker is
+ * skipped once and not visited again, so a pass costs O(queues + jobs).
  */
 export class Round {
   private readonly tenants: RoundRobinCursor<TenantShare> | null;
@@ -31,7 +31,7 @@ export class Round {
     return undefined;
   }
 
-  /** The queue of the current tenant whose turn it is. */
+  /** The current queue of the current tenant. */
   get queue(): QueueShare | undefined {
     return this.tenant && this.queuesOf(this.tenant).current;
   }

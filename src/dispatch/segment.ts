@@ -19,26 +19,27 @@ export function isBefore(a: Position, b: Position): boolean {
   return a.runAt !== b.runAt ? a.runAt < b.runAt : a.id < b.id;
 }
 
-/** How far ahead of its due time a job that was left in the table is fetched. */
+/** How far ahead of its due time an unread job is fetched from the table. */
 const FETCH_AHEAD_MS = 2_000;
 
 /**
  * The bounded backlog of one queue, one set of needs and one lane.
  *
  * Invariant: every waiting job of the segment is in memory, or at or after `unread` of its rank, or new enough
- * for the look-back. What does not fit is left in the table and read again from there, in order.
+ * for the look-back. Jobs that do not fit stay in the table and are read from there in order.
  *
- * Due and upcoming jobs each have room of their own: a flood of one kind cannot push out the other, and a page
- * never makes room by dropping what the next page would have to bring back.
+ * Due and upcoming jobs have separate limits: a flood of one kind cannot evict the other, and a page never evicts
+ * jobs that the next page would have to read again.
  */
 export class Segment implements HeapItem {
   heapIndex = -1;
-  /** Where it waits while the concurrency key of its first job is saturated. */
+  /** The segments parked for the same key, while the concurrency key of its first job is saturated. */
   parkedAt: Set<Segment> | null = null;
   private readonly ready = new EntryHeap('ready', startsBefore);
   private readonly upcoming = new EntryHeap('upcoming', isBefore);
+  /** By rank, the position from which on the table may hold jobs that memory does not. */
   private readonly unread = new Map<number, Position>();
-  /** Ranks whose next page is on its way, with the first position that became unknown meanwhile. */
+  /** Ranks whose next page is being read, with the earliest position that was rewound to meanwhile. */
   private readonly reading = new Map<number, Position | null>();
 
   constructor(
@@ -71,7 +72,7 @@ export class Segment implements HeapItem {
     return this.size === 0 && this.unread.size === 0 && this.reading.size === 0;
   }
 
-  /** Takes a job in, or leaves it to the table; answers whether it is in memory now. */
+  /** Adds a job, or leaves it in the table as unread; answers whether it is in memory now. */
   add(entry: Entry, now: number, always: boolean): boolean {
     if (!always) {
       if (this.leaveUnread(entry)) return false;
@@ -82,24 +83,24 @@ export class Segment implements HeapItem {
       }
     }
     this.put(entry, now);
-    // Retries and releases come whether there is room or not; what starts last then makes room for them.
+    // Retries and releases are added beyond the limit; at twice the limit those that start last are evicted.
     const heap = entry.where === 'ready' ? this.ready : this.upcoming;
     if (always && heap.size > 2 * this.limit) this.evictLaterHalf(heap);
     return entry.where !== ('out' as Entry['where']);
   }
 
-  /** Takes a waiting job out of memory. */
+  /** Removes a waiting job from memory. */
   remove(entry: Entry): void {
     if (entry.where === 'ready') this.ready.remove(entry);
     if (entry.where === 'upcoming') this.upcoming.remove(entry);
   }
 
-  /** The job that starts next, without taking it out. */
+  /** The job that starts next. */
   head(): Entry | undefined {
     return this.ready.peek();
   }
 
-  /** Moves what has become due to the ready jobs; answers whether any did. */
+  /** Moves upcoming jobs that have become due to the ready ones; answers whether there were any. */
   ripen(now: number): boolean {
     let moved = false;
     for (let entry = this.upcoming.peek(); entry && entry.runAt <= now; entry = this.upcoming.peek()) {
@@ -111,7 +112,7 @@ export class Segment implements HeapItem {
     return moved;
   }
 
-  /** Where to read on in the table now: when memory runs low, or when better work may lie there. */
+  /** Cursors from which to read a page now: memory runs low, or the table may hold jobs that start earlier. */
   wanted(now: number): Cursor[] {
     const cursors: Cursor[] = [];
     for (const [rank, position] of this.unread) {
@@ -122,7 +123,7 @@ export class Segment implements HeapItem {
     return cursors;
   }
 
-  /** Marks jobs of the rank from the position on as unknown, also to a page that is on its way. */
+  /** Marks the jobs of the rank from the position on as unread, even if a page of them is being read. */
   rewind(rank: number, { runAt, id }: Position): void {
     const position = { runAt, id };
     const current = this.unread.get(rank);
@@ -131,14 +132,14 @@ export class Segment implements HeapItem {
     if (missed === null || (missed && isBefore(position, missed))) this.reading.set(rank, position);
   }
 
-  /** A page from the cursor on is being read. */
+  /** Notes that a page from the cursor on is being read. */
   beginRead(cursor: Cursor): void {
     this.reading.set(cursor.rank, null);
   }
 
   /**
-   * The page has been read and its jobs are about to be added; `end` is where the next one begins, null after
-   * the last. What was marked as unknown meanwhile stays unknown: it may have come too late for the page.
+   * Notes that the page was read and its jobs are about to be added; `end` is where the next page begins, null after
+   * the last. A position that was rewound to meanwhile stays unread: its jobs may be newer than the page.
    */
   endRead(cursor: Cursor, end: Position | null): void {
     const missed = this.reading.get(cursor.rank);
@@ -148,7 +149,7 @@ export class Segment implements HeapItem {
     if (missed) this.rewind(cursor.rank, missed);
   }
 
-  /** The page could not be read; it will be asked for again. */
+  /** Notes that the page could not be read, so that it is wanted again. */
   abandonRead(cursor: Cursor): void {
     this.reading.delete(cursor.rank);
   }
@@ -171,7 +172,7 @@ export class Segment implements HeapItem {
 
   private wantsUpcoming(position: Position, now: number): boolean {
     if (this.upcoming.size < this.limit / 2) return true;
-    // Only for what starts before all that memory holds: fetching more would push out as much as it brings.
+    // Only for jobs that start before all in memory: others would evict as many as they bring.
     return position.runAt <= now + FETCH_AHEAD_MS && isBefore(position, this.upcoming.peek()!);
   }
 

@@ -321,7 +321,7 @@ describe('a rate', () => {
     desk.submit(1, 2);
     const entry = desk.take()!;
     expect(desk.take()).toBeUndefined();
-    desk.backlog.putBack(entry);
+    desk.backlog.abandon(entry);
     expect(desk.take()?.queue).toBe(1);
     expect(desk.take()).toBeUndefined();
   });

@@ -7,16 +7,16 @@ import { RoundRobin } from './round-robin.js';
 import type { Segment } from './segment.js';
 import { TenantShare } from './tenant-share.js';
 
-/** Workers that serve queues of the same names; null is every queue. Each group has a round robin of its own. */
+/** Workers that serve queues of the same names; null is every queue. Each group has its own round robins. */
 export class WorkerGroup {
-  /** Tenants in the order of their turns, for workers that serve all tenants. */
+  /** The tenants, for workers that serve all of them. */
   readonly tenants = new RoundRobin<TenantShare>();
   workers = 0;
 
   constructor(readonly names: ReadonlySet<string> | null) {}
 }
 
-/** Whose jobs, and of which queues, a worker takes. */
+/** The tenant and the queues that a worker serves. */
 export interface WorkerScope {
   /** Null serves all tenants. */
   readonly tenant: string | null;
@@ -24,7 +24,7 @@ export interface WorkerScope {
   readonly queues: ReadonlySet<string> | null;
 }
 
-export interface SharesOptions {
+interface SharesOptions {
   readonly clock: Clock;
   readonly queueInfo: (queue: number) => QueueInfo;
   readonly tenantInfo: (tenant: string) => TenantInfo;
@@ -35,7 +35,7 @@ export interface SharesOptions {
 }
 
 /**
- * Fair shares: weighted round robin over tenants, and over the queues inside a tenant. A queue takes part only while it has
+ * Fair shares: weighted round robin over tenants, and over the queues of a tenant. A queue takes part only while it has
  * a job that may start and its limits leave room, so a queue that is paused, saturated or over its rate costs nothing
  * when a job is chosen.
  */
@@ -47,24 +47,24 @@ export class Shares {
   private readonly workerGroups = new Map<string, WorkerGroup>();
   private readonly workerGroupsByName = new Map<string, Set<WorkerGroup>>();
   private readonly generalists = new Set<WorkerGroup>();
-  /** Names are put in order once for each worker, not whenever it asks. */
+  /** Caches the key of each worker's set of names, which takes sorting. */
   private readonly workerGroupKeys = new WeakMap<ReadonlySet<string>, string>();
   private stopped = false;
 
   constructor(private readonly options: SharesOptions) {}
 
-  /** The queue, if anything of it is in memory. */
+  /** The share of a queue, if it is in memory. */
   find(queue: number): QueueShare | undefined {
     return this.queues.get(queue);
   }
 
-  /** How many other tenants have a queue that takes part now. */
-  tenantsInTurn(besides: TenantShare): number {
+  /** How many other tenants have a queue that takes part in the round robin now. */
+  otherEligibleTenants(besides: TenantShare): number {
     const others = [...this.tenants.values()].filter((tenant) => tenant !== besides);
     return others.filter((tenant) => [...tenant.queues].some((share) => share.listed)).length;
   }
 
-  /** The share of a queue, made when it is asked for first. */
+  /** The share of a queue, made when it is first used. */
   queue(queue: number): QueueShare {
     let share = this.queues.get(queue);
     if (!share) {
@@ -81,11 +81,12 @@ export class Shares {
     return share;
   }
 
-  /** Counts a worker; a group exists as long as it has workers. */
+  /** Adds a worker to its group. */
   join(scope: WorkerScope): void {
     this.workerGroup(scope.queues).workers += 1;
   }
 
+  /** Removes a worker from its group; a group without workers is forgotten. */
   leave(scope: WorkerScope): void {
     const workerGroup = this.workerGroup(scope.queues);
     workerGroup.workers -= 1;
@@ -108,7 +109,7 @@ export class Shares {
     return new Round(workerGroup, own);
   }
 
-  /** Whether no queue that such a worker serves could start a job, whether or not the worker could run it. */
+  /** Whether no queue that such a worker serves could start a job, whatever the worker can run. */
   isQuietFor(scope: WorkerScope): boolean {
     const workerGroup = this.workerGroup(scope.queues);
     if (scope.tenant === null) return workerGroup.tenants.size === 0;
@@ -127,7 +128,7 @@ export class Shares {
     return undefined;
   }
 
-  /** Counts a job that was taken against all limits and quanta. */
+  /** Counts a chosen job against all limits and quanta. */
   spend(round: Round, share: QueueShare, use: Use, now: number): void {
     const { tenant } = share;
     share.reserve(use);
@@ -137,12 +138,12 @@ export class Shares {
     if (tenant.bucket && !tenant.bucket.isOpen(now)) this.updateTenant(tenant);
   }
 
-  /** Counts a job against its limits that an earlier leader started. */
+  /** Counts a job that an earlier leader started against its limits. */
   reserve(use: Use): void {
     this.queue(use.queue).reserve(use);
   }
 
-  /** Gives back what a job used. With `refund` it did not start after all, and its token returns to the buckets too. */
+  /** Uncounts a job. With `refund`, for a job that did not start, its token returns to the token buckets too. */
   release(use: Use, refund = false): void {
     const share = this.queues.get(use.queue);
     if (!share) return;
@@ -173,6 +174,7 @@ export class Shares {
     this.update(share);
   }
 
+  /** The limits of a tenant changed. */
   tenantChanged(id: string): void {
     const tenant = this.tenants.get(id);
     if (!tenant) return;
@@ -297,13 +299,13 @@ export class Shares {
     return key;
   }
 
-  /** Drops a queue of which nothing is in memory. */
+  /** Forgets the share of a queue that is empty. */
   private forget(share: QueueShare): void {
     share.timer?.cancel();
     this.queues.delete(share.info.id);
     const { tenant } = share;
     tenant.queues.delete(share);
-    // A bucket holds state that must be kept; everything else can be made again.
+    // The state of a token bucket must be kept; everything else can be made again.
     if (tenant.queues.size === 0 && !tenant.bucket) this.tenants.delete(tenant.id);
   }
 }

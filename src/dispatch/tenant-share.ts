@@ -5,9 +5,9 @@ import type { QueueShare } from './queue-share.js';
 import { RoundRobin } from './round-robin.js';
 import type { WorkerGroup } from './shares.js';
 
-/** One tenant as choosing sees it: its queues that could start a job, and what its limits leave. */
+/** One tenant as choosing sees it: which of its queues could start a job, and what its limits leave. */
 export class TenantShare {
-  /** Queues in the order of their turns, for each workerGroup of its own. */
+  /** The round robin of its queues for each group of workers. */
   readonly roundRobins = new Map<WorkerGroup, RoundRobin<QueueShare>>();
   readonly queues = new Set<QueueShare>();
   bucket: Bucket | null = null;
@@ -16,13 +16,13 @@ export class TenantShare {
 
   constructor(readonly id: string) {}
 
-  /** What the tenant may use, as an earlier leader left it. */
+  /** Continues with the limits as an earlier leader stored them. */
   resume({ weight, rate, fullAt }: TenantInfo, clock: Clock): void {
     this.weight = weight;
     this.bucket = rate && Bucket.resumed(rate, fullAt, clock);
   }
 
-  /** New limits apply from now on. A changed rate begins with what is known to be free. */
+  /** Applies new limits. A new rate begins with one token. */
   limitsChanged({ weight, rate }: TenantInfo, clock: Clock): void {
     this.timer?.cancel();
     this.timer = undefined;

@@ -36,28 +36,28 @@ export async function explainWaiting(state: LeaderState, job: PlacedRow): Promis
   if (job.place === 'later')
     return answer('not-admitted', 'The job is about to be admitted to the live jobs.');
   if (state.paused) return answer('cluster-paused', 'Dispatch is paused for the whole cluster.');
-  // From the table: memory knows only queues that it has met jobs of, and must not guess about others.
+  // From the table, because memory knows only queues whose jobs it has met.
   const row = await findQueue(state.hot, job.tenant, job.queue);
   const queue = row ? toQueueInfo(row) : undefined;
   if (queue?.paused) return answer('queue-paused', `Queue ${job.queue} is paused.`);
   if (state.turns.has(job.id))
     return answer('being-claimed', 'The job is being handed to a worker right now.');
-  // Whoever asks must not hear a guess: a job that memory does not know is looked up first.
-  if (queue && !isTakenUp(state, job, queue)) await state.follow([job.id]);
-  if (!queue || !isTakenUp(state, job, queue))
+  // A job that memory does not know is read first, because the gates below depend on memory.
+  if (queue && !isCovered(state, job, queue)) await state.follow([job.id]);
+  if (!queue || !isCovered(state, job, queue))
     return answer('not-admitted', 'The leader has not read the job yet; it looks for new jobs every second.');
   return explainLimits(state, job, queue, answer) ?? explainWorkers(state, job, queue, answer);
 }
 
-/** Whether the leader knows the job, or knows that it will read it when its turn comes. */
-function isTakenUp(state: LeaderState, job: PlacedRow, queue: QueueInfo): boolean {
+/** Whether the job is in memory, or a cursor may cover it. */
+function isCovered(state: LeaderState, job: PlacedRow, queue: QueueInfo): boolean {
   if (!state.isLoaded || state.backlog.find(job.id)) return true;
   return state.backlog.segmentsOf(queue.id).some((segment) => segment.hasUnread);
 }
 
 type Answer = (gate: Gate, detail: string, figures?: Figures) => Why;
 
-/** The limit of its key, queue or tenant that holds the job back, if one does. */
+/** The limit of its key, queue or tenant that holds the job back, if any. */
 function explainLimits(
   state: LeaderState,
   job: PlacedRow,
@@ -109,7 +109,7 @@ function explainRate(
   });
 }
 
-/** Jobs of the queue that are due and known to memory, this one among them. */
+/** The number of due jobs of the queue in memory, this one included. */
 function readyIn(state: LeaderState, queue: number): number {
   return state.backlog.segmentsOf(queue).reduce((sum, segment) => sum + segment.readyCount, 0);
 }
@@ -142,12 +142,12 @@ function explainWorkers(state: LeaderState, job: PlacedRow, queue: QueueInfo, an
     return answer('no-free-slot', `All ${slots} slots of the fitting workers are in use.`, all);
   return (
     explainWorkerRates(state, fitting, all, answer) ??
-    explainTurns(state, job, share, fitting, all, answer) ??
+    explainShares(state, job, share, fitting, all, answer) ??
     answer('behind-others', 'Other jobs of the queue come first; it is next when they have started.', all)
   );
 }
 
-/** Every fitting worker that has room is over its own rate. */
+/** The rate limit of the workers themselves, if every fitting worker with a free slot is over its own. */
 function explainWorkerRates(
   state: LeaderState,
   fitting: readonly WorkerSession[],
@@ -164,8 +164,8 @@ function explainWorkerRates(
   return answer('rate', detail, { ...figures, opensInMs });
 }
 
-/** It is the next of its queue, so all that comes before it are other queues and tenants. */
-function explainTurns(
+/** For the next job of its queue: whether other queues and tenants come first. */
+function explainShares(
   state: LeaderState,
   job: PlacedRow,
   share: QueueShare | undefined,
@@ -177,7 +177,7 @@ function explainTurns(
   if (!entry || share?.best((needs) => needs === entry.needs)?.head() !== entry) return undefined;
   const otherQueues = [...share.tenant.queues].filter((each) => each !== share && each.listed).length;
   const isShared = fitting.some((session) => session.tenant === null);
-  const otherTenants = isShared ? state.shares.tenantsInTurn(share.tenant) : 0;
+  const otherTenants = isShared ? state.shares.otherEligibleTenants(share.tenant) : 0;
   if (otherQueues + otherTenants === 0) {
     const detail = 'The fitting workers have free slots, but none of them is asking for a job at the moment.';
     return answer('no-free-slot', detail, figures);
@@ -187,7 +187,7 @@ function explainTurns(
   return answer('share', detail, { ...figures, ...shares });
 }
 
-/** From the job itself and not from memory, which a job may not have reached, or may have had to leave. */
+/** The needs of the job from its row, because the job may not be in memory. */
 function needsOf(job: PlacedRow): Needs {
   const target = job.target === null ? null : (JSON.parse(job.target) as Target);
   const handler = target === null ? (job.task ?? '') : target.type === 'handler' ? target.name : '';

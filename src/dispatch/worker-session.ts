@@ -15,7 +15,7 @@ export interface Poll {
   /** Ends the wait without an answer. */
   fail(error: unknown): void;
   settled: boolean;
-  /** Whether a job is being claimed for it in a way of its own; nobody else may give it one meanwhile. */
+  /** Whether a job is being claimed or read for it; it must not be given another one meanwhile. */
   reserved: boolean;
 }
 
@@ -23,7 +23,7 @@ export interface Poll {
 export class WorkerSession {
   readonly running = new RunningList();
   readonly polls = new Set<Poll>();
-  /** When the worker was last heard of, as people read it. */
+  /** When the worker was last heard of, on the database's clock. */
   lastSeen = 0;
   /** The same on the steady clock, for how long it has been silent. */
   heardAt = 0;
@@ -34,9 +34,9 @@ export class WorkerSession {
   readonly queues: ReadonlySet<string> | null;
   /** Whether its assignments come with tokens. */
   readonly wantsTokens: boolean;
-  /** Its own rate limit. It begins anew with every leader, which lets through one job more at most. */
+  /** Its own rate limit. It begins with one token under every leader, so a takeover lets at most one extra job start. */
   readonly bucket: Bucket | null;
-  /** What it can run; the same object for all workers of its kind, because it may be large. */
+  /** What it can run; workers with equal abilities share the object, because it may be large. */
   ability: Ability;
   readonly name: string;
   readonly slots: number;
@@ -45,9 +45,9 @@ export class WorkerSession {
 
   constructor(
     readonly id: string,
-    /** Who registered it, and may speak for it. */
+    /** The tenant that registered it, and that alone may use it. */
     readonly owner: string,
-    /** JSON text of the registration, which is not kept: it may list thousands of tasks. */
+    /** JSON text of the registration. It is not kept, because it may list thousands of tasks. */
     text: string,
     readonly registeredAt: number,
     clock: Clock,
@@ -64,6 +64,7 @@ export class WorkerSession {
     this.ability = new Ability(this.tenant, registration);
   }
 
+  /** Notes a sign of life. */
   seen(clock: Clock): void {
     this.lastSeen = clock.now();
     this.heardAt = clock.steady();

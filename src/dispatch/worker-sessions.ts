@@ -26,28 +26,28 @@ import { type Poll, WorkerSession } from './worker-session.js';
 
 /** How often heartbeats reach the database. */
 const SAVE_EVERY_MS = 15_000;
-/** Sessions that a tenant may have at a time, and what their registrations may take up together. */
+/** The most sessions of a tenant, and the most memory that their registrations may take up. */
 const MAX_SESSIONS = 10_000;
 const MAX_REGISTRATION_BYTES = 32 * 1024 * 1024;
-/** Sessions of earlier terms that are read at once. */
+/** How much one statement reads of the sessions of earlier terms. */
 const LOADED_AT_ONCE = { rows: 500, bytes: 1024 * 1024 };
 /** How long a cancelled attempt may take to confirm, and a timed-out one to report, before the leader decides. */
 const GRACE_MS = 10_000;
 
-/** What counts of a registration. */
+/** What a registration counts against the limits of its tenant. */
 interface Arriving {
   readonly owner: string;
   readonly bytes: number;
 }
 
 /**
- * The lives of worker sessions. A session that is silent for the worker timeout is dead, or one whose worker
- * registered anew; then, and only then, are its attempts lost.
+ * The worker sessions of a term. A session is dead when it was silent for the worker timeout, or when its worker
+ * registered anew; then, and only then, its attempts are lost.
  */
 export class Workers {
   private readonly loop: Loop;
   private savedAt: number;
-  /** Registrations that are being written, so that many at once do not together exceed what a tenant may have. */
+  /** Registrations that are being written; they count already, so that many at once cannot exceed the limits. */
   private readonly arriving = new Set<Arriving>();
   private readonly reconciler: Reconciler;
 
@@ -65,7 +65,7 @@ export class Workers {
     });
   }
 
-  /** Takes over the sessions of earlier terms; each gets a full timeout to be heard of. */
+  /** Takes over the sessions of earlier terms; each gets a full timeout to send its next heartbeat. */
   async load(): Promise<void> {
     const { state } = this;
     for (let last: string | null = null; ; ) {
@@ -127,7 +127,7 @@ export class Workers {
     };
   }
 
-  /** What workers say about themselves is kept in memory, so there are not arbitrarily many of a tenant. */
+  /** Refuses a registration beyond the limits of its tenant, because memory holds all of them. */
   private mustHaveRoom({ owner, bytes }: Arriving, replaces: string | undefined): void {
     let count = 1;
     let total = bytes;
@@ -151,13 +151,13 @@ export class Workers {
   async heartbeat(tenant: string, workerId: string, heartbeat: Heartbeat): Promise<HeartbeatAnswer> {
     const { state } = this;
     const isLater = heartbeat.epoch > state.term.epoch && stands('heartbeat-epoch');
-    // A worker of a later term is not known here, and must not be told so by a leader that was replaced. But whoever is
-    // not known may be anybody: the database is asked, and its word alone ends the term.
+    // A leader that was replaced must not tell a worker of the later term that it is unknown. But an unknown worker
+    // proves nothing, so the database is asked, and only its answer ends the term.
     if (isLater && state.sessions.get(workerId)?.owner !== tenant) await state.confirmTerm();
     const session = this.session(tenant, workerId);
     if (isLater) state.outdatedBy(heartbeat.epoch);
     session.seen(state.clock);
-    // A worker that has not seen this term may list what an older leader handed over or stopped.
+    // The list of a worker that has not seen this term may be outdated by what an older leader handed over or stopped.
     const echoes = heartbeat.epoch === state.term.epoch || !stands('heartbeat-epoch');
     if (echoes && heartbeat.refused) await this.reconciler.refused(session, heartbeat.refused);
     return {
@@ -177,13 +177,13 @@ export class Workers {
     signal?: AbortSignal,
   ): Promise<ClaimAnswer> {
     const { state } = this;
-    // Nobody would end its wait any more.
+    // After the end of the term nothing would end the wait.
     if (state.isOver) throw noLeader();
     const session = this.session(tenant, workerId);
     session.seen(state.clock);
     const again = this.reconciler.takeUnacknowledged(session, max);
     if (again.length > 0) return this.handOverAgain(session, again);
-    // Told apart from "no work": whoever asked may still be there and should ask elsewhere.
+    // An error instead of an empty answer: a worker that is still there should ask elsewhere.
     signal?.throwIfAborted();
     return new Promise((resolve, reject) => {
       const end = () => {
@@ -214,7 +214,7 @@ export class Workers {
     });
   }
 
-  /** Reads what these attempts work on, which nobody keeps, and answers with those that still run by then. */
+  /** Reads payload and target of these attempts, which memory does not keep; answers with those that still run. */
   private async handOverAgain(session: WorkerSession, again: readonly Running[]): Promise<ClaimAnswer> {
     const { state } = this;
     const found = await readWork(
@@ -231,7 +231,7 @@ export class Workers {
     return { epoch: state.term.epoch, jobs: assignmentsOf(handed, session, state) };
   }
 
-  /** A worker that waits for work may be waiting for what it should have had already. */
+  /** Offers unacknowledged attempts to the polls of the session that are open already. */
   private offerAgain(session: WorkerSession): void {
     for (const poll of session.polls) {
       if (poll.reserved) continue;
@@ -242,13 +242,13 @@ export class Workers {
 
   private async answerAgain(poll: Poll, again: readonly Running[]): Promise<void> {
     const { state } = this;
-    // Whoever else gave this poll a job meanwhile would settle it, and these attempts would reach nobody.
+    // If the poll got a job from elsewhere meanwhile it would be settled, and these attempts would reach nobody.
     poll.reserved = true;
     try {
       const answer = await this.handOverAgain(poll.session, again);
       if (answer.jobs.length > 0) poll.settle(answer);
     } catch (error) {
-      // They are offered again when as much time has passed once more.
+      // They are offered again after the same pause.
       const { session } = poll;
       state.log.warn({ worker: session.id, error: messageOf(error) }, 'jobs could not be offered again');
     } finally {
@@ -258,9 +258,9 @@ export class Workers {
   }
 
   /**
-   * The session ends, by its worker or by somebody who removes it while the worker may go on. What was handed over may
-   * run, whether or not a heartbeat has listed it yet, so it is lost; only a worker that says that all it received is
-   * settled vouches for what it never showed to have: that never began, and waits again.
+   * Ends the session, at the request of its worker or of an operator while the worker may still run. Attempts that
+   * were handed over may be running, even if no heartbeat has listed them yet, so they are lost. Only if the worker
+   * says that all it received is settled, those it never acknowledged cannot have started, and wait again.
    */
   async leave(tenant: string, workerId: string, settled: boolean): Promise<void> {
     const { state } = this;
@@ -276,11 +276,12 @@ export class Workers {
     await state.write(() => forgetWorkers(state.hot, state.term, [workerId]));
   }
 
-  /** Claims for sessions that ended while they were made: nobody was handed them. */
+  /** Requeues claims whose sessions ended before the hand-over. */
   async giveBack(orphans: readonly Running[]): Promise<void> {
     await this.reconciler.giveBack(orphans);
   }
 
+  /** Gives the worker no further jobs. */
   async drain(tenant: string, workerId: string): Promise<void> {
     const { state } = this;
     const session = this.session(tenant, workerId);
@@ -292,15 +293,15 @@ export class Workers {
     for (const poll of session.polls) poll.settle({ epoch: state.term.epoch, jobs: [] });
   }
 
-  /** The reports of a session count as signs of life; those of an ended one are taken all the same. */
+  /** Counts a report as a sign of life of its session, if that still exists. */
   seen(tenant: string, workerId: string): void {
     const session = this.state.sessions.get(workerId);
     if (session?.owner === tenant) session.seen(this.state.clock);
   }
 
   /**
-   * The job of a running attempt has been cancelled. A worker that waits for work is told at once instead of with its next
-   * heartbeat; where no worker holds the attempt, nobody need confirm, and it ends.
+   * Tells the worker that the job of its attempt was cancelled: through an open poll, if there is one, else with its
+   * next heartbeat. An attempt that was handed on ends at once, because no worker has to confirm.
    */
   async cancelled(running: Running): Promise<void> {
     if (running.isHandedOn) {
@@ -312,7 +313,7 @@ export class Workers {
     for (const poll of polls) poll.settle({ epoch: this.state.term.epoch, jobs: [], stop });
   }
 
-  /** A session as people see it; rows of dead ones come from the database. */
+  /** A session as the API shows it. */
   view(row: WorkerRow): WorkerView {
     const session = this.state.sessions.get(row.id);
     const { replaces: _, tokens: __, ...registration } = JSON.parse(row.registration) as WorkerRegistration;
@@ -330,7 +331,7 @@ export class Workers {
     };
   }
 
-  /** Buries silent sessions, offers again what never arrived, ends what overstayed, saves signs of life. */
+  /** Ends silent sessions, offers unacknowledged attempts again, ends overdue attempts, saves signs of life. */
   async runOnce(): Promise<void> {
     const { state } = this;
     const now = state.clock.steady();
@@ -359,7 +360,7 @@ export class Workers {
     if (sessions.length > 0) await state.write(() => seeWorkers(state.hot, state.term, sessions));
   }
 
-  /** From here on the session gets no work. */
+  /** Closes a session; it gets no jobs from here on. */
   private close(session: WorkerSession, why: string): void {
     const { state } = this;
     state.closeSession(session);
@@ -368,7 +369,7 @@ export class Workers {
     state.log.info({ worker: session.id, name, running: session.running.size, why }, 'worker session ended');
   }
 
-  /** A dead session's attempts are lost. */
+  /** Ends a dead session; its attempts are lost. */
   private async bury(session: WorkerSession, why: string): Promise<void> {
     const { state } = this;
     this.close(session, why);
@@ -382,7 +383,7 @@ export class Workers {
     await Promise.all(attempts.map(({ id, fence }) => this.finisher.end(id, fence, end, null)));
   }
 
-  /** How the leader ends an attempt whose worker should have ended it by now; null while it may go on. */
+  /** How the leader ends an attempt that its worker should have ended by now; null while it may run on. */
   private overdueEnd(running: Running, now: number): AttemptEnd | null {
     const { state } = this;
     if (running.isHandedOn) {
@@ -390,7 +391,7 @@ export class Workers {
       return now > running.deadline ? timedOut(running) : null;
     }
     if (!state.sessions.has(running.worker)) {
-      // Its session was dead before the claim was committed, or never came back under this leader.
+      // Its session ended before the claim was committed, or never sent a heartbeat to this leader.
       const overdue = now - running.handedAt > state.config.workerTimeout;
       return overdue ? { outcome: 'lost', error: lost('its worker is not there') } : null;
     }
@@ -405,8 +406,8 @@ export class Workers {
   }
 
   /**
-   * The session of a worker. One that is unknown here may be known to another leader, so only a leader that can be sure
-   * to lead says so: the worker would register anew and thereby lose what it runs.
+   * The session of a worker. A session that is unknown here may be known to another leader, so only a leader whose term
+   * is trusted says that it is unknown: the worker would register anew and thereby lose what it runs.
    */
   private session(tenant: string, workerId: string): WorkerSession {
     const session = this.state.sessions.get(workerId);

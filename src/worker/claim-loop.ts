@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import { formatDuration } from '../core/duration.js';
 import { asPunctualError, type PunctualError } from '../core/errors.js';
 import { GrowingPause, pause } from '../transport/pause.js';
@@ -99,7 +99,7 @@ export class ClaimLoop {
       if (!open && freeSlots() <= 0) {
         await this.#slotFreed.rung();
         // Handlers that end in the same turn of the event loop share one claim.
-        await nextTurn();
+        await nextIteration();
         continue;
       }
       const claimed: Claimed = await (open ?? this.#claimOnce(freeSlots()));
@@ -147,7 +147,7 @@ export async function startInPortions<T>(attempts: readonly T[], start: (attempt
   for (const attempt of attempts) {
     start(attempt);
     if (monotonic.now() - since > PORTION_MS) {
-      await nextTurn();
+      await nextIteration();
       since = monotonic.now();
     }
   }

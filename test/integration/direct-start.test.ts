@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
 import type { Job } from '../../src/core/job.js';
@@ -95,7 +95,7 @@ it('single jobs that come faster than claims are made all start at once', async 
   const submitted: Promise<unknown>[] = [];
   for (let n = 0; n < JOBS_AT_ONCE; n++) {
     submitted.push(node.submit({ task: 'quick' }));
-    await nextTurn();
+    await nextIteration();
   }
   await Promise.all(submitted);
   await ended.times(JOBS_AT_ONCE);

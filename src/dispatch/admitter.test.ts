@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { inFairOrder } from './fair-order.js';
+import { inFairOrder } from './admitter.js';
 
 const job = (tenant: string, bytes: number) => ({ tenant, bytes });
 

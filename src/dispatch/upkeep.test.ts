@@ -6,8 +6,8 @@ import { resolveConfig } from '../core/config.js';
 import { SILENT_LOG } from '../core/log.js';
 import type { Pool } from '../store/database.js';
 import { LeaderState } from './leader-state.js';
-import { saveNewestProgress } from './progress.js';
 import type { Running } from './running.js';
+import { saveNewestProgress } from './upkeep.js';
 
 /** A leader over a database that keeps nothing, and what it was asked to keep. */
 function leader() {
