@@ -1,3 +1,4 @@
+import { greatest } from '../core/long-lists.js';
 import { COUNTERS, type Counter } from '../core/wire.js';
 import { type Queryable, run, statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
@@ -90,7 +91,7 @@ export type MinuteTally = Tally & { readonly minute: number };
 export function sumTallies(tallies: readonly Tally[]): Tally {
   const sum = (count: (tally: Tally) => number) => tallies.reduce((total, tally) => total + count(tally), 0);
   const counts = Object.fromEntries(COUNTERS.map((counter) => [counter, sum((tally) => tally[counter])]));
-  const buckets = Math.max(...tallies.map(({ lateness }) => lateness.length));
+  const buckets = greatest(tallies.map(({ lateness }) => lateness.length));
   const lateness = Array.from({ length: buckets }, (_, i) => sum((tally) => tally.lateness[i] ?? 0));
   return { ...(counts as Record<Counter, number>), lateness };
 }
