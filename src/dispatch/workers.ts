@@ -160,9 +160,12 @@ export class Workers {
     // A worker that has not seen this term may list what an older leader handed over or stopped.
     const echoes = heartbeat.epoch === state.term.epoch || !stands('heartbeat-epoch');
     if (echoes && heartbeat.refused) await this.reconciling.refused(session, heartbeat.refused);
+    const stop = echoes ? await this.reconciling.stops(session, heartbeat.running) : [];
+    // What was compared after the term had ended must not stop anything.
+    if (echoes && state.isOver) throw noLeader();
     return {
       epoch: state.term.epoch,
-      stop: echoes ? this.reconciling.stops(session, heartbeat.running) : [],
+      stop,
       drain: session.draining,
       now: new Date(state.clock.now()).toISOString(),
     };

@@ -76,7 +76,7 @@ async function slowDownWorkerLists({ administratorUrl }: ClonedDatabase): Promis
   const client = new pg.Client({ connectionString: administratorUrl });
   await client.connect();
   await client.query(`
-    CREATE POLICY slowly ON punctual.workers FOR SELECT USING (pg_sleep(0.05) IS NOT NULL);
+    CREATE POLICY slowly ON punctual.workers FOR SELECT USING (pg_sleep(0.02) IS NOT NULL);
     CREATE POLICY freely ON punctual.workers FOR INSERT WITH CHECK (true);
     CREATE POLICY changing ON punctual.workers FOR UPDATE USING (true);
     CREATE POLICY removing ON punctual.workers FOR DELETE USING (true);
