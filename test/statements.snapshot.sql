@@ -316,6 +316,14 @@ UNION ALL
 SELECT u.place, k.job FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, key, place)
 JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key;
 
+-- find-later-names
+WITH page AS (
+  SELECT id, queue, needs FROM punctual.later WHERE id > $1::uuid ORDER BY id LIMIT $2::int
+)
+SELECT DISTINCT queue, needs, (SELECT count(*) FROM page) AS read,
+  (SELECT id FROM page ORDER BY id DESC LIMIT 1) AS last
+FROM page;
+
 -- find-live-names
 WITH RECURSIVE pair AS (
   SELECT $1::int AS queue, $2::int AS needs
@@ -683,17 +691,6 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), answer AS (
   UPDATE punctual.needs SET used_at = $6::bigint
   WHERE id = ANY($5::int[]) AND used_at < $7::bigint AND EXISTS (SELECT 1 FROM term)
-  RETURNING id
-) SELECT answer.* FROM term LEFT JOIN answer ON true;
-
--- keep-names-of-later
-WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), kept_queues AS (
-  UPDATE punctual.queues SET used_at = $4::bigint
-  WHERE used_at < $5::bigint AND id IN (SELECT queue FROM punctual.later) AND EXISTS (SELECT 1 FROM term)
-), answer AS (
-  UPDATE punctual.needs SET used_at = $4::bigint
-  WHERE used_at < $5::bigint AND id IN (SELECT needs FROM punctual.later) AND EXISTS (SELECT 1 FROM term)
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 

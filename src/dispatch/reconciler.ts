@@ -1,3 +1,4 @@
+import { PORTION, TimeSlice } from '../core/time-slice.js';
 import type { FencedJob } from '../core/wire.js';
 import { stands } from '../host/test-switches.js';
 import type { StoredAttempt } from '../store/job-places.js';
@@ -6,6 +7,9 @@ import { MAX_ANSWER_KIB } from './hand-over.js';
 import type { LeaderState } from './leader-state.js';
 import type { Running } from './running.js';
 import type { WorkerSession } from './worker-session.js';
+
+/** Attempts that one answer orders to stop, so that it is short; the next heartbeat lists the others again. */
+const MAX_STOPS = 10_000;
 
 /**
  * Compares the attempts that a worker lists in its heartbeat with those that it was given.
@@ -19,17 +23,19 @@ import type { WorkerSession } from './worker-session.js';
 export class Reconciler {
   constructor(private readonly state: LeaderState) {}
 
-  /** The attempts that the worker must stop; marks the listed ones as acknowledged. */
-  stops(session: WorkerSession, listed: readonly FencedJob[]): FencedJob[] {
+  /** The attempts that the worker must stop; marks the listed ones as acknowledged. In slices: a worker may hold thousands. */
+  async stops(session: WorkerSession, listed: readonly FencedJob[]): Promise<FencedJob[]> {
     const { state } = this;
     const stop: FencedJob[] = [];
-    for (const { jobId, fence } of listed) {
+    const slice = new TimeSlice();
+    for (const [i, { jobId, fence }] of listed.entries()) {
+      if (i % PORTION === PORTION - 1 && slice.isOver) await slice.next();
       const running = state.running.get(jobId);
       const ours = running?.fence === fence && running.worker === session.id;
       if (ours) running.acknowledged = true;
       // While a statement about the job is in flight its outcome is unknown; the next heartbeat decides.
       const wanted = ours ? running.cancelledAt === null : state.turns.has(jobId);
-      if (!wanted) stop.push({ jobId, fence });
+      if (!wanted && stop.length < MAX_STOPS) stop.push({ jobId, fence });
     }
     if (!stands('lost-by-death')) {
       const held = new Set(listed.map(({ jobId }) => jobId));
@@ -79,11 +85,15 @@ export class Reconciler {
 
   /** Requeues attempts that the worker promised never to start. */
   async refused(session: WorkerSession, refused: readonly FencedJob[]): Promise<void> {
-    const given = refused
-      .map(({ jobId, fence }) => ({ running: this.state.running.get(jobId), fence }))
-      .filter(({ running, fence }) => running?.list === session.running && running.fence === fence)
-      .filter(({ running }) => !running!.acknowledged)
-      .map(({ running }) => running!);
+    const given: Running[] = [];
+    const slice = new TimeSlice();
+    for (const [i, { jobId, fence }] of refused.entries()) {
+      if (i % PORTION === PORTION - 1 && slice.isOver) await slice.next();
+      const running = this.state.running.get(jobId);
+      if (running?.list === session.running && running.fence === fence && !running.acknowledged) {
+        given.push(running);
+      }
+    }
     await this.takeBack(given);
   }
 

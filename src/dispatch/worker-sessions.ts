@@ -160,9 +160,12 @@ export class Workers {
     // The list of a worker that has not seen this term may be outdated by what an older leader handed over or stopped.
     const echoes = heartbeat.epoch === state.term.epoch || !stands('heartbeat-epoch');
     if (echoes && heartbeat.refused) await this.reconciler.refused(session, heartbeat.refused);
+    const stop = echoes ? await this.reconciler.stops(session, heartbeat.running) : [];
+    // A comparison that ended after the term must not stop anything.
+    if (echoes && state.isOver) throw noLeader();
     return {
       epoch: state.term.epoch,
-      stop: echoes ? this.reconciler.stops(session, heartbeat.running) : [],
+      stop,
       drain: session.draining,
       now: new Date(state.clock.now()).toISOString(),
     };
