@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { install } from './install.mjs';
-import { endingWell, isCalled, root, run, say, secondsSince } from './step.mjs';
+import { exitOnError, isCalled, root, run, say, secondsSince } from './step.mjs';
 
 const STAMP = join(root, '.cache', 'build');
 const INPUTS_BESIDE_SOURCES = ['package-lock.json', 'tsconfig.json', 'tsconfig.build.json'];
@@ -25,7 +25,7 @@ function filesBelow(folder) {
     .sort();
 }
 
-/** The files of dist/ that one file of src/ becomes. */
+/** The files of dist/ that are made from one file of src/. */
 export function outputsOf(source) {
   if (/\.(test|test-d|fixture)\.ts$/.test(source)) return [];
   if (source.endsWith('.sql')) return [source];
@@ -45,7 +45,7 @@ function fingerprint(sources) {
   return hash.digest('hex');
 }
 
-/** Makes dist/ what src/ says, and nothing else: what has no source any more is removed. */
+/** Compiles src/ to dist/, and removes files of dist/ that have no source. */
 export async function build({ force = false } = {}) {
   const sources = filesBelow(join(root, 'src')).filter((source) => outputsOf(source).length > 0);
   const expected = new Set(sources.flatMap(outputsOf));
@@ -74,7 +74,7 @@ export async function build({ force = false } = {}) {
 }
 
 if (isCalled(import.meta.url)) {
-  await endingWell(async () => {
+  await exitOnError(async () => {
     await install();
     await build({ force: process.argv.includes('--force') });
   });

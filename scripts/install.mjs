@@ -1,16 +1,18 @@
 /**
- * Brings node_modules to what package-lock.json says, and does nothing when it is there already. Runs before
- * anything is installed, so it uses nothing but Node.
+ * Installs the packages that package-lock.json names, and does nothing when they are installed already. It runs
+ * before anything is installed, so it uses nothing but Node.
  */
 
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { endingWell, isCalled, root, runSilently, say, secondsSince } from './step.mjs';
+import { exitOnError, isCalled, root, runSilently, say, secondsSince } from './step.mjs';
 
 const OLDEST_NODE = [20, 19];
+/** Holds the hash of the lock that was installed last. */
+const STAMP_FILE = join('node_modules', '.punctual-lock');
 
-/** Ends with a clear message when this Node cannot run the product. */
+/** Throws when this version of Node cannot run the product. */
 export function checkNode(version = process.versions.node) {
   const [major, minor] = version.split('.').map(Number);
   const [oldestMajor, oldestMinor] = OLDEST_NODE;
@@ -21,8 +23,8 @@ export function checkNode(version = process.versions.node) {
 }
 
 /**
- * Whether npm's own record of what it installed agrees with the lock. Packages for other platforms are left
- * out by npm; so is a package for another C library, which the lock does not always tell.
+ * Whether npm's own record of what it installed agrees with the lock. npm leaves out optional packages for other
+ * platforms. It also leaves out those for another C library; which library this machine has is not known here.
  */
 export function agrees(lock, installed, { platform, arch }) {
   return Object.entries(lock.packages).every(([path, wanted]) => {
@@ -42,20 +44,18 @@ function readText(...path) {
   }
 }
 
-const stampFile = join('node_modules', '.punctual-lock');
-
-function isInstalled(lock, stamp) {
-  const installed = readText('node_modules', '.package-lock.json');
+function isInstalled(folder, lock, stamp) {
+  const installed = readText(folder, 'node_modules', '.package-lock.json');
   if (installed === null) return false;
-  // The stamp covers what the comparison cannot know: npm has decided that a package does not fit here.
-  return readText(stampFile) === stamp || agrees(JSON.parse(lock), JSON.parse(installed), process);
+  // The stamp covers what the comparison cannot know: npm has decided that a package does not fit this machine.
+  return readText(folder, STAMP_FILE) === stamp || agrees(JSON.parse(lock), JSON.parse(installed), process);
 }
 
 /**
- * Installs exactly what the lock of a folder says. A registry that lacks a package for some other platform makes `npm ci`
- * call the whole lock wrong; `npm install` keeps to the same versions and takes what fits this machine.
+ * Installs exactly the versions in a folder's lock. `npm ci` refuses a lock that lacks a package for any platform;
+ * `npm install` keeps to the same versions and takes what fits this machine.
  */
-export async function installByLock(folder = '.') {
+export async function installByLock(folder) {
   const clean = await npm('ci', '--prefix', folder);
   if (clean.code === 0) return;
   if (!clean.output.includes('EUSAGE')) throw installFailure(clean);
@@ -67,8 +67,10 @@ export async function installByLock(folder = '.') {
 function npm(...command) {
   // Development packages are needed to build, whatever NODE_ENV or the user's npm settings say.
   const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--include=dev', '--include=optional'];
+  // `npm -s start` passes its log level on in the environment, and a silent npm would not print its error code.
+  flags.push('--loglevel=error');
   const script = process.env.npm_execpath;
-  // Other package managers set the variable too, to themselves.
+  // Other package managers set this variable, too, to their own scripts.
   if (!script?.endsWith('npm-cli.js')) return runSilently('npm', [...command, ...flags]);
   return runSilently(process.execPath, [script, ...command, ...flags]);
 }
@@ -77,17 +79,20 @@ function installFailure({ code, output }) {
   return new Error(`${output.trim()}\nnpm failed with code ${code}. Is the npm registry within reach?`);
 }
 
-/** Installs the packages if need be. */
-export async function install() {
+/** Installs the packages of a folder of the repository, unless they are installed already. */
+export async function install(
+  folder = '.',
+  message = 'Installing packages (this takes a minute the first time) …',
+) {
   checkNode();
-  const lock = readFileSync(join(root, 'package-lock.json'), 'utf8');
+  const lock = readFileSync(join(root, folder, 'package-lock.json'), 'utf8');
   const stamp = createHash('sha256').update(lock).digest('hex');
-  if (isInstalled(lock, stamp)) return;
-  say('Installing packages (this takes a minute the first time) …');
+  if (isInstalled(folder, lock, stamp)) return;
+  say(message);
   const begin = performance.now();
-  await installByLock();
-  writeFileSync(join(root, stampFile), stamp);
+  await installByLock(folder);
+  writeFileSync(join(root, folder, STAMP_FILE), stamp);
   say(`Installed in ${secondsSince(begin)}`);
 }
 
-if (isCalled(import.meta.url)) await endingWell(install);
+if (isCalled(import.meta.url)) await exitOnError(() => install());

@@ -1,7 +1,14 @@
-import { describe, expect, it } from 'vitest';
-import { agrees, checkNode } from './install.mjs';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { temporaryFolder } from '../test/temporary-folder.js';
+import { agrees, checkNode, installByLock } from './install.mjs';
 
 describe('installing', () => {
+  afterEach(() => {
+    vi.unstubAllEnvs();
+  });
+
   const machine = { platform: 'linux', arch: 'x64' };
   const lock = {
     packages: {
@@ -29,6 +36,23 @@ describe('installing', () => {
       expect(agrees(lock, { packages }, machine)).toBe(false);
     }
   });
+
+  it('goes on with what fits this machine when the lock lacks a package, also below a silent npm', async () => {
+    vi.stubEnv('npm_config_loglevel', 'silent');
+    const folder = await temporaryFolder();
+    const write = (path: string, content: object) => writeFile(join(folder, path), JSON.stringify(content));
+    await mkdir(join(folder, 'other'));
+    await write('other/package.json', { name: 'other', version: '1.0.0' });
+    await write('package.json', { name: 'some', dependencies: { other: 'file:other' } });
+    await write('package-lock.json', {
+      name: 'some',
+      lockfileVersion: 3,
+      packages: { '': { name: 'some' } },
+    });
+    await installByLock(folder);
+    expect(await readdir(join(folder, 'node_modules'))).toContain('other');
+    await rm(folder, { recursive: true });
+  }, 30_000);
 
   it('refuses a Node that is too old, and says which one is needed', () => {
     for (const version of ['18.20.4', '20.18.3']) expect(() => checkNode(version)).toThrow('20.19 or newer');

@@ -1,19 +1,19 @@
 /**
- * `npm start`: installs and builds what is missing, then becomes `punctual up --demo`. It runs in this very
- * process, so that signals, the terminal and the exit code need no passing on.
+ * `npm start`: installs and builds what is missing, then runs `punctual up --demo` in this process, so that signals,
+ * the terminal and the exit code need not be passed on.
  */
 
 import { fileURLToPath } from 'node:url';
 import { build } from './build.mjs';
 import { install } from './install.mjs';
-import { endingWell } from './step.mjs';
+import { exitOnError } from './step.mjs';
 
-await endingWell(async () => {
+await exitOnError(async () => {
   await install();
   await build();
 });
 
-// Whoever ends npm alone leaves this process behind without a word; then it stops as if it had been told to.
+// A killed npm does not pass the signal on; this process then stops as after SIGTERM.
 const parent = process.ppid;
 const watch = setInterval(() => {
   if (process.ppid === parent) return;

@@ -1,40 +1,40 @@
-/** What the scripts share: where the repository is, how they speak, how they run a program. */
+/** What the scripts share: the root of the repository, messages, running programs. */
 
 import { spawn } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The root of the repository, from wherever the script is called. */
+/** The root of the repository. */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-const STILL_AT_IT_MS = 10_000;
+const REMIND_EVERY_MS = 10_000;
 
-/** Tells the person at the terminal; standard output is left to the program that is started. */
+/** Prints a line on stderr; stdout belongs to the program that is started. */
 export function say(line) {
   process.stderr.write(`${line}\n`);
 }
 
-/** Seconds since a moment of `performance.now()`, for people. */
+/** The seconds since a time of `performance.now()`, as text. */
 export function secondsSince(begin) {
   return `${((performance.now() - begin) / 1000).toFixed(1)} s`;
 }
 
-/** Whether a module is the script that Node was asked to run, also when it was called through a link. */
+/** Whether a module is the script that Node runs, also through a symbolic link. */
 export function isCalled(moduleUrl) {
   const [, script] = process.argv;
   return script !== undefined && realpathSync(script) === fileURLToPath(moduleUrl);
 }
 
 /**
- * Runs a program in the root of the repository; gives its exit code, 1 when it was killed or is missing. What
- * it prints goes to the given stream, 1 for standard output or 2 for standard error.
+ * Runs a program in the root of the repository and returns its exit code; 1 when it was killed or is missing. Its
+ * output goes to the given stream: 1 for stdout, 2 for stderr.
  */
 export async function run(command, args, stream = 2) {
   return (await runTo(['ignore', stream, 2], command, args)).code;
 }
 
-/** Runs a program like `run`, but keeps what it prints. */
+/** Runs a program like `run`, but returns its output. */
 export function runSilently(command, args) {
   return runTo(['ignore', 'pipe', 'pipe'], command, args);
 }
@@ -49,10 +49,10 @@ function runTo(stdio, command, args) {
         output += chunk;
       });
     }
-    let timer = setTimeout(remind, STILL_AT_IT_MS);
+    let timer = setTimeout(remind, REMIND_EVERY_MS);
     function remind() {
-      say(`  still at it (${secondsSince(begin)})`);
-      timer = setTimeout(remind, STILL_AT_IT_MS);
+      say(`  still running (${secondsSince(begin)})`);
+      timer = setTimeout(remind, REMIND_EVERY_MS);
     }
     const end = (code) => {
       clearTimeout(timer);
@@ -67,8 +67,8 @@ function runTo(stdio, command, args) {
   });
 }
 
-/** Does the work of a script; what goes wrong is said in one line, without a stack, and ends it with code 1. */
-export async function endingWell(work) {
+/** Does the work of a script; an error is printed without its stack and ends the script with code 1. */
+export async function exitOnError(work) {
   try {
     return await work();
   } catch (error) {

@@ -11,7 +11,7 @@ import { root, run, say, secondsSince } from './step.mjs';
 
 const REPORT = join('.cache', 'test-report.json');
 
-/** A program of an installed package, run by this Node. */
+/** A step that runs a program of an installed package with this Node. */
 function node(...path) {
   const [script, ...args] = path;
   return () => run(process.execPath, [join('node_modules', script), ...args], 1);
@@ -33,7 +33,7 @@ const steps = [
   ],
 ];
 
-/** How many tests passed and failed, by vitest's own report; none when it did not come to writing one. */
+/** How many tests passed and failed, from vitest's report; zero when there is none. */
 function counts() {
   try {
     const { numPassedTests, numFailedTests } = JSON.parse(readFileSync(join(root, REPORT), 'utf8'));

@@ -1,7 +1,7 @@
 import { laneOf } from '../src/core/limits.js';
 import { Backlog } from '../src/dispatch/backlog.js';
+import type { Entry } from '../src/dispatch/segment.js';
 import type { Shares } from '../src/dispatch/shares.js';
-import type { Entry } from '../src/dispatch/shelf.js';
 import type { Cursor, Waiting } from '../src/store/read-backlog.js';
 import { SharesForTests } from './shares-for-tests.js';
 import { TestClock } from './test-clock.js';
@@ -53,7 +53,7 @@ export class BacklogModel {
   /** Jobs of which the backlog has not been told; once must be enough. */
   private readonly fresh = new Set<string>();
   private lookedBack: Waiting[] | undefined;
-  /** The first waiting job of every shelf, as the statement saw them. */
+  /** The first waiting job of every segment, as the statement saw them. */
   private found: Waiting[] | undefined;
   /** Whether this leader has found everything that waited when it began. */
   private isLoaded = true;
@@ -63,7 +63,7 @@ export class BacklogModel {
   private exempt = 0;
   private nextId = 0;
 
-  constructor(private readonly shelfLimit: number) {
+  constructor(private readonly segmentLimit: number) {
     this.backlog = this.newBacklog();
   }
 
@@ -211,7 +211,7 @@ export class BacklogModel {
         this.backlog.claimed(entry);
         this.started.push(`${id}#${fence}`);
       } else {
-        this.backlog.putBack(entry);
+        this.backlog.abandon(entry);
         this.refused.push(id);
       }
     }
@@ -223,7 +223,7 @@ export class BacklogModel {
     for (const { id } of intents) this.turns.delete(id);
     for (const entry of intents) {
       this.exempt += 1;
-      this.backlog.putBack(entry);
+      this.backlog.abandon(entry);
       this.backlog.add(entry, true);
       this.checkSize();
     }
@@ -319,15 +319,15 @@ export class BacklogModel {
     return new Backlog({
       clock: this.clock,
       shares,
-      shelfLimit: this.shelfLimit,
+      segmentLimit: this.segmentLimit,
       crowdedAt: 1_000_000,
       isTaken: (id) => this.running.has(id),
     });
   }
 
   private takeNext(fits: (needs: number) => boolean): Entry | undefined {
-    const walk = this.shares.walk({ tenant: null, queues: null });
-    return this.backlog.take(walk, fits, this.clock.now());
+    const round = this.shares.round({ tenant: null, queues: null });
+    return this.backlog.take(round, fits, this.clock.now());
   }
 
   private add(waiting: Waiting, always = false): void {
@@ -342,10 +342,10 @@ export class BacklogModel {
 
   private checkSize(): void {
     for (const queue of new Set([...this.table.values()].map((row) => row.queue))) {
-      for (const shelf of this.backlog.shelvesOf(queue)) {
-        const upcoming = shelf.size - shelf.readyCount;
-        if (Math.max(shelf.readyCount, upcoming) > this.shelfLimit + this.exempt) {
-          this.violations.push(`${shelf.readyCount} due and ${upcoming} upcoming jobs are in memory`);
+      for (const segment of this.backlog.segmentsOf(queue)) {
+        const upcoming = segment.size - segment.readyCount;
+        if (Math.max(segment.readyCount, upcoming) > this.segmentLimit + this.exempt) {
+          this.violations.push(`${segment.readyCount} due and ${upcoming} upcoming jobs are in memory`);
         }
       }
     }
@@ -367,13 +367,13 @@ export class BacklogModel {
   }
 }
 
-/** The first job of each shelf in the order of the table, or the last when `direction` is -1. */
+/** The first job of each segment in the order of the table, or the last when `direction` is -1. */
 function firstOfShelves<T extends Waiting>(rows: readonly T[], direction: 1 | -1): T[] {
   const inOrder = [...rows].sort((a, b) => direction * (a.runAt - b.runAt || (a.id < b.id ? -1 : 1)));
   const first = new Map<string, T>();
   for (const row of inOrder) {
-    const shelf = [row.queue, row.needs, row.lane, row.rank].join();
-    if (!first.has(shelf)) first.set(shelf, row);
+    const segment = [row.queue, row.needs, row.lane, row.rank].join();
+    if (!first.has(segment)) first.set(segment, row);
   }
   return [...first.values()];
 }

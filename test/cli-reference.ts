@@ -13,7 +13,7 @@ const EXIT_CODES: Readonly<Record<number, string>> = {
   3: 'the job ended unsuccessfully',
   4: 'not allowed',
   5: 'not found',
-  6: 'conflict with the present state',
+  6: 'conflict with the current state',
   7: 'unreachable, or not able to answer at the moment',
   124: 'the wait timed out',
   130: 'interrupted',
@@ -21,15 +21,16 @@ const EXIT_CODES: Readonly<Record<number, string>> = {
 
 const PREFACE = `# Command line
 
-<!-- Written from the commands by src/cli/reference.test.ts; \`npx vitest run --project unit src/cli/reference -u\` renews it. -->
+<!-- Generated from the commands; \`npx vitest run --project unit src/cli/reference -u\` updates it. -->
 
 \`punctual NOUN VERB\`. Data goes to stdout; logs, progress and errors go to stderr, so output can always be piped.
-\`--json\` prints one JSON document, or one per line where a command follows something. Colours and progress bars
+\`--json\` prints one JSON document, or one per line for commands that keep printing. Colours and progress bars
 appear on a terminal only, and never when \`NO_COLOR\` is set. Every error says what went wrong and what to do; with
-\`--json\` it is a document \`{"error": {"code", "detail", "hint"}}\` on stderr.
+\`--json\` it is a JSON document \`{"error": {"code", "detail", "hint"}}\` on stderr.
 
-Commands that talk to a node find it by \`--url\` and \`--api-key\`, else by \`PUNCTUAL_URL\` and \`PUNCTUAL_API_KEY\`, else by
-the \`credentials.json\` that \`punctual up\` leaves in \`.punctual\` (or the folder in \`PUNCTUAL_DATA\`).
+Commands that call a node take its address and key from \`--url\` and \`--api-key\`, else from \`PUNCTUAL_URL\` and
+\`PUNCTUAL_API_KEY\`, else from the \`credentials.json\` that \`punctual up\` writes to \`.punctual\` (or to the folder in
+\`PUNCTUAL_DATA\`).
 `;
 
 /** The whole page. */
@@ -64,7 +65,7 @@ function section(command: Command): string {
 
 function globalOptions(program: Command): string {
   const rows = program.options.map(optionRow).join('\n');
-  return `## Global options\n\nThey may stand anywhere on the line.\n\n| | |\n| --- | --- |\n${rows}\n`;
+  return `## Global options\n\nThey may appear anywhere on the command line.\n\n| | |\n| --- | --- |\n${rows}\n`;
 }
 
 function argumentText(argument: Argument): string {
@@ -99,9 +100,9 @@ function settings(): string {
   });
   return `## Settings
 
-Flags win over the environment, the environment over the default. \`PUNCTUAL_…_FILE\` names a file that holds the value,
-which keeps secrets out of the environment. \`--print-config\` on \`up\`, \`server\` and \`worker run\` shows what is in force
-and where it came from.
+Flags override environment variables, which override defaults. \`PUNCTUAL_…_FILE\` names a file that contains the value,
+which keeps secrets out of the environment. \`--print-config\` on \`up\`, \`server\` and \`worker run\` prints every setting
+and where its value came from.
 
 | variable | default | meaning |
 | --- | --- | --- |

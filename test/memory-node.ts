@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { asPunctualError } from '../src/worker/failure.js';
+import { asPunctualError } from '../src/core/errors.js';
 import type { MemoryScheduler } from './memory-scheduler.js';
 
 /** A node that takes requests over HTTP for a scheduler in memory. */

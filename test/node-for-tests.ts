@@ -1,13 +1,13 @@
 import { onTestFinished } from 'vitest';
-import { type ConnectOptions, connect } from '../src/client/connect.js';
-import type { Punctual } from '../src/client/punctual.js';
 import type { Clock } from '../src/core/clock.js';
 import { type ConfigInput, resolveConfig } from '../src/core/config.js';
 import type { Job } from '../src/core/job.js';
 import { type Log, SILENT_LOG } from '../src/core/log.js';
+import type { AnyTask } from '../src/core/task.js';
 import { type RunningNode, startNode } from '../src/node/start-node.js';
+import { type ConnectOptions, connect } from '../src/sdk/connect.js';
+import type { Punctual } from '../src/sdk/punctual.js';
 import { createOperatorKey } from '../src/store/operator-key.js';
-import type { AnyTask } from '../src/worker/task.js';
 import type { WorkerOptions } from '../src/worker/worker-options.js';
 import type { WorkerRuntime } from '../src/worker/worker-runtime.js';
 import { createTestDatabase, type TestDatabase } from './database.js';

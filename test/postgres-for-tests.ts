@@ -1,7 +1,6 @@
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
-import { startEmbeddedPostgres } from '../src/embedded/embedded-postgres.js';
-import { removeEmbeddedPostgres } from '../src/embedded/remove.js';
+import { removeEmbeddedPostgres, startEmbeddedPostgres } from '../src/embedded/embedded-postgres.js';
 import { migrate } from '../src/store/migrate.js';
 import { removeAbandonedFolders, temporaryFolder } from './temporary-folder.js';
 

@@ -17,8 +17,10 @@ const ALL_BUT_CLI = [
   'schedule',
   'workflow',
   'api',
+  'transport',
   'worker',
   'client',
+  'sdk',
   'embedded',
   'node',
 ];
@@ -33,13 +35,15 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   schedule: LEADER_PARTS,
   workflow: LEADER_PARTS,
   api: ['dispatch', 'cluster', 'schedule', 'workflow', ...LEADER_PARTS],
-  worker: FOUNDATION,
-  client: ['worker', ...FOUNDATION],
+  transport: ['core'],
+  worker: ['transport', ...FOUNDATION],
+  client: ['transport', 'core'],
+  sdk: ['client', 'worker', 'transport', 'core'],
   embedded: FOUNDATION,
   node: ALL_BUT_CLI,
   cli: ALL_BUT_CLI,
-  'index.ts': ['client', 'worker', 'core'],
-  'server.ts': ['node', 'client', 'core'],
+  'index.ts': ['sdk', 'client', 'worker', 'transport', 'core'],
+  'server.ts': ['node', 'core'],
 };
 
 const IMPORT = /\b(?:from|import)\s*\(?\s*['"](\.[^'"]+)['"]/g;

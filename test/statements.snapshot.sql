@@ -316,6 +316,14 @@ UNION ALL
 SELECT u.place, k.job FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, key, place)
 JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key;
 
+-- find-later-names
+WITH page AS (
+  SELECT id, queue, needs FROM punctual.later WHERE id > $1::uuid ORDER BY id LIMIT $2::int
+)
+SELECT DISTINCT queue, needs, (SELECT count(*) FROM page) AS read,
+  (SELECT id FROM page ORDER BY id DESC LIMIT 1) AS last
+FROM page;
+
 -- find-live-names
 WITH RECURSIVE pair AS (
   SELECT $1::int AS queue, $2::int AS needs
@@ -355,18 +363,18 @@ s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition 
    ORDER BY s.deleted_at DESC LIMIT 1)
   LIMIT 1;
 
--- find-shelves
-WITH RECURSIVE shelf AS (
+-- find-segments
+WITH RECURSIVE segment AS (
   SELECT $1::int AS queue, $2::int AS needs, $3::int AS lane, $4::smallint AS rank,
     -1::bigint AS "runAt", NULL::uuid AS id
   UNION ALL
-  SELECT n.* FROM shelf s CROSS JOIN LATERAL (
+  SELECT n.* FROM segment s CROSS JOIN LATERAL (
     SELECT j.queue, j.needs, j.lane, j.rank, j.run_at, j.id FROM punctual.jobs j
     WHERE (j.queue, j.needs, j.lane, j.rank) > (s.queue, s.needs, s.lane, s.rank) AND (SELECT true FROM
       punctual.claims c WHERE c.job = j.id) IS NULL
     ORDER BY j.queue, j.needs, j.lane, j.rank, j.run_at, j.id LIMIT 1) n
 )
-SELECT queue, needs, lane, rank, "runAt", id FROM shelf OFFSET 1 LIMIT $5;
+SELECT queue, needs, lane, rank, "runAt", id FROM segment OFFSET 1 LIMIT $5;
 
 -- find-tenant
 SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id = $1;
@@ -686,17 +694,6 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
--- keep-names-of-later
-WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), kept_queues AS (
-  UPDATE punctual.queues SET used_at = $4::bigint
-  WHERE used_at < $5::bigint AND id IN (SELECT queue FROM punctual.later) AND EXISTS (SELECT 1 FROM term)
-), answer AS (
-  UPDATE punctual.needs SET used_at = $4::bigint
-  WHERE used_at < $5::bigint AND id IN (SELECT needs FROM punctual.later) AND EXISTS (SELECT 1 FROM term)
-  RETURNING id
-) SELECT answer.* FROM term LEFT JOIN answer ON true;
-
 -- ledger-known-since
 SELECT ledger_known_since AS at FROM punctual.cluster;
 
@@ -732,8 +729,9 @@ FROM (
     CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
     CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
-      (error -> 'code')::text, '}'))::json END AS error,
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
+      'message',
+',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
     CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
       AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
@@ -775,8 +773,9 @@ FROM (
     CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
     CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
-      (error -> 'code')::text, '}'))::json END AS error,
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
+      'message',
+',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
     CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
       AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
@@ -818,8 +817,9 @@ FROM (
     CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
     CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
-      (error -> 'code')::text, '}'))::json END AS error,
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
+      'message',
+',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
     CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
       AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
@@ -861,8 +861,9 @@ FROM (
     CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
     CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
-      (error -> 'code')::text, '}'))::json END AS error,
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
+      'message',
+',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
     CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
       AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
@@ -904,8 +905,9 @@ FROM (
     CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
     CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
-      (error -> 'code')::text, '}'))::json END AS error,
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
+      'message',
+',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
     CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
       AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
@@ -977,8 +979,9 @@ FROM (
     CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
     CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
-      (error -> 'code')::text, '}'))::json END AS error,
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
+      'message',
+',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
     CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
       AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
@@ -1056,8 +1059,9 @@ FROM (
     CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
     CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
-      (error -> 'code')::text, '}'))::json END AS error,
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
+      'message',
+',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
     CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
       AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
@@ -1119,8 +1123,9 @@ FROM (
     CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
     CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
-      (error -> 'code')::text, '}'))::json END AS error,
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
+      'message',
+',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
     CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
       AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
@@ -1186,8 +1191,9 @@ FROM (
     CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
     CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
-      (error -> 'code')::text, '}'))::json END AS error,
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
+      'message',
+',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
     CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
       AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
@@ -1231,8 +1237,9 @@ FROM (
     CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
     CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', error -> 'message', ',"code":' ||
-      (error -> 'code')::text, '}'))::json END AS error,
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
+      'message',
+',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
     CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
       AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
@@ -1272,9 +1279,11 @@ s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, definition, l
          <= 2048) THEN payload END AS payload
      FROM (
        SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition -> 'payload' AS payload,
-(SELECT json_object_agg(d.key, d.value) FROM json_each(s.definition) d WHERE d.key <> 'payload') AS definition,
-  o.last_at, o.last_run FROM punctual.schedules s 
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, r.definition -> 'payload' AS payload,
+(SELECT json_object_agg(d.key, d.value) FROM json_each(r.definition) d WHERE d.key <> 'payload') AS definition,
+  o.last_at, o.last_run FROM punctual.schedules s
+       CROSS JOIN LATERAL (SELECT CASE WHEN s.definition::text LIKE '%\\u%' THEN punctual.readable(s.definition)
+         ELSE s.definition END AS definition) r 
 LEFT JOIN LATERAL (
   SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run FROM punctual.occurrences o
   WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true
@@ -1552,9 +1561,8 @@ WHERE o.schedule = $1::uuid AND o.at >= $2 AND o.at <= $3 AND NOT o.by_hand
 
 -- read-schedule
   SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition -> 'payload' AS payload,
-(SELECT json_object_agg(d.key, d.value) FROM json_each(s.definition) d WHERE d.key <> 'payload') AS definition,
-  false AS without_payload, o.last_at, o.last_run FROM punctual.schedules s 
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition, o.last_at, o.last_run FROM
+  punctual.schedules s 
 LEFT JOIN LATERAL (
   SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run FROM punctual.occurrences o
   WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true
@@ -1569,13 +1577,26 @@ SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at F
 WHERE id = ANY(ARRAY(SELECT DISTINCT q.tenant FROM punctual.queues q WHERE q.id = ANY($1::int[])));
 
 -- read-to-admit
-SELECT l.id, l.tenant, l.created_at AS "createdAt", l.created_by AS "createdBy",
+WITH oldest AS MATERIALIZED (
+  SELECT l.id, l.tenant, l.created_at AS "createdAt", l.created_by AS "createdBy",
   (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
     coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) +
     coalesce(pg_column_size(l.submission), 0)
   * CASE WHEN pg_column_compression(l.submission) IS NULL THEN 1 ELSE 8 END AS bytes
-FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
-ORDER BY l.admit_at LIMIT $2;
+  FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
+  ORDER BY l.admit_at LIMIT $2::int)
+SELECT * FROM oldest
+UNION ALL
+(SELECT l.id, l.tenant, l.created_at AS "createdAt", l.created_by AS "createdBy",
+  (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+    coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) +
+    coalesce(pg_column_size(l.submission), 0)
+  * CASE WHEN pg_column_compression(l.submission) IS NULL THEN 1 ELSE 8 END AS bytes
+ FROM (
+   SELECT * FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
+     AND (SELECT count(*) FROM oldest) = $2::int
+   ORDER BY l.admit_at OFFSET $2::int LIMIT 100000) l
+ WHERE l.tenant <> ALL (ARRAY(SELECT DISTINCT o.tenant FROM oldest o)) LIMIT 500);
 
 -- read-waiting
 SELECT j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore",

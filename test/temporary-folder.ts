@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, readdir, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { removeEmbeddedPostgres } from '../src/embedded/remove.js';
+import { removeEmbeddedPostgres } from '../src/embedded/embedded-postgres.js';
 
 const PREFIX = 'punctual-test-';
 const ABANDONED_AFTER_MS = 10 * 60_000;

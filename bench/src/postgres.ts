@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { loadPostgres, loadRemoval } from './product.js';
+import { loadPostgres } from './product.js';
 
 /** Postmasters that run; ended with the bench, however it ends. */
 const running = new Set<number>();
@@ -95,7 +95,7 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
       await client.end().catch(() => undefined);
       await server.stop();
       running.delete(postmaster);
-      const { removeEmbeddedPostgres } = await loadRemoval();
+      const { removeEmbeddedPostgres } = await loadPostgres();
       await removeEmbeddedPostgres(dataFolder);
       await rm(folder, { recursive: true, force: true });
     },

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type * as EmbeddedPostgres from '../../src/embedded/embedded-postgres.js';
-import type * as RemovePostgres from '../../src/embedded/remove.js';
 import type * as Sdk from '../../src/index.js';
 import type * as Server from '../../src/server.js';
 import { repository } from './repository.js';
@@ -19,7 +18,6 @@ async function load<Module>(...path: string[]): Promise<Module> {
 export const loadSdk = () => load<typeof Sdk>('index.js');
 export const loadServer = () => load<typeof Server>('server.js');
 export const loadPostgres = () => load<typeof EmbeddedPostgres>('embedded', 'embedded-postgres.js');
-export const loadRemoval = () => load<typeof RemovePostgres>('embedded', 'remove.js');
 
 /** The program that `bin/punctual` is. */
 export const PROGRAM = join(repository, 'bin', 'punctual');

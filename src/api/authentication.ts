@@ -5,9 +5,9 @@ import type { Queryable } from '../store/database.js';
 import { findKeys, hashKey, isGenuineKey, type KeyRow } from '../store/operator-key.js';
 import type { AttemptCredential, KeyIdentity } from './caller.js';
 
-/** So old may be what is known of a key: one that is taken back is refused after this time. */
+/** How old knowledge of a key may be: a revoked key is refused after this time. */
 const FRESH_MS = 1_000;
-/** From this age on it is read again, behind the back of the requests that use it. */
+/** From this age on a key is read again in the background, while requests go on with what is known. */
 const RENEW_MS = 750;
 /** How long known keys are served while the database cannot be asked. */
 const WITHOUT_DATABASE_MS = 30_000;
@@ -124,7 +124,7 @@ function identityOf(row: KeyRow | undefined): KeyIdentity | null {
   return row ? { operator: row.operator, name: row.name } : null;
 }
 
-/** Waits for something, but not for long: a database that does not answer must not hold up those whose key is known. */
+/** Waits for work, but not for long: a database that hangs must not hold up callers whose key is known. */
 async function soon(work: Promise<void>): Promise<void> {
   const done = work.catch(() => undefined);
   let timer: NodeJS.Timeout | undefined;

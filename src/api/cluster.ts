@@ -58,7 +58,7 @@ function pausing(verb: string, paused: boolean, summary: string): Route {
     run: async ({ node }) => {
       // A leader that is elsewhere is known before any of them has done anything.
       const leaders = await Promise.all(node.shards.map((shard) => shard.leader()));
-      await Promise.all(leaders.map(({ governing }) => governing.pause(paused)));
+      await Promise.all(leaders.map(({ settings }) => settings.pause(paused)));
       return viewCluster(node);
     },
   });

@@ -1,5 +1,5 @@
 import type { Dispatcher } from '../dispatch/dispatcher.js';
-import { noLeader } from '../dispatch/state.js';
+import { noLeader } from '../dispatch/leader-state.js';
 import { LocalEnds } from './local-ends.js';
 
 /** Jobs that another node wants to hear of, and no more. */
@@ -16,8 +16,8 @@ interface Line {
 }
 
 /**
- * The lines on which this node, while it leads, tells others which jobs end. Each node has one, with as many jobs as it
- * lets clients wait for; what a line holds is freed with it.
+ * The lines on which this node, while it leads, tells other nodes which jobs end. Each other node opens one, and says for
+ * which jobs its clients wait; closing a line forgets them.
  */
 export class EndLines {
   private readonly lines = new Map<string, Line>();

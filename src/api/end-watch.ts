@@ -2,7 +2,7 @@ import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
 import { messageOf } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { News } from '../core/news.js';
-import { noLeader } from '../dispatch/state.js';
+import { noLeader } from '../dispatch/leader-state.js';
 
 /**
  * Everybody at this node who waits for the end of a job.

@@ -22,7 +22,7 @@ import {
   type SubmissionContext,
 } from '../core/submission.js';
 import { isUuid } from '../core/uuid.js';
-import type { Change } from '../dispatch/steering.js';
+import type { Change } from '../dispatch/job-control.js';
 import { type LogRow, readLogLines } from '../store/job-logs.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { type ListFilter, listJobs } from '../store/list-jobs.js';
@@ -152,7 +152,7 @@ export const jobRoutes: readonly Route[] = [
     run: async ({ node, caller, params: { id }, body }) => {
       const shard = node.shardOf(caller.tenant);
       const change = toChange(node, body);
-      await (await shard.leader()).steering.change(caller.tenant, id, change);
+      await (await shard.leader()).jobControl.change(caller.tenant, id, change);
       return viewJob(shard, caller, id);
     },
   }),
@@ -172,7 +172,7 @@ export const jobRoutes: readonly Route[] = [
         throw invalid([{ pointer: '/all', detail: 'give "task", "queue" or both, or else "all": true' }]);
       }
       const leader = await node.shardOf(caller.tenant).leader();
-      const answer = await leader.steering.redrive(caller.tenant, filter, dryRun);
+      const answer = await leader.jobControl.redrive(caller.tenant, filter, dryRun);
       return { ...answer, dryRun };
     },
   }),
@@ -194,7 +194,7 @@ function steering(verb: 'cancel' | 'retry' | 'hold' | 'release', summary: string
     answers: { 200: Job },
     run: async ({ node, caller, params: { id } }) => {
       const shard = node.shardOf(caller.tenant);
-      await (await shard.leader()).steering[verb](caller.tenant, id);
+      await (await shard.leader()).jobControl[verb](caller.tenant, id);
       return viewJob(shard, caller, id);
     },
   });

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { Portion, PortionSize } from '../store/portion.js';
 import { JsonText } from './json-text.js';
 
@@ -51,7 +51,7 @@ export async function writePage<Row>(limit: number, list: List<Row>): Promise<Pa
       thisTurn += item.length;
       if (thisTurn < TURN_BYTES) continue;
       thisTurn = 0;
-      await nextTurn();
+      await nextIteration();
     }
     if (!more || last === null) return new PageText(items, null);
     if (items.length >= limit || bytes >= MAX_PAGE_BYTES) return new PageText(items, list.cursor(last));

@@ -28,11 +28,11 @@ export const queueRoutes: readonly Route[] = [
     answers: { 200: QueuePage },
     run: async ({ node, caller, query: { limit, after = '' } }) => {
       const shard = node.shardOf(caller.tenant);
-      const { governing } = await shard.leader();
+      const { settings } = await shard.leader();
       return writePage<QueueRow>(limit, {
         portion: PORTION,
         read: (last, size) => listQueues(shard.pool, caller.tenant, last?.name ?? after, size.rows),
-        write: (row) => JSON.stringify(governing.queueView(row)),
+        write: (row) => JSON.stringify(settings.queueView(row)),
         cursor: (row) => row.name,
       });
     },
@@ -59,8 +59,8 @@ export const queueRoutes: readonly Route[] = [
     body: json(QueueChange),
     answers: { 200: QueueView },
     run: async ({ node, caller, params: { name }, body }) => {
-      const { governing } = await node.shardOf(caller.tenant).leader();
-      await governing.limitQueue(caller.tenant, name, (row) => ({
+      const { settings } = await node.shardOf(caller.tenant).leader();
+      await settings.limitQueue(caller.tenant, name, (row) => ({
         weight: body.weight ?? row?.weight ?? DEFAULT_QUEUE_LIMITS.weight,
         concurrency: body.concurrency === undefined ? (row?.concurrency ?? null) : body.concurrency,
         keyConcurrency: body.keyConcurrency ?? row?.key_concurrency ?? DEFAULT_QUEUE_LIMITS.keyConcurrency,
@@ -84,8 +84,8 @@ function pausing(verb: string, paused: boolean, summary: string): Route {
     params: NamePath,
     answers: { 200: QueueView },
     run: async ({ node, caller, params: { name } }) => {
-      const { governing } = await node.shardOf(caller.tenant).leader();
-      await governing.pauseQueue(caller.tenant, name, paused);
+      const { settings } = await node.shardOf(caller.tenant).leader();
+      await settings.pauseQueue(caller.tenant, name, paused);
       return viewQueue(node, caller, name);
     },
   });
@@ -96,5 +96,5 @@ async function viewQueue(node: NodeContext, caller: Caller, name: string): Promi
   const leader = await shard.leader();
   const row = await findQueue(shard.pool, caller.tenant, name);
   if (!row) throw new PunctualError('QUEUE_NOT_FOUND', `There is no queue ${name}.`);
-  return leader.governing.queueView(row);
+  return leader.settings.queueView(row);
 }

@@ -3,7 +3,7 @@ import type { Static, TObject, TProperties, TSchema } from 'typebox';
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import { type Defaulted, Nothing } from '../core/schemas/object.js';
-import { validate } from '../core/schemas/validate.js';
+import { validate, validateLong } from '../core/schemas/validate.js';
 import type { AttemptCredential, Caller, Scope } from './caller.js';
 import type { NodeContext } from './context.js';
 
@@ -40,7 +40,7 @@ interface JsonOptions {
 export interface JsonBody<T> extends JsonOptions {
   readonly kind: 'json';
   readonly schema: TSchema;
-  readonly check: (value: unknown) => T;
+  readonly check: (value: unknown) => T | Promise<T>;
 }
 
 /** A body that is not JSON and is read as it arrives. Nobody keeps it, so its route must not need the leader. */
@@ -54,8 +54,9 @@ export interface StreamBody<T> {
 
 /** A body of JSON as the schema describes it. */
 export function json<S extends TSchema>(schema: S, options: JsonOptions = {}): JsonBody<Static<S>> {
-  const { optional } = options;
-  const check = (value: unknown) => validate(schema, optional ? (value ?? {}) : value);
+  const { optional, lists } = options;
+  const check = (value: unknown) =>
+    lists ? validateLong(schema, value, lists) : validate(schema, optional ? (value ?? {}) : value);
   return { ...options, kind: 'json', schema, check };
 }
 

@@ -153,15 +153,7 @@ export class Submitter {
       try {
         await bisect(
           batch,
-          async (part) => {
-            const fitting = await this.withoutRefused(part);
-            if (fitting.length === 0) return [];
-            const stored = await this.store(fitting.map((each) => each.owned));
-            fitting.forEach((each, i) => {
-              each.resolve(stored[i]!);
-            });
-            return stored;
-          },
+          (part) => this.storeFitting(part),
           (each, error) => each.reject(explainDatabaseError(error)),
           (error) => isDataError(error) || (isStatementTimeout(error) && performance.now() < deadline),
         );
@@ -172,11 +164,14 @@ export class Submitter {
     this.flushing.delete(group);
   }
 
-  /** One tenant's quota must not refuse, nor hold up, what others have submitted in the same moment. */
-  private async withoutRefused(batch: readonly Gathered[]): Promise<readonly Gathered[]> {
+  /** One tenant's quota must neither refuse nor delay what others have submitted in the same moment. */
+  private async storeFitting(batch: readonly Gathered[]): Promise<readonly Stored[]> {
     try {
-      await this.resolve(kindsOf(batch.map((each) => each.owned)));
-      return batch;
+      const stored = await this.store(batch.map((each) => each.owned));
+      batch.forEach((each, i) => {
+        each.resolve(stored[i]!);
+      });
+      return stored;
     } catch (error) {
       if (!(error instanceof LabelSetsError)) throw error;
       const isRefused = ({ owned: { tenant, submission } }: Gathered) => {
@@ -184,7 +179,8 @@ export class Submitter {
         return error.refuses({ tenant, queue, needs });
       };
       for (const each of batch) if (isRefused(each)) each.reject(error);
-      return batch.filter((each) => !isRefused(each));
+      const fitting = batch.filter((each) => !isRefused(each));
+      return fitting.length === 0 ? [] : this.storeFitting(fitting);
     }
   }
 

@@ -21,8 +21,8 @@ export const tenantRoutes: readonly Route[] = [
     body: json(NewTenant),
     answers: { 201: TenantView },
     run: async ({ node, body: { id, name, weight, rate } }) => {
-      const { governing } = await node.shardOf(id).leader();
-      const row = await governing.addTenant(id, name ?? id, {
+      const { settings } = await node.shardOf(id).leader();
+      const row = await settings.addTenant(id, name ?? id, {
         weight: weight ?? DEFAULT_TENANT_LIMITS.weight,
         rate: rate ? rateOf(rate) : null,
       });
@@ -71,8 +71,8 @@ export const tenantRoutes: readonly Route[] = [
     body: json(TenantChange),
     answers: { 200: TenantView },
     run: async ({ node, params: { id }, body: { name, weight, rate } }) => {
-      const { governing } = await node.shardOf(id).leader();
-      const row = await governing.changeTenant(id, (now) => ({
+      const { settings } = await node.shardOf(id).leader();
+      const row = await settings.changeTenant(id, (now) => ({
         name: name ?? now.name,
         weight: weight ?? now.weight,
         rate: rate === undefined ? rateOfRow(now) : rate && rateOf(rate),

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { MAX_TIMER_MS } from '../core/clock.js';
 
 /** The part of an output stream that commands use. */
 export interface OutputStream {
@@ -7,7 +8,7 @@ export interface OutputStream {
   write(text: string, done?: (error?: Error | null) => void): unknown;
 }
 
-/** What the shell gives to a run of the program; tests give their own. */
+/** The process that a run of the program belongs to; tests pass their own. */
 export interface Cli {
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: OutputStream;
@@ -15,21 +16,47 @@ export interface Cli {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The folder in which the program was started. */
   readonly folder: string;
-  /** Aborts with the first SIGINT, SIGTERM or SIGHUP: finish in order. */
+  /** Aborts at the first SIGINT, SIGTERM or SIGHUP: the command should finish in order. */
   readonly interrupted: AbortSignal;
-  /** Aborts with the second one: leave at once. */
+  /** Aborts at the second signal: the command should end at once. */
   readonly interruptedAgain: AbortSignal;
-  /** Aborts when whoever read stdout has gone away. */
+  /** Aborts when the reader of stdout has closed the pipe. */
   readonly readerGone: AbortSignal;
   /** The `punctual up` that started this process; null when a person or another program did. */
   readonly supervisor: Supervisor | null;
   now(): number;
 }
 
-/** What a process tells the `punctual up` that started it. */
+/** The `punctual up` that started this process. */
 export interface Supervisor {
-  /** Aborts when the supervisor is gone, however it ended: nobody will stop this process then. */
+  /** Aborts when the supervisor has ended; nobody will stop this process then. */
   readonly gone: AbortSignal;
   ready(): void;
   failed(code: string, detail: string): void;
+}
+
+/**
+ * Waits until one of the signals aborts. A listener alone would not keep the process alive; this does.
+ */
+export function anyAborted(...signals: readonly AbortSignal[]): Promise<void> {
+  return new Promise((resolve) => {
+    const any = AbortSignal.any([...signals]);
+    if (any.aborted) {
+      resolve();
+      return;
+    }
+    let timer: NodeJS.Timeout;
+    const hold = (): void => {
+      timer = setTimeout(hold, MAX_TIMER_MS);
+    };
+    hold();
+    any.addEventListener(
+      'abort',
+      () => {
+        clearTimeout(timer);
+        resolve();
+      },
+      { once: true },
+    );
+  });
 }

@@ -6,9 +6,9 @@ import type { Cli } from './cli.js';
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 type Shell = (typeof SHELLS)[number];
 
-/** One place on the command line, and what may follow there. */
-interface Place {
-  /** The commands typed so far, separated by blanks; empty at the beginning. */
+/** A position on the command line, and the words that may follow there. */
+interface Position {
+  /** The commands before it, separated by blanks; empty at the beginning. */
   readonly path: string;
   readonly words: readonly Word[];
 }
@@ -18,7 +18,7 @@ interface Word {
   readonly description: string;
 }
 
-/** `punctual completion SHELL`: a script for the shell, made from the commands themselves. */
+/** `punctual completion SHELL`: a completion script, generated from the commands. */
 export function addCompletionCommand(program: Command, cli: Cli): void {
   const command = program
     .command('completion')
@@ -32,20 +32,20 @@ export function addCompletionCommand(program: Command, cli: Cli): void {
 
 /** The completion script of a shell for a tree of commands. */
 export function completionScript(shell: Shell, program: Command): string {
-  const places = placesOf(program, program, '');
+  const positions = positionsOf(program, program, '');
   switch (shell) {
     case 'bash':
-      return bashScript(places);
+      return bashScript(positions);
     case 'zsh':
-      return zshScript(places);
+      return zshScript(positions);
     case 'fish':
-      return fishScript(places);
+      return fishScript(positions);
     default:
       return assertNever(shell);
   }
 }
 
-function placesOf(root: Command, command: Command, path: string): Place[] {
+function positionsOf(root: Command, command: Command, path: string): Position[] {
   const globals = root.options.filter((option) =>
     (globalsOf(command) as readonly string[]).includes(option.attributeName()),
   );
@@ -59,7 +59,7 @@ function placesOf(root: Command, command: Command, path: string): Place[] {
     { text: '--help', description: 'show how the command is used' },
   ];
   const children = command.commands.flatMap((child) =>
-    placesOf(root, child, path === '' ? child.name() : `${path} ${child.name()}`),
+    positionsOf(root, child, path === '' ? child.name() : `${path} ${child.name()}`),
   );
   return [{ path, words }, ...children];
 }
@@ -70,11 +70,11 @@ function hasLongFlag(option: Option): option is Option & { long: string } {
 
 const list = (words: readonly Word[]): string => words.map((word) => word.text).join(' ');
 
-function bashScript(places: readonly Place[]): string {
-  const known = places
-    .filter((place) => place.path !== '')
-    .map((place) => `    "${place.path}") path="$next" ;;`);
-  const cases = places.map((place) => `    "${place.path}") words="${list(place.words)}" ;;`);
+function bashScript(positions: readonly Position[]): string {
+  const known = positions
+    .filter((position) => position.path !== '')
+    .map((position) => `    "${position.path}") path="$next" ;;`);
+  const cases = positions.map((position) => `    "${position.path}") words="${list(position.words)}" ;;`);
   return `# Completion of punctual for bash. Load it with: source <(punctual completion bash)
 _punctual() {
   local current="\${COMP_WORDS[COMP_CWORD]}" path="" words="" next index
@@ -95,15 +95,15 @@ complete -o default -F _punctual punctual
 
 const zshQuote = (text: string): string => `'${text.replace(/'/g, `'\\''`)}'`;
 
-function zshScript(places: readonly Place[]): string {
-  const known = places
-    .filter((place) => place.path !== '')
-    .map((place) => `      "${place.path}") at="$next" ;;`);
-  const cases = places.map((place) => {
-    const entries = place.words.map((word) =>
+function zshScript(positions: readonly Position[]): string {
+  const known = positions
+    .filter((position) => position.path !== '')
+    .map((position) => `      "${position.path}") at="$next" ;;`);
+  const cases = positions.map((position) => {
+    const entries = position.words.map((word) =>
       zshQuote(`${word.text.replace(/:/g, '\\:')}:${word.description}`),
     );
-    return `    "${place.path}") entries=(${entries.join(' ')}) ;;`;
+    return `    "${position.path}") entries=(${entries.join(' ')}) ;;`;
   });
   return `#compdef punctual
 # Completion of punctual for zsh. Load it with: source <(punctual completion zsh)
@@ -127,11 +127,13 @@ compdef _punctual punctual
 
 const fishQuote = (text: string): string => `'${text.replace(/\\/g, '\\\\').replace(/'/g, "\\'")}'`;
 
-function fishScript(places: readonly Place[]): string {
-  const known = places.filter((place) => place.path !== '').map((place) => fishQuote(place.path));
-  const lines = places.flatMap((place) =>
-    place.words.map((word) => {
-      const condition = fishQuote(`test (__punctual_path) = ${JSON.stringify(place.path)}`);
+function fishScript(positions: readonly Position[]): string {
+  const known = positions
+    .filter((position) => position.path !== '')
+    .map((position) => fishQuote(position.path));
+  const lines = positions.flatMap((position) =>
+    position.words.map((word) => {
+      const condition = fishQuote(`test (__punctual_path) = ${JSON.stringify(position.path)}`);
       const what = word.text.startsWith('--') ? `-l ${word.text.slice(2)}` : `-a ${fishQuote(word.text)}`;
       return `complete -c punctual -n ${condition} ${what} -d ${fishQuote(word.description)}`;
     }),

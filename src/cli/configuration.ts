@@ -1,4 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import {
   type ConfigInput,
   environmentName,
@@ -25,7 +28,7 @@ export function resolveSettings(cli: Cli, flags: ConfigInput): ResolvedConfig {
   });
 }
 
-/** The first database of a list; the catalog and the operator keys live there. */
+/** The first database of the list, which holds the catalog and the operator keys. */
 export function firstDatabase(databaseUrl: string): string {
   const first = databaseUrl.split(',')[0]?.trim();
   if (first) return first;
@@ -37,7 +40,7 @@ export function firstDatabase(databaseUrl: string): string {
 
 const NAMES = Object.keys(SETTINGS) as SettingName[];
 
-/** A setting as it may be shown: secrets hidden, durations as people write them. */
+/** A setting as it is printed: secrets hidden, durations as people write them. */
 function shown(name: SettingName, value: string | number | boolean): string | number | boolean {
   const { kind } = SETTINGS[name];
   if (kind === 'secret') return value === '' ? '' : '(hidden)';
@@ -45,7 +48,7 @@ function shown(name: SettingName, value: string | number | boolean): string | nu
   return value;
 }
 
-/** Prints every setting and where it came from, which answers most questions about a surprising one. */
+/** Prints every setting and its source. */
 export function printConfig(output: Output, resolved: ResolvedConfig): void {
   const settings = NAMES.map((name) => ({
     name,
@@ -64,4 +67,39 @@ export function printConfig(output: Output, resolved: ResolvedConfig): void {
       settings.map(({ name, value, source, environment }) => [name, String(value), source, environment]),
     ),
   );
+}
+
+/** The content of the file from which the CLI and the SDK read address and key. */
+interface StoredCredentials {
+  readonly url: string;
+  /** All nodes, so that a client can switch to another. */
+  readonly urls: readonly string[];
+  readonly apiKey: string;
+}
+
+/** The path of the credentials file of a data folder. */
+export function credentialsPath(dataFolder: string): string {
+  return join(dataFolder, 'credentials.json');
+}
+
+/** The key of an earlier start; null when it cannot be read. */
+export async function readApiKey(dataFolder: string): Promise<string | null> {
+  try {
+    const { apiKey } = JSON.parse(await readFile(credentialsPath(dataFolder), 'utf8'));
+    return typeof apiKey === 'string' ? apiKey : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Replaces the credentials file atomically; only its owner may read it. */
+export async function writeCredentials(dataFolder: string, credentials: StoredCredentials): Promise<void> {
+  await mkdir(dataFolder, { recursive: true, mode: 0o700 });
+  const temporary = `${credentialsPath(dataFolder)}.${randomBytes(6).toString('hex')}`;
+  try {
+    await writeFile(temporary, `${JSON.stringify(credentials)}\n`, { mode: 0o600, flag: 'wx' });
+    await rename(temporary, credentialsPath(dataFolder));
+  } finally {
+    await rm(temporary, { force: true });
+  }
 }

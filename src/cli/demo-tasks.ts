@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { task } from '../worker/task.js';
+import { task } from '../core/task.js';
 
 const STEPS = 10;
 
-/** The task of the demonstration: sleeps, and says on the way how far it has come. */
+/** The task of the demo: sleeps and reports its progress. */
 export const nap = task('nap', async (input: { readonly seconds: number }, context) => {
   const stepMs = (input.seconds * 1_000) / STEPS;
   context.log(`sleeping for ${input.seconds} s`);

@@ -5,34 +5,35 @@ import type { ApiClient } from '../client/api-client.js';
 import { PunctualError } from '../core/errors.js';
 import type { Job, JobState, JobSubmission } from '../core/job.js';
 import type { Page } from '../core/wire.js';
-import { type Progress, progressBar } from './progress.js';
+import { type Progress, progressBar } from './progress-line.js';
 
-/** The show of `punctual up --demo`: jobs that sleep, one that comes again and again, and where they stand. */
+/** The demo of `punctual up --demo`: jobs that sleep, one that recurs, and their progress. */
 
-/** The module with the tasks that the workers of the demonstration load. */
+/** The module with the tasks of the demo, which the workers load. */
 export const DEMO_MODULE = fileURLToPath(new URL('./demo-tasks.js', import.meta.url));
 
 const TASK = 'nap';
 const JOBS = 100;
 const LONGEST_NAP = 20;
-/** The schedule of the show. */
+/** The schedule of the demo. */
 const RECURRING = { name: 'demo', task: TASK, every: '10s', payload: { seconds: 1 } };
-/** It ends by itself: workers that come after the show do not know the task. */
+/** The schedule ends by itself, because workers of a later start do not know the task. */
 const RECURS_FOR_MS = 600_000;
 const PAGE = 1_000;
 const LIVE_EVERY_MS = 300;
 const PLAIN_EVERY_MS = 1_000;
 
-/** A hundred naps of 1 to 20 s in mixed order. Their keys make repeating the submission harmless. */
-export function demoSubmissions(show: string): JobSubmission[] {
+/** A hundred naps of 1 to 20 s in mixed order, with keys so that the submission can be repeated. */
+export function demoSubmissions(demo: string): JobSubmission[] {
   return Array.from({ length: JOBS }, (_, index) => ({
     task: TASK,
     payload: { seconds: 1 + ((index * 7) % LONGEST_NAP) },
-    key: `demo-${show}-${index + 1}`,
+    key: `demo-${demo}-${index + 1}`,
   }));
 }
 
-export interface Standing {
+/** How many jobs of the demo are in which state. */
+interface Standing {
   readonly total: number;
   readonly done: number;
   readonly running: number;
@@ -40,7 +41,7 @@ export interface Standing {
   readonly failed: number;
 }
 
-/** Where the jobs of a show stand. */
+/** Counts jobs by state. */
 export function standingOf(states: Iterable<JobState>): Standing {
   const standing = { total: 0, done: 0, running: 0, waiting: 0, failed: 0 };
   for (const state of states) {
@@ -53,13 +54,13 @@ export function standingOf(states: Iterable<JobState>): Standing {
   return standing;
 }
 
-/** A standing in words. */
+/** The counts as text. */
 export function standingText(standing: Standing): string {
   const { done, running, waiting, failed, total } = standing;
   return `${done} of ${total} done, ${running} running, ${waiting} waiting, ${failed} failed`;
 }
 
-/** Submits the show and follows it to its end; jobs that an earlier show left behind count too. */
+/** Submits the jobs and follows them to their end, with those that an earlier demo left unfinished. */
 export async function runDemo(api: ApiClient, progress: Progress, signal: AbortSignal): Promise<void> {
   const left = await unfinished(api, signal);
   const jobs = demoSubmissions(randomBytes(4).toString('hex'));
@@ -68,7 +69,7 @@ export async function runDemo(api: ApiClient, progress: Progress, signal: AbortS
     signal,
     retry: true,
   });
-  if (left.length > 0) progress.line(`demo: ${left.length} jobs of an earlier start go on`);
+  if (left.length > 0) progress.line(`demo: ${left.length} jobs of an earlier demo go on`);
   progress.line(`demo: ${ids.length} jobs submitted that sleep 1 to ${LONGEST_NAP} s`);
   await scheduleNap(api, signal);
   progress.line(
@@ -80,7 +81,7 @@ export async function runDemo(api: ApiClient, progress: Progress, signal: AbortS
   );
 }
 
-/** Makes the recurring job, or lets the one that an earlier show has left go on. */
+/** Creates the schedule, or extends the one of an earlier demo. */
 async function scheduleNap(api: ApiClient, signal: AbortSignal): Promise<void> {
   const endAt = new Date(Date.now() + RECURS_FOR_MS).toISOString();
   try {
@@ -109,7 +110,7 @@ async function follow(
   }
 }
 
-/** The states of all jobs of the show; null while no node answers, which passes. */
+/** Counts the jobs of the demo; null while no node answers, which is temporary. */
 async function readStanding(
   api: ApiClient,
   ids: readonly string[],
@@ -132,7 +133,7 @@ async function readStanding(
     if (error instanceof PunctualError && error.status === 503) return null;
     throw error;
   }
-  // A job that was not seen moved between two pages; it is counted as waiting until the next look.
+  // A job that is missing has moved between two pages; it counts as waiting until the next round.
   return standingOf([...states.values()].map((state) => state ?? 'pending'));
 }
 

@@ -1,14 +1,25 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { type LocalCall, runsLocally } from './call.js';
-import type { Cli } from './cli.js';
-import { resolveSettings } from './configuration.js';
+import type { Credentials } from '../client/credentials.js';
+import { humanDuration } from '../core/duration.js';
+import { ERROR_CODES, messageOf, PunctualError } from '../core/errors.js';
+import type { Job } from '../core/job.js';
+import { addAll } from '../core/long-lists.js';
+import { compareVersions, VERSION } from '../core/version.js';
+import type { ClusterView, Page, Why, WorkerView } from '../core/wire.js';
+import { migrationStatus } from '../store/migrate.js';
+import type { RequestOptions, Transport } from '../transport/transport.js';
 import {
-  type Check,
-  checkDatabase,
-  checkDataFolder,
-  checkNodeVersion,
-  checkServer,
-} from './doctor-checks.js';
+  findCredentials,
+  type GlobalOptions,
+  type LocalCall,
+  openApi,
+  readPages,
+  runsLocally,
+} from './call.js';
+import type { Cli } from './cli.js';
+import { credentialsPath, firstDatabase, resolveSettings } from './configuration.js';
 import type { Output } from './output.js';
 import type { Style } from './paint.js';
 
@@ -19,7 +30,7 @@ interface DoctorOptions {
 
 const STYLES: Readonly<Record<Check['status'], Style>> = { ok: 'green', warn: 'yellow', fail: 'red' };
 
-/** `punctual doctor`: what is wrong here, and what to do about it. */
+/** `punctual doctor`: checks that find common problems, with advice. */
 export function addDoctorCommand(program: Command, cli: Cli): void {
   const command = program
     .command('doctor')
@@ -47,4 +58,226 @@ function renderCheck(output: Output, check: Check): string {
   const status = output.paint(STYLES[check.status], check.status.padEnd(4));
   const advice = check.advice ? `      ${check.advice}\n` : '';
   return `${status}  ${check.name}: ${check.detail}\n${advice}`;
+}
+
+/** The outcome of one check. */
+export interface Check {
+  readonly name: string;
+  readonly status: 'ok' | 'warn' | 'fail';
+  readonly detail: string;
+  /** What to do if something is wrong. */
+  readonly advice?: string;
+}
+
+const OLDEST_NODE = '20.19.0';
+const REQUEST_TIMEOUT_MS = 5_000;
+/** How many waiting jobs are read, and for how many kinds of them the reason is asked for. */
+const WAITING_JOBS = 200;
+const WAITING_KINDS = 20;
+/** The `Date` header has whole seconds, so smaller differences mean nothing. */
+const CLOCK_TOLERANCE_MS = 2_000;
+
+/** Whether this version of Node is supported. */
+export function checkNodeVersion(version: string): Check {
+  const name = 'Node.js';
+  if (compareVersions(version, OLDEST_NODE) >= 0) return { name, status: 'ok', detail: version };
+  return { name, status: 'fail', detail: version, advice: `Install Node.js ${OLDEST_NODE} or newer.` };
+}
+
+/** Whether only its owner can read the key in the data folder; a missing folder is fine. */
+async function checkDataFolder(cli: Cli, data: string): Promise<Check[]> {
+  const name = 'data folder';
+  const path = credentialsPath(resolve(cli.folder, data));
+  const found = await stat(path).catch(() => null);
+  if (found === null) return [{ name, status: 'ok', detail: `no credentials in ${data}` }];
+  if ((found.mode & 0o077) === 0)
+    return [{ name, status: 'ok', detail: `${data}, its key readable by its owner only` }];
+  const detail = `others can read the key in ${path}`;
+  return [{ name, status: 'fail', detail, advice: `Run: chmod 600 ${path}` }];
+}
+
+/** Checks the nodes and the cluster; stops at the first failure that makes further checks impossible. */
+async function checkServer(cli: Cli, options: GlobalOptions): Promise<Check[]> {
+  let credentials: Credentials;
+  try {
+    credentials = findCredentials(cli, options);
+  } catch (error) {
+    return [failed('credentials', error)];
+  }
+  const { urls } = credentials;
+  const api = openApi(credentials, options.tenant);
+  const checks: Check[] = [{ name: 'credentials', status: 'ok', detail: `for ${urls.join(', ')}` }];
+  try {
+    for (const url of urls) addAll(checks, await checkNode(url, cli.now));
+    if (checks.some((check) => check.status === 'fail')) return checks;
+    const request = { signal: cli.interrupted, timeoutMs: REQUEST_TIMEOUT_MS };
+    const cluster = await api.request<ClusterView>('GET', '/v1/cluster', request);
+    checks.push({ name: 'key', status: 'ok', detail: 'accepted' });
+    addAll(checks, checkCluster(cluster));
+    const workers = await readPages<WorkerView>(api, '/v1/workers', request);
+    checks.push(checkWorkers(workers.data));
+    checks.push(await checkWaitingJobs(api, request));
+  } catch (error) {
+    const name = error instanceof PunctualError && error.exitCode === 4 ? 'key' : 'cluster';
+    checks.push(failed(name, error));
+  } finally {
+    await api.close();
+  }
+  return checks;
+}
+
+async function checkNode(url: string, now: () => number): Promise<Check[]> {
+  const name = `node ${url}`;
+  try {
+    const askedAt = now();
+    const answer = await fetch(new URL('/livez', url), { signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+    await answer.arrayBuffer();
+    const midpoint = (askedAt + now()) / 2;
+    if (!answer.ok) {
+      const detail = `answers ${answer.status} to /livez`;
+      return [{ name, status: 'fail', detail, advice: 'Check that --url names a Punctual node.' }];
+    }
+    const date = Date.parse(answer.headers.get('date') ?? '');
+    return [
+      { name, status: 'ok', detail: 'reachable' },
+      ...(Number.isNaN(date) ? [] : [checkClock(date - midpoint)]),
+    ];
+  } catch (error) {
+    const reason = error instanceof Error && error.cause ? messageOf(error.cause) : messageOf(error);
+    return [
+      {
+        name,
+        status: 'fail',
+        detail: `not reachable: ${reason}`,
+        advice: 'Check --url, or start it with `punctual up`.',
+      },
+    ];
+  }
+}
+
+/** Whether the clocks of this machine and of the node agree; due times follow the database's clock. */
+export function checkClock(differenceMs: number): Check {
+  const name = 'clock';
+  const amount = humanDuration(Math.abs(differenceMs));
+  if (Math.abs(differenceMs) <= CLOCK_TOLERANCE_MS) {
+    return { name, status: 'ok', detail: "agrees with the node's" };
+  }
+  const detail = `this machine is ${amount} ${differenceMs > 0 ? 'behind' : 'ahead of'} the node`;
+  return { name, status: 'warn', detail, advice: 'Synchronise the clocks (NTP).' };
+}
+
+/** Whether every shard has a leader, dispatch is on, and the nodes have this version. */
+export function checkCluster(cluster: ClusterView): Check[] {
+  const checks = cluster.shards.map((shard): Check => {
+    const name = `leader of shard ${shard.id}`;
+    if (shard.leader !== null) return { name, status: 'ok', detail: `${shard.leader}, epoch ${shard.epoch}` };
+    return {
+      name,
+      status: 'fail',
+      detail: 'none',
+      advice: 'Wait a few seconds; if there is still none, look at the logs of the nodes.',
+    };
+  });
+  if (cluster.paused) {
+    const advice = 'Start it again with `punctual cluster resume`.';
+    checks.push({ name: 'dispatch', status: 'warn', detail: 'paused', advice });
+  } else checks.push({ name: 'dispatch', status: 'ok', detail: 'on' });
+  const others = [...new Set(cluster.nodes.map((node) => node.version))].filter(
+    (version) => version !== VERSION,
+  );
+  if (others.length > 0) {
+    const detail = `nodes run ${others.join(', ')}, this program is ${VERSION}`;
+    checks.push({ name: 'version', status: 'warn', detail, advice: 'Use the same version everywhere.' });
+  } else checks.push({ name: 'version', status: 'ok', detail: VERSION });
+  return checks;
+}
+
+/** Whether a worker is alive. */
+export function checkWorkers(workers: readonly WorkerView[]): Check {
+  const alive = workers.filter((worker) => worker.state === 'alive');
+  const slots = alive.reduce((sum, worker) => sum + worker.slots, 0);
+  if (alive.length > 0) {
+    return { name: 'workers', status: 'ok', detail: `${alive.length} alive with ${slots} slots` };
+  }
+  const advice = 'Start one with `punctual worker run --module FILE`.';
+  return { name: 'workers', status: 'warn', detail: 'none is alive, so no job can run', advice };
+}
+
+/** A waiting job as the example of its kind, and what it waits for. */
+interface Waiting {
+  readonly job: Job;
+  readonly why: Why;
+}
+
+async function checkWaitingJobs(api: Transport, request: RequestOptions): Promise<Check> {
+  try {
+    return checkWaiting(await whyOfWaiting(api, request));
+  } catch (error) {
+    return { ...failed('waiting jobs', error), status: 'warn' };
+  }
+}
+
+/** For each kind among the newest waiting jobs: one example and what it waits for. */
+async function whyOfWaiting(api: Transport, request: RequestOptions): Promise<Waiting[]> {
+  const path = `/v1/jobs?state=pending&limit=${WAITING_JOBS}`;
+  const { data } = await api.request<Page<Job>>('GET', path, request);
+  return Promise.all(
+    examples(data)
+      .slice(0, WAITING_KINDS)
+      .map(async (job) => ({
+        job,
+        why: await api.request<Why>('GET', `/v1/jobs/${job.id}/why`, request),
+      })),
+  );
+}
+
+/** One job per kind: the one that is due first, because a job that is not due waits for nothing else. */
+export function examples(jobs: readonly Job[]): Job[] {
+  const kinds = new Map<string, Job>();
+  for (const job of jobs) {
+    const kind = JSON.stringify([job.queue, job.task, job.target.type, job.requires]);
+    const known = kinds.get(kind);
+    const isBetter =
+      !known || (known.hold && !job.hold) || (known.hold === job.hold && job.runAt < known.runAt);
+    if (isBetter) kinds.set(kind, job);
+  }
+  return [...kinds.values()];
+}
+
+/** Whether there are jobs that no worker can run. */
+export function checkWaiting(waiting: readonly Waiting[]): Check {
+  const name = 'waiting jobs';
+  const stuck = waiting.filter(({ why }) => why.gate === 'no-fitting-worker');
+  if (stuck.length === 0)
+    return { name, status: 'ok', detail: `workers for all of the newest ${WAITING_JOBS} that are due` };
+  const kinds = new Set(stuck.map(({ job }) => describeKind(job)));
+  const detail = `no worker can run ${[...kinds].join('; ')}`;
+  const example = stuck[0]!.job.id;
+  const advice = `Start a worker that has all of that; \`punctual job why ${example}\` says what is missing.`;
+  return { name, status: 'warn', detail, advice };
+}
+
+function describeKind({ task, target, queue, requires }: Job): string {
+  const what = task === null ? `jobs with a target of type ${target.type}` : `task ${task}`;
+  const labels = Object.entries(requires).map(([name, value]) => `${name}=${value}`);
+  return `${what} in queue ${queue}${labels.length === 0 ? '' : ` with ${labels.join(', ')}`}`;
+}
+
+/** Whether the database can be reached and has the schema of this version. */
+export async function checkDatabase(databaseUrl: string): Promise<Check[]> {
+  const name = 'database';
+  try {
+    const { serverVersion, pending } = await migrationStatus(firstDatabase(databaseUrl));
+    const server: Check = { name, status: 'ok', detail: `Postgres ${serverVersion}` };
+    if (pending.length === 0) return [server, { name: 'schema', status: 'ok', detail: 'up to date' }];
+    const advice = 'Run `punctual db migrate`, or start a node, which does it too.';
+    return [server, { name: 'schema', status: 'warn', detail: `lacks ${pending.join(', ')}`, advice }];
+  } catch (error) {
+    return [failed(name, error)];
+  }
+}
+
+function failed(name: string, error: unknown): Check {
+  const advice = error instanceof PunctualError ? error.hint : ERROR_CODES.INTERNAL.hint;
+  return { name, status: 'fail', detail: messageOf(error), ...(advice && { advice }) };
 }

@@ -3,19 +3,17 @@ import type { ApiClient } from '../client/api-client.js';
 import { PunctualError } from '../core/errors.js';
 import type { Job, JobState } from '../core/job.js';
 import { COUNTERS, type Page, type QueueView, type StatsView } from '../core/wire.js';
-import { readPages } from './pages.js';
-import type { Progress } from './progress.js';
-
-/** Whether there is anything left to run, for `punctual up --until-idle`. */
+import { readPages } from './call.js';
+import type { Progress } from './progress-line.js';
 
 const LIVE_STATES: readonly JobState[] = ['blocked', 'pending', 'running'];
 const LOOK_EVERY_MS = 500;
 const PAGE = 1_000;
 
 /**
- * Whether no job is waiting or running, apart from what schedules will still bring. States are read one after the other, so a job could slip from one not
- * yet read into one already read; the counters, which every such step moves, must therefore be the same
- * before and after.
+ * Whether no job is waiting or running, apart from future occurrences of schedules. The states are read one after
+ * another, so a job could move from a state that is not read yet to one that was read already. Every such move
+ * changes a counter, so the counters must be the same before and after.
  */
 export async function isIdle(api: ApiClient, signal: AbortSignal): Promise<boolean> {
   const before = await readStats(api, signal);
@@ -24,7 +22,7 @@ export async function isIdle(api: ApiClient, signal: AbortSignal): Promise<boole
   return COUNTERS.every((counter) => before[counter] === after[counter]);
 }
 
-/** Whether a job is in the state; those of future occurrences, made a little ahead, do not count. */
+/** Whether a job is in the state; jobs of future occurrences do not count. */
 async function hasWork(api: ApiClient, state: JobState, signal: AbortSignal): Promise<boolean> {
   for (let after = ''; ; ) {
     const path = `/v1/jobs?state=${state}&limit=${PAGE}${after}`;
@@ -43,7 +41,7 @@ function readStats(api: ApiClient, signal: AbortSignal): Promise<StatsView> {
   return api.request<StatsView>('GET', '/v1/stats', { signal });
 }
 
-/** Waits until nothing is left to run, and shows meanwhile how much is. */
+/** Waits until no job is left to run, and shows how many are. */
 export async function waitUntilIdle(api: ApiClient, progress: Progress, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {
@@ -51,7 +49,7 @@ export async function waitUntilIdle(api: ApiClient, progress: Progress, signal: 
       const text = await openWork(api, signal);
       progress.show(text, text);
     } catch (error) {
-      // A node that is being started again answers soon.
+      // A node that restarts answers soon.
       if (!(error instanceof PunctualError && error.status === 503)) throw error;
     }
     await sleep(LOOK_EVERY_MS, undefined, { signal });

@@ -1,17 +1,21 @@
+import type { Command } from 'commander';
 import type { ApiClient } from '../client/api-client.js';
 import { formatDuration, humanDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import { isEnded, type Job } from '../core/job.js';
+import type { LogLevel, Page, StoredLogLine } from '../core/wire.js';
+import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
-import { errorText, progressText, workOf } from './job-view.js';
-import { printable } from './paint.js';
-import { Progress, progressBar } from './progress.js';
+import { errorText, progressText, workOf } from './job-text.js';
+import type { Output } from './output.js';
+import { printable, type Style } from './paint.js';
+import { Progress, progressBar } from './progress-line.js';
 
-/** How long one question to the server waits for the end of the job; shorter shows progress more often. */
+/** How long one request waits for the end of the job; progress is shown after each. */
 const STEP_MS = 500;
 const PLAIN_EVERY_MS = 10_000;
 
-/** A job again and again until it has ended, at most half a second after each other. */
+/** Yields the job every half second or sooner, until it has ended. */
 export async function* followJob(api: ApiClient, first: Job, signal: AbortSignal): AsyncGenerator<Job> {
   let job = first;
   yield job;
@@ -30,7 +34,7 @@ export async function readJob(api: ApiClient, id: string, signal: AbortSignal, w
   });
 }
 
-/** A job that ended otherwise than it should is an error to the shell, with an exit code of its own. */
+/** Throws if the job did not succeed, which gives the command an exit code of its own. */
 export function requireSuccess(job: Job): void {
   if (job.state === 'succeeded') return;
   const reason = job.error ? `: ${errorText(job)}` : '';
@@ -38,8 +42,7 @@ export function requireSuccess(job: Job): void {
 }
 
 /**
- * Waits for the end of a job and shows on stderr how it gets on. When the time is up the job is returned as it
- * is then.
+ * Waits for the end of a job and shows its progress on stderr. When the time is up, the job is returned as it is.
  */
 export async function waitForEnd(
   cli: Cli,
@@ -68,7 +71,7 @@ export async function waitForEnd(
   }
 }
 
-/** The state of a job with the detail that matters in that state. */
+/** The state of a job with the details that matter in that state. */
 export function stateText(job: Job): string {
   const progress = progressText(job);
   switch (job.state) {
@@ -89,4 +92,74 @@ export function stateText(job: Job): string {
 function barOf(cli: Cli, job: Job, startedAt: number): string {
   const bar = job.progress ? `${progressBar(job.progress.progress, 20)} ` : '';
   return printable(`${workOf(job)}  ${bar}${stateText(job)}  ${humanDuration(cli.now() - startedAt)}`);
+}
+
+const PAGE = 1_000;
+const FOLLOW_STEP_MS = 1_000;
+
+const LEVEL_STYLES: Readonly<Record<LogLevel, Style>> = {
+  debug: 'dim',
+  info: 'cyan',
+  warn: 'yellow',
+  error: 'red',
+};
+
+/** `punctual job logs ID`: the log of a job; one JSON document per line with `--json`. */
+export function addLogsCommand(job: Command, cli: Cli): void {
+  const command = job
+    .command('logs')
+    .description('show the log of a job')
+    .argument('<id>', 'the id of the job')
+    .option('-f, --follow', 'go on until the job has ended');
+  callsServer<{ follow?: boolean }>(cli, command, async ({ api, output, options, args }) => {
+    const id = args[0]!;
+    const signal = AbortSignal.any([cli.interrupted, cli.readerGone]);
+    const reader = new LogReader(api, id, signal);
+    await reader.printNew(output);
+    if (!options.follow) return;
+    // The log is read once more after the job has ended, because its last lines may arrive with the end.
+    for (let ended = false; !ended; ) {
+      ended = isEnded((await readJob(api, id, signal, FOLLOW_STEP_MS)).state);
+      await reader.printNew(output);
+    }
+  });
+}
+
+/** Reads a growing log: keeps the cursor of the last page and the number of its lines that are printed. */
+class LogReader {
+  readonly #api: ApiClient;
+  readonly #id: string;
+  readonly #signal: AbortSignal;
+  #after: string | null = null;
+  #printed = 0;
+
+  constructor(api: ApiClient, id: string, signal: AbortSignal) {
+    this.#api = api;
+    this.#id = id;
+    this.#signal = signal;
+  }
+
+  /** Prints every line that has not been printed yet. */
+  async printNew(output: Output): Promise<void> {
+    for (;;) {
+      const query = new URLSearchParams({ limit: String(PAGE) });
+      if (this.#after !== null) query.set('after', this.#after);
+      const path = `/v1/jobs/${encodeURIComponent(this.#id)}/logs?${query}`;
+      const page = await this.#api.request<Page<StoredLogLine>>('GET', path, { signal: this.#signal });
+      for (const line of page.data.slice(this.#printed)) printLine(output, line);
+      if (page.next === null) {
+        this.#printed = page.data.length;
+        return;
+      }
+      this.#after = page.next;
+      this.#printed = 0;
+    }
+  }
+}
+
+function printLine(output: Output, line: StoredLogLine): void {
+  output.document(line, () => {
+    const level = output.paint(LEVEL_STYLES[line.level], line.level.padEnd(5));
+    return `${output.paint('dim', line.at)} ${level} ${printable(line.message)}\n`;
+  });
 }

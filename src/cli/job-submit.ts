@@ -1,23 +1,19 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { type Command, Option } from 'commander';
+import { inChunks } from '../client/task-submission.js';
 import { humanDuration } from '../core/duration.js';
 import { messageOf, PunctualError } from '../core/errors.js';
-import type { Job } from '../core/job.js';
+import type { Delivery, Job, JobSubmission, Labels } from '../core/job.js';
+import { readJsonText } from '../core/json-reader.js';
 import { addAll } from '../core/long-lists.js';
-import { callsServer, type ServerCall } from './call.js';
+import { callsServer, flagOf, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
 import { requireSuccess, waitForEnd } from './job-follow.js';
-import { jobDetails } from './job-view.js';
-import { durationMs, durationText, label, moment, wholeNumber } from './option-values.js';
-import { Progress, progressBar } from './progress.js';
-import {
-  BULK_LIMITS,
-  chunkJobs,
-  parseJobLines,
-  readInput,
-  readPayload,
-  type SubmitOptions,
-  submissionOf,
-} from './submission.js';
+import { jobDetails } from './job-text.js';
+import { durationMs, durationText, given, label, moment, wholeNumber } from './option-values.js';
+import { Progress, progressBar } from './progress-line.js';
 
 /** `punctual job submit`: one job from options, or many from a file. */
 export function addSubmitCommand(job: Command, cli: Cli): void {
@@ -31,22 +27,22 @@ export function addSubmitCommand(job: Command, cli: Cli): void {
     .option('--queue <name>', 'the queue to wait in')
     .option('--priority <n>', 'from 1 to 9, 9 first', wholeNumber(1, 9))
     .option('--key <key>', 'the same key again gives the same job')
-    .option('--timeout <duration>', 'longest time of one attempt', durationText)
+    .option('--timeout <duration>', 'the longest time an attempt may take', durationText)
     .option('--max-attempts <n>', 'attempts in all, the first one included', wholeNumber(1, 1_000))
     .option(
       '--concurrency-key <key>',
-      'runs one after another with jobs of the same key, or as many at once as the queue allows',
+      'jobs of the same key run one after another, or as many at once as the queue allows',
     )
     .option('--requires <label>', 'a label the worker must have, such as region=eu; repeatable', label)
-    .option('--start-before <moment>', 'fail if it could not start by then', moment)
-    .option('--hold', 'wait until it is released')
+    .option('--start-before <moment>', 'fail if it has not started by then', moment)
+    .option('--hold', 'do not start it before it is released')
     .addOption(
-      new Option('--delivery <rule>', 'what happens when a worker is lost').choices([
+      new Option('--delivery <rule>', 'whether a lost attempt is repeated').choices([
         'at-least-once',
         'at-most-once',
       ]),
     )
-    .option('--wait [duration]', 'wait for its end, at most this long', durationMs)
+    .option('--wait [duration]', 'wait until it has ended, at most this long', durationMs)
     .option('--file <path>', 'submit the jobs of a file with one JSON document per line; - for stdin');
   callsServer<SubmitOptions>(cli, command, async (call) => {
     if (call.options.file === undefined) return submitOne(call);
@@ -57,7 +53,7 @@ export function addSubmitCommand(job: Command, cli: Cli): void {
 
 async function submitOne({ cli, api, output, options }: ServerCall<SubmitOptions>): Promise<void> {
   const body = submissionOf(options, await readPayload(cli, options.payload));
-  // A lost answer leaves open whether the job exists; only a key makes asking again harmless.
+  // If the answer is lost, the job may exist; with a key the request can be repeated safely.
   const retry = body.key !== undefined;
   const submitted = await api.request<Job>('POST', '/v1/jobs', { body, signal: cli.interrupted, retry });
   if (options.wait === undefined) {
@@ -80,7 +76,7 @@ async function submitOne({ cli, api, output, options }: ServerCall<SubmitOptions
   requireSuccess(job);
 }
 
-/** A file says everything about its jobs, so an option about one job beside it is a mistake. */
+/** The lines of a file hold all options of their jobs, so other options beside `--file` are a mistake. */
 function refuseBesideFile(options: SubmitOptions): void {
   const {
     file: _file,
@@ -92,7 +88,7 @@ function refuseBesideFile(options: SubmitOptions): void {
   } = options as SubmitOptions & Record<string, unknown>;
   const other = Object.keys(rest)[0];
   if (other === undefined) return;
-  const flag = `--${other.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  const flag = flagOf(other);
   throw new PunctualError(
     'USAGE',
     flag === '--wait'
@@ -103,32 +99,118 @@ function refuseBesideFile(options: SubmitOptions): void {
 
 async function submitFile({ cli, api, output }: ServerCall<SubmitOptions>, path: string): Promise<void> {
   const jobs = parseJobLines(await readInput(cli, path));
-  const chunks = chunkJobs(jobs, BULK_LIMITS);
+  const ranges = [...inChunks(jobs.map((job) => Buffer.byteLength(JSON.stringify(job)) + 1))];
   const progress = new Progress({ screen: cli.stderr, now: cli.now });
   const ids: string[] = [];
   try {
-    for (const chunk of chunks) {
-      if (chunks.length > 1) {
+    for (const [from, to] of ranges) {
+      if (ranges.length > 1) {
         const count = `${ids.length} of ${jobs.length} jobs submitted`;
         progress.show(`${progressBar(ids.length / jobs.length, 30)} ${count}`, count);
       }
       const answer = await api.request<{ ids: string[] }>('POST', '/v1/jobs/bulk', {
-        body: { jobs: chunk },
+        body: { jobs: jobs.slice(from, to) },
         signal: cli.interrupted,
       });
       addAll(ids, answer.ids);
     }
   } catch (error) {
     progress.clear();
-    // Whole chunks are stored or not, so the ids so far are exactly the jobs that exist.
+    // Each request is stored as a whole or not at all, so these ids are the jobs that exist.
     if (ids.length > 0) {
       output.document({ ids }, () => ids.map((id) => `${id}\n`).join(''));
       output.note(
-        `The first ${ids.length} of ${jobs.length} jobs were submitted before: ${messageOf(error)}`,
+        `The first ${ids.length} of ${jobs.length} jobs were submitted before this error: ${messageOf(error)}`,
       );
     }
     throw error;
   }
   progress.clear();
   output.document({ ids }, () => ids.map((id) => `${id}\n`).join(''));
+}
+
+/** More than any server accepts, so that the server's own limit decides. */
+const MOST_DEPTH = 10_000;
+
+export /** The options of `punctual job submit`. */
+interface SubmitOptions {
+  readonly task?: string;
+  readonly payload?: string;
+  readonly file?: string;
+  readonly delay?: string;
+  readonly runAt?: string;
+  readonly queue?: string;
+  readonly priority?: number;
+  readonly key?: string;
+  readonly timeout?: string;
+  readonly maxAttempts?: number;
+  readonly concurrencyKey?: string;
+  readonly requires?: Labels;
+  readonly startBefore?: string;
+  readonly hold?: boolean;
+  readonly delivery?: Delivery;
+  readonly wait?: number | true;
+}
+
+/** The submission that the options describe. */
+export function submissionOf(options: SubmitOptions, payload: unknown): JobSubmission {
+  if (options.task === undefined) {
+    throw new PunctualError('USAGE', 'Name the task to run with --task, or jobs in a file with --file.');
+  }
+  if (options.delay !== undefined && options.runAt !== undefined) {
+    throw new PunctualError('USAGE', 'Give --delay or --run-at, not both.');
+  }
+  return {
+    ...given(options, ['task', 'delay', 'runAt', 'queue', 'priority', 'key', 'timeout', 'concurrencyKey']),
+    ...given(options, ['requires', 'startBefore', 'delivery', 'hold']),
+    ...(options.maxAttempts !== undefined && { retry: { maxAttempts: options.maxAttempts } }),
+    ...(payload !== undefined && { payload }),
+  };
+}
+
+/** The payload: JSON, `@file`, or `-` for stdin. */
+export async function readPayload(cli: Cli, value: string | undefined): Promise<unknown> {
+  if (value === undefined) return undefined;
+  const fromFile = value.startsWith('@') ? value.slice(1) : value === '-' ? '-' : null;
+  const source = fromFile === null ? value : await readInput(cli, fromFile);
+  try {
+    return readJson(source);
+  } catch (error) {
+    const where = fromFile === null ? '--payload' : fromFile === '-' ? 'stdin' : fromFile;
+    throw new PunctualError(
+      'MALFORMED_JSON',
+      `The payload (${where}) is not valid JSON: ${messageOf(error)}.`,
+    );
+  }
+}
+
+/** Parses JSON; refuses numbers that JavaScript cannot represent, because the server would get other ones. */
+function readJson(source: string): unknown {
+  return readJsonText(Buffer.from(source), { maxDepth: MOST_DEPTH, allowProto: true, anySize: true });
+}
+
+/** The text of a file, or of stdin for `-`. */
+async function readInput(cli: Cli, path: string): Promise<string> {
+  if (path === '-') return text(cli.stdin);
+  try {
+    return await readFile(resolve(cli.folder, path), 'utf8');
+  } catch (error) {
+    throw new PunctualError('USAGE', `The file cannot be read: ${messageOf(error)}.`, { cause: error });
+  }
+}
+
+/** The jobs of a file with one JSON document per line; nothing is sent before every line has been read. */
+export function parseJobLines(source: string): unknown[] {
+  const jobs: unknown[] = [];
+  for (const [index, line] of source.split('\n').entries()) {
+    if (line.trim() === '') continue;
+    try {
+      jobs.push(readJson(line));
+    } catch (error) {
+      throw new PunctualError('MALFORMED_JSON', `Line ${index + 1} is not valid JSON: ${messageOf(error)}.`);
+    }
+  }
+  if (jobs.length === 0)
+    throw new PunctualError('USAGE', 'The file holds no jobs: write one JSON document per line.');
+  return jobs;
 }

@@ -2,11 +2,11 @@ import { ONE_ORDER_MS } from '../host/processes.js';
 import type { Cli } from './cli.js';
 import { EXIT_INTERRUPTED } from './failure.js';
 import { runCli } from './program.js';
-import { findSupervisor } from './supervision.js';
+import { findSupervisor } from './supervised-process.js';
 
-/** The entry of the program: binds a run of the command line to the process it runs in. */
+/** The entry of the program: runs the command line in this process. */
 
-/** How long handles that nobody closed may delay the end of the process. */
+/** How long handles that are still open may delay the exit. */
 const LINGER_MS = 1_000;
 
 const interrupted = new AbortController();
@@ -25,7 +25,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     interrupted.abort();
   });
 }
-// A reader that goes away closes the pipe; writing on would end the process with a stack trace.
+// Without a listener a closed pipe would end the process with a stack trace.
 process.stdout.on('error', () => readerGone.abort());
 process.stderr.on('error', () => undefined);
 
@@ -42,12 +42,12 @@ const cli: Cli = {
   now: Date.now,
 };
 
-/** Ends the process when its output is out; the timer alone keeps nothing alive. */
-function leave(code: number): void {
+/** Lets the process exit when its output is written; the timer does not keep it alive. */
+function exit(code: number): void {
   process.exitCode = code;
-  // The channel to a supervisor would be waited for.
+  // The channel to the supervisor would keep the process alive.
   process.channel?.unref();
   setTimeout(() => process.exit(code), LINGER_MS).unref();
 }
 
-leave(await runCli(process.argv.slice(2), cli));
+exit(await runCli(process.argv.slice(2), cli));

@@ -1,8 +1,9 @@
-import { InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { parseDuration } from '../core/duration.js';
-import { type RateView, readRate } from '../core/rate.js';
+import { PunctualError } from '../core/errors.js';
+import { formatRate, MAX_RATE_COUNT, type RateView, readRate } from '../core/rate.js';
 
-/** Parsers for option values. They throw commander's error, which names the option in what it says. */
+/** Parsers of option values. They throw commander's error, to which commander adds the name of the option. */
 
 /** A whole number within bounds. */
 export function wholeNumber(min: number, max: number): (text: string) => number {
@@ -15,7 +16,7 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
   };
 }
 
-/** A rate, in the form that the API takes. */
+/** A rate in the form of the API. */
 export function rate(text: string): RateView {
   const read = readRate(text);
   if (read === null) {
@@ -24,14 +25,15 @@ export function rate(text: string): RateView {
   return read;
 }
 
+/** The word that removes a limit. */
 export const NONE = 'none';
 
-/** Something, or `none`. Commander takes null for a value that is missing, so the word is kept. */
+/** A value or `none`; not null, which commander takes for a missing value. */
 export function orNone<T>(parse: (text: string) => T): (text: string) => T | typeof NONE {
   return (text) => (text === NONE ? NONE : parse(text));
 }
 
-/** A duration, kept as it was written because the API takes it in that form. */
+/** A duration as text, which is the form of the API. */
 export function durationText(text: string): string {
   if (parseDuration(text) === null) {
     throw new InvalidArgumentError('Expected a duration such as 250ms, 30s, 20m, 6h or 2d.');
@@ -83,4 +85,54 @@ export function commaList(text: string): readonly string[] {
 /** Collects the values of an option that may be given several times. */
 export function several(text: string, previous: readonly string[] | undefined): readonly string[] {
   return [...(previous ?? []), text];
+}
+
+/** The options of these names that are set, as the API takes them. */
+export function given<O extends object, N extends keyof O>(options: O, names: readonly N[]): Pick<O, N> {
+  return Object.fromEntries(
+    names.filter((name) => options[name] !== undefined).map((name) => [name, options[name]]),
+  ) as Pick<O, N>;
+}
+
+/** A whole number of jobs. */
+export const count = wholeNumber(1, MAX_RATE_COUNT);
+/** A share in relation to others. */
+export const weight = wholeNumber(1, 1_000);
+
+/** The options of a rate, for queues and tenants. */
+export interface RateOptions {
+  readonly rate?: RateView | typeof NONE;
+  readonly burst?: number;
+}
+
+/** Adds `--rate` and `--burst`. */
+export function addRateOptions(command: Command): void {
+  command
+    .option(
+      '--rate <rate>',
+      'the most jobs to start in a time, such as 100/1s; none for no limit',
+      orNone(rate),
+    )
+    .option('--burst <n>', 'jobs of the rate that may start at once (default: the number for 50 ms)', count);
+}
+
+/** The rate in the form of the API, if one was given. */
+export function rateOf({ rate, burst }: RateOptions): { readonly rate?: RateView | null } {
+  const isLimit = rate !== undefined && rate !== NONE;
+  if (burst !== undefined && !isLimit) {
+    throw new PunctualError('USAGE', '--burst needs --rate.');
+  }
+  if (!isLimit) return rate === NONE ? { rate: null } : {};
+  return { rate: burst === undefined ? rate : { ...rate, burst } };
+}
+
+/** A rate as people write it. */
+export function rateText(rate: RateView | null): string {
+  return rate === null ? '-' : formatRate(rate);
+}
+
+/** Refuses a change without fields. */
+export function requireChange(body: object, options: string): void {
+  if (Object.keys(body).length === 0)
+    throw new PunctualError('USAGE', `Name at least one change: ${options}.`);
 }

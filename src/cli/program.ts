@@ -1,23 +1,23 @@
 import { Command, type Help } from 'commander';
 import { VERSION } from '../core/version.js';
-import { exitCodeOf, globalsOf, refuseIdleGlobals } from './call.js';
+import { exitCodeOf, globalsOf, refuseUnusedGlobals } from './call.js';
 import type { Cli } from './cli.js';
-import { addClusterCommands } from './cluster.js';
+import { addClusterCommands } from './cluster-commands.js';
 import { addCompletionCommand } from './completion.js';
-import { addDatabaseCommands } from './db.js';
+import { addDatabaseCommands } from './db-commands.js';
 import { addDoctorCommand } from './doctor.js';
 import { EXIT_INTERRUPTED, failureDocument, failureOf, renderFailure } from './failure.js';
-import { addJobCommands } from './job.js';
-import { addKeyCommands } from './key.js';
+import { addJobCommands } from './job-commands.js';
+import { addKeyCommands } from './key-commands.js';
 import { painterFor } from './paint.js';
-import { addQueueCommands } from './queue.js';
-import { addScheduleCommands } from './schedule.js';
-import { addServerCommand } from './server.js';
-import { addTenantCommands } from './tenant.js';
-import { addUpCommand } from './up.js';
-import { addWorkerCommands } from './worker.js';
+import { addQueueCommands } from './queue-commands.js';
+import { addScheduleCommands } from './schedule-commands.js';
+import { addServerCommand } from './server-command.js';
+import { addTenantCommands } from './tenant-commands.js';
+import { addUpCommand } from './up-command.js';
+import { addWorkerCommands } from './worker-commands.js';
 
-/** Shows the global options in the help of those commands that make use of them. */
+/** Shows the global options in the help of the commands that use them. */
 const HELP: Partial<Help> = {
   showGlobalOptions: true,
   visibleGlobalOptions(command) {
@@ -28,7 +28,7 @@ const HELP: Partial<Help> = {
   },
 };
 
-/** The whole command line; commands are added noun by noun. */
+/** The whole command line. */
 export function buildProgram(cli: Cli): Command {
   const program = new Command('punctual');
   program
@@ -43,11 +43,11 @@ export function buildProgram(cli: Cli): Command {
     .configureOutput({
       writeOut: (text) => void cli.stdout.write(text),
       writeErr: (text) => void cli.stderr.write(text),
-      // Errors are rendered once, at the end of the run, like every other error.
+      // Commander's errors are printed at the end of the run, like all others.
       outputError: () => undefined,
     })
     .exitOverride()
-    .hook('preAction', (root, command) => refuseIdleGlobals(root, command));
+    .hook('preAction', (root, command) => refuseUnusedGlobals(root, command));
   addUpCommand(program, cli);
   addServerCommand(program, cli);
   addWorkerCommands(program, cli);
@@ -63,13 +63,13 @@ export function buildProgram(cli: Cli): Command {
   return program;
 }
 
-/** Runs one command line and gives the exit code. Whatever goes wrong is explained on stderr. */
+/** Runs one command line and returns the exit code. Errors are printed on stderr. */
 export async function runCli(args: readonly string[], cli: Cli): Promise<number> {
   try {
     await buildProgram(cli).parseAsync([...args], { from: 'user' });
     return exitCodeOf(cli);
   } catch (thrown) {
-    // Nobody reads what is printed any more (`punctual job list | head`): there is nothing left to say.
+    // The reader has closed the pipe, as in `punctual job list | head`: that is no error.
     if (cli.readerGone.aborted) return 0;
     if (cli.interrupted.aborted) return EXIT_INTERRUPTED;
     const failure = failureOf(thrown);

@@ -1,19 +1,26 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { ApiClient } from '../client/api-client.js';
-import { putSchedule } from '../client/schedule.js';
+import { putSchedule } from '../client/schedule-handle.js';
 import { parseDuration } from '../core/duration.js';
 import type { Delivery, Labels } from '../core/job.js';
-import { CATCH_UPS, DST_GAPS, DST_OVERLAPS, OVERLAPS, type ScheduleDefinition } from '../core/schedule.js';
-import type { ScheduleView } from '../core/wire.js';
+import {
+  CATCH_UPS,
+  DST_GAPS,
+  DST_OVERLAPS,
+  OVERLAPS,
+  type ScheduleDefinition,
+  TIMING_FIELDS,
+} from '../core/schedule.js';
+import type { PreviewAnswer, ScheduleView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
-import { durationText, label, moment, wholeNumber } from './option-values.js';
-import { schedulePath } from './schedule-path.js';
-import { scheduleDetails } from './schedule-view.js';
-import { readPayload } from './submission.js';
+import { readPayload } from './job-submit.js';
+import { durationText, given, label, moment, wholeNumber } from './option-values.js';
+import type { Cell, Column } from './output.js';
+import { scheduleDetails, schedulePath } from './schedule-text.js';
 
 /** Options that say when a schedule is due. */
-export interface WhenOptions {
+interface WhenOptions {
   readonly cron?: string;
   readonly every?: string;
   readonly at?: string;
@@ -43,25 +50,27 @@ interface CreateOptions extends WhenOptions {
 }
 
 /** Adds the options that say when a schedule is due. */
-export function addWhenOptions(command: Command): Command {
+function addWhenOptions(command: Command): Command {
   return command
     .option('--cron <expression>', 'due by a cron expression, such as "30 2 * * *" or @daily')
     .option('--every <duration>', 'due again and again after this time, such as 15m', durationText)
     .option('--at <moment>', 'due once, such as 2026-12-24T18:00:00Z', moment)
     .option('--timezone <zone>', 'the zone of the expression, such as Europe/Berlin; default UTC')
     .addOption(
-      new Option('--dst-gap <rule>', 'for times that a change of the clocks leaves out').choices(DST_GAPS),
+      new Option('--dst-gap <rule>', 'for times that do not exist because clocks go forward').choices(
+        DST_GAPS,
+      ),
     )
     .addOption(
-      new Option('--dst-overlap <rule>', 'for times that a change of the clocks repeats').choices(
+      new Option('--dst-overlap <rule>', 'for times that occur twice because clocks go back').choices(
         DST_OVERLAPS,
       ),
     )
-    .option('--start-at <moment>', 'not due before; an interval counts from here', moment)
-    .option('--end-at <moment>', 'not due after', moment);
+    .option('--start-at <moment>', 'not due before this; an interval counts from it', moment)
+    .option('--end-at <moment>', 'not due after this', moment);
 }
 
-/** When a schedule is due, as the API takes it. */
+/** When a schedule is due, in the form of the API. */
 export function whenOf(options: WhenOptions): ScheduleDefinition {
   const { dstGap, dstOverlap } = options;
   return {
@@ -72,14 +81,7 @@ export function whenOf(options: WhenOptions): ScheduleDefinition {
   };
 }
 
-/** The options of these names that were given. */
-function given<O extends object, N extends keyof O>(options: O, names: readonly N[]): Pick<O, N> {
-  return Object.fromEntries(
-    names.filter((name) => options[name] !== undefined).map((name) => [name, options[name]]),
-  ) as Pick<O, N>;
-}
-
-/** A policy of catching up: a word, or how far back. */
+/** A catch-up policy: a word, or a duration. */
 function catchUp(text: string): NonNullable<ScheduleDefinition['catchUp']> {
   if ((CATCH_UPS as readonly string[]).includes(text)) return text as (typeof CATCH_UPS)[number];
   if (parseDuration(text) !== null) return { within: text };
@@ -90,35 +92,39 @@ function catchUp(text: string): NonNullable<ScheduleDefinition['catchUp']> {
 export function addCreateCommand(schedule: Command, cli: Cli): void {
   const command = schedule
     .command('create')
-    .description('make a schedule')
+    .description('create a schedule')
     .argument('<name>', 'its name')
     .requiredOption('--task <name>', 'the task to run')
     .option('--payload <json>', 'its input: JSON, @file, or - for stdin');
   addWhenOptions(command)
     .option(
       '--catch-up <policy>',
-      'what still runs after downtime: none, latest, all, or those within 6h',
+      'which missed occurrences run after downtime: none, latest, all, or a duration such as 6h',
       catchUp,
     )
     .addOption(
-      new Option('--overlap <rule>', 'when one is due while the job before still lives').choices(OVERLAPS),
+      new Option(
+        '--overlap <rule>',
+        'what happens when an occurrence is due before the previous job has ended',
+      ).choices(OVERLAPS),
     )
-    .option('--jitter <duration>', 'move each occurrence by a bit of its own, up to this', durationText)
-    .option('--late-after <duration>', 'started later than this is late; default 30s', durationText)
-    .option('--paused', 'begin paused')
+    .option('--jitter <duration>', 'delay each occurrence by an amount of its own, up to this', durationText)
+    .option('--late-after <duration>', 'a start later than this counts as late; default 30s', durationText)
+    .option('--paused', 'create it paused')
     .addOption(
-      new Option('--replace', 'change the schedule of that name into this one, if there is one').conflicts(
-        'paused',
-      ),
+      new Option('--replace', 'replace the schedule of that name, if there is one').conflicts('paused'),
     )
     .option('--queue <name>', 'the queue to wait in')
     .option('--priority <n>', 'from 1 to 9, 9 first', wholeNumber(1, 9))
-    .option('--timeout <duration>', 'longest time of one attempt', durationText)
+    .option('--timeout <duration>', 'the longest time an attempt may take', durationText)
     .option('--max-attempts <n>', 'attempts in all, the first one included', wholeNumber(1, 1_000))
-    .option('--concurrency-key <key>', 'jobs with the same one run one after another')
+    .option(
+      '--concurrency-key <key>',
+      'jobs of the same key run one after another, or as many at once as the queue allows',
+    )
     .option('--requires <label>', 'a label the worker must have, such as region=eu; repeatable', label)
     .addOption(
-      new Option('--delivery <rule>', 'what happens when a worker is lost').choices([
+      new Option('--delivery <rule>', 'whether a lost attempt is repeated').choices([
         'at-least-once',
         'at-most-once',
       ]),
@@ -143,7 +149,7 @@ export function addCreateCommand(schedule: Command, cli: Cli): void {
   });
 }
 
-/** Makes the schedule, or changes the one that has its name from its next occurrence on. */
+/** Creates the schedule, or replaces the one of its name from its next occurrence on. */
 async function replace(
   api: ApiClient,
   name: string,
@@ -152,4 +158,89 @@ async function replace(
 ): Promise<ScheduleView> {
   await putSchedule(api, name, definition);
   return api.request<ScheduleView>('GET', schedulePath(name), { signal });
+}
+
+interface PreviewOptions extends WhenOptions {
+  readonly from?: string;
+  readonly count?: number;
+}
+
+const COLUMNS: readonly Column[] = [{ header: 'AT' }, { header: 'THERE' }, { header: 'NOTE', shrink: true }];
+
+/** The timing of a schedule, without the fields that are null in its view. */
+function timingOf(view: ScheduleView): ScheduleDefinition {
+  const names = [...TIMING_FIELDS, 'timezone', 'dst', 'startAt', 'endAt'] as const;
+  return Object.fromEntries(names.map((name) => [name, view[name]]).filter(([, value]) => value != null));
+}
+
+/** The timing with changes applied; a new expression (cron, every, at) replaces the old one. */
+function changed(timing: ScheduleDefinition, options: ScheduleDefinition): ScheduleDefinition {
+  const replaces = TIMING_FIELDS.some((name) => options[name] !== undefined);
+  const kept = Object.entries(timing).filter(
+    ([name]) => !(replaces && (TIMING_FIELDS as readonly string[]).includes(name)),
+  );
+  const dst = { ...timing.dst, ...options.dst };
+  return { ...Object.fromEntries(kept), ...options, ...(Object.keys(dst).length > 0 && { dst }) };
+}
+
+/** When an existing schedule is due with these changes. Without `startAt` its intervals count from its creation. */
+async function whenOfSchedule(
+  api: ApiClient,
+  name: string,
+  options: ScheduleDefinition,
+  signal: AbortSignal,
+): Promise<ScheduleDefinition> {
+  const view = await api.request<ScheduleView>('GET', schedulePath(name), { signal });
+  const when = changed(timingOf(view), options);
+  const everyMs = when.every === undefined ? null : parseDuration(when.every);
+  if (everyMs === null || when.startAt !== undefined) return when;
+  return { ...when, startAt: new Date(Date.parse(view.createdAt) + everyMs).toISOString() };
+}
+
+/** `punctual schedule preview`: the next due times of a schedule or an expression. */
+export function addPreviewCommand(schedule: Command, cli: Cli): void {
+  const command = schedule
+    .command('preview')
+    .description('show the next due times of a schedule or of an expression')
+    .argument('[name]', 'a schedule; options show it with these changes');
+  addWhenOptions(command)
+    .option('--from <moment>', 'show due times after this; default now', moment)
+    .option('--count <n>', 'how many to show', wholeNumber(1, 1_000));
+  callsServer<PreviewOptions>(cli, command, async ({ api, output, options, args }) => {
+    const { from, count } = options;
+    const signal = cli.interrupted;
+    const changes = whenOf(options);
+    const when = args[0] === undefined ? changes : await whenOfSchedule(api, args[0], changes, signal);
+    const body = { ...when, ...(from && { from }), ...(count && { count }) };
+    const answer = await api.request<PreviewAnswer>('POST', '/v1/schedules/preview', {
+      body,
+      signal,
+      retry: true,
+    });
+    const there = clockOf(when.timezone ?? 'UTC');
+    const rows = answer.data.map((each): Cell[] => [each.at, there(each.at), each.note ?? '']);
+    output.document(answer, () => output.table(COLUMNS, rows));
+  });
+}
+
+/** Formats a time in a zone, which the server has checked. */
+function clockOf(timeZone: string): (time: string) => string {
+  const format = new Intl.DateTimeFormat('en-GB', {
+    timeZone,
+    weekday: 'short',
+    year: 'numeric',
+    month: '2-digit',
+    day: '2-digit',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    timeZoneName: 'short',
+  });
+  return (time) => {
+    const part = Object.fromEntries(
+      format.formatToParts(new Date(time)).map(({ type, value }) => [type, value]),
+    );
+    const date = `${part.year}-${part.month}-${part.day}`;
+    return `${part.weekday} ${date} ${part.hour}:${part.minute}:${part.second} ${part.timeZoneName}`;
+  };
 }

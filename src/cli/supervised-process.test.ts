@@ -1,9 +1,10 @@
+import { EventEmitter } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { LogFile } from './log-file.js';
-import { restartDelayMs, SupervisedProcess } from './supervised-process.js';
+import { LogFile } from './command-log.js';
+import { findSupervisor, readChildMessage, restartDelayMs, SupervisedProcess } from './supervised-process.js';
 
 /** What a child process of these tests does, as a script for `node -e`. */
 const READY = `process.send({ type: 'ready' }); setTimeout(() => {}, 60_000);`;
@@ -58,8 +59,8 @@ describe('SupervisedProcess', () => {
     await each.start();
     const first = each.pid!;
     process.kill(first, 'SIGKILL');
-    await report('was ended by SIGKILL; it is started again in 2s');
-    await report('child is back');
+    await report('was killed by SIGKILL; it restarts in 2s');
+    await report('child runs again');
     expect(each.pid).not.toBe(first);
     expect(isAlive(each.pid!)).toBe(true);
   });
@@ -105,5 +106,48 @@ describe('SupervisedProcess', () => {
 describe('restartDelayMs', () => {
   it('grows with every end in a row, up to half a minute', () => {
     expect([1, 2, 3, 4, 5, 6].map(restartDelayMs)).toEqual([2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
+  });
+});
+
+function child(env: Record<string, string>, connected = true) {
+  const sent: unknown[] = [];
+  const emitter = new EventEmitter();
+  return {
+    env,
+    connected,
+    sent,
+    send: (message: unknown) => sent.push(message) > 0,
+    once: emitter.once.bind(emitter),
+    emitter,
+  };
+}
+
+describe('supervision', () => {
+  it('is there only for processes that `punctual up` started', () => {
+    expect(findSupervisor(child({}))).toBeNull();
+    expect(findSupervisor({ env: { PUNCTUAL_SUPERVISED: '1' }, once: () => undefined })).toBeNull();
+  });
+
+  it('tells the child when the supervisor is gone', () => {
+    const process = child({ PUNCTUAL_SUPERVISED: '1' });
+    const supervisor = findSupervisor(process)!;
+    expect(supervisor.gone.aborted).toBe(false);
+    process.emitter.emit('disconnect');
+    expect(supervisor.gone.aborted).toBe(true);
+    expect(findSupervisor(child({ PUNCTUAL_SUPERVISED: '1' }, false))!.gone.aborted).toBe(true);
+  });
+
+  it('carries readiness and failures, and nothing else', () => {
+    const process = child({ PUNCTUAL_SUPERVISED: '1' });
+    const supervisor = findSupervisor(process)!;
+    supervisor.ready();
+    supervisor.failed('NO_SUCH_CODE', 'why');
+    expect(process.sent.map(readChildMessage)).toEqual([
+      { type: 'ready' },
+      { type: 'failed', code: 'INTERNAL', detail: 'why' },
+    ]);
+    for (const other of [null, 'ready', 1, {}, { type: 'failed' }, { type: 'x' }]) {
+      expect(readChildMessage(other)).toBeNull();
+    }
   });
 });

@@ -2,38 +2,36 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { humanDuration } from '../core/duration.js';
-import { PunctualError } from '../core/errors.js';
-import { parseLogLine, WARNING_LEVEL } from './log.js';
-import type { LogFile } from './log-file.js';
-import { Repetition } from './repetition.js';
-import { readChildMessage, SUPERVISED_VARIABLE } from './supervision.js';
+import { type ErrorCode, isErrorCode, PunctualError } from '../core/errors.js';
+import type { Supervisor } from './cli.js';
+import { type LogFile, parseLogLine, RepeatFilter, WARNING_LEVEL } from './command-log.js';
 
 export interface ProcessOptions {
-  /** How it is called in messages, e.g. `worker-2`. */
+  /** Its name in messages, e.g. `worker-2`. */
   readonly name: string;
-  /** The program and its arguments. Secrets go into the environment, where other users cannot see them. */
+  /** The program and its arguments, which other users can see; secrets belong in the environment. */
   readonly command: readonly [string, ...string[]];
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly folder: string;
   readonly logFile: LogFile;
-  /** How long it may take to end in order before it is killed. */
+  /** How long it may take to stop before it is killed. */
   readonly stopTimeoutMs: number;
-  /** Tells the person at the terminal what matters: warnings, crashes, restarts. */
+  /** Shows a line to the user: warnings, crashes, restarts. */
   readonly report: (message: string) => void;
 }
 
-/** The pause before a process that ended is started again, after this many ends in a row (from 1). */
+/** The delay before a process is restarted, by how often it has ended in a row (from 1). */
 export function restartDelayMs(endsInARow: number): number {
   return Math.min(30_000, 2_000 * 2 ** (endsInARow - 1));
 }
 
-/** A process that lived this long was healthy; its end starts a new count. */
+/** A process that ran this long was healthy; its end is counted as the first. */
 const HEALTHY_MS = 30_000;
 const TAIL_LINES = 10;
-/** The log file has every line; a person needs to read the same one only now and then. */
+/** How often the same line is shown; the log file has every one. */
 const SAME_REPORT_EVERY_MS = 30_000;
 
-/** A child process that is started again whenever it ends without having been told to. */
+/** A child process that is restarted whenever it ends without being stopped. */
 export class SupervisedProcess {
   readonly #options: ProcessOptions;
   #child: ChildProcess | null = null;
@@ -44,7 +42,7 @@ export class SupervisedProcess {
   #startedAt = 0;
   #endsInARow = 0;
   #tail: string[] = [];
-  readonly #repetition = new Repetition(SAME_REPORT_EVERY_MS, () => performance.now());
+  readonly #repeats = new RepeatFilter(SAME_REPORT_EVERY_MS, () => performance.now());
 
   constructor(options: ProcessOptions) {
     this.#options = options;
@@ -54,12 +52,12 @@ export class SupervisedProcess {
     return this.#child?.pid;
   }
 
-  /** Starts the process and waits until it says that it is ready; rejects when it ends before. */
+  /** Starts the process and waits until it is ready; rejects when it ends before that. */
   start(): Promise<void> {
     return new Promise((resolve, reject) => this.#spawn(resolve, reject));
   }
 
-  /** Asks the process to end in order, and ends it when it takes too long. */
+  /** Stops the process with SIGTERM, and kills it when that takes too long. */
   async stop(): Promise<void> {
     this.#stopping = true;
     clearTimeout(this.#restart);
@@ -67,14 +65,14 @@ export class SupervisedProcess {
     if (child === null) return;
     child.kill('SIGTERM');
     const timer = setTimeout(() => {
-      this.#options.report(`${this.#options.name} did not stop in time and is ended`);
+      this.#options.report(`${this.#options.name} did not stop in time and is killed`);
       child.kill('SIGKILL');
     }, this.#options.stopTimeoutMs);
     await this.#ended;
     clearTimeout(timer);
   }
 
-  /** Ends the process at once. */
+  /** Kills the process. */
   kill(): void {
     this.#stopping = true;
     clearTimeout(this.#restart);
@@ -85,7 +83,8 @@ export class SupervisedProcess {
     const { command, environment, folder, name } = this.#options;
     const [program, ...args] = command;
     let failure: PunctualError | null = null;
-    // A group of its own keeps Ctrl-C in the terminal away: the supervisor stops its processes in order.
+    // In a process group of its own the child does not get Ctrl-C of the terminal: the supervisor stops its processes
+    // in order.
     const child = spawn(program, args, {
       cwd: folder,
       env: { ...environment, [SUPERVISED_VARIABLE]: '1' },
@@ -111,19 +110,19 @@ export class SupervisedProcess {
         this.#child = null;
         resolve();
         onFailure(failure ?? new PunctualError('INTERNAL', this.#describeEnd(how)));
-        // One that has never worked would fail the same way again: whoever started it is told instead.
+        // A process that was never ready would fail again the same way; its error goes to the caller of `start`.
         if (!this.#stopping && this.#everReady) this.#scheduleRestart(`${name} ${how}`);
       };
       child.once('error', (error) => end(`could not be run: ${error.message}`));
       child.once('exit', (code, signal) =>
-        end(signal ? `was ended by ${signal}` : `ended with code ${code}`),
+        end(signal ? `was killed by ${signal}` : `ended with code ${code}`),
       );
     });
   }
 
   #describeEnd(how: string): string {
     const { name, logFile } = this.#options;
-    const said = this.#tail.length > 0 ? ` It said: ${this.#tail.join(' ')}` : '';
+    const said = this.#tail.length > 0 ? ` Its last output: ${this.#tail.join(' ')}` : '';
     return `${name} ${how} before it was ready.${said} Its log is ${logFile.path}.`;
   }
 
@@ -132,12 +131,12 @@ export class SupervisedProcess {
     this.#endsInARow += 1;
     const delay = restartDelayMs(this.#endsInARow);
     const { name, report } = this.#options;
-    report(`${what}; it is started again in ${humanDuration(delay)}`);
-    const back = (): void => report(`${name} is back`);
+    report(`${what}; it restarts in ${humanDuration(delay)}`);
+    const back = (): void => report(`${name} runs again`);
     this.#restart = setTimeout(() => this.#spawn(back, () => undefined), delay);
   }
 
-  /** Writes every line to the log file; what a person should know is reported too. */
+  /** Writes every line to the log file, and shows the important ones to the user. */
   #collect(stream: Readable, isLog: boolean): void {
     const { logFile, name, report } = this.#options;
     createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY }).on('line', (line) => {
@@ -145,10 +144,54 @@ export class SupervisedProcess {
       if (!isLog || line === '') return;
       const entry = parseLogLine(line);
       if (entry === null) this.#tail = [...this.#tail, line].slice(-TAIL_LINES);
-      // Before it was ever ready, what it says last becomes the error that whoever started it gets.
+      // Before it is ready its last output becomes part of the error that `start` throws.
       const matters = entry === null ? this.#everReady : entry.level >= WARNING_LEVEL;
       const text = entry?.message ?? line;
-      if (matters && this.#repetition.isNews(text)) report(`${name}: ${text}`);
+      if (matters && this.#repeats.isNew(text)) report(`${name}: ${text}`);
     });
   }
+}
+
+/**
+ * The messages of the processes that `punctual up` starts. They use the IPC channel of Node between parent and child:
+ * the kernel closes it when the parent dies, so a child always notices that.
+ */
+
+/** Set for processes that `punctual up` starts, to tell its channel from one that another parent opened. */
+const SUPERVISED_VARIABLE = 'PUNCTUAL_SUPERVISED';
+
+type ChildMessage =
+  | { readonly type: 'ready' }
+  | { readonly type: 'failed'; readonly code: ErrorCode; readonly detail: string };
+
+interface ChildProcessView {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly connected?: boolean;
+  send?(message: unknown, callback: (error: Error | null) => void): boolean;
+  once(event: 'disconnect', listener: () => void): unknown;
+}
+
+/** The supervisor of a process, if it has one. */
+export function findSupervisor(child: ChildProcessView): Supervisor | null {
+  if (child.env[SUPERVISED_VARIABLE] !== '1' || child.send === undefined) return null;
+  const gone = new AbortController();
+  if (child.connected) child.once('disconnect', () => gone.abort());
+  else gone.abort();
+  const tell = (message: ChildMessage): void => {
+    if (child.connected) child.send?.(message, () => undefined);
+  };
+  return {
+    gone: gone.signal,
+    ready: () => tell({ type: 'ready' }),
+    failed: (code, detail) => tell({ type: 'failed', code: isErrorCode(code) ? code : 'INTERNAL', detail }),
+  };
+}
+
+/** Parses a message of a child; null when it is not one of these. */
+export function readChildMessage(message: unknown): ChildMessage | null {
+  if (typeof message !== 'object' || message === null) return null;
+  const { type, code, detail } = message as Record<string, unknown>;
+  if (type === 'ready') return { type };
+  if (type !== 'failed' || typeof code !== 'string' || typeof detail !== 'string') return null;
+  return { type, code: isErrorCode(code) ? code : 'INTERNAL', detail };
 }

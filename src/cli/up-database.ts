@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../core/errors.js';
+import { isDiskFull } from '../embedded/embedded-failure.js';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../embedded/embedded-postgres.js';
-import { isDiskFull } from '../embedded/failure.js';
 
-/** The database under `punctual up`. */
+/** The database of `punctual up`. */
 export interface UpDatabase {
   readonly url: string;
   stop(): Promise<void>;
@@ -11,17 +11,17 @@ export interface UpDatabase {
 
 const RESTART_PAUSE_MS = 1_000;
 const RESTART_TRIES = 5;
-/** How much longer it is waited when the disk is full. */
+/** The additional pause when the disk is full. */
 const FULL_PAUSE_MS = 4_000;
 
-/** A database of the user's own: nothing to start and nothing to stop. */
+/** A database that the user runs; it is neither started nor stopped here. */
 export function ownDatabase(url: string): UpDatabase {
   return { url, stop: async () => undefined };
 }
 
 /**
- * The Postgres that comes along. It keeps its port and password, so when it is started again after a crash the
- * nodes find it where it was. When it cannot be, `onLost` is called: there is nothing left to run on.
+ * The embedded Postgres, which is restarted after a crash. It keeps its port and password, so the nodes find it
+ * again. When it cannot be restarted, `onLost` is called.
  */
 export async function embeddedDatabase(
   dataFolder: string,
@@ -47,13 +47,13 @@ export async function embeddedDatabase(
         await current.stop();
         await sleep(RESTART_PAUSE_MS);
         current = await begin();
-        if (current.url === url) report('The embedded Postgres is back');
+        if (current.url === url) report('The embedded Postgres runs again');
         else onLost('The embedded Postgres had to move to another port');
         return;
       } catch (error) {
         report(`The embedded Postgres could not be started again: ${messageOf(error)}`);
         if (!isDiskFull(error)) continue;
-        // Whoever makes room would find everything ended; what was stored is safe meanwhile.
+        // The disk may have space again at any time, so this does not count as a try; stored data is safe meanwhile.
         attempt = 0;
         await sleep(FULL_PAUSE_MS);
       }

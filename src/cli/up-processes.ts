@@ -5,15 +5,13 @@ import { PunctualError } from '../core/errors.js';
 import { migrate } from '../store/migrate.js';
 import { createOperatorKey, verifyOperatorKey } from '../store/operator-key.js';
 import type { Cli } from './cli.js';
-import { firstDatabase } from './configuration.js';
-import { credentialsPath, readApiKey, writeCredentials } from './credentials-file.js';
-import { LogFile } from './log-file.js';
-import { reachableHost } from './port.js';
+import { LogFile } from './command-log.js';
+import { credentialsPath, firstDatabase, readApiKey, writeCredentials } from './configuration.js';
 import { SupervisedProcess } from './supervised-process.js';
 import { embeddedDatabase, ownDatabase, type UpDatabase } from './up-database.js';
-import { claimUpPorts, markRunning, unmarkRunning } from './up-marker.js';
+import { claimUpPorts, markRunning, reachableHost, unmarkRunning } from './up-ports.js';
 
-export interface UpPlan {
+interface UpPlan {
   readonly cli: Cli;
   readonly config: Config;
   readonly nodes: number;
@@ -31,11 +29,11 @@ export interface Up {
   readonly urls: readonly string[];
   readonly apiKey: string;
   readonly workers: number;
-  /** Where the address and the key were written, as seen from the working folder. */
+  /** The path of the credentials file, relative to the working folder. */
   readonly credentials: string;
-  /** Aborts, with the error, when it cannot go on. */
+  /** Aborts with an error when the database is lost for good. */
   readonly lost: AbortSignal;
-  /** Stops in order: workers finish what they run, then the nodes, then the database. */
+  /** Stops the workers, which finish their jobs, then the nodes, then the database. */
   stop(): Promise<void>;
 }
 
@@ -43,7 +41,7 @@ const MAIN = fileURLToPath(new URL('./main.js', import.meta.url));
 const NODE_STOP_MS = 15_000;
 const WORKER_STOP_MS = 25_000;
 
-/** Things that were started, to be stopped in the opposite order. */
+/** What was started, to be stopped in reverse order. */
 class Started {
   readonly #steps: (() => Promise<unknown>)[] = [];
 
@@ -56,7 +54,7 @@ class Started {
   }
 }
 
-/** Starts the database, the nodes and the workers; what was started is stopped again when a later step fails. */
+/** Starts the database, the nodes and the workers; stops them again when a step fails. */
 export async function startUp(plan: UpPlan): Promise<Up> {
   const { cli, config } = plan;
   const dataFolder = resolve(cli.folder, config.data);
@@ -85,7 +83,7 @@ async function startAll(
   cli.interrupted.throwIfAborted();
   await migrate(database.url);
   const urls = ports.map((port) => `http://${reachableHost(config.host)}:${port}`);
-  const apiKey = await keepKey(dataFolder, database.url);
+  const apiKey = await findOrCreateKey(dataFolder, database.url);
   await writeCredentials(dataFolder, { url: urls[0]!, urls, apiKey });
   const nodes = ports.map((port, index) =>
     launch(plan, dataFolder, {
@@ -105,7 +103,7 @@ async function startAll(
       stopTimeoutMs: WORKER_STOP_MS,
     }),
   );
-  // Workers stop together, so that the slowest of them sets the time and not their number.
+  // Workers stop at the same time, so that the slowest determines how long it takes.
   started.add(() => Promise.all(workers.map((worker) => worker.stop())));
   await unlessInterrupted(Promise.all(workers.map((worker) => worker.start())), cli.interrupted);
   return {
@@ -127,8 +125,8 @@ function openDatabase(plan: UpPlan, dataFolder: string, lost: AbortController): 
   );
 }
 
-/** The key of an earlier start while the database knows it, else a new one. */
-async function keepKey(dataFolder: string, databaseUrl: string): Promise<string> {
+/** The key of an earlier start if the database still has it, else a new one. */
+async function findOrCreateKey(dataFolder: string, databaseUrl: string): Promise<string> {
   const kept = await readApiKey(dataFolder);
   if (kept !== null && (await verifyOperatorKey(databaseUrl, kept))) return kept;
   return (await createOperatorKey(databaseUrl, 'punctual up')).key;
@@ -143,7 +141,7 @@ function workerArguments(plan: UpPlan, name: string, url: string): string[] {
 interface Launch {
   readonly name: string;
   readonly args: readonly string[];
-  /** What must not be seen in the list of processes. */
+  /** Environment variables that must not appear in the list of processes. */
   readonly secrets: Readonly<Record<string, string>>;
   readonly stopTimeoutMs: number;
 }
@@ -172,7 +170,7 @@ function launch(
   return supervised;
 }
 
-/** Waits for a step of the start, but no longer than until somebody wants it stopped. */
+/** Waits for a step of the start; rejects when the user interrupts it. */
 async function unlessInterrupted<T>(step: Promise<T>, interrupted: AbortSignal): Promise<T> {
   interrupted.throwIfAborted();
   let onAbort = (): void => undefined;
@@ -184,7 +182,7 @@ async function unlessInterrupted<T>(step: Promise<T>, interrupted: AbortSignal):
     return await Promise.race([step, aborted]);
   } finally {
     interrupted.removeEventListener('abort', onAbort);
-    // The step may still fail while everything is being stopped; that is no news then.
+    // After an interruption the step may still fail while everything stops; that error does not matter.
     step.catch(() => undefined);
   }
 }

@@ -1,19 +1,19 @@
 import { PunctualError } from '../core/errors.js';
-import { HttpTransport, type HttpTransportOptions, UnreachableError } from '../worker/http-transport.js';
-import { GrowingPause, pause } from '../worker/pause.js';
-import type { Method, RequestOptions, Transport } from '../worker/transport.js';
+import { HttpTransport, type HttpTransportOptions, UnreachableError } from '../transport/http-transport.js';
+import { GrowingPause, pause } from '../transport/pause.js';
+import type { Method, RequestOptions, Transport } from '../transport/transport.js';
 
+/** The nodes to ask, and how long a failed request is repeated. */
 export interface ApiClientOptions extends HttpTransportOptions {
-  /** How long a request that may be repeated is repeated while no node can serve it; default 8 s. */
+  /** How long a request is repeated while no node can serve it; default 8 s. */
   readonly retryForMs?: number;
 }
 
 const RETRY_FOR_MS = 8_000;
 
 /**
- * The HTTP API of a cluster. While no node can serve, requests that may safely be made twice are repeated for
- * a while; all others only as long as nothing was sent, since a lost answer does not say whether the request
- * took effect.
+ * The HTTP API of a cluster. While no node can serve, idempotent requests are repeated for a while. Other requests
+ * are repeated only if nothing was sent, because a lost answer leaves open whether the request took effect.
  */
 export class ApiClient implements Transport {
   readonly #transport: HttpTransport;
@@ -24,7 +24,7 @@ export class ApiClient implements Transport {
     this.#retryForMs = options.retryForMs ?? RETRY_FOR_MS;
   }
 
-  /** Gives the answer's JSON, its text if it is not JSON, or undefined if it is empty. */
+  /** Returns the answer's JSON, its text if it is not JSON, or undefined if it is empty. */
   async request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
     const repeatable = options.retry ?? method === 'GET';
     const until = performance.now() + this.#retryForMs;
@@ -34,7 +34,7 @@ export class ApiClient implements Transport {
         return await this.#transport.request<T>(method, path, options);
       } catch (error) {
         if (!mayRepeat(error, repeatable) || performance.now() >= until) throw error;
-        // Every node is asked once before anybody waits.
+        // All nodes are asked before the first pause.
         if (tries % this.#transport.nodeCount === 0) await pause(growing.nextMs(), options.signal);
       }
     }
@@ -49,7 +49,7 @@ export class ApiClient implements Transport {
 function mayRepeat(error: unknown, repeatable: boolean): boolean {
   if (!(error instanceof PunctualError)) return false;
   if (error instanceof UnreachableError && !error.sent) return true;
-  // A node that stops, or has too much to do, says so before it has done anything.
+  // A node that is stopping or overloaded refuses the request before it does anything.
   if (error.code === 'SHUTTING_DOWN' || error.code === 'TOO_BUSY') return true;
   return repeatable && error.status === 503;
 }

@@ -3,17 +3,17 @@ import { join, resolve } from 'node:path';
 import { environmentName, SETTINGS } from '../core/config.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 
-export interface CredentialOptions {
+interface CredentialOptions {
   /** Address of a node, or several: as a list or separated by commas. */
   readonly url?: string | readonly string[] | undefined;
   readonly apiKey?: string | undefined;
   /** Default the process's environment. */
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
-  /** Where relative paths start; default the working folder. */
+  /** The folder that relative paths start from; default the working folder. */
   readonly folder?: string | undefined;
 }
 
-/** Where the nodes are, and the key they will take. */
+/** The addresses of the nodes and the API key for them. */
 export interface Credentials {
   readonly urls: readonly string[];
   readonly apiKey: string;
@@ -22,9 +22,9 @@ export interface Credentials {
 const FILE = 'credentials.json';
 
 /**
- * Finds address and key: what is given wins over `PUNCTUAL_URL` and `PUNCTUAL_API_KEY` (or the files that
- * `PUNCTUAL_URL_FILE` and `PUNCTUAL_API_KEY_FILE` name), and those over the `credentials.json` that
- * `punctual up` writes to its data folder.
+ * Finds addresses and key. The options come first, then `PUNCTUAL_URL` and `PUNCTUAL_API_KEY` (or the files that
+ * `PUNCTUAL_URL_FILE` and `PUNCTUAL_API_KEY_FILE` name), then the `credentials.json` in the data folder of `punctual
+ * up`.
  */
 export function resolveCredentials(options: CredentialOptions = {}): Credentials {
   const environment = options.environment ?? process.env;
@@ -95,7 +95,7 @@ function readStored(path: string): Stored | null {
     if (typeof url === 'string' && typeof apiKey === 'string')
       return { url, urls: several ? urls : [url], apiKey };
   } catch {
-    // Told below in the same words as a file with the wrong content.
+    // The error below covers files that are not JSON, too.
   }
   throw new PunctualError(
     'CONFIGURATION',
@@ -103,7 +103,7 @@ function readStored(path: string): Stored | null {
   );
 }
 
-/** A stored key goes only to the host it was made on, whatever address was asked for. */
+/** A stored key is sent only to the host that it was made for, whatever addresses are given. */
 function isForSameHosts(storedUrl: string, urls: readonly string[]): boolean {
   const host = hostOf(storedUrl);
   return host !== null && urls.every((url) => hostOf(url) === host);

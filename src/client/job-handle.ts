@@ -1,20 +1,21 @@
 import { PunctualError } from '../core/errors.js';
 import { isEnded, type Job } from '../core/job.js';
-import type { Transport } from '../worker/transport.js';
+import type { Transport } from '../transport/transport.js';
 
-/** How long one request waits for the end of a job. */
+/** How long one long poll waits for the end of a job. */
 const WAIT_MS = 20_000;
-/** The same when very many results are awaited at once, so that each gets its turn at a connection. */
+/** The same when very many results are awaited at once, so that all of them get a connection in turn. */
 const CROWDED_WAIT_MS = 1_000;
 const CROWD = 256;
 const WAIT_SLACK_MS = 10_000;
 
+/** Options of waiting for a result. */
 export interface ResultOptions {
-  /** Gives up waiting; the job goes on. */
+  /** Ends the wait; the job goes on. */
   readonly signal?: AbortSignal;
 }
 
-/** A job that was waited for ended as failed, cancelled or skipped. */
+/** The awaited job ended as failed, cancelled or skipped. */
 export class JobFailedError extends PunctualError {
   readonly job: Job;
 
@@ -26,7 +27,7 @@ export class JobFailedError extends PunctualError {
   }
 }
 
-/** What can be asked about single jobs. */
+/** Requests about single jobs. */
 export class Jobs {
   readonly #transport: Transport;
   #waiting = 0;
@@ -80,7 +81,7 @@ export class JobHandle<Output> {
     this.#jobs = jobs;
   }
 
-  /** Waits for what the handler returns; rejects with JobFailedError if the job ends without success. */
+  /** Waits for the handler's result; rejects with JobFailedError if the job ends without success. */
   async result(options: ResultOptions = {}): Promise<Output> {
     return (await this.#jobs.result(this.id, options)) as Output;
   }
@@ -90,7 +91,7 @@ export class JobHandle<Output> {
     return this.#jobs.get(this.id);
   }
 
-  /** Cancels the job; if it runs, it is told to stop. */
+  /** Cancels the job; a running one is told to stop. */
   cancel(): Promise<Job> {
     return this.#jobs.cancel(this.id);
   }

@@ -53,6 +53,13 @@ const TRUSTED_SHARE = 0.8;
 const PATIENCE_MS = 500;
 /** Less than the pause between the repeated calls of whoever suspects the leader, so that none of them is ignored. */
 const SUSPECT_AT_MOST_EVERY_MS = 25;
+/**
+ * A first suspicion is followed by a few quick looks: a connection to a killed node breaks some milliseconds before the
+ * server has noticed the end of that node's session. Later suspicions of a leader that proves to be there cause none.
+ */
+const QUICK_LOOKS = 4;
+const QUICK_LOOK_MS = 8;
+const NEW_SUSPICION_AFTER_MS = 1_000;
 /** The pause after another node was faster to take the term: soon the lease says which node it is. */
 const BEATEN_MS = 20;
 
@@ -81,6 +88,8 @@ export class Leadership {
    */
   private aboveEpoch = 0;
   private suspectedAt = Number.NEGATIVE_INFINITY;
+  /** Looks that follow each other quickly before the usual pause. */
+  private quickLooks = 0;
   private heardAt = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly options: LeadershipOptions) {
@@ -155,6 +164,7 @@ export class Leadership {
   suspect(): void {
     const now = performance.now();
     if (now - this.suspectedAt < SUSPECT_AT_MOST_EVERY_MS) return;
+    if (now - this.suspectedAt > NEW_SUSPICION_AFTER_MS) this.quickLooks = QUICK_LOOKS;
     this.suspectedAt = now;
     this.loop.wake();
   }
@@ -219,7 +229,12 @@ export class Leadership {
     this.aboveEpoch = Math.max(this.aboveEpoch, view.epoch);
     this.noteLeader(view);
     this.options.onTime(view.now, performance.now() - askedAt);
-    if (!this.isFree(view)) return this.standbyMs;
+    if (!this.isFree(view)) {
+      if (this.quickLooks === 0) return this.standbyMs;
+      this.quickLooks -= 1;
+      return QUICK_LOOK_MS;
+    }
+    this.quickLooks = 0;
     const reason = this.isOurs(view) ? this.pendingReason : whyOver(view);
     const sentAt = performance.now();
     const epoch = await this.take(connection, this.aboveEpoch, reason);

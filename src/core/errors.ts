@@ -184,6 +184,17 @@ export function assertNever(value: never): never {
   throw new Error(`unexpected value: ${JSON.stringify(value)}`);
 }
 
+/** Whether a value is one of our error codes. */
+export function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(ERROR_CODES, code);
+}
+
+/** Any thrown value as a PunctualError, so that its code and status can be read. */
+export function asPunctualError(thrown: unknown): PunctualError {
+  if (thrown instanceof PunctualError) return thrown;
+  return new PunctualError('INTERNAL', messageOf(thrown), { cause: thrown });
+}
+
 /** What a thrown value says about itself, whatever was thrown. */
 export function messageOf(thrown: unknown): string {
   if (thrown instanceof Error) return thrown.message || thrown.name;

@@ -8,7 +8,7 @@ export class Ability {
   readonly labels: Labels;
   readonly tasks: ReadonlySet<string>;
   readonly targets: ReadonlySet<string>;
-  /** The same for workers that differ in nothing that matters here. */
+  /** Equal for workers with equal abilities. */
   readonly key: string;
 
   constructor(
@@ -28,7 +28,7 @@ export class Ability {
     return this.tenant === null || this.tenant === tenant;
   }
 
-  /** Whether such workers have all that such jobs need. */
+  /** Whether workers with this ability can run jobs with these needs. */
   hasAllOf(needs: Omit<NeedsInfo, 'id'>): boolean {
     if (!this.servesTenant(needs.tenant) || !this.targets.has(needs.target)) return false;
     if (needs.target === 'handler' && !this.tasks.has(needs.handler)) return false;

@@ -2,20 +2,20 @@ import type { Target } from '../core/job.js';
 import { signAttemptToken } from '../core/tokens.js';
 import type { Assignment } from '../core/wire.js';
 import type { Work } from '../store/claims.js';
+import type { LeaderState } from './leader-state.js';
 import type { JobFacts, Running } from './running.js';
-import type { WorkerSession } from './session.js';
-import type { LeaderState } from './state.js';
+import type { WorkerSession } from './worker-session.js';
 
 /**
- * How long after an attempt must have ended its token is still taken. A leader ends an attempt that overstays within the
- * worker's timeout; this is for a time without one, and for a call that is under way. Whoever delivers later than this
- * has a key: a worker that was cut off reports under its own, and the fence decides whether that counts.
+ * How long a token stays valid after its attempt must have ended. A leader ends an overdue attempt within the worker
+ * timeout; the grace covers a time without a leader and calls in flight. A worker that was cut off for longer reports
+ * under its own key, and the fence decides whether the report counts.
  */
 const TOKEN_GRACE_MS = 15 * 60_000;
 
 /**
- * What a worker is told about an attempt. Made for tens of thousands a second: a worker in this process reads
- * the payload; one over the network gets the stored text of it.
+ * What a worker is told about an attempt. Tens of thousands are made per second, so nothing is parsed or serialized
+ * ahead: a worker in this process reads the payload, one over the network gets its stored text.
  */
 export class OwnAssignment implements Assignment {
   private parsed: { readonly payload: unknown } | undefined;
@@ -83,8 +83,8 @@ export class OwnAssignment implements Assignment {
   }
 }
 
-/** An assignment with a token, for workers that want one. It is signed when it is asked for. */
-export class SignedAssignment extends OwnAssignment {
+/** An assignment with a token, which is signed when it is read. */
+class SignedAssignment extends OwnAssignment {
   constructor(
     running: Running,
     work: Work,
@@ -121,7 +121,7 @@ export function assignmentsOf(
   return attempts.map(({ running, work }) => new SignedAssignment(running, work, secret, graceMs));
 }
 
-/** What the assignments of an answer mostly have in common, as it was last written. */
+/** A cache of one entry: the text that most assignments of an answer have in common. */
 let written:
   | {
       readonly tenant: string;

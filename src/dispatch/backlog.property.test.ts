@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BacklogModel, type NewJob } from '../../test/backlog-model.js';
 
-/** A few values of each, so that jobs meet on the same shelf, at the same moment, around the look-ahead. */
+/** A few values of each, so that jobs meet on the same segment, at the same moment, around the look-ahead. */
 const rank = fc.constantFrom(5, 5, 9);
 const dueIn = fc.constantFrom(-60_000, -1, 0, 1, 500, 501, 1_999, 2_000, 2_500, 600_000);
 const newJob: fc.Arbitrary<NewJob> = fc.record({

@@ -5,7 +5,7 @@ import type { StoredDefinition } from '../store/job-row.js';
 import type { Waiting } from '../store/read-backlog.js';
 import { Backlog } from './backlog.js';
 
-function setUp(options: { shelfLimit?: number; isTaken?: (id: string) => boolean } = {}) {
+function setUp(options: { segmentLimit?: number; isTaken?: (id: string) => boolean } = {}) {
   const clock = new TestClock();
   const onReady = vi.fn();
   const { shares } = new SharesForTests(clock, onReady);
@@ -13,7 +13,7 @@ function setUp(options: { shelfLimit?: number; isTaken?: (id: string) => boolean
     clock,
     shares,
     crowdedAt: 1_000_000,
-    shelfLimit: options.shelfLimit ?? 100,
+    segmentLimit: options.segmentLimit ?? 100,
     isTaken: options.isTaken ?? (() => false),
   });
   const waiting = (id: string, change: Partial<Waiting> = {}): Waiting => ({
@@ -31,7 +31,7 @@ function setUp(options: { shelfLimit?: number; isTaken?: (id: string) => boolean
     ...change,
   });
   const take = (fits: (needs: number) => boolean = () => true) =>
-    backlog.take(shares.walk({ tenant: null, queues: null }), fits, clock.now());
+    backlog.take(shares.round({ tenant: null, queues: null }), fits, clock.now());
   return { backlog, clock, onReady, waiting, take };
 }
 
@@ -128,7 +128,7 @@ describe('a backlog', () => {
   });
 
   it('stays in order when most of what waits is taken away', () => {
-    const { backlog, waiting, take } = setUp({ shelfLimit: 1_000 });
+    const { backlog, waiting, take } = setUp({ segmentLimit: 1_000 });
     for (let i = 0; i < 500; i++) backlog.add(waiting(String(i).padStart(3, '0')));
     for (let i = 0; i < 500; i++) if (i % 7 !== 3) backlog.remove(String(i).padStart(3, '0'));
     const order: string[] = [];
@@ -151,7 +151,7 @@ describe('a backlog', () => {
   });
 
   it('asks again for what it pushed out when more became due than it has room for', () => {
-    const { backlog, clock, waiting, take } = setUp({ shelfLimit: 4 });
+    const { backlog, clock, waiting, take } = setUp({ segmentLimit: 4 });
     for (let i = 0; i < 4; i++) backlog.add(waiting(`due-${i}`));
     for (let i = 0; i < 4; i++) backlog.add(waiting(`soon-${i}`, { runAt: clock.now() + 10 }));
     clock.advance(10);

@@ -2,38 +2,38 @@ import { type Clock, EarliestTimer } from '../core/clock.js';
 import { Heap } from '../core/heap.js';
 import type { JobRow } from '../store/job-row.js';
 import type { Cursor, Waiting } from '../store/read-backlog.js';
-import type { QueueLine } from './queue-line.js';
+import type { QueueShare } from './queue-share.js';
+import type { Round } from './round.js';
+import { type Entry, Segment } from './segment.js';
 import type { Shares } from './shares.js';
-import { type Entry, Shelf } from './shelf.js';
-import type { Walk } from './walk.js';
 
-export interface BacklogOptions {
+interface BacklogOptions {
   readonly clock: Clock;
   readonly shares: Shares;
-  /** Due jobs, and again as many upcoming ones, kept in memory per shelf. */
-  readonly shelfLimit: number;
-  /** Jobs in memory from which on every shelf keeps fewer. */
+  /** The most due jobs, and the most upcoming ones, that a segment keeps in memory. */
+  readonly segmentLimit: number;
+  /** The number of jobs in memory above which every segment keeps fewer. */
   readonly crowdedAt: number;
-  /** Whether a job is running, or a statement about it is in flight that is not a claim: then it does not wait. */
+  /** Whether a job runs, or a statement about it other than a claim is in flight; it is not waiting then. */
   readonly isTaken: (jobId: string) => boolean;
 }
 
-/** How many times fewer jobs a shelf keeps when memory is crowded, and when its jobs can only run a few at a time. */
+/** By what the limit of a segment is divided when memory is crowded, and when its jobs have a concurrency key. */
 const CROWDED_SHARE = 100;
 const LANE_SHARE = 10;
 const LEAST = 4;
-/** What whole jobs may take up in memory. */
+/** The memory that rows of jobs, with their payloads, may take up. */
 const MAX_REMEMBERED_BYTES = 32 * 1024 * 1024;
-/** A job without its payload, at most: its definition may be shared with others. */
+/** An upper estimate of a row without its payload. */
 const ROW_BYTES = 512;
 
-/** What waits in memory: what comes next on each shelf, what becomes due when, and what is still in the table. */
+/** The waiting jobs in memory, by segment; when the next becomes due; and which segments have more in the table. */
 export class Backlog {
   private readonly known = new Map<string, Entry>();
-  /** Bytes of the jobs that memory holds whole. */
+  /** Bytes of the rows in memory. */
   private remembered = 0;
-  private readonly unreadShelves = new Set<Shelf>();
-  private readonly due = new Heap<{ at: number; shelf: Shelf }>((a, b) => a.at < b.at);
+  private readonly unreadSegments = new Set<Segment>();
+  private readonly due = new Heap<{ at: number; segment: Segment }>((a, b) => a.at < b.at);
   private readonly dueTimer: EarliestTimer;
   private stopped = false;
 
@@ -51,7 +51,7 @@ export class Backlog {
   }
 
   /**
-   * A job that waits, as a hint, a page or the look-back tells; from here on the object is the backlog's. `always`
+   * Adds a waiting job that a hint, a page or the look-back told of; the backlog owns the object from here on. `always`
    * is for jobs that no cursor covers: retries, releases, changes.
    */
   add(waiting: Waiting, always = false): void {
@@ -59,107 +59,108 @@ export class Backlog {
     const present = this.known.get(waiting.id);
     if (present) {
       if (present.where === 'claiming') return;
-      // Even what is always taken in can be old news: the attempt it waited for may be over by now.
+      // Even with `always` the news may be old: the attempt that the job waited for may have ended since.
       if (present.fence > waiting.fence || (present.fence === waiting.fence && !always)) return;
       this.remove(waiting.id);
     }
-    const shelf = this.shelf(waiting);
-    const head = shelf.head();
+    const segment = this.segment(waiting);
+    const head = segment.head();
     const entry = waiting as Entry;
     entry.where = 'out';
-    const isIn = shelf.add(entry, this.options.clock.now(), always);
-    if (shelf.hasUnread) this.unreadShelves.add(shelf);
+    const isIn = segment.add(entry, this.options.clock.now(), always);
+    if (segment.hasUnread) this.unreadSegments.add(segment);
     if (isIn) {
       this.remember(entry);
-      if ((entry.where as Entry['where']) === 'upcoming') this.expectDue(entry.runAt, shelf);
+      if ((entry.where as Entry['where']) === 'upcoming') this.expectDue(entry.runAt, segment);
     }
-    if (shelf.head() !== head) this.refresh(shelf, true);
+    if (segment.head() !== head) this.refresh(segment, true);
   }
 
-  /** Takes a job out of memory because it ended, moved or is about to change. */
+  /** Removes a job from memory because it ended, moved or is about to change. */
   remove(jobId: string): void {
     const entry = this.known.get(jobId);
     if (!entry) return;
     this.forget(entry);
-    const shelf = this.shelf(entry);
-    shelf.remove(entry);
-    // What comes up in its place may be free to start where it was not.
-    this.refresh(shelf, true);
+    const segment = this.segment(entry);
+    segment.remove(entry);
+    // The next job of the segment may be free to start where this one was not.
+    this.refresh(segment, true);
   }
 
   /**
-   * The job that is next for the one who walks, counted against its limits. Nobody else gets it, nor can it be added
-   * again, until it is `claimed` or `putBack`. `now` is on the steady clock.
+   * Takes the next job for the worker of the round and counts it against its limits. It can neither be taken nor added
+   * again until `claimed` or `abandon` is called for it. `now` is on the steady clock.
    */
-  take(walk: Walk, canRun: (needs: number) => boolean, now: number): Entry | undefined {
+  take(round: Round, canRun: (needs: number) => boolean, now: number): Entry | undefined {
     const { shares } = this.options;
-    const shelf = shares.choose(walk, canRun, now);
-    const entry = shelf?.head();
-    if (!shelf || !entry) return undefined;
-    shelf.remove(entry);
+    const segment = shares.choose(round, canRun, now);
+    const entry = segment?.head();
+    if (!segment || !entry) return undefined;
+    segment.remove(entry);
     entry.where = 'claiming';
-    shares.spend(walk, shares.line(shelf.queue), entry, now);
-    this.refresh(shelf, false);
+    shares.spend(round, shares.queue(segment.queue), entry, now);
+    this.refresh(segment, false);
     return entry;
   }
 
-  /** Whether the job was taken and it is not decided yet what becomes of it. */
+  /** Whether the job was taken and its claim is still in flight. */
   isClaiming(jobId: string): boolean {
     return this.known.get(jobId)?.where === 'claiming';
   }
 
-  /** A job that was taken waits no more. */
+  /** Forgets a job that was taken and is claimed now. */
   claimed(entry: Entry): void {
     this.forget(entry);
   }
 
-  /** A job that was taken does not start after all; whoever took it sees to it that it waits again. */
-  putBack(entry: Entry): void {
+  /** Forgets a job that was taken and not claimed, and uncounts it; the caller must see that it waits again. */
+  abandon(entry: Entry): void {
     this.forget(entry);
     this.options.shares.release(entry, true);
   }
 
-  /** Makes shelves known whose jobs from the cursor on are still in the table. */
+  /** Notes that the jobs of these segments from the cursor on are in the table only. */
   rewindAll(cursors: readonly Cursor[]): void {
     for (const cursor of cursors) {
-      const shelf = this.shelf(cursor);
-      shelf.rewind(cursor.rank, cursor);
-      this.unreadShelves.add(shelf);
+      const segment = this.segment(cursor);
+      segment.rewind(cursor.rank, cursor);
+      this.unreadSegments.add(segment);
     }
   }
 
-  /** Cursors from which pages are wanted now, at most `max`; each must be ended or abandoned. */
+  /** Up to `max` cursors from which to read a page now; each needs a call of `endRead` or `abandonRead`. */
   wantedPages(max: number): Cursor[] {
     const now = this.options.clock.now();
     const cursors: Cursor[] = [];
-    for (const shelf of this.unreadShelves) {
-      if (!shelf.hasUnread) {
-        this.unreadShelves.delete(shelf);
+    for (const segment of this.unreadSegments) {
+      if (!segment.hasUnread) {
+        this.unreadSegments.delete(segment);
         continue;
       }
-      for (const cursor of shelf.wanted(now)) {
+      for (const cursor of segment.wanted(now)) {
         if (cursors.length >= max) return cursors;
-        shelf.beginRead(cursor);
+        segment.beginRead(cursor);
         cursors.push(cursor);
       }
     }
     return cursors;
   }
 
+  /** The page from the cursor was read and its jobs are about to be added; `end` is where the next page begins. */
   endRead(cursor: Cursor, end: { runAt: number; id: string } | null): void {
-    const shelf = this.shelf(cursor);
-    shelf.endRead(cursor, end);
-    this.refresh(shelf, false);
+    const segment = this.segment(cursor);
+    segment.endRead(cursor, end);
+    this.refresh(segment, false);
   }
 
   abandonRead(cursor: Cursor): void {
-    this.shelf(cursor).abandonRead(cursor);
+    this.segment(cursor).abandonRead(cursor);
   }
 
-  /** The shelves of a queue that are in memory. */
-  shelvesOf(queue: number): Shelf[] {
-    const line = this.options.shares.find(queue);
-    return [...(line?.groups.values() ?? [])].flatMap((group) => [...group.lanes.values()]);
+  /** The segments of a queue that are in memory. */
+  segmentsOf(queue: number): Segment[] {
+    const share = this.options.shares.find(queue);
+    return [...(share?.groups.values() ?? [])].flatMap((group) => [...group.lanes.values()]);
   }
 
   stop(): void {
@@ -168,7 +169,7 @@ export class Backlog {
     this.options.shares.stop();
   }
 
-  /** A job stays known by its place in the order; whole only while there is room, else its claim brings it back. */
+  /** Keeps the job, and its row only while there is room; without the row its claim reads it from the table. */
   private remember(entry: Entry): void {
     this.known.set(entry.id, entry);
     if (!entry.row) return;
@@ -179,41 +180,41 @@ export class Backlog {
   private forget(entry: Entry): void {
     if (!this.known.delete(entry.id) || !entry.row) return;
     this.remembered -= sizeOf(entry.row);
-    // The entry may be left over in the order for a while; what was forgotten must not take up memory there.
+    // The entry may stay in its heap for a while as a leftover, and must not keep the row in memory there.
     entry.row = null;
   }
 
-  private shelf({ queue, needs, lane }: { queue: number; needs: number; lane: number }): Shelf {
-    const { lanes } = this.options.shares.line(queue).group(needs);
-    let shelf = lanes.get(lane);
-    if (!shelf) {
-      shelf = new Shelf(
+  private segment({ queue, needs, lane }: { queue: number; needs: number; lane: number }): Segment {
+    const { lanes } = this.options.shares.queue(queue).group(needs);
+    let segment = lanes.get(lane);
+    if (!segment) {
+      segment = new Segment(
         queue,
         needs,
         lane,
         () => this.limitOf(lane),
         (entry) => this.forget(entry),
       );
-      lanes.set(lane, shelf);
+      lanes.set(lane, segment);
     }
-    return shelf;
+    return segment;
   }
 
   private limitOf(lane: number): number {
-    const { shelfLimit, crowdedAt } = this.options;
+    const { segmentLimit, crowdedAt } = this.options;
     const crowd = this.known.size < crowdedAt ? 1 : CROWDED_SHARE;
-    return Math.max(LEAST, Math.floor(shelfLimit / crowd / (lane === 0 ? 1 : LANE_SHARE)));
+    return Math.max(LEAST, Math.floor(segmentLimit / crowd / (lane === 0 ? 1 : LANE_SHARE)));
   }
 
-  /** What is first on the shelf may have changed; `gained` when a job may start that could not before. */
-  private refresh(shelf: Shelf, gained: boolean): void {
-    const line: QueueLine = this.options.shares.line(shelf.queue);
-    line.refresh(shelf);
-    this.options.shares.update(line, gained);
+  /** The first job of the segment may have changed; `gained` when a job may start that could not before. */
+  private refresh(segment: Segment, gained: boolean): void {
+    const share: QueueShare = this.options.shares.queue(segment.queue);
+    share.refresh(segment);
+    this.options.shares.update(share, gained);
   }
 
-  private expectDue(at: number, shelf: Shelf): void {
-    this.due.push({ at, shelf });
+  private expectDue(at: number, segment: Segment): void {
+    this.due.push({ at, segment });
     this.dueTimer.arm(at);
   }
 
@@ -221,8 +222,8 @@ export class Backlog {
     const now = this.options.clock.now();
     for (let next = this.due.peek(); next && next.at <= now; next = this.due.peek()) {
       this.due.pop();
-      if (next.shelf.ripen(now)) this.refresh(next.shelf, true);
-      if (next.shelf.hasUnread) this.unreadShelves.add(next.shelf);
+      if (next.segment.ripen(now)) this.refresh(next.segment, true);
+      if (next.segment.hasUnread) this.unreadSegments.add(next.segment);
     }
     this.dueTimer.arm(this.due.peek()?.at ?? null);
   }

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { Queryable } from '../store/database.js';
 import { Directory } from './directory.js';
@@ -40,7 +40,7 @@ it('names that nothing uses are forgotten when they become many', async () => {
   const { directory } = unusedDirectory();
   await directory.learn(many);
   expect(directory.knows(many[0]!)).toBe(true);
-  await nextTurn();
+  await nextIteration();
   expect(directory.knows(many[0]!)).toBe(false);
 });
 
@@ -54,8 +54,8 @@ it('nobody loses what he knew when he began to learn, or has just learned, howev
     { queue: 2, needs: 2 },
   ]);
   // What the many had set off would have been done by now.
-  await nextTurn();
-  await nextTurn();
+  await nextIteration();
+  await nextIteration();
   release();
   await learned;
   expect(directory.knows({ queue: 1, needs: 1 })).toBe(true);

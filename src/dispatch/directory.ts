@@ -5,25 +5,22 @@ import { type QueueRow, textLabels } from '../store/names.js';
 import { rateOfRow, readNeeds, readQueues } from '../store/queues.js';
 import { readTenantsOf, type TenantRow } from '../store/tenants.js';
 
-/**
- * What the small integers in the hot table stand for, and what queues and tenants may use, as the leader knows it. They
- * are read by their ids when a job that uses them is met: how many there are in the tables makes no difference. Those
- * that nothing in memory uses are forgotten when they become many.
- */
-
+/** A queue as the leader knows it. */
 export interface QueueInfo extends QueueLimits {
   readonly id: number;
   readonly tenant: string;
   readonly name: string;
   readonly paused: boolean;
-  /** When the bucket was to be full again, as the last leader left it. */
+  /** When the token bucket will be full again, as the last leader stored it. */
   readonly fullAt: number;
 }
 
+/** A tenant as the leader knows it. */
 export interface TenantInfo extends TenantLimits {
   readonly fullAt: number;
 }
 
+/** What a kind of jobs needs of a worker. */
 export interface NeedsInfo {
   readonly id: number;
   readonly tenant: string;
@@ -32,13 +29,14 @@ export interface NeedsInfo {
   readonly labels: Labels;
 }
 
-/** The integers that stand for the names of a job. */
+/** The ids of a job's queue and needs. */
 export interface NameIds {
   readonly queue: number;
   readonly needs: number;
 }
 
-export interface DirectoryUse {
+/** How the directory learns what is in use, and tells what it forgot. */
+interface DirectoryUse {
   isQueueInUse(queue: number): boolean;
   isNeedsInUse(needs: number): boolean;
   onNeedsForgotten(needs: number): void;
@@ -46,17 +44,22 @@ export interface DirectoryUse {
 
 const UNKNOWN_TENANT: TenantInfo = { ...DEFAULT_TENANT_LIMITS, fullAt: 0 };
 
-/** Names of each kind from which on those that nothing uses are forgotten. */
+/** The number of names of a kind above which unused ones are forgotten. */
 const CROWDED_AT = 20_000;
 /** Names read by one statement. */
 const MAX_READ = 2_000;
 
+/**
+ * A cache of the queues, needs and tenants behind the small integers in the hot table. They are read by id when a job
+ * that uses them is met, so it makes no difference how many the tables hold. Those that nothing in memory uses are
+ * forgotten when there are many.
+ */
 export class Directory {
   private readonly queues = new Map<number, QueueInfo>();
   private readonly needs = new Map<number, NeedsInfo>();
   private readonly tenants = new Map<string, TenantInfo>();
   private forgetting = false;
-  /** How many wait for names at the moment. */
+  /** How many calls of `learn` are in progress. */
   private learning = 0;
   private readonly crowdedAt = { queues: CROWDED_AT, needs: CROWDED_AT };
 
@@ -81,11 +84,11 @@ export class Directory {
     return this.queues.has(queue) && this.needs.has(needs);
   }
 
-  /** What a leader just wrote about a queue, or has read of it. */
+  /** Notes what the leader has just written to a queue, or read of it. */
   setQueue(row: QueueRow): void {
     const info = toQueueInfo(row);
     const known = this.queues.get(row.id);
-    // Whoever holds the queue sees its limits change.
+    // In the same object, so that whoever holds it sees the change.
     if (known) Object.assign(known, info);
     else this.queues.set(row.id, info);
   }
@@ -110,8 +113,8 @@ export class Directory {
   }
 
   /**
-   * Reads the names that are not known. Afterwards all are, but for those that the tables do not have; whoever relies on
-   * that uses them in the same turn of the event loop.
+   * Reads the names that are not known. Afterwards all are known that the tables have, until the current iteration of
+   * the event loop ends.
    */
   async learn(jobs: readonly NameIds[]): Promise<void> {
     this.learning += 1;
@@ -136,7 +139,7 @@ export class Directory {
     ]);
   }
 
-  /** What was written while it was read is newer, so nothing that is known is replaced. */
+  /** Never replaces what is known: it may have been written after this read began. */
   private async learnQueues(ids: readonly number[]): Promise<void> {
     const [queues, tenants] = await Promise.all([readQueues(this.db, ids), readTenantsOf(this.db, ids)]);
     for (const row of tenants) if (!this.tenants.has(row.id)) this.setTenant(row);
@@ -150,8 +153,8 @@ export class Directory {
   }
 
   /**
-   * In a later turn of the event loop, and never while somebody learns: nobody may lose what he has just waited for, or
-   * knew when he began to.
+   * Forgets in a later iteration of the event loop, and never while a `learn` is in progress: a caller must not lose
+   * names that it has just learned, or that were known when its `learn` began.
    */
   private forgetSoon(): void {
     const isCrowded = this.queues.size > this.crowdedAt.queues || this.needs.size > this.crowdedAt.needs;
@@ -171,7 +174,7 @@ export class Directory {
       needs.delete(id);
       use.onNeedsForgotten(id);
     }
-    // What is in use stays, so looking again makes sense only when there are many more.
+    // Names in use stay, so the next clean-up is worth it only when there are many more.
     crowdedAt.queues = Math.max(CROWDED_AT, 2 * queues.size);
     crowdedAt.needs = Math.max(CROWDED_AT, 2 * needs.size);
   }
@@ -184,6 +187,7 @@ function portions(ids: ReadonlySet<number>): number[][] {
   return parts;
 }
 
+/** What the leader keeps of a row of a queue. */
 export function toQueueInfo(row: QueueRow): QueueInfo {
   return {
     id: row.id,

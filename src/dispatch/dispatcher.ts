@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import { messageOf } from '../core/errors.js';
 import type { Progress } from '../core/job.js';
 import { PORTION } from '../core/time-slice.js';
@@ -12,19 +12,19 @@ import type { JobRow } from '../store/job-row.js';
 import type { Resolved } from '../store/names.js';
 import type { Waiting } from '../store/read-backlog.js';
 import { readJob } from '../store/read-job.js';
-import { Admitting } from './admitting.js';
-import { Claiming } from './claiming.js';
-import { Expiring } from './expiring.js';
-import { Express } from './express.js';
-import { type EndListener, Finishing } from './finishing.js';
-import { Governing } from './governing.js';
-import { Reading } from './reading.js';
+import { Admitter } from './admitter.js';
+import { BacklogReader } from './backlog-reader.js';
+import { Claimer } from './claimer.js';
+import { DirectStart } from './direct-start.js';
+import { DispatchSettings } from './dispatch-settings.js';
+import { Expirer } from './expirer.js';
+import { type EndListener, Finisher } from './finisher.js';
+import { JobControl } from './job-control.js';
+import { type LeaderOptions, LeaderState } from './leader-state.js';
 import { type Running, resumeRunning } from './running.js';
-import { type LeaderOptions, LeaderState } from './state.js';
-import { Steering } from './steering.js';
 import { Upkeep } from './upkeep.js';
 import { explainWaiting } from './why.js';
-import { Workers } from './workers.js';
+import { Workers } from './worker-sessions.js';
 
 /** An attempt's end as a worker reports it. */
 export interface Report extends FencedJob {
@@ -33,12 +33,13 @@ export interface Report extends FencedJob {
   readonly startedAt: number | null;
 }
 
+/** What a dispatcher is made from. */
 export interface DispatcherOptions extends LeaderOptions {
   /** How long after its id was made a submission can become visible: the submitters' statement timeout. */
   readonly submitTimeoutMs: number;
 }
 
-/** The first jobs of a term must not wait for connections that everything else has taken. */
+/** How long background work waits, so that the first jobs of a term find free connections. */
 const AFTER_TAKEOVER_MS = 50;
 
 /**
@@ -47,41 +48,41 @@ const AFTER_TAKEOVER_MS = 50;
  */
 export class Dispatcher {
   readonly workers: Workers;
-  readonly steering: Steering;
-  readonly governing: Governing;
-  private readonly express: Express;
+  readonly jobControl: JobControl;
+  readonly settings: DispatchSettings;
   readonly schedules: Schedules;
+  private readonly directStart: DirectStart;
   private readonly state: LeaderState;
-  private readonly finishing: Finishing;
-  private readonly claiming: Claiming;
-  private readonly reading: Reading;
-  private readonly admitting: Admitting;
-  private readonly expiring: Expiring;
+  private readonly finisher: Finisher;
+  private readonly claimer: Claimer;
+  private readonly backlogReader: BacklogReader;
+  private readonly admitter: Admitter;
+  private readonly expirer: Expirer;
   private readonly upkeep: Upkeep;
   private rest: NodeJS.Timeout | undefined;
 
   constructor(options: DispatcherOptions) {
     this.state = new LeaderState(options);
-    this.finishing = new Finishing(this.state);
-    this.expiring = new Expiring(this.state);
-    this.reading = new Reading(this.state, options.submitTimeoutMs, {
-      onAdmit: () => this.admitting.wake(),
-      onStartBefore: (at) => this.expiring.expect(at),
+    this.finisher = new Finisher(this.state);
+    this.expirer = new Expirer(this.state);
+    this.backlogReader = new BacklogReader(this.state, options.submitTimeoutMs, {
+      onAdmit: () => this.admitter.wake(),
+      onStartBefore: (at) => this.expirer.expect(at),
     });
-    this.admitting = new Admitting(this.state, this.reading, (at) => this.expiring.expect(at));
-    this.claiming = new Claiming(this.state, {
-      onExpired: () => this.expiring.wake(),
-      onDrained: () => this.reading.wake(),
+    this.admitter = new Admitter(this.state, this.backlogReader, (at) => this.expirer.expect(at));
+    this.claimer = new Claimer(this.state, {
+      onExpired: () => this.expirer.wake(),
+      onDrained: () => this.backlogReader.wake(),
       onOrphans: (orphans) => this.giveBack(orphans),
     });
-    this.workers = new Workers(this.state, this.finishing);
-    this.steering = new Steering(this.state, this.admitting, {
-      onStartBefore: (at) => this.expiring.expect(at),
+    this.workers = new Workers(this.state, this.finisher);
+    this.jobControl = new JobControl(this.state, this.admitter, {
+      onStartBefore: (at) => this.expirer.expect(at),
       onCancelRunning: (running) => this.workers.cancelled(running),
     });
-    this.governing = new Governing(this.state);
-    this.express = new Express(this.state, (orphans) => this.giveBack(orphans));
-    this.schedules = new Schedules(this.state, (tenant, jobId) => this.steering.cancel(tenant, jobId));
+    this.settings = new DispatchSettings(this.state);
+    this.directStart = new DirectStart(this.state, (orphans) => this.giveBack(orphans));
+    this.schedules = new Schedules(this.state, (tenant, jobId) => this.jobControl.cancel(tenant, jobId));
     this.upkeep = new Upkeep(this.state);
   }
 
@@ -90,33 +91,33 @@ export class Dispatcher {
   }
 
   /**
-   * Claims first, in a statement after the takeover's commit; then what waits, page by page. Workers that have waited
-   * for this term get their jobs before everything else is looked after.
+   * Reads the claims first, in a statement after the takeover's commit, then waiting jobs page by page. Background work
+   * starts a moment later, so that waiting workers get their jobs first.
    */
   async start(): Promise<void> {
     const { state } = this;
     state.paused = (await readClusterState(state.hot)).paused;
     const claims = await readClaims(state.reads);
     for (let from = 0; from < claims.length; from += PORTION) {
-      // What is learned may be forgotten again as long as nothing in memory uses it.
+      // In portions, because the directory may forget what it learned until memory uses it.
       const portion = claims.slice(from, from + PORTION);
-      if (from > 0) await nextTurn();
+      if (from > 0) await nextIteration();
       await state.directory.learn(portion);
       for (const claim of portion) state.resume(resumeRunning(claim, state.clock));
     }
     await this.workers.load();
-    await this.reading.load();
+    await this.backlogReader.load();
     if (state.term.over) return;
-    for (const part of [this.finishing, this.claiming, this.reading, this.workers]) part.start();
+    for (const part of [this.finisher, this.claimer, this.backlogReader, this.workers]) part.start();
     this.rest = setTimeout(() => this.startRest(), AFTER_TAKEOVER_MS).unref();
   }
 
   private startRest(): void {
-    this.reading.startLooking();
-    for (const part of [this.admitting, this.expiring, this.schedules, this.upkeep]) part.start();
+    this.backlogReader.startLooking();
+    for (const part of [this.admitter, this.expirer, this.schedules, this.upkeep]) part.start();
   }
 
-  /** Ends all background work of this term; nothing is written any more. */
+  /** Ends all background work of this term; nothing is written afterwards. */
   async stop(): Promise<void> {
     clearTimeout(this.rest);
     this.state.dispose();
@@ -125,11 +126,11 @@ export class Dispatcher {
 
   private get parts() {
     return [
-      this.finishing,
-      this.claiming,
-      this.reading,
-      this.admitting,
-      this.expiring,
+      this.finisher,
+      this.claimer,
+      this.backlogReader,
+      this.admitter,
+      this.expirer,
       this.workers,
       this.schedules,
       this.upkeep,
@@ -138,47 +139,47 @@ export class Dispatcher {
 
   private giveBack(orphans: readonly Running[]): void {
     this.workers.giveBack(orphans).catch((error: unknown) => {
-      // They stay claimed by a session that has ended, and are lost with it when its time is up.
+      // They stay claimed by a session that has ended, and become lost after the worker timeout.
       this.state.log.warn({ error: messageOf(error) }, 'claims could not be given back');
     });
   }
 
-  /** Stores and starts a job at once; answers false, with nothing done, when it has to take the ordinary way. */
+  /** Stores and starts a job; answers false, with nothing done, when it must be submitted through the backlog. */
   submit(row: JobRow, names: Resolved): Promise<boolean> {
-    return this.express.submit(row, names);
+    return this.directStart.submit(row, names);
   }
 
-  /** Jobs that were just stored, and the earliest `startBefore` among those in `later`. */
+  /** Takes a hint: jobs that were just stored, and the earliest `startBefore` among those stored in `later`. */
   async hint(jobs: readonly Waiting[], startBefore: number | null = null): Promise<void> {
-    this.expiring.expect(startBefore);
-    await this.reading.hint(jobs);
+    this.expirer.expect(startBefore);
+    await this.backlogReader.hint(jobs);
   }
 
   /** Ends attempts; answers for each whether it counted. */
   async report(reports: readonly Report[]): Promise<boolean[]> {
     const { state } = this;
     const ends = new Ends(reports.length);
-    reports.forEach(({ tenant, jobId, fence, end, startedAt }, place) => {
+    reports.forEach(({ tenant, jobId, fence, end, startedAt }, index) => {
       const running = state.running.get(jobId);
       const isFree = running !== undefined && !running.isEnding && !state.turns.isTaken(jobId);
       const isBegun =
         isFree &&
         running.tenant === tenant &&
-        this.finishing.begin(running, fence, end, startedAt, ends, place);
-      if (!isBegun) ends.ended(place, false);
+        this.finisher.begin(running, fence, end, startedAt, ends, index);
+      if (!isBegun) ends.ended(index, false);
     });
     const accepted = await ends.all;
     if (accepted.every(Boolean)) return accepted;
-    // What did not end at once may have ended before, or somebody else has its turn.
-    return Promise.all(accepted.map((yes, place) => yes || this.reportOne(reports[place]!)));
+    // A report that was not accepted may be a repeated one, or another statement holds the turn of its job.
+    return Promise.all(accepted.map((yes, index) => yes || this.reportOne(reports[index]!)));
   }
 
   private async reportOne(report: Report): Promise<boolean> {
     const { state } = this;
     const { tenant } = report;
-    while (state.turns.has(report.jobId)) await state.turns.free(report.jobId);
+    while (state.turns.has(report.jobId)) await state.turns.untilFree(report.jobId);
     if (state.running.get(report.jobId)?.tenant === tenant) {
-      if (await this.finishing.end(report.jobId, report.fence, report.end, report.startedAt)) return true;
+      if (await this.finisher.end(report.jobId, report.fence, report.end, report.startedAt)) return true;
     }
     const job = await readJob(this.state.hot, tenant, report.jobId);
     if (job && isOnRecord(job, report)) return true;
@@ -202,15 +203,17 @@ export class Dispatcher {
     return this.state.running.get(jobId)?.progress ?? null;
   }
 
+  /** Calls back once when the job or the term ends; answers with a function that unsubscribes. */
   onJobEnd(jobId: string, listener: () => void): () => void {
     return this.state.onJobEnd(jobId, listener);
   }
 
-  /** Calls back once when the term ends, at once if it has ended; answers with a way to stop listening. */
+  /** Calls back once when the term ends, at once if it has ended; answers with a function that unsubscribes. */
   onOver(listener: () => void): () => void {
     return this.state.term.onOver(listener);
   }
 
+  /** Why a job is not running. */
   why(job: PlacedRow): Promise<Why> {
     return explainWaiting(this.state, job);
   }
@@ -229,7 +232,7 @@ export class Dispatcher {
   }
 }
 
-/** Waits for the ends of several attempts with one promise: results come by the thousand. */
+/** Waits for the ends of many attempts with one promise, because results come by the thousand. */
 class Ends implements EndListener {
   readonly all: Promise<boolean[]>;
   private readonly accepted: boolean[];
@@ -245,8 +248,8 @@ class Ends implements EndListener {
     if (open === 0) this.resolve([]);
   }
 
-  ended(place: number, accepted: boolean): void {
-    this.accepted[place] = accepted;
+  ended(index: number, accepted: boolean): void {
+    this.accepted[index] = accepted;
     this.open -= 1;
     if (this.open === 0) this.resolve(this.accepted);
   }
@@ -256,7 +259,7 @@ class Ends implements EndListener {
   }
 }
 
-/** Whether the attempts on record already hold this very outcome: a repeated report is accepted again. */
+/** Whether the attempt is on record with this outcome, so that a repeated report is accepted again. */
 function isOnRecord(job: PlacedRow, report: Report): boolean {
   if (job.fence === report.fence) return job.outcome === report.end.outcome;
   return (job.earlier_attempts ?? []).some(

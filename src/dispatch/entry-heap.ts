@@ -2,24 +2,25 @@ import { Heap } from '../core/heap.js';
 import type { JobRow } from '../store/job-row.js';
 import type { Waiting } from '../store/read-backlog.js';
 
-/** A waiting job in memory; `where` tells leftovers from what still counts, and that a claim is being made. */
+/** A waiting job in memory. */
 export interface Entry extends Waiting {
   row?: JobRow | null;
+  /** The heap that holds it, that its claim is in flight, or that it was removed; a heap ignores entries of others. */
   where: 'ready' | 'upcoming' | 'claiming' | 'out';
 }
 
-/** Leftovers below this number are not worth clearing away. */
+/** Below this number of entries leftovers are not cleared away. */
 const FEW = 64;
 
 /**
- * Entries in order, from which any can be taken out: it stays behind as a leftover until it comes up.
+ * A priority queue from which any entry can be removed in O(1): it stays as a leftover until it comes first.
  *
- * Jobs mostly come in the order in which they start. Those that do form a run, to which adding and from which
- * taking costs nothing; only what comes out of order goes through a heap.
+ * Jobs mostly arrive in the order in which they start. Those form a sorted run with O(1) for `push` and `peek`; only
+ * jobs that arrive out of order go through a heap.
  */
 export class EntryHeap {
   private run: Entry[] = [];
-  /** Where the run begins; what lies before has been passed. */
+  /** The index at which the run begins; entries before it were removed. */
   private start = 0;
   private readonly strays: Heap<Entry>;
   private count = 0;
@@ -38,7 +39,9 @@ export class EntryHeap {
   push(entry: Entry): void {
     entry.where = this.where;
     this.count += 1;
-    this.place(entry);
+    const last = this.run.at(-1);
+    if (!last || this.run.length === this.start || this.before(last, entry)) this.run.push(entry);
+    else this.strays.push(entry);
   }
 
   peek(): Entry | undefined {
@@ -47,16 +50,16 @@ export class EntryHeap {
     return first && (!stray || this.before(first, stray)) ? first : stray;
   }
 
-  /** Takes an entry of this heap out, wherever in the order it is. */
+  /** Removes an entry of this heap. */
   remove(entry: Entry): void {
     entry.where = 'out';
     this.count -= 1;
-    // Jobs that are cancelled or changed without end while others stay first must not pile up.
+    // Leftovers must not pile up when jobs are cancelled or changed again and again behind the first one.
     const held = this.run.length - this.start + this.strays.size;
     if (held > FEW && held > 2 * this.count) this.refill(this.inOrder());
   }
 
-  /** Keeps the first `count` entries; answers with the others, which are out. */
+  /** Keeps the first `count` entries; removes the others and answers with them. */
   cut(count: number): Entry[] {
     const entries = this.inOrder();
     this.refill(entries.slice(0, count));
@@ -65,23 +68,17 @@ export class EntryHeap {
     return rest;
   }
 
-  private place(entry: Entry): void {
-    const last = this.run.at(-1);
-    if (!last || this.run.length === this.start || this.before(last, entry)) this.run.push(entry);
-    else this.strays.push(entry);
-  }
-
   private firstOfRun(): Entry | undefined {
     while (this.start < this.run.length) {
       const entry = this.run[this.start]!;
       if (entry.where === this.where) {
-        // What was passed goes when it is the larger part, so that it costs each entry one move at most.
-        if (this.start > FEW && this.start * 2 > this.run.length) this.forgetPassed();
+        // Dropped when it is the larger part of the array, so that each entry is copied O(1) times.
+        if (this.start > FEW && this.start * 2 > this.run.length) this.dropRemoved();
         return entry;
       }
       this.start += 1;
     }
-    this.forgetPassed();
+    this.dropRemoved();
     return undefined;
   }
 
@@ -93,7 +90,7 @@ export class EntryHeap {
     }
   }
 
-  private forgetPassed(): void {
+  private dropRemoved(): void {
     if (this.start === 0) return;
     this.run = this.run.slice(this.start);
     this.start = 0;

@@ -5,7 +5,7 @@ import { Ability } from './ability.js';
 import type { Directory, NeedsInfo } from './directory.js';
 import { Fitness } from './fitness.js';
 import { NeedsIndex } from './needs-index.js';
-import { WorkerSession } from './session.js';
+import { WorkerSession } from './worker-session.js';
 
 const name = fc.constantFrom('a', 'b', 'c');
 const labels = fc.dictionary(name, fc.constantFrom('1', '2'), { maxKeys: 3 });

@@ -1,30 +1,30 @@
 import type { Ability } from './ability.js';
 import type { Directory, NeedsInfo } from './directory.js';
 import { NeedsIndex } from './needs-index.js';
-import type { WorkerSession } from './session.js';
+import type { WorkerSession } from './worker-session.js';
 
-/** Workers of one kind, and the needs that they meet. */
+/** Workers of equal ability, and the needs that they meet. */
 interface Kind {
   readonly ability: Ability;
   sessions: number;
   readonly meets: Set<number>;
 }
 
-/** Needs that somebody has asked about, and the kinds of workers that meet them. */
+/** Needs of jobs in memory, and the kinds of workers that meet them. */
 interface Asked {
   readonly info: NeedsInfo;
   readonly metBy: Set<string>;
 }
 
 /**
- * Which workers can run which jobs. Jobs that nobody can run do not take turns: however many kinds of them there are,
- * choosing does not look at them, and neither does a worker that comes or goes.
+ * Which workers can run which jobs. Jobs that no worker can run take no part in the round robin: however many kinds of
+ * them there are, they cost nothing when a job is chosen or when a worker joins or leaves.
  */
 export class Fitness {
   private readonly asked = new Map<number, Asked>();
   private readonly index = new NeedsIndex();
   private readonly kinds = new Map<string, Kind>();
-  /** The same by whose jobs they run: nobody's workers are compared with the needs of another tenant. */
+  /** The kinds by the tenant whose jobs they run, so that workers are not compared with needs of other tenants. */
   private readonly kindsByTenant = new Map<string | null, Set<Kind>>();
 
   constructor(private readonly directory: Directory) {}
@@ -34,11 +34,12 @@ export class Fitness {
     return (this.ask(needs)?.metBy.size ?? 0) > 0;
   }
 
+  /** Whether the worker can run jobs with such needs. */
   fits(session: WorkerSession, needs: number): boolean {
     return this.ask(needs)?.metBy.has(session.ability.key) ?? false;
   }
 
-  /** A worker came; answers with the needs that are served now and were not. */
+  /** Adds a worker; answers with the needs that are served now and were not before. */
   join(session: WorkerSession): Set<number> {
     const turned = new Set<number>();
     const { ability } = session;
@@ -59,7 +60,7 @@ export class Fitness {
     return turned;
   }
 
-  /** A worker left; answers with the needs that are not served any more. */
+  /** Removes a worker; answers with the needs that are no longer served. */
   leave({ ability }: WorkerSession): Set<number> {
     const turned = new Set<number>();
     const kind = this.kinds.get(ability.key);
@@ -78,7 +79,7 @@ export class Fitness {
     return turned;
   }
 
-  /** Nothing in memory has such needs any more. */
+  /** Forgets needs that no job in memory has. */
   forget(needs: number): void {
     const asked = this.asked.get(needs);
     if (!asked) return;
@@ -101,7 +102,7 @@ export class Fitness {
     return asked;
   }
 
-  /** Notes whether workers of the kind meet the needs; answers how many kinds do. */
+  /** Notes whether the kind meets the needs; answers with the number of kinds that do, zero if this one does not. */
   private compare({ info, metBy }: Asked, { ability, meets }: Kind): number {
     if (!ability.hasAllOf(info)) return 0;
     metBy.add(ability.key);

@@ -2,16 +2,16 @@ import type { Ability } from './ability.js';
 import type { NeedsInfo } from './directory.js';
 
 /**
- * Finds the needs that a worker may be able to meet without going through all of them.
+ * Finds the needs that a worker may be able to meet without iterating over all of them.
  *
- * Needs stand under their target, their handler, and one of their labels: the one under which the fewest stand already.
- * A worker is then compared only with needs of which it has that label, so a tenant that makes up thousands of label
- * sets which nobody has costs nobody anything.
+ * Needs are indexed by their target, their handler, and one of their labels: the one with the fewest needs so far. A
+ * worker is then compared only with needs whose indexed label it has, so thousands of label sets that no worker has
+ * cost nothing.
  */
 export class NeedsIndex {
   private readonly groups = new Map<string, Set<NeedsInfo>>();
   private readonly keys = new Map<number, string>();
-  /** How many needs each handler has: a worker may have ten thousand tasks, of which few are asked for. */
+  /** The number of needs per handler. A worker may list ten thousand tasks, of which few have jobs. */
   private readonly perHandler = new Map<string, number>();
 
   add(needs: NeedsInfo): void {
@@ -42,7 +42,7 @@ export class NeedsIndex {
     else this.perHandler.set(handler, left);
   }
 
-  /** Everything that workers of this kind can run is among these. */
+  /** A superset of the needs that workers with this ability can meet. */
   *candidates({ targets, tasks, labels }: Ability): Generator<NeedsInfo> {
     const pairs = Object.entries(labels);
     for (const target of targets) {
@@ -59,7 +59,7 @@ export class NeedsIndex {
   }
 }
 
-/** No target, handler, or name of a label holds the separator. */
+/** The separator occurs in no target, handler or label name. */
 function keyOf(target: string, handler: string): string {
   return `${target}\n${handler}`;
 }

@@ -1,6 +1,6 @@
 import type { Running } from './running.js';
 
-/** The jobs that one worker runs. A chain through the jobs themselves: to join and to leave it costs next to nothing. */
+/** The jobs that one worker runs: an intrusive linked list, with O(1) for adding and removing. */
 export class RunningList {
   private first: Running | null = null;
   private count = 0;
@@ -17,7 +17,7 @@ export class RunningList {
     this.count += 1;
   }
 
-  /** Takes a job out, if it is in this list. */
+  /** Removes a job, if it is in this list. */
   remove(running: Running): void {
     if (running.list !== this) return;
     const { previous, next } = running;
@@ -30,12 +30,12 @@ export class RunningList {
     this.count -= 1;
   }
 
-  /** All of them as they are now, the newest first. */
+  /** A copy of the list, newest first. */
   all(): Running[] {
     return this.filter(() => true);
   }
 
-  /** Those for which something holds, the newest first. */
+  /** The jobs for which the predicate holds, newest first. */
   filter(holds: (running: Running) => boolean): Running[] {
     const found: Running[] = [];
     for (let running = this.first; running; running = running.next) if (holds(running)) found.push(running);

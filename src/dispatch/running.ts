@@ -8,7 +8,7 @@ import type { StoredDefinition } from '../store/job-row.js';
 import type { Cursor, Waiting } from '../store/read-backlog.js';
 import type { RunningList } from './running-list.js';
 
-/** What decides about the attempts of a job. Jobs of a bulk share it while they are new. */
+/** What decides about the attempts of a job. New jobs of one bulk share the object. */
 export interface JobFacts {
   readonly task: string | null;
   readonly timeoutMs: number;
@@ -22,7 +22,7 @@ export interface JobFacts {
   readonly lateBy: number | null;
 }
 
-/** A claim: who has the job, since when, and in which term it was made. Jobs claimed together share it. */
+/** A claim: its worker, time and term. Jobs that were claimed together share the object. */
 export interface ClaimFacts {
   readonly worker: string;
   readonly epoch: number;
@@ -32,13 +32,13 @@ export interface ClaimFacts {
 }
 
 /**
- * A claimed job: what its attempt is, who has it, and what decides about its end. What the attempt works on is not kept:
- * it may be large, and hardly ever has to be handed over a second time; then it is read again.
+ * A claimed job: its attempt, its worker, and what decides about its end. Payload and target are not kept, because they
+ * may be large; the few attempts that are handed over again read them from the table.
  */
 export class Running implements RunningJob {
   readonly id: string;
   readonly fence: number;
-  /** Whether its end is decided and about to be written: its turn is taken. */
+  /** Whether its end is decided and about to be written. Its turn is taken then. */
   isEnding = false;
   /** Whether the worker has shown that it received the assignment. */
   acknowledged = false;
@@ -46,13 +46,13 @@ export class Running implements RunningJob {
   handedAt: number;
   /** When somebody asked for it to be cancelled, on the steady clock. */
   cancelledAt: number | null = null;
-  /** Whether no worker holds it any more: something else will report its end. */
+  /** Whether its worker has handed it on: no worker holds it, and its token will report its end. */
   isHandedOn = false;
-  /** When it started, on the database's clock; known only of one that was handed on. */
+  /** When it started, on the database's clock; known only if it was handed on. */
   startedAt: number | null = null;
   progress: Progress | null = null;
   progressSaved = true;
-  /** The jobs of its worker, and its neighbours among them. */
+  /** The list of its worker that it is in, and its neighbours there. */
   list: RunningList | null = null;
   previous: Running | null = null;
   next: Running | null = null;
@@ -83,7 +83,7 @@ export class Running implements RunningJob {
     return this.claim.since;
   }
 
-  /** When its timeout is over, on the steady clock. */
+  /** When its timeout ends, on the steady clock. */
   get deadline(): number {
     return this.since + Math.max(0, (this.startedAt ?? 0) - this.claimedAt) + this.timeoutMs;
   }
@@ -100,8 +100,8 @@ export class Running implements RunningJob {
     return this.job.needs;
   }
 
-  /** Where its row lies among those that wait. */
-  get place(): Cursor {
+  /** The position of its row in the order of waiting jobs. */
+  get cursor(): Cursor {
     const { queue, needs, lane, rank, id } = this.job;
     return { queue, needs, lane, rank, runAt: this.runAt, id };
   }
@@ -150,12 +150,12 @@ export class Running implements RunningJob {
     return this.facts.lateBy;
   }
 
-  /** Kibibytes that its hand-over takes, rounded down. */
+  /** The size of its assignment in kibibytes, rounded down. */
   get sizeKib(): number {
     return this.job.sizeKib;
   }
 
-  /** The job as it waits for its next attempt: what choosing needs, and nothing of its payload. */
+  /** The job as it waits for its next attempt, without its row. */
   waitingAgain(runAt: number): Waiting {
     const { id, tenant, queue, needs, lane, key, rank, fence, startBefore, sizeKib } = this.job;
     return { id, tenant, queue, needs, lane, key, rank, runAt, fence: fence + 1, startBefore, sizeKib };
@@ -166,7 +166,7 @@ function parseBackoff(text: string | null): Backoff {
   return text === null ? DEFAULT_BACKOFF : (JSON.parse(text) as Backoff);
 }
 
-/** As a claim tells. */
+/** The facts of a job as its claim returned them. */
 export function factsOf(job: Omit<ClaimedJob, keyof Work>): JobFacts {
   return {
     task: job.task,
@@ -182,7 +182,7 @@ export function factsOf(job: Omit<ClaimedJob, keyof Work>): JobFacts {
   };
 }
 
-/** Of a job that has just been stored. */
+/** The facts of a job that has just been stored. */
 export function factsOfNew(definition: StoredDefinition): JobFacts {
   return {
     task: definition.task,
@@ -198,7 +198,7 @@ export function factsOfNew(definition: StoredDefinition): JobFacts {
   };
 }
 
-/** A claim that an earlier term made; whether the hand-over arrived is not known. */
+/** A running job from a claim of an earlier term; it is not known whether its hand-over arrived. */
 export function resumeRunning(claim: StoredClaim, clock: Clock): Running {
   const since = clock.steady() - Math.max(0, clock.now() - claim.claimedAt);
   const { worker, epoch, claimedAt } = claim;

@@ -2,10 +2,10 @@ import type { Clock } from '../core/clock.js';
 
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 300_000;
-/** How many are remembered; of those beyond, the oldest are tried again. */
+/** The most jobs that are remembered; beyond that the oldest are forgotten and tried again. */
 const MAX_JOBS = 1_000;
 
-/** Jobs that a pass could not deal with, each left alone for a while that grows with every failure. */
+/** Jobs that a pass failed to process, each skipped for a pause that doubles with every failure. */
 export class SetAside {
   private readonly jobs = new Map<string, { readonly until: number; readonly pauseMs: number }>();
 
@@ -20,13 +20,13 @@ export class SetAside {
     if (this.jobs.size > MAX_JOBS) this.jobs.delete(oldest!);
   }
 
-  /** The jobs that are to be left alone now. */
+  /** The jobs to skip now. */
   current(): string[] {
     const now = this.clock.steady();
     const current: string[] = [];
     for (const [id, { until, pauseMs }] of this.jobs) {
       if (until > now) current.push(id);
-      // It has been tried since and did not fail again, or is gone.
+      // It has been tried since and did not fail again, or no longer exists.
       else if (until + pauseMs + LONGEST_PAUSE_MS < now) this.jobs.delete(id);
     }
     return current;

@@ -4,10 +4,10 @@ import { SharesForTests } from '../../test/shares-for-tests.js';
 import { TestClock } from '../../test/test-clock.js';
 import { laneOf } from '../core/limits.js';
 import { Backlog } from './backlog.js';
-import type { Taker } from './shares.js';
-import type { Entry } from './shelf.js';
+import type { Entry } from './segment.js';
+import type { WorkerScope } from './shares.js';
 
-const EVERYTHING: Taker = { tenant: null, queues: null };
+const EVERYTHING: WorkerScope = { tenant: null, queues: null };
 
 /** A backlog and its shares, with takers that ask for one job at a time. */
 class Desk {
@@ -17,17 +17,17 @@ class Desk {
   readonly backlog = new Backlog({
     clock: this.clock,
     shares: this.shares,
-    shelfLimit: 1_000,
+    segmentLimit: 1_000,
     crowdedAt: 1_000_000,
     isTaken: () => false,
   });
   private made = 0;
 
-  /** A taker that is there to stay, so that it has turns of its own. */
-  join(queues: readonly string[] | null, tenant: string | null = null): Taker {
-    const taker = { tenant, queues: queues && new Set(queues) };
-    this.shares.join(taker);
-    return taker;
+  /** A scope that is there to stay, so that it has turns of its own. */
+  join(queues: readonly string[] | null, tenant: string | null = null): WorkerScope {
+    const scope = { tenant, queues: queues && new Set(queues) };
+    this.shares.join(scope);
+    return scope;
   }
 
   submit(queue: number, count = 1, { needs = 1, key = null as string | null } = {}): void {
@@ -51,13 +51,13 @@ class Desk {
     }
   }
 
-  take(taker: Taker = EVERYTHING, canRun: (needs: number) => boolean = () => true): Entry | undefined {
-    return this.backlog.take(this.shares.walk(taker), canRun, this.clock.now());
+  take(scope: WorkerScope = EVERYTHING, canRun: (needs: number) => boolean = () => true): Entry | undefined {
+    return this.backlog.take(this.shares.round(scope), canRun, this.clock.now());
   }
 
-  /** The queues of the next jobs that a taker gets. */
-  queuesOf(count: number, taker: Taker = EVERYTHING): (number | undefined)[] {
-    return Array.from({ length: count }, () => this.take(taker)?.queue);
+  /** The queues of the next jobs that a scope gets. */
+  queuesOf(count: number, scope: WorkerScope = EVERYTHING): (number | undefined)[] {
+    return Array.from({ length: count }, () => this.take(scope)?.queue);
   }
 }
 
@@ -222,7 +222,7 @@ describe('turns', () => {
           desk.setup.queue(queue, { tenant: `t${queue % 3}` });
           desk.submit(queue, 30);
         }
-        const walks = [0, 1, 2, 3].map(() => desk.shares.walk(EVERYTHING));
+        const walks = [0, 1, 2, 3].map(() => desk.shares.round(EVERYTHING));
         const got = takers.map((i) => desk.backlog.take(walks[i]!, () => true, desk.clock.now())?.queue);
         expect(got).toEqual(takers.map((_, i) => i % 6));
       }),
@@ -261,19 +261,19 @@ describe('turns', () => {
   });
 });
 
-describe('a taker', () => {
-  it('asks each queue that has nothing for it once on a walk, however many jobs it takes elsewhere', () => {
+describe('a scope', () => {
+  it('asks each queue that has nothing for it once on a round, however many jobs it takes elsewhere', () => {
     const desk = new Desk();
     for (let queue = 1; queue <= 20; queue++) desk.submit(queue, 1, { needs: 7 });
     desk.submit(50, 30, { needs: 8 });
-    const walk = desk.shares.walk(EVERYTHING);
+    const round = desk.shares.round(EVERYTHING);
     const asked: number[] = [];
     const canRun = (needs: number) => {
       asked.push(needs);
       return needs === 8;
     };
-    for (let i = 0; i < 30; i++) expect(desk.backlog.take(walk, canRun, desk.clock.now())?.queue).toBe(50);
-    expect(desk.backlog.take(walk, canRun, desk.clock.now())).toBeUndefined();
+    for (let i = 0; i < 30; i++) expect(desk.backlog.take(round, canRun, desk.clock.now())?.queue).toBe(50);
+    expect(desk.backlog.take(round, canRun, desk.clock.now())).toBeUndefined();
     expect(asked.filter((needs) => needs === 7)).toHaveLength(20);
   });
 
@@ -292,9 +292,9 @@ describe('a taker', () => {
 
   it('that comes again after all of its kind had left finds what waits by then', () => {
     const desk = new Desk();
-    const taker = desk.join(['q1']);
+    const scope = desk.join(['q1']);
     desk.submit(1, 1);
-    desk.shares.leave(taker);
+    desk.shares.leave(scope);
     desk.submit(1, 1);
     expect(desk.queuesOf(3, desk.join(['q1']))).toEqual([1, 1, undefined]);
   });
@@ -321,7 +321,7 @@ describe('a rate', () => {
     desk.submit(1, 2);
     const entry = desk.take()!;
     expect(desk.take()).toBeUndefined();
-    desk.backlog.putBack(entry);
+    desk.backlog.abandon(entry);
     expect(desk.take()?.queue).toBe(1);
     expect(desk.take()).toBeUndefined();
   });

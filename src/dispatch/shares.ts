@@ -1,30 +1,30 @@
 import type { Clock } from '../core/clock.js';
 import type { Bucket } from '../core/rate.js';
 import type { QueueInfo, TenantInfo } from './directory.js';
-import { QueueLine, type Use } from './queue-line.js';
-import { Ring } from './ring.js';
-import type { Shelf } from './shelf.js';
-import { TenantLine } from './tenant-line.js';
-import { Walk } from './walk.js';
+import { QueueShare, type Use } from './queue-share.js';
+import { Round } from './round.js';
+import { RoundRobin } from './round-robin.js';
+import type { Segment } from './segment.js';
+import { TenantShare } from './tenant-share.js';
 
-/** Workers that serve queues of the same names; null is every queue. Each audience has turns of its own. */
-export class Audience {
-  /** Tenants in the order of their turns, for workers that serve all tenants. */
-  readonly tenants = new Ring<TenantLine>();
+/** Workers that serve queues of the same names; null is every queue. Each group has its own round robins. */
+export class WorkerGroup {
+  /** The tenants, for workers that serve all of them. */
+  readonly tenants = new RoundRobin<TenantShare>();
   workers = 0;
 
   constructor(readonly names: ReadonlySet<string> | null) {}
 }
 
-/** Somebody who asks for jobs. */
-export interface Taker {
+/** The tenant and the queues that a worker serves. */
+export interface WorkerScope {
   /** Null serves all tenants. */
   readonly tenant: string | null;
   /** Null serves all queues. */
   readonly queues: ReadonlySet<string> | null;
 }
 
-export interface SharesOptions {
+interface SharesOptions {
   readonly clock: Clock;
   readonly queueInfo: (queue: number) => QueueInfo;
   readonly tenantInfo: (tenant: string) => TenantInfo;
@@ -35,143 +35,146 @@ export interface SharesOptions {
 }
 
 /**
- * Whose turn it is: deficit round robin over tenants by weight, and over the queues inside a tenant. A queue
- * takes turns only while it has a job that may start and its limits leave room; so what is paused, saturated or
- * over its rate costs those who choose nothing, and holds up nobody.
+ * Fair shares: weighted round robin over tenants, and over the queues of a tenant. A queue takes part only while it has
+ * a job that may start and its limits leave room, so a queue that is paused, saturated or over its rate costs nothing
+ * when a job is chosen.
  */
 export class Shares {
-  private readonly lines = new Map<number, QueueLine>();
+  private readonly queues = new Map<number, QueueShare>();
   /** The queues that have jobs with such needs in memory. */
-  private readonly linesByNeeds = new Map<number, Set<QueueLine>>();
-  private readonly tenants = new Map<string, TenantLine>();
-  private readonly audiences = new Map<string, Audience>();
-  private readonly audiencesByName = new Map<string, Set<Audience>>();
-  private readonly generalists = new Set<Audience>();
-  /** Names are put in order once for each worker, not whenever it asks. */
-  private readonly audienceKeys = new WeakMap<ReadonlySet<string>, string>();
+  private readonly queuesByNeeds = new Map<number, Set<QueueShare>>();
+  private readonly tenants = new Map<string, TenantShare>();
+  private readonly workerGroups = new Map<string, WorkerGroup>();
+  private readonly workerGroupsByName = new Map<string, Set<WorkerGroup>>();
+  private readonly generalists = new Set<WorkerGroup>();
+  /** Caches the key of each worker's set of names, which takes sorting. */
+  private readonly workerGroupKeys = new WeakMap<ReadonlySet<string>, string>();
   private stopped = false;
 
   constructor(private readonly options: SharesOptions) {}
 
-  /** The queue, if anything of it is in memory. */
-  find(queue: number): QueueLine | undefined {
-    return this.lines.get(queue);
+  /** The share of a queue, if it is in memory. */
+  find(queue: number): QueueShare | undefined {
+    return this.queues.get(queue);
   }
 
-  /** How many tenants besides one have a queue that takes turns now. */
-  tenantsInTurn(besides: TenantLine): number {
+  /** How many other tenants have a queue that takes part in the round robin now. */
+  otherEligibleTenants(besides: TenantShare): number {
     const others = [...this.tenants.values()].filter((tenant) => tenant !== besides);
-    return others.filter((tenant) => [...tenant.queues].some((line) => line.listed)).length;
+    return others.filter((tenant) => [...tenant.queues].some((share) => share.listed)).length;
   }
 
-  line(queue: number): QueueLine {
-    let line = this.lines.get(queue);
-    if (!line) {
+  /** The share of a queue, made when it is first used. */
+  queue(queue: number): QueueShare {
+    let share = this.queues.get(queue);
+    if (!share) {
       const { clock, queueInfo, isServed } = this.options;
       const info = queueInfo(queue);
-      line = new QueueLine(info, this.tenant(info.tenant), {
+      share = new QueueShare(info, this.tenant(info.tenant), {
         isServed,
-        onGroup: (line, needs, isThere) => this.noteGroup(line, needs, isThere),
+        onGroup: (share, needs, isThere) => this.noteGroup(share, needs, isThere),
         clock,
       });
-      line.tenant.queues.add(line);
-      this.lines.set(queue, line);
+      share.tenant.queues.add(share);
+      this.queues.set(queue, share);
     }
-    return line;
+    return share;
   }
 
-  /** A worker came or left: its audience has turns as long as it has workers. */
-  join(taker: Taker): void {
-    this.audience(taker.queues).workers += 1;
+  /** Adds a worker to its group. */
+  join(scope: WorkerScope): void {
+    this.workerGroup(scope.queues).workers += 1;
   }
 
-  leave(taker: Taker): void {
-    const audience = this.audience(taker.queues);
-    audience.workers -= 1;
-    if (audience.workers > 0) return;
-    this.audiences.delete(this.keyOf(taker.queues));
-    this.generalists.delete(audience);
-    for (const name of audience.names ?? []) {
-      const audiences = this.audiencesByName.get(name);
-      audiences?.delete(audience);
-      if (audiences?.size === 0) this.audiencesByName.delete(name);
+  /** Removes a worker from its group; a group without workers is forgotten. */
+  leave(scope: WorkerScope): void {
+    const workerGroup = this.workerGroup(scope.queues);
+    workerGroup.workers -= 1;
+    if (workerGroup.workers > 0) return;
+    this.workerGroups.delete(this.keyOf(scope.queues));
+    this.generalists.delete(workerGroup);
+    for (const name of workerGroup.names ?? []) {
+      const workerGroups = this.workerGroupsByName.get(name);
+      workerGroups?.delete(workerGroup);
+      if (workerGroups?.size === 0) this.workerGroupsByName.delete(name);
     }
-    for (const tenant of this.tenants.values()) tenant.rings.delete(audience);
+    for (const tenant of this.tenants.values()) tenant.roundRobins.delete(workerGroup);
   }
 
-  /** Goes through the queues whose turn it is, for one who takes jobs; each at most once without getting one. */
-  walk(taker: Taker): Walk {
-    const audience = this.audience(taker.queues);
+  /** Begins a pass over the queues for a worker. */
+  round(scope: WorkerScope): Round {
+    const workerGroup = this.workerGroup(scope.queues);
     const own =
-      taker.tenant === null ? null : (this.tenants.get(taker.tenant) ?? new TenantLine(taker.tenant));
-    return new Walk(audience, own);
+      scope.tenant === null ? null : (this.tenants.get(scope.tenant) ?? new TenantShare(scope.tenant));
+    return new Round(workerGroup, own);
   }
 
-  /** Whether no queue that this taker serves could start a job, whether or not the taker could run it. */
-  isQuietFor(taker: Taker): boolean {
-    const audience = this.audience(taker.queues);
-    if (taker.tenant === null) return audience.tenants.size === 0;
-    return (this.tenants.get(taker.tenant)?.rings.get(audience)?.size ?? 0) === 0;
+  /** Whether no queue that such a worker serves could start a job, whatever the worker can run. */
+  isQuietFor(scope: WorkerScope): boolean {
+    const workerGroup = this.workerGroup(scope.queues);
+    if (scope.tenant === null) return workerGroup.tenants.size === 0;
+    return (this.tenants.get(scope.tenant)?.roundRobins.get(workerGroup)?.size ?? 0) === 0;
   }
 
-  /** The shelf whose first job is next for the one who walks; `now` is on the steady clock. */
-  choose(walk: Walk, canRun: (needs: number) => boolean, now: number): Shelf | undefined {
-    for (let tenant = walk.tenant; tenant; tenant = walk.nextTenant()) {
+  /** The segment whose first job is next for the worker; `now` is on the steady clock. */
+  choose(round: Round, canRun: (needs: number) => boolean, now: number): Segment | undefined {
+    for (let tenant = round.tenant; tenant; tenant = round.nextTenant()) {
       if (tenant.bucket && !tenant.bucket.isOpen(now)) continue;
-      for (let line = walk.queue; line; line = walk.nextQueue()) {
-        const shelf = line.best(canRun);
-        if (shelf) return shelf;
+      for (let share = round.queue; share; share = round.nextQueue()) {
+        const segment = share.best(canRun);
+        if (segment) return segment;
       }
     }
     return undefined;
   }
 
-  /** The job at the head of the shelf was taken by the one who walks: it counts against all limits and turns. */
-  spend(walk: Walk, line: QueueLine, use: Use, now: number): void {
-    const { tenant } = line;
-    line.reserve(use);
-    line.bucket?.draw(now);
+  /** Counts a chosen job against all limits and quanta. */
+  spend(round: Round, share: QueueShare, use: Use, now: number): void {
+    const { tenant } = share;
+    share.reserve(use);
+    share.bucket?.draw(now);
     tenant.bucket?.draw(now);
-    walk.spend(line);
+    round.spend(share);
     if (tenant.bucket && !tenant.bucket.isOpen(now)) this.updateTenant(tenant);
   }
 
-  /** Counts a job against its limits that an earlier leader started. */
+  /** Counts a job that an earlier leader started against its limits. */
   reserve(use: Use): void {
-    this.line(use.queue).reserve(use);
+    this.queue(use.queue).reserve(use);
   }
 
-  /** A job ended, or does not start after all; then its draw comes back too. */
+  /** Uncounts a job. With `refund`, for a job that did not start, its token returns to the token buckets too. */
   release(use: Use, refund = false): void {
-    const line = this.lines.get(use.queue);
-    if (!line) return;
-    line.release(use);
-    if (refund) line.bucket?.refund();
-    this.update(line);
-    if (!refund || !line.tenant.bucket) return;
-    line.tenant.bucket.refund();
-    this.updateTenant(line.tenant);
+    const share = this.queues.get(use.queue);
+    if (!share) return;
+    share.release(use);
+    if (refund) share.bucket?.refund();
+    this.update(share);
+    if (!refund || !share.tenant.bucket) return;
+    share.tenant.bucket.refund();
+    this.updateTenant(share.tenant);
   }
 
-  /** Lets a queue take turns, or takes it out of them; to be called after every change of what it could start. */
-  update(line: QueueLine, gained = true): void {
-    const isEligible = this.isEligible(line);
-    if (isEligible !== line.listed) {
-      line.listed = isEligible;
-      for (const audience of this.audiencesOf(line)) this.enlist(line, audience);
+  /** Adds the queue to the round robins or removes it. Must be called after every change of what it could start. */
+  update(share: QueueShare, gained = true): void {
+    const isEligible = this.isEligible(share);
+    if (isEligible !== share.listed) {
+      share.listed = isEligible;
+      for (const workerGroup of this.workerGroupsOf(share)) this.enlist(share, workerGroup);
     }
     if (isEligible && gained) this.options.onReady();
-    if (line.isEmpty) this.forget(line);
+    if (share.isEmpty) this.forget(share);
   }
 
   /** The limits or the pause of a queue changed. */
   queueChanged(queue: number): void {
-    const line = this.lines.get(queue);
-    if (!line) return;
-    line.limitsChanged(this.options.clock);
-    this.update(line);
+    const share = this.queues.get(queue);
+    if (!share) return;
+    share.limitsChanged(this.options.clock);
+    this.update(share);
   }
 
+  /** The limits of a tenant changed. */
   tenantChanged(id: string): void {
     const tenant = this.tenants.get(id);
     if (!tenant) return;
@@ -182,42 +185,42 @@ export class Shares {
 
   /** Whether any job in memory has such needs. */
   hasNeeds(needs: number): boolean {
-    return this.linesByNeeds.has(needs);
+    return this.queuesByNeeds.has(needs);
   }
 
-  /** Workers came or left: some needs may be served that were not, or the other way round. */
+  /** Workers joined or left, so that these needs began or ceased to be served. */
   servingChanged(needs: ReadonlySet<number>): void {
     for (const each of needs) {
-      for (const line of [...(this.linesByNeeds.get(each) ?? [])]) {
-        line.list(line.group(each));
-        this.update(line);
+      for (const share of [...(this.queuesByNeeds.get(each) ?? [])]) {
+        share.list(share.group(each));
+        this.update(share);
       }
     }
   }
 
   stop(): void {
     this.stopped = true;
-    for (const line of this.lines.values()) line.timer?.cancel();
+    for (const share of this.queues.values()) share.timer?.cancel();
     for (const tenant of this.tenants.values()) tenant.timer?.cancel();
   }
 
-  private noteGroup(line: QueueLine, needs: number, isThere: boolean): void {
-    const lines = this.linesByNeeds.get(needs);
+  private noteGroup(share: QueueShare, needs: number, isThere: boolean): void {
+    const shares = this.queuesByNeeds.get(needs);
     if (isThere) {
-      if (lines) lines.add(line);
-      else this.linesByNeeds.set(needs, new Set([line]));
+      if (shares) shares.add(share);
+      else this.queuesByNeeds.set(needs, new Set([share]));
       return;
     }
-    lines?.delete(line);
-    if (lines?.size === 0) this.linesByNeeds.delete(needs);
+    shares?.delete(share);
+    if (shares?.size === 0) this.queuesByNeeds.delete(needs);
   }
 
-  private isEligible(line: QueueLine): boolean {
-    if (line.ready.size === 0 || line.info.paused || line.isSaturated) return false;
-    if (!line.bucket || line.bucket.isOpen(this.options.clock.steady())) return true;
-    line.timer ??= this.later(line.bucket, () => {
-      line.timer = undefined;
-      this.update(line);
+  private isEligible(share: QueueShare): boolean {
+    if (share.ready.size === 0 || share.info.paused || share.isSaturated) return false;
+    if (!share.bucket || share.bucket.isOpen(this.options.clock.steady())) return true;
+    share.timer ??= this.later(share.bucket, () => {
+      share.timer = undefined;
+      this.update(share);
     });
     return false;
   }
@@ -229,25 +232,25 @@ export class Shares {
     });
   }
 
-  private enlist(line: QueueLine, audience: Audience): void {
-    const { tenant } = line;
-    const ring = tenant.ring(audience);
-    if (line.listed) ring.add(line);
-    else ring.delete(line);
-    this.enlistTenant(tenant, audience);
+  private enlist(share: QueueShare, workerGroup: WorkerGroup): void {
+    const { tenant } = share;
+    const roundRobin = tenant.roundRobin(workerGroup);
+    if (share.listed) roundRobin.add(share);
+    else roundRobin.delete(share);
+    this.enlistTenant(tenant, workerGroup);
   }
 
-  private enlistTenant(tenant: TenantLine, audience: Audience): void {
-    if (this.isOpen(tenant) && tenant.ring(audience).size > 0) audience.tenants.add(tenant);
-    else audience.tenants.delete(tenant);
+  private enlistTenant(tenant: TenantShare, workerGroup: WorkerGroup): void {
+    if (this.isOpen(tenant) && tenant.roundRobin(workerGroup).size > 0) workerGroup.tenants.add(tenant);
+    else workerGroup.tenants.delete(tenant);
   }
 
-  private updateTenant(tenant: TenantLine): void {
-    for (const audience of tenant.rings.keys()) this.enlistTenant(tenant, audience);
+  private updateTenant(tenant: TenantShare): void {
+    for (const workerGroup of tenant.roundRobins.keys()) this.enlistTenant(tenant, workerGroup);
     if (this.isOpen(tenant)) this.options.onReady();
   }
 
-  private isOpen(tenant: TenantLine): boolean {
+  private isOpen(tenant: TenantShare): boolean {
     if (!tenant.bucket || tenant.bucket.isOpen(this.options.clock.steady())) return true;
     tenant.timer ??= this.later(tenant.bucket, () => {
       tenant.timer = undefined;
@@ -256,53 +259,53 @@ export class Shares {
     return false;
   }
 
-  private tenant(id: string): TenantLine {
+  private tenant(id: string): TenantShare {
     let tenant = this.tenants.get(id);
     if (!tenant) {
-      tenant = new TenantLine(id);
+      tenant = new TenantShare(id);
       tenant.resume(this.options.tenantInfo(id), this.options.clock);
       this.tenants.set(id, tenant);
     }
     return tenant;
   }
 
-  private audiencesOf(line: QueueLine): Audience[] {
-    return [...this.generalists, ...(this.audiencesByName.get(line.info.name) ?? [])];
+  private workerGroupsOf(share: QueueShare): WorkerGroup[] {
+    return [...this.generalists, ...(this.workerGroupsByName.get(share.info.name) ?? [])];
   }
 
-  private audience(names: ReadonlySet<string> | null): Audience {
+  private workerGroup(names: ReadonlySet<string> | null): WorkerGroup {
     const key = this.keyOf(names);
-    const known = this.audiences.get(key);
+    const known = this.workerGroups.get(key);
     if (known) return known;
-    const audience = new Audience(names);
-    this.audiences.set(key, audience);
-    if (names === null) this.generalists.add(audience);
+    const workerGroup = new WorkerGroup(names);
+    this.workerGroups.set(key, workerGroup);
+    if (names === null) this.generalists.add(workerGroup);
     for (const name of names ?? []) {
-      const audiences = this.audiencesByName.get(name) ?? new Set();
-      this.audiencesByName.set(name, audiences.add(audience));
+      const workerGroups = this.workerGroupsByName.get(name) ?? new Set();
+      this.workerGroupsByName.set(name, workerGroups.add(workerGroup));
     }
-    for (const line of this.lines.values()) {
-      if (line.listed && (names === null || names.has(line.info.name))) this.enlist(line, audience);
+    for (const share of this.queues.values()) {
+      if (share.listed && (names === null || names.has(share.info.name))) this.enlist(share, workerGroup);
     }
-    return audience;
+    return workerGroup;
   }
 
   private keyOf(names: ReadonlySet<string> | null): string {
     if (names === null) return '*';
-    const known = this.audienceKeys.get(names);
+    const known = this.workerGroupKeys.get(names);
     if (known !== undefined) return known;
     const key = [...names].sort().join(',');
-    this.audienceKeys.set(names, key);
+    this.workerGroupKeys.set(names, key);
     return key;
   }
 
-  /** Nothing of the queue is in memory any more. */
-  private forget(line: QueueLine): void {
-    line.timer?.cancel();
-    this.lines.delete(line.info.id);
-    const { tenant } = line;
-    tenant.queues.delete(line);
-    // A tenant's bucket must be remembered; without one there is nothing that a new line would not know.
+  /** Forgets the share of a queue that is empty. */
+  private forget(share: QueueShare): void {
+    share.timer?.cancel();
+    this.queues.delete(share.info.id);
+    const { tenant } = share;
+    tenant.queues.delete(share);
+    // The state of a token bucket must be kept; everything else can be made again.
     if (tenant.queues.size === 0 && !tenant.bucket) this.tenants.delete(tenant.id);
   }
 }

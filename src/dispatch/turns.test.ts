@@ -11,7 +11,7 @@ describe('turns', () => {
     expect(turns.tryTake('a')).toBe(false);
     expect(turns.tryTake('b')).toBe(true);
     expect([turns.has('a'), turns.has('c')]).toEqual([true, false]);
-    turns.give('a');
+    turns.release('a');
     expect(turns.has('a')).toBe(false);
     expect(turns.tryTake('a')).toBe(true);
   });
@@ -20,11 +20,11 @@ describe('turns', () => {
     const turns = newTurns();
     const events: string[] = [];
     const inTurn = async (name: string) => {
-      while (!turns.tryTake('job')) await turns.free('job');
+      while (!turns.tryTake('job')) await turns.untilFree('job');
       events.push(`${name} begins`);
       await Promise.resolve();
       events.push(`${name} ends`);
-      turns.give('job');
+      turns.release('job');
     };
     await Promise.all([inTurn('a'), inTurn('b'), inTurn('c')]);
     expect(events).toEqual(['a begins', 'a ends', 'b begins', 'b ends', 'c begins', 'c ends']);
@@ -33,22 +33,22 @@ describe('turns', () => {
 
   it('tell those who only want to know when they are given back', async () => {
     const turns = newTurns();
-    await turns.free('job');
+    await turns.untilFree('job');
     turns.tryTake('job');
     let free = false;
-    const waiting = turns.free('job').then(() => {
+    const waiting = turns.untilFree('job').then(() => {
       free = true;
     });
     await Promise.resolve();
     expect(free).toBe(false);
-    turns.give('job');
+    turns.release('job');
     await waiting;
     expect(turns.has('job')).toBe(false);
   });
 
   it('can be given back without having been taken', () => {
     const turns = newTurns();
-    turns.give('job');
+    turns.release('job');
     expect(turns.tryTake('job')).toBe(true);
   });
 
@@ -56,7 +56,7 @@ describe('turns', () => {
     const turns = newTurns();
     marked.add('job');
     expect([turns.has('job'), turns.isTaken('job'), turns.tryTake('job')]).toEqual([true, false, false]);
-    const waiting = turns.free('job');
+    const waiting = turns.untilFree('job');
     marked.delete('job');
     turns.wake('job');
     await waiting;

@@ -1,23 +1,24 @@
 import { Loop, logFailure } from '../core/loop.js';
+import { saveProgress } from '../store/claims.js';
 import { forgetSilentNodes } from '../store/cluster-state.js';
 import { makePartitionsAhead, removeOldDays } from '../store/retention.js';
 import { addStale, foldTallies, forgetMinutes } from '../store/tallies.js';
 import { forgetDeadWorkers } from '../store/workers.js';
-import { forgetNames } from './forgetting-names.js';
-import { saveNewestProgress } from './progress.js';
-import type { LeaderState } from './state.js';
+import type { LeaderState } from './leader-state.js';
+import { forgetNames } from './name-cleanup.js';
+import type { Running } from './running.js';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
-/** The first jobs of a term must not wait for connections that upkeep has taken. */
+/** How long upkeep waits, so that the first jobs of a term find free connections. */
 const AFTER_TAKEOVER_MS = 2_000;
-/** How long dead workers can be looked at. */
+/** How long dead workers are kept for people to see. */
 const KEEP_DEAD_MS = DAY_MS;
-const FORGET_NAMES_EVERY_MS = 6 * 60 * MINUTE_MS;
-/** How many of them per tenant: one that is started again every few seconds leaves thousands in a day. */
+/** How many dead workers are kept per tenant: one that restarts every few seconds leaves thousands a day. */
 const KEEP_DEAD = 1_000;
-/** Silence after which a node is forgotten; one that lives says so every few seconds. */
+const FORGET_NAMES_EVERY_MS = 6 * 60 * MINUTE_MS;
+/** Silence after which a node is forgotten; a live one reports every few seconds. */
 const FORGET_NODE_MS = MINUTE_MS;
 
 /** Reports that were refused because a newer attempt owns the job. */
@@ -27,8 +28,8 @@ interface StaleCounts {
 }
 
 /**
- * What a leader does by itself: folds counts, keeps partitions, forgets what is old, saves progress. Each goes on by
- * itself, so that one that fails keeps no other from its work.
+ * Background work of a leader: folds tallies, makes and removes partitions, deletes old rows, saves progress. Each has
+ * its own loop, so that one that fails does not hold up the others.
  */
 export class Upkeep {
   private readonly loops: readonly Loop[];
@@ -106,7 +107,7 @@ export class Upkeep {
     if (removed > 0) this.state.log.info({ removed }, 'names that no job uses any more were removed');
   }
 
-  /** What lies before this moment is no longer kept. */
+  /** The moment before which history is no longer kept. */
   private get oldest(): number {
     return this.state.clock.now() - this.state.config.historyRetention;
   }
@@ -132,4 +133,19 @@ export class Upkeep {
       failures: failures + more.failures,
     });
   }
+}
+
+/** Writes the progress of those attempts whose newest progress is only in memory. */
+export async function saveNewestProgress(state: LeaderState, attempts: Iterable<Running>): Promise<void> {
+  const changed = Array.from(attempts).filter((running) => !running.progressSaved);
+  if (changed.length === 0) return;
+  const saved = changed.map((running) => ({ running, progress: running.progress }));
+  const reports = changed.map(({ id, fence, progress }) => ({
+    id,
+    fence,
+    progress: JSON.stringify(progress),
+  }));
+  await state.write(() => saveProgress(state.hot, state.term, reports));
+  // Marked after the write, so that a failed save is repeated, and only if no newer progress came meanwhile.
+  for (const { running, progress } of saved) if (running.progress === progress) running.progressSaved = true;
 }

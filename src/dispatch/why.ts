@@ -6,9 +6,9 @@ import type { Gate, Why } from '../core/wire.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { findQueue } from '../store/queues.js';
 import { type NeedsInfo, type QueueInfo, toQueueInfo } from './directory.js';
-import type { QueueLine } from './queue-line.js';
-import type { WorkerSession } from './session.js';
-import type { LeaderState } from './state.js';
+import type { LeaderState } from './leader-state.js';
+import type { QueueShare } from './queue-share.js';
+import type { WorkerSession } from './worker-session.js';
 
 type Figures = Why['figures'];
 type Needs = Omit<NeedsInfo, 'id'>;
@@ -36,54 +36,54 @@ export async function explainWaiting(state: LeaderState, job: PlacedRow): Promis
   if (job.place === 'later')
     return answer('not-admitted', 'The job is about to be admitted to the live jobs.');
   if (state.paused) return answer('cluster-paused', 'Dispatch is paused for the whole cluster.');
-  // From the table: memory knows only queues that it has met jobs of, and must not guess about others.
+  // From the table, because memory knows only queues whose jobs it has met.
   const row = await findQueue(state.hot, job.tenant, job.queue);
   const queue = row ? toQueueInfo(row) : undefined;
   if (queue?.paused) return answer('queue-paused', `Queue ${job.queue} is paused.`);
   if (state.turns.has(job.id))
     return answer('being-claimed', 'The job is being handed to a worker right now.');
-  // Whoever asks must not hear a guess: a job that memory does not know is looked up first.
-  if (queue && !isTakenUp(state, job, queue)) await state.follow([job.id]);
-  if (!queue || !isTakenUp(state, job, queue))
+  // A job that memory does not know is read first, because the gates below depend on memory.
+  if (queue && !isCovered(state, job, queue)) await state.follow([job.id]);
+  if (!queue || !isCovered(state, job, queue))
     return answer('not-admitted', 'The leader has not read the job yet; it looks for new jobs every second.');
   return explainLimits(state, job, queue, answer) ?? explainWorkers(state, job, queue, answer);
 }
 
-/** Whether the leader knows the job, or knows that it will read it when its turn comes. */
-function isTakenUp(state: LeaderState, job: PlacedRow, queue: QueueInfo): boolean {
+/** Whether the job is in memory, or a cursor may cover it. */
+function isCovered(state: LeaderState, job: PlacedRow, queue: QueueInfo): boolean {
   if (!state.isLoaded || state.backlog.find(job.id)) return true;
-  return state.backlog.shelvesOf(queue.id).some((shelf) => shelf.hasUnread);
+  return state.backlog.segmentsOf(queue.id).some((segment) => segment.hasUnread);
 }
 
 type Answer = (gate: Gate, detail: string, figures?: Figures) => Why;
 
-/** The limit of its key, queue or tenant that holds the job back, if one does. */
+/** The limit of its key, queue or tenant that holds the job back, if any. */
 function explainLimits(
   state: LeaderState,
   job: PlacedRow,
   queue: QueueInfo,
   answer: Answer,
 ): Why | undefined {
-  const line = state.shares.find(queue.id);
-  if (!line) return undefined;
+  const share = state.shares.find(queue.id);
+  if (!share) return undefined;
   const ready = { readyInQueue: readyIn(state, queue.id) };
   const key = job.concurrency_key;
-  if (key !== null && line.runningOf(key) >= queue.keyConcurrency) {
+  if (key !== null && share.runningOf(key) >= queue.keyConcurrency) {
     const detail = `Concurrency key ${key} has all the jobs running that queue ${job.queue} allows per key.`;
     return answer('limit', detail, {
       limit: queue.keyConcurrency,
-      running: line.runningOf(key),
+      running: share.runningOf(key),
       key,
       ...ready,
     });
   }
-  if (line.isSaturated) {
+  if (share.isSaturated) {
     const detail = `Queue ${job.queue} has as many jobs running as its limit allows.`;
-    return answer('limit', detail, { limit: queue.concurrency, running: line.running, ...ready });
+    return answer('limit', detail, { limit: queue.concurrency, running: share.running, ...ready });
   }
   return (
-    explainRate(state, line.bucket, `Queue ${job.queue}`, ready, answer) ??
-    explainRate(state, line.tenant.bucket, `Tenant ${job.tenant}`, ready, answer)
+    explainRate(state, share.bucket, `Queue ${job.queue}`, ready, answer) ??
+    explainRate(state, share.tenant.bucket, `Tenant ${job.tenant}`, ready, answer)
   );
 }
 
@@ -109,9 +109,9 @@ function explainRate(
   });
 }
 
-/** Jobs of the queue that are due and known to memory, this one among them. */
+/** The number of due jobs of the queue in memory, this one included. */
 function readyIn(state: LeaderState, queue: number): number {
-  return state.backlog.shelvesOf(queue).reduce((sum, shelf) => sum + shelf.readyCount, 0);
+  return state.backlog.segmentsOf(queue).reduce((sum, segment) => sum + segment.readyCount, 0);
 }
 
 function explainWorkers(state: LeaderState, job: PlacedRow, queue: QueueInfo, answer: Answer): Why {
@@ -135,19 +135,19 @@ function explainWorkers(state: LeaderState, job: PlacedRow, queue: QueueInfo, an
   }
   const slots = fitting.reduce((sum, session) => sum + session.slots, 0);
   const freeSlots = fitting.reduce((sum, session) => sum + session.freeSlots, 0);
-  const line = state.shares.find(queue.id);
+  const share = state.shares.find(queue.id);
   const readyInQueue = readyIn(state, queue.id);
   const all = { ...figures, slots, freeSlots, readyInQueue };
   if (freeSlots === 0)
     return answer('no-free-slot', `All ${slots} slots of the fitting workers are in use.`, all);
   return (
     explainWorkerRates(state, fitting, all, answer) ??
-    explainTurns(state, job, line, fitting, all, answer) ??
+    explainShares(state, job, share, fitting, all, answer) ??
     answer('behind-others', 'Other jobs of the queue come first; it is next when they have started.', all)
   );
 }
 
-/** Every fitting worker that has room is over its own rate. */
+/** The rate limit of the workers themselves, if every fitting worker with a free slot is over its own. */
 function explainWorkerRates(
   state: LeaderState,
   fitting: readonly WorkerSession[],
@@ -164,30 +164,30 @@ function explainWorkerRates(
   return answer('rate', detail, { ...figures, opensInMs });
 }
 
-/** It is the next of its queue, so all that comes before it are other queues and tenants. */
-function explainTurns(
+/** For the next job of its queue: whether other queues and tenants come first. */
+function explainShares(
   state: LeaderState,
   job: PlacedRow,
-  line: QueueLine | undefined,
+  share: QueueShare | undefined,
   fitting: readonly WorkerSession[],
   figures: Figures,
   answer: Answer,
 ): Why | undefined {
   const entry = state.backlog.find(job.id);
-  if (!entry || line?.best((needs) => needs === entry.needs)?.head() !== entry) return undefined;
-  const otherQueues = [...line.tenant.queues].filter((each) => each !== line && each.listed).length;
+  if (!entry || share?.best((needs) => needs === entry.needs)?.head() !== entry) return undefined;
+  const otherQueues = [...share.tenant.queues].filter((each) => each !== share && each.listed).length;
   const isShared = fitting.some((session) => session.tenant === null);
-  const otherTenants = isShared ? state.shares.tenantsInTurn(line.tenant) : 0;
+  const otherTenants = isShared ? state.shares.otherEligibleTenants(share.tenant) : 0;
   if (otherQueues + otherTenants === 0) {
     const detail = 'The fitting workers have free slots, but none of them is asking for a job at the moment.';
     return answer('no-free-slot', detail, figures);
   }
   const detail = 'It is next in its queue; other queues and tenants have their turn first.';
-  const shares = { otherQueues, weight: line.info.weight, otherTenants, tenantWeight: line.tenant.weight };
+  const shares = { otherQueues, weight: share.info.weight, otherTenants, tenantWeight: share.tenant.weight };
   return answer('share', detail, { ...figures, ...shares });
 }
 
-/** From the job itself and not from memory, which a job may not have reached, or may have had to leave. */
+/** The needs of the job from its row, because the job may not be in memory. */
 function needsOf(job: PlacedRow): Needs {
   const target = job.target === null ? null : (JSON.parse(job.target) as Target);
   const handler = target === null ? (job.task ?? '') : target.type === 'handler' ? target.name : '';

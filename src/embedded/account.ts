@@ -1,15 +1,16 @@
+import { spawn } from 'node:child_process';
 import { readFile, stat } from 'node:fs/promises';
-import { type Account, runCommand } from './command.js';
-import { embeddedFailure, OWN_DATABASE } from './failure.js';
+import { messageOf } from '../core/errors.js';
+import { embeddedFailure, OWN_DATABASE } from './embedded-failure.js';
 
 /**
- * Postgres refuses to run as root. A program that runs as root therefore starts it under another account;
- * everybody else runs it as themselves.
+ * Postgres refuses to run as root. A program that runs as root therefore starts it under another account; any other
+ * user runs it under their own.
  */
 
 const PREFERRED = ['postgres', '_postgres', 'punctual', 'nobody'];
 
-/** The accounts of `/etc/passwd` that are not root, the best ones to run a database first. */
+/** The accounts of `/etc/passwd` except root; those that suit a database best come first. */
 export function candidateAccounts(passwd: string): Account[] {
   const accounts = passwd
     .split('\n')
@@ -24,17 +25,17 @@ export function candidateAccounts(passwd: string): Account[] {
   return accounts.sort((a, b) => rank(a) - rank(b) || a.uid - b.uid);
 }
 
-/** Some systems write `nobody` as -2; the kernel means 4294967294. */
+/** Some systems write the id of `nobody` as -2, which stands for 4294967294. */
 function unsigned(id: string): number {
   return /^-?\d+$/.test(id) ? Number(id) >>> 0 : 0;
 }
 
-/** Whether this process is root and so has to hand Postgres to another account. */
+/** Whether this process runs as root, so that Postgres needs another account. */
 export function runsAsRoot(): boolean {
   return process.getuid?.() === 0;
 }
 
-/** The account a new server shall run under, or null for "as we are". */
+/** The account for a new server; null for the one of this process. */
 export async function chooseAccount(): Promise<Account | null> {
   if (!runsAsRoot()) return null;
   const [account] = candidateAccounts(await readFile('/etc/passwd', 'utf8').catch(() => ''));
@@ -47,7 +48,7 @@ export async function chooseAccount(): Promise<Account | null> {
   return await mustBeUsable(account);
 }
 
-/** The account that owns the data already there, or null for "as we are"; root's own files get a new owner. */
+/** The account that owns existing data; null for the one of this process. Files of root get another owner. */
 export async function ownerOf(pgdata: string): Promise<Account | null> {
   const { uid, gid } = await stat(pgdata);
   if (!runsAsRoot()) {
@@ -60,7 +61,7 @@ export async function ownerOf(pgdata: string): Promise<Account | null> {
   return uid === 0 ? await chooseAccount() : await mustBeUsable({ name: `uid ${uid}`, uid, gid });
 }
 
-/** Containers may run root without the right to become somebody else; better to say so than to fail later. */
+/** In some containers root may not switch to other accounts; this finds out before anything is written. */
 async function mustBeUsable(account: Account): Promise<Account> {
   const attempt = await runCommand('/bin/sh', ['-c', 'exit 0'], { account, cwd: '/' });
   if (attempt.code === 0) return account;
@@ -70,7 +71,7 @@ async function mustBeUsable(account: Account): Promise<Account> {
   );
 }
 
-/** Whether the account (or, for null, this process) may read (`-r`), write (`-w`) or enter and run (`-x`) a path. */
+/** Whether the account (null: this process) may read (`-r`), write (`-w`) or execute (`-x`) a path. */
 export async function may(
   account: Account | null,
   right: '-r' | '-w' | '-x',
@@ -78,4 +79,73 @@ export async function may(
 ): Promise<boolean> {
   const script = 'test "$1" "$2"';
   return (await runCommand('/bin/sh', ['-c', script, 'sh', right, path], { account, cwd: '/' })).code === 0;
+}
+
+/** An account of the operating system. */
+export interface Account {
+  readonly name: string;
+  readonly uid: number;
+  readonly gid: number;
+}
+
+interface CommandOptions {
+  readonly account: Account | null;
+  readonly cwd: string;
+  readonly input?: string;
+}
+
+export interface CommandResult {
+  /** The exit code; null when the program was killed or could not be started. */
+  readonly code: number | null;
+  /** The output of both streams, or why it could not be started. */
+  readonly output: string;
+}
+
+const KEPT_OUTPUT = 64 * 1024;
+
+/**
+ * The environment of Postgres programs. Variables of the caller, such as PGOPTIONS, TZ or a locale, would change their
+ * behaviour.
+ */
+export const CLEAN_ENVIRONMENT: NodeJS.ProcessEnv = {
+  PATH: '/usr/bin:/bin:/usr/sbin:/sbin',
+  LC_ALL: 'C',
+  TZ: 'UTC',
+};
+
+/** The options of `spawn` for an account; Node takes ids above 2^31 as negative numbers. */
+export function spawnIdentity(account: Account | null): { uid?: number; gid?: number } {
+  return account === null ? {} : { uid: account.uid | 0, gid: account.gid | 0 };
+}
+
+/** Runs a program to its end. It never rejects: a program that cannot be started is a result, too. */
+export function runCommand(
+  file: string,
+  args: readonly string[],
+  options: CommandOptions,
+): Promise<CommandResult> {
+  return new Promise((resolve) => {
+    let output = '';
+    const keep = (chunk: string) => {
+      output = (output + chunk).slice(-KEPT_OUTPUT);
+    };
+    const notStarted = (error: unknown) => resolve({ code: null, output: messageOf(error) });
+    try {
+      const child = spawn(file, args, {
+        cwd: options.cwd,
+        env: CLEAN_ENVIRONMENT,
+        stdio: 'pipe',
+        ...spawnIdentity(options.account),
+      });
+      child.stdout.setEncoding('utf8').on('data', keep);
+      child.stderr.setEncoding('utf8').on('data', keep);
+      child.once('error', notStarted);
+      child.once('close', (code) => resolve({ code, output }));
+      // A program that ends without reading its input closes the pipe; its exit code is enough.
+      child.stdin.on('error', () => {});
+      child.stdin.end(options.input ?? '');
+    } catch (error) {
+      notStarted(error);
+    }
+  });
 }

@@ -1,12 +1,13 @@
+import { realpath, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { embeddedFailure, explain, OWN_DATABASE } from './failure.js';
-import { freePort } from './free-port.js';
-import { REACHABLE_FOLDER } from './home.js';
+import { embeddedFailure, explain, OWN_DATABASE } from './embedded-failure.js';
 import { endLeftBehind, findLeftBehind, isUsable } from './left-behind.js';
 import { DATABASE, ROLE } from './new-database.js';
 import { NODE_ROLE, prepareNodeRole } from './node-role.js';
 import { disownPostmasterFile } from './postmaster-file.js';
 import { openServerFolder, type ServerFolder } from './server-folder.js';
+import { lockServerFolder, REACHABLE_FOLDER, rememberedHome } from './server-home.js';
 import { keepSmall, openLog, type ServerLog, tailOf } from './server-log.js';
 import {
   becameReady,
@@ -16,34 +17,34 @@ import {
   type ServerProcess,
   spawnServer,
 } from './server-process.js';
-import { serverArguments } from './server-settings.js';
-import { writeState } from './state-file.js';
+import { freePort, serverArguments } from './server-settings.js';
+import { readState, writeState } from './state-file.js';
 
 export interface EmbeddedPostgresOptions {
-  /** Folder that belongs to the server and to the program that starts it; made on first use. */
+  /** The folder of the server and of the program that starts it; created on first use. */
   readonly dataFolder: string;
-  /** Takes one line about each thing that takes time. */
+  /** Called with one line about each step that takes time. */
   readonly log?: (line: string) => void;
   /** Postgres settings that differ from those of `server-settings.ts`. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Called when the server ends without having been asked to. */
+  /** Called when the server ends and was not stopped. */
   readonly onUnexpectedExit?: (detail: string) => void;
-  /** Where the files go when the account that root uses for Postgres cannot reach the data folder. */
+  /** The folder for the server's files when the account that runs Postgres for root cannot enter the data folder. */
   readonly reachableFolder?: string;
 }
 
 /** A running Postgres that belongs to this program. */
 export interface EmbeddedPostgres {
-  /** Address for nodes, with user and password: the user owns what is in the database, and nothing else. */
+  /** The address for nodes, with user and password; this user owns the objects in the database and has no other rights. */
   readonly url: string;
-  /** The same for the owner of the server, who may do anything on it. */
+  /** The address for the server's superuser. */
   readonly administratorUrl: string;
   readonly port: number;
-  /** The folder that holds the server's files; another than the data folder where that could not be reached. */
+  /** The folder with the server's files; not the data folder if the server's account cannot enter that. */
   readonly home: string;
-  /** Whether the server was left behind by a program that was killed, and is used as it is. */
+  /** Whether the server was left running by a killed program and was taken over. */
   readonly adopted: boolean;
-  /** Shuts the server down and gives the folder free. */
+  /** Shuts the server down and releases the folder. */
   stop(): Promise<void>;
 }
 
@@ -59,8 +60,8 @@ interface Running {
 }
 
 /**
- * Starts the Postgres that comes along, or takes over the one that a killed program left running on the same
- * folder. One folder is never used by two programs at once.
+ * Starts the embedded Postgres, or takes over the server that a killed program left running on the same folder. Two
+ * programs never use a folder at the same time.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const log = options.log ?? (() => {});
@@ -147,13 +148,13 @@ async function start(
 }
 
 /**
- * What kept the server from starting, as far as another try can help. The messages are those of locale C. Only
- * the server's own count: children of a dead one write their last words into the same log.
+ * Why the server did not start, if another try can help. The messages are those of locale C. Only messages of the
+ * server itself count: children of an earlier server may still write into the same log.
  */
 function obstacleIn(output: string, pid: number): 'port-taken' | 'stragglers' | 'other' {
   const fatal = output.split('\n').find((line) => line.includes(`[${pid}] FATAL:`)) ?? '';
   if (fatal.includes('could not create any TCP/IP sockets')) return 'port-taken';
-  // Children of a server that was killed may finish what they were doing before they notice.
+  // Children of a killed server may finish their work before they notice that it is gone.
   if (fatal.includes('pre-existing shared memory block')) return 'stragglers';
   return 'other';
 }
@@ -162,7 +163,7 @@ function startFailure(serverLog: ServerLog, output: string): Error {
   const full = /no space left on device/i.test(output);
   const advice = full ? 'The disk is full. Make room and start again.' : OWN_DATABASE;
   return embeddedFailure(
-    `The embedded Postgres did not start. It said (${serverLog.path}):\n${output || 'nothing'}\n${advice}`,
+    `The embedded Postgres did not start. Its log (${serverLog.path}) says:\n${output || 'nothing'}\n${advice}`,
   );
 }
 
@@ -176,7 +177,7 @@ function handle(
   const stopping = new AbortController();
   void keepSmall(serverLog, stopping.signal);
   server.hold(false);
-  // A second Ctrl-C ends this program at once. A kill cannot be helped; then the next start finds the server.
+  // A second Ctrl-C exits this program at once. After a kill the next start finds the server still running.
   const onExit = () => orderEnd(server);
   process.on('exit', onExit);
   const watch = async () => {
@@ -185,7 +186,7 @@ function handle(
     if (stopped !== null) return;
     const output = await tailOf(serverLog).catch(() => '');
     onUnexpectedExit(
-      `The embedded Postgres (process ${server.pid}) ended. It said last:\n${output || 'nothing'}`,
+      `The embedded Postgres (process ${server.pid}) ended. Its log ends with:\n${output || 'nothing'}`,
     );
   };
   void watch();
@@ -206,4 +207,36 @@ function handle(
       return stopped;
     },
   };
+}
+
+/**
+ * Removes a data folder and the server's files, wherever they are. Ends a server that was left running; throws when
+ * the folder is in use.
+ */
+export async function removeEmbeddedPostgres(path: string): Promise<void> {
+  const dataFolder = await realpath(path);
+  const locks = [lockServerFolder(dataFolder)];
+  try {
+    const home = await rememberedHome(dataFolder, await readState(dataFolder));
+    if (home !== null) {
+      if (home !== dataFolder) locks.push(lockServerFolder(home));
+      const pgdata = await realpath(join(home, 'postgres')).catch(() => home);
+      const leftBehind = await findLeftBehind(pgdata);
+      if (leftBehind !== null) await endLeftBehind(leftBehind);
+      await rm(home, { recursive: true, force: true });
+    }
+    await rm(dataFolder, { recursive: true, force: true });
+  } catch (error) {
+    for (const unlock of locks) unlockQuietly(unlock);
+    throw error;
+  }
+}
+
+/** Releases a lock whose file may have been removed with its folder. */
+function unlockQuietly(unlock: () => void): void {
+  try {
+    unlock();
+  } catch {
+    // A removed folder needs no lock.
+  }
 }

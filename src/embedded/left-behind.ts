@@ -1,22 +1,26 @@
-import { readFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { readFile, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import pg from 'pg';
 import { processMark } from '../host/processes.js';
 import { readPostmasterFile } from './postmaster-file.js';
-import { isServerOf } from './process-identity.js';
 import { endServer, type Patience, type ServerProcess, watchServer } from './server-process.js';
 
 /** A server that a killed program left running. */
-export interface LeftBehind {
+interface LeftBehind {
   readonly server: ServerProcess;
-  /** The port it listens on, when it takes connections. */
+  /** The port it listens on; null while it accepts no connections. */
   readonly port: number | null;
 }
 
 const PATIENCE: Patience = { fastMs: 15_000, immediateMs: 5_000 };
 const LOGIN_WITHIN_MS = 5_000;
 
-/** Finds the server that still runs on a folder. The caller holds the lock, so nobody starts one meanwhile. */
+/**
+ * Finds a server that still runs on a folder. The caller holds the folder's lock, so no other program starts one
+ * meanwhile.
+ */
 export async function findLeftBehind(pgdata: string): Promise<LeftBehind | null> {
   const file = await readPostmasterFile(pgdata);
   if (file === null || file === 'damaged') return null;
@@ -25,12 +29,12 @@ export async function findLeftBehind(pgdata: string): Promise<LeftBehind | null>
   return { server: watchServer(file.pid, mark), port: file.ready ? file.port : null };
 }
 
-/** Whether the server was started with these arguments and lets us in, so that it can be used as it is. */
+/** Whether the server was started with these arguments and accepts the credentials, so that it can be taken over. */
 export async function isUsable(pgdata: string, args: readonly string[], url: string): Promise<boolean> {
   const startedWith = await readFile(join(pgdata, 'postmaster.opts'), 'utf8').catch(() => '');
   if (!startedWith.trimEnd().endsWith(args.map((argument) => `"${argument}"`).join(' '))) return false;
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: LOGIN_WITHIN_MS });
-  // A connection that breaks after the check has nothing to tell us.
+  // A connection that breaks after the check does not matter.
   client.on('error', () => {});
   try {
     await client.connect();
@@ -42,7 +46,31 @@ export async function isUsable(pgdata: string, args: readonly string[], url: str
   }
 }
 
-/** Ends a server that was left behind and cannot be used. */
+/** Ends a server that was left running and cannot be taken over. */
 export async function endLeftBehind(leftBehind: LeftBehind): Promise<void> {
   await endServer(leftBehind.server, PATIENCE);
+}
+
+const run = promisify(execFile);
+
+/** Whether the process is the Postgres server of this folder, according to its working folder or its arguments. */
+export async function isServerOf(pid: number, pgdata: string): Promise<boolean> {
+  if (processMark(pid) === null) return false;
+  if (process.platform === 'linux') {
+    const folder = await readlink(`/proc/${pid}/cwd`).catch(() => null);
+    if (folder !== null) return folder === pgdata;
+  }
+  const command = await commandLine(pid);
+  return command.includes('postgres') && command.includes(`-D ${pgdata} `);
+}
+
+async function commandLine(pid: number): Promise<string> {
+  try {
+    if (process.platform === 'linux') {
+      return (await readFile(`/proc/${pid}/cmdline`, 'utf8')).replaceAll('\0', ' ');
+    }
+    return (await run('ps', ['-ww', '-o', 'command=', '-p', String(pid)])).stdout;
+  } catch {
+    return '';
+  }
 }

@@ -1,27 +1,27 @@
 import { mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Account, type CommandResult, runCommand } from './command.js';
-import { embeddedFailure, explain, OWN_DATABASE } from './failure.js';
-import { give } from './home.js';
+import { type Account, type CommandResult, runCommand } from './account.js';
+import { embeddedFailure, explain, OWN_DATABASE } from './embedded-failure.js';
 import type { PostgresBinaries } from './postgres-binaries.js';
+import { giveTo } from './server-home.js';
 import { syncFolder } from './state-file.js';
 
-/** The role that owns the server; nodes use another. */
+/** The server's superuser; nodes use another role. */
 export const ROLE = 'punctual';
 /** The database that the product uses. */
 export const DATABASE = 'punctual';
 
 const DRAFT_PREFIX = 'postgres.draft-';
 
-/** The end of a program's output tells what went wrong; what comes before is routine. */
-const TOLD_LINES = 8;
+/** How many lines at the end of a program's output are shown when it failed. */
+const SHOWN_LINES = 8;
 
-/** Only programs on this machine that know the password get in. */
+/** Only programs on this machine that know the password may connect. */
 const ACCESS_RULES = `# Written by Punctual.\nhost all all 127.0.0.1/32 scram-sha-256\n`;
 
 /**
- * Makes the files of a new server. They get their final name only when complete, so an interruption at any
- * point leaves nothing that a later start could mistake for a database.
+ * Creates the files of a new server. They get their final name only when they are complete, so that a later start
+ * never finds half a database.
  */
 export async function createDatabaseFiles(
   binaries: PostgresBinaries,
@@ -33,7 +33,7 @@ export async function createDatabaseFiles(
     throw explain(error, `No database can be made in ${home}`);
   });
   try {
-    await give(draft, account);
+    await giveTo(draft, account);
     const made = await runCommand(
       binaries.initdb,
       ['-D', draft, '-U', ROLE, '--auth=reject', '--encoding=UTF8', '--locale=C'],
@@ -41,7 +41,10 @@ export async function createDatabaseFiles(
     );
     if (made.code !== 0) throw failed('The database could not be made', made);
     await writeFile(join(draft, 'pg_hba.conf'), ACCESS_RULES);
-    await runAlone(binaries, draft, account, [passwordStatement(password), `CREATE DATABASE ${DATABASE}`]);
+    await runSingleUser(binaries, draft, account, [
+      passwordStatement(password),
+      `CREATE DATABASE ${DATABASE}`,
+    ]);
     await rename(draft, join(home, 'postgres'));
     await syncFolder(home);
   } catch (error) {
@@ -50,14 +53,14 @@ export async function createDatabaseFiles(
   }
 }
 
-/** Sets another password while the server is not running, for a data folder that has lost the old one. */
+/** Sets a new password while the server is not running, for a data folder that has lost its state file. */
 export async function resetPassword(
   binaries: PostgresBinaries,
   pgdata: string,
   account: Account | null,
   password: string,
 ): Promise<void> {
-  await runAlone(binaries, pgdata, account, [passwordStatement(password)]);
+  await runSingleUser(binaries, pgdata, account, [passwordStatement(password)]);
 }
 
 function passwordStatement(password: string): string {
@@ -65,7 +68,7 @@ function passwordStatement(password: string): string {
 }
 
 /** Runs statements in Postgres's single-user mode, which needs neither a port nor a password. */
-async function runAlone(
+async function runSingleUser(
   binaries: PostgresBinaries,
   pgdata: string,
   account: Account | null,
@@ -84,11 +87,11 @@ function failed(what: string, result: CommandResult): Error {
   const full = /no space left|disk quota/i.test(result.output);
   const advice = full ? 'The disk is full. Make room, or choose another folder with --data.' : OWN_DATABASE;
   const ending = result.code === null ? 'stopped' : `ended with code ${result.code}`;
-  const said = result.output.trim().split('\n').slice(-TOLD_LINES).join('\n');
+  const said = result.output.trim().split('\n').slice(-SHOWN_LINES).join('\n');
   return embeddedFailure(`${what} (${ending}): ${said}\n${advice}`);
 }
 
-/** Drops what interrupted starts left; one that is still being written to is left for the next time. */
+/** Removes the drafts of interrupted starts; one that cannot be removed now is left for the next start. */
 export async function removeDrafts(home: string): Promise<void> {
   for (const name of await readdir(home)) {
     if (!name.startsWith(DRAFT_PREFIX)) continue;

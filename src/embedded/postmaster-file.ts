@@ -1,18 +1,18 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { codeOf } from './failure.js';
+import { codeOf } from './embedded-failure.js';
 
-/** What a running server says about itself in `postmaster.pid`. */
-export interface PostmasterFile {
+/** The content of `postmaster.pid`, in which a running server describes itself. */
+interface PostmasterFile {
   readonly pid: number;
   readonly port: number | null;
   readonly ready: boolean;
 }
 
-/** Above every process number that systems give out, so no process ever has it. */
+/** Larger than any process id that systems assign. */
 const NO_PROCESS = 2 ** 31 - 1;
 
-/** Understands the text of `postmaster.pid`: process, folder, start, port, socket folder, address, memory, status. */
+/** Parses `postmaster.pid`; its lines are process, folder, start, port, socket folder, address, memory, status. */
 export function parsePostmasterFile(text: string): PostmasterFile | null {
   const lines = text.split('\n').map((line) => line.trim());
   // A negative number is a server in single-user mode.
@@ -22,7 +22,7 @@ export function parsePostmasterFile(text: string): PostmasterFile | null {
   return { pid, port: port > 0 ? port : null, ready: lines[7] === 'ready' };
 }
 
-/** The file of a server folder: null when there is none, `damaged` when a power cut left it empty or torn. */
+/** Reads the file of a server: null when there is none, `damaged` when a power cut left it empty or incomplete. */
 export async function readPostmasterFile(pgdata: string): Promise<PostmasterFile | 'damaged' | null> {
   try {
     return parsePostmasterFile(await readFile(pathIn(pgdata), 'utf8')) ?? 'damaged';
@@ -33,10 +33,10 @@ export async function readPostmasterFile(pgdata: string): Promise<PostmasterFile
 }
 
 /**
- * Makes the file of a server that is gone harmless. Its process number may belong to a stranger by now, or to
- * a dead process that nobody has cleared away; Postgres would take either for a server and refuse to start.
- * The file is kept where it can be understood, not removed: it also names the shared memory of the old
- * server, by which Postgres finds out whether children of that server are still at work on the data.
+ * Replaces the process id in the file of a server that is gone. The id may belong to another process by now, or to a
+ * zombie; Postgres would take either for a running server and refuse to start. The file is not removed unless it is
+ * damaged: it also names the old server's shared memory, by which Postgres finds out whether children of that server
+ * still work on the data.
  */
 export async function disownPostmasterFile(pgdata: string): Promise<void> {
   const file = await readPostmasterFile(pgdata);

@@ -1,18 +1,16 @@
 import { readFile, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { chooseAccount, may, ownerOf } from './account.js';
-import { type Account, runCommand } from './command.js';
-import { embeddedFailure } from './failure.js';
-import { freePort } from './free-port.js';
-import { chooseHome, exists, openDataFolder, rememberedHome } from './home.js';
+import { type Account, chooseAccount, may, ownerOf, runCommand } from './account.js';
+import { embeddedFailure } from './embedded-failure.js';
 import { endLeftBehind, findLeftBehind } from './left-behind.js';
 import { createDatabaseFiles, removeDrafts, resetPassword } from './new-database.js';
 import { findBinaryPackage, type PostgresBinaries, prepareBinaries } from './postgres-binaries.js';
 import { disownPostmasterFile } from './postmaster-file.js';
-import { lockServerFolder } from './server-lock.js';
+import { chooseHome, exists, lockServerFolder, openDataFolder, rememberedHome } from './server-home.js';
+import { freePort } from './server-settings.js';
 import { randomPassword, readState, type ServerState, writeState } from './state-file.js';
 
-/** A data folder that this process holds alone, with a complete database in it, ready for a server to start. */
+/** A data folder that this process has locked, with a complete database in it, ready for a server to start. */
 export interface ServerFolder {
   readonly dataFolder: string;
   readonly home: string;
@@ -20,19 +18,19 @@ export interface ServerFolder {
   readonly account: Account | null;
   readonly binaries: PostgresBinaries;
   readonly state: ServerState;
-  /** Gives the folder free for other processes. */
+  /** Releases the folder for other processes. */
   release(): Promise<void>;
 }
 
-/** Takes hold of a data folder and makes whatever is not there yet. */
+/** Locks a data folder and creates what is missing in it. */
 export async function openServerFolder(
   folder: string,
   reachableFolder: string,
   log: (line: string) => void,
 ): Promise<ServerFolder> {
   const installed = await findBinaryPackage();
-  const newcomer = await chooseAccount();
-  const dataFolder = await openDataFolder(folder, newcomer);
+  const newAccount = await chooseAccount();
+  const dataFolder = await openDataFolder(folder, newAccount);
   const locks = [lockServerFolder(dataFolder)];
   const release = async () => {
     for (const unlock of locks.splice(0).reverse()) unlock();
@@ -41,15 +39,15 @@ export async function openServerFolder(
     const remembered = await readState(dataFolder);
     const home =
       (await rememberedHome(dataFolder, remembered)) ??
-      (await chooseHome(dataFolder, newcomer, reachableFolder));
-    // Data folders that were copied with their state point at one home, which needs a lock of its own.
+      (await chooseHome(dataFolder, newAccount, reachableFolder));
+    // Copies of a data folder name the same home in their state, so the home needs a lock of its own.
     if (home !== dataFolder) locks.push(lockServerFolder(home));
     await removeDrafts(home);
     const path = join(home, 'postgres');
     const present = await exists(path);
-    // Somebody may have moved the files to another disk and left a link; a server knows itself by its true path.
+    // The files may have been moved to another disk and linked; a server is identified by its real path.
     const pgdata = present ? await realpath(path) : path;
-    const account = present ? await ownerOf(pgdata) : newcomer;
+    const account = present ? await ownerOf(pgdata) : newAccount;
     const binaries = await prepareBinaries(installed, home, account);
     const state = await completeState(dataFolder, remembered ?? (await firstState(dataFolder, home)));
     if (!present) {
@@ -66,7 +64,7 @@ export async function openServerFolder(
   }
 }
 
-/** The state is on disk before the database is made, so that no database has a password nobody knows. */
+/** The state is written before the database is created, so that no database has an unknown password. */
 async function firstState(dataFolder: string, home: string): Promise<ServerState> {
   const state: ServerState = {
     home: home === dataFolder ? '.' : home,
@@ -78,7 +76,7 @@ async function firstState(dataFolder: string, home: string): Promise<ServerState
   return state;
 }
 
-/** A folder of an older version gets a password for the role that nodes use. */
+/** Adds a password for the nodes' role to the state of an older version. */
 async function completeState(dataFolder: string, state: ServerState): Promise<ServerState> {
   if (state.nodePassword !== '') return state;
   const complete: ServerState = { ...state, nodePassword: randomPassword() };
@@ -102,7 +100,7 @@ async function checkDatabase(
   );
 }
 
-/** Files that root copied or restored belong to root until they are given back to the server's account. */
+/** Gives files that root copied or restored back to the server's account. */
 async function handOver(pgdata: string, account: Account): Promise<void> {
   let output = '';
   if ((await stat(pgdata)).uid === 0) {

@@ -1,9 +1,9 @@
 import { open, rename, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { giveToOwnerOf } from './home.js';
+import { giveToOwnerOf } from './server-home.js';
 
-/** What the server says goes straight to a file, so that it can go on speaking when the program is killed. */
+/** The server writes its log directly to a file, so that it can go on when the program is killed. */
 
 const LOG_FILE = 'postgres.log';
 const KEPT_BYTES = 8 * 1024 * 1024;
@@ -12,11 +12,11 @@ const TAIL_BYTES = 4 * 1024;
 
 export interface ServerLog {
   readonly path: string;
-  /** The number of bytes when this start began; what follows is about this start. */
+  /** The size of the file when this start began; what follows belongs to this start. */
   readonly beginning: number;
 }
 
-/** Makes the log file ready for a start; one that has grown is put aside as `postgres.log.old`. */
+/** Prepares the log file for a start; a large one is renamed to `postgres.log.old`. */
 export async function openLog(dataFolder: string): Promise<ServerLog> {
   const path = join(dataFolder, LOG_FILE);
   if ((await sizeOf(path)) > KEPT_BYTES) await rename(path, `${path}.old`);
@@ -26,7 +26,7 @@ export async function openLog(dataFolder: string): Promise<ServerLog> {
   return { path, beginning: await sizeOf(path) };
 }
 
-/** The last lines that the server wrote since this start began. */
+/** The last lines that the server has written since this start. */
 export async function tailOf(log: ServerLog): Promise<string> {
   const size = await sizeOf(log.path);
   const from = Math.max(size < log.beginning ? 0 : log.beginning, size - TAIL_BYTES);
@@ -34,18 +34,18 @@ export async function tailOf(log: ServerLog): Promise<string> {
 }
 
 /**
- * Keeps the file from growing without end until the signal aborts. The server appends, so the file can be cut
- * under its hands.
+ * Limits the size of the file until the signal aborts. The server opened it for appending, so it can be truncated
+ * while the server runs.
  */
 export async function keepSmall(log: ServerLog, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await sleep(CHECK_EVERY_MS, undefined, { ref: false, signal }).catch(() => {});
-    // A log that cannot be cut now (a full disk) is tried again a minute later.
-    await cut(log).catch(() => {});
+    // If that fails, for example on a full disk, the next round tries again.
+    await truncateLog(log).catch(() => {});
   }
 }
 
-async function cut(log: ServerLog): Promise<void> {
+async function truncateLog(log: ServerLog): Promise<void> {
   const size = await sizeOf(log.path);
   if (size <= KEPT_BYTES) return;
   const tail = await readFrom(log.path, size - KEPT_BYTES, KEPT_BYTES);

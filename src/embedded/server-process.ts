@@ -2,18 +2,18 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Account, CLEAN_ENVIRONMENT, spawnIdentity } from './command.js';
-import { codeOf, explain } from './failure.js';
+import { processMark } from '../host/processes.js';
+import { type Account, CLEAN_ENVIRONMENT, spawnIdentity } from './account.js';
+import { codeOf, explain } from './embedded-failure.js';
 import { readPostmasterFile } from './postmaster-file.js';
-import { isAlive } from './process-identity.js';
 import type { ServerLog } from './server-log.js';
 
-/** A server process, started by this program or by one before it. */
+/** A server process that this program or an earlier one has started. */
 export interface ServerProcess {
   readonly pid: number;
-  /** Settles when the process has ended, however it came to that. */
+  /** Resolves when the process has ended. */
   readonly exited: Promise<void>;
-  /** Whether waiting for the process keeps this program running. */
+  /** Sets whether the process keeps this program from exiting. */
   hold(held: boolean): void;
 }
 
@@ -22,8 +22,8 @@ const WATCH_MS = 500;
 const READY_WITHIN_MS = 10 * 60_000;
 
 /**
- * Starts the server in a session of its own: Ctrl-C in a terminal reaches the program, which first ends its
- * work and then the server, and does not reach the server before that.
+ * Starts the server in a session of its own, so that Ctrl-C in a terminal reaches only this program, which ends the
+ * server after everything else.
  */
 export async function spawnServer(
   file: string,
@@ -54,7 +54,12 @@ export async function spawnServer(
   }
 }
 
-/** A handle on a server that another program has started and left behind. */
+/** Whether the process with this id is still the one with the mark, and not a later one with the same id. */
+export function isAlive(pid: number, mark: string): boolean {
+  return processMark(pid) === mark;
+}
+
+/** A handle for a server that another program has started and left running. */
 export function watchServer(pid: number, mark: string): ServerProcess {
   let held = false;
   const ended = async () => {
@@ -69,7 +74,7 @@ export function watchServer(pid: number, mark: string): ServerProcess {
   };
 }
 
-/** Waits until the server takes connections: true; false when it ended, or was not ready in ten minutes. */
+/** Waits until the server accepts connections; false when it ended or was not ready within ten minutes. */
 export async function becameReady(
   server: ServerProcess,
   pgdata: string,
@@ -92,15 +97,15 @@ export async function becameReady(
   return false;
 }
 
-/** How long each way of ending a server may take before the next, harder one. */
+/** How long each kind of shutdown may take before the next, harder one. */
 export interface Patience {
   readonly fastMs: number;
   readonly immediateMs: number;
 }
 
 /**
- * Ends the server: first the fast shutdown, which ends sessions and writes everything out; then the
- * immediate one, which leaves recovery to the next start; then the hard way. Nothing committed is lost in any.
+ * Ends the server: first by a fast shutdown, which ends sessions and writes a checkpoint; then by an immediate one,
+ * which leaves recovery to the next start; then by a kill. Committed data survives all three.
  */
 export async function endServer(server: ServerProcess, patience: Patience): Promise<void> {
   server.hold(true);
@@ -119,12 +124,12 @@ async function endsBy(server: ServerProcess, name: NodeJS.Signals, withinMs: num
   return ended;
 }
 
-/** Has the server end by itself, for the last moment of a process that cannot wait for it. */
+/** Tells the server to shut down without waiting for it, for use when the process exits. */
 export function orderEnd(server: ServerProcess): void {
   try {
     signal(server.pid, 'SIGINT');
   } catch {
-    // Nobody is left to be told.
+    // The process is exiting, so nobody can be told.
   }
 }
 

@@ -1,24 +1,24 @@
 import { randomBytes } from 'node:crypto';
 import { open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { codeOf } from './failure.js';
-import { giveToOwnerOf } from './home.js';
+import { codeOf } from './embedded-failure.js';
+import { giveToOwnerOf } from './server-home.js';
 
-/** What the data folder remembers about its server from one start to the next. */
+/** What is stored about the server from one start to the next. */
 export interface ServerState {
-  /** Where the server's files are: the data folder itself (`.`), or a place that another account can reach. */
+  /** The home of the server's files: `.` for the data folder itself, else an absolute path. */
   readonly home: string;
   readonly port: number;
-  /** Of the role that owns the server. */
+  /** The password of the superuser. */
   readonly password: string;
-  /** Of the role that nodes use. */
+  /** The password of the role that nodes use. */
   readonly nodePassword: string;
 }
 
-/** The file is readable by its owner alone, because it holds the passwords. */
+/** Only its owner can read the file, because it holds passwords. */
 const STATE_FILE = 'postgres.json';
 
-/** The remembered state; null on first use, or when the file was lost or damaged. */
+/** The stored state; null on first use, or when the file is missing or damaged. */
 export async function readState(dataFolder: string): Promise<ServerState | null> {
   try {
     const state = JSON.parse(await readFile(join(dataFolder, STATE_FILE), 'utf8')) as Partial<ServerState>;
@@ -33,7 +33,7 @@ export async function readState(dataFolder: string): Promise<ServerState | null>
   }
 }
 
-/** Writes the state so that a power cut leaves either the old one or the new one. */
+/** Writes the state; after a power cut the file holds either the old or the new state. */
 export async function writeState(dataFolder: string, state: ServerState): Promise<void> {
   const path = join(dataFolder, STATE_FILE);
   const draft = `${path}.draft-${randomBytes(4).toString('hex')}`;
@@ -54,7 +54,7 @@ export async function writeState(dataFolder: string, state: ServerState): Promis
   }
 }
 
-/** Makes renames in a folder survive a power cut. */
+/** Syncs a folder, so that renames in it survive a power cut. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, 'r');
   try {
@@ -64,7 +64,7 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** A password nobody guesses, of letters and digits so that it needs no escaping anywhere. */
+/** A random password of letters and digits, which needs no escaping in SQL or URLs. */
 export function randomPassword(): string {
   return randomBytes(24).toString('hex');
 }

@@ -2,8 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Caller } from '../api/caller.js';
 import type { NodeContext } from '../api/context.js';
 import { submitJob, submitJobs } from '../api/jobs.js';
-import { errorFromAnswer } from '../worker/problem.js';
-import type { Method, RequestOptions, Transport } from '../worker/transport.js';
+import { errorFromAnswer, type Method, type RequestOptions, type Transport } from '../transport/transport.js';
 
 interface NodeParts {
   readonly server: FastifyInstance;

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { Punctual } from '../client/punctual.js';
 import type { Clock } from '../core/clock.js';
 import { type ConfigInput, resolveConfig } from '../core/config.js';
 import { type Log, SILENT_LOG } from '../core/log.js';
 import { startEmbeddedPostgres } from '../embedded/embedded-postgres.js';
+import { Punctual } from '../sdk/punctual.js';
 import { DirectTransport } from './direct-transport.js';
 import { EmbeddedWorkerGateway } from './embedded-gateway.js';
 import { type RunningNode, startNode as startBareNode } from './start-node.js';

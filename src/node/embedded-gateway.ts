@@ -22,8 +22,8 @@ import type {
   WorkerRegistration,
   WorkerWelcome,
 } from '../core/wire.js';
+import type { Transport } from '../transport/transport.js';
 import { HttpWorkerGateway } from '../worker/http-gateway.js';
-import type { Transport } from '../worker/transport.js';
 
 const NEVER = new AbortController().signal;
 

@@ -6,7 +6,7 @@ import { messageOf } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { News } from '../core/news.js';
 import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
-import { noLeader } from '../dispatch/state.js';
+import { noLeader } from '../dispatch/leader-state.js';
 
 /** How long a request waits for a leader before it is told that there is none. */
 const PATIENCE_MS = 5_000;

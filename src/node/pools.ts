@@ -8,7 +8,7 @@ const LONGEST_MS = 5_000;
 const READ_TIMEOUT_MS = 30_000;
 /** A leader that has to step over millions of dead rows may take longer still: it writes nothing meanwhile. */
 const PATIENT_TIMEOUT_MS = 300_000;
-/** What a leader reads at once beyond the deadline: all that waits, and the page of a shelf. */
+/** What a leader reads at once beyond the deadline: all that waits, and the page of a segment. */
 const PATIENT_CONNECTIONS = 2;
 
 export interface Pools {

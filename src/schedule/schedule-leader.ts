@@ -23,7 +23,7 @@ export interface ScheduleLeader {
   admit(jobs: readonly Waiting[]): Promise<void>;
   /** Takes the turn of a job, which also removes it from the backlog. */
   turn(jobId: string): Promise<void>;
-  readonly turns: { give(jobId: string): void };
+  readonly turns: { release(jobId: string): void };
   /** Reads jobs whose turn was taken from the table again, so that memory agrees with it. */
   follow(jobIds: readonly string[]): Promise<void>;
   /** Calls back once when the job ends; answers with a way to stop listening. */

@@ -72,7 +72,7 @@ export async function withdrawJobs(
       }),
     );
   } finally {
-    for (const job of taken) leader.turns.give(job);
+    for (const job of taken) leader.turns.release(job);
     const gone = new Set(ended.map(({ id }) => id));
     await leader.follow(taken.filter((job) => !gone.has(job)));
   }

@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { PunctualError } from '../core/errors.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import type { Needs } from '../core/submission.js';
+import { TimeSlice } from '../core/time-slice.js';
+import { textArray } from './array-text.js';
 import { byIndex } from './by-index.js';
 import { type Queryable, run, type Statement, statement } from './database.js';
 
@@ -146,23 +148,60 @@ function isSame(a: Named, b: Named): boolean {
   return a.needs === b.needs && a.queue === b.queue && a.tenant === b.tenant;
 }
 
-/** The digest under which needs are stored: labels may be longer than an index can hold. */
-function signatureOf({ tenant, needs }: Named): Buffer {
-  const whole = JSON.stringify([tenant, needs.target, needs.handler, labelsText(needs.labels)]);
-  return createHash('sha256').update(whole).digest();
+/** Needs in the forms in which they are looked up and stored. */
+interface Digest {
+  readonly tenant: string;
+  /** Labels may be longer than an index can hold. */
+  readonly signature: Buffer;
+  /** The same as text, to be remembered by. */
+  readonly key: string;
+  readonly labels: string;
+}
+
+/** A digest takes some ten microseconds and is asked for several times, so each is kept for as long as its needs are. */
+const DIGESTS = new WeakMap<Needs, Digest>();
+
+function digestOf({ tenant, needs }: Named): Digest {
+  const known = DIGESTS.get(needs);
+  if (known?.tenant === tenant) return known;
+  const labels = labelsText(needs.labels);
+  const whole = JSON.stringify([tenant, needs.target, needs.handler, labels]);
+  const signature = createHash('sha256').update(whole).digest();
+  const digest = { tenant, signature, key: signature.toString('base64'), labels };
+  DIGESTS.set(needs, digest);
+  return digest;
+}
+
+/** Makes the digests of many in slices: a bulk may have thousands of large label sets. */
+async function digestAll(named: readonly Named[]): Promise<Digest[]> {
+  const digests: Digest[] = [];
+  const slice = new TimeSlice();
+  for (const each of named) {
+    digests.push(digestOf(each));
+    if (digests.length % LOOK_EVERY === 0 && slice.isOver) await slice.next();
+  }
+  return digests;
 }
 
 function queueKey({ tenant, queue }: Named): string {
   return `${tenant}\n${queue}`;
 }
 
+function hasLabels({ needs }: Named): boolean {
+  for (const _ in needs.labels) return true;
+  return false;
+}
+
 /** Short however long the labels are; no tenant, target or handler holds the separator. */
 function needsKey(named: Named): string {
   const { tenant, needs } = named;
-  for (const _ in needs.labels) return signatureOf(named).toString('base64');
-  return `${tenant}\n${needs.target}\n${needs.handler}`;
+  return hasLabels(named) ? digestOf(named).key : `${tenant}\n${needs.target}\n${needs.handler}`;
 }
 
+/** Digests that are made between two looks at the clock. */
+const LOOK_EVERY = 50;
+/** Label texts that one statement stores: writing its parameters holds the event loop. */
+const STORED_CHARACTERS = 512 * 1024;
 /** How much later a use must be than the one on record to be put down. */
 const USE_STEP_MS = 12 * 3_600_000;
 /** Names that a node remembers of each kind. */
@@ -204,6 +243,7 @@ export class Names {
   }
 
   private async resolveEach(named: readonly Named[], now: number): Promise<Resolved[]> {
+    await digestAll(named.filter(hasLabels));
     for (let tries = 1; ; tries += 1) {
       const queues = await this.known(this.queues, named, queueKey, now, (unknown) =>
         this.learnQueues(unknown, now),
@@ -273,20 +313,24 @@ export class Names {
     unknown: readonly Named[],
     now: number,
   ): Promise<readonly (KnownNeeds | undefined)[]> {
-    const signatures = unknown.map(signatureOf);
+    const signatures = (await digestAll(unknown)).map(({ signature }) => signature);
     await this.checkLabelSets(unknown, signatures);
-    await run(this.db, ADD_NEEDS, [
-      signatures,
-      unknown.map((each) => each.tenant),
-      unknown.map((each) => each.needs.target),
-      unknown.map((each) => each.needs.handler),
-      unknown.map((each) => labelsText(each.needs.labels)),
-      now,
-    ]);
+    for (const part of inParts(unknown)) await this.addNeeds(part, now);
     const found = await run<Found>(this.db, FIND_NEEDS, [signatures]);
     return (await this.use(USE_NEEDS, found, unknown.length, now)).map(
       (name, i) => name && { ...name, signature: signatures[i]! },
     );
+  }
+
+  private async addNeeds(named: readonly Named[], now: number): Promise<void> {
+    await run(this.db, ADD_NEEDS, [
+      named.map((each) => digestOf(each).signature),
+      textArray(named.map((each) => each.tenant)),
+      textArray(named.map((each) => each.needs.target)),
+      textArray(named.map((each) => each.needs.handler)),
+      textArray(named.map((each) => digestOf(each).labels)),
+      now,
+    ]);
   }
 
   /** Puts down the use of what was found, by place; what is missing has gone. */
@@ -318,7 +362,7 @@ export class Names {
   private async checkLabelSets(unknown: readonly Named[], signatures: readonly Buffer[]): Promise<void> {
     const { maxLabelSets } = this.options;
     const labelled = unknown.map((each, i) => ({ ...each, signature: signatures[i]! }));
-    const sets = labelled.filter(({ needs }) => Object.keys(needs.labels).length > 0);
+    const sets = labelled.filter(hasLabels);
     if (maxLabelSets === undefined || sets.length === 0) return;
     const present = await run<Found>(this.db, FIND_NEEDS, [sets.map(({ signature }) => signature)]);
     const isPresent = new Set(present.map(({ place }) => place - 1));
@@ -340,6 +384,19 @@ export class Names {
     const refused = sets.filter(({ tenant }, i) => full.has(tenant) && !isPresent.has(i));
     throw new LabelSetsError(refused[0]!.tenant, maxLabelSets, new Set(refused.map(needsKey)));
   }
+}
+
+/** Cuts a list where its label texts become more than one statement stores. */
+function* inParts(named: readonly Named[]): Iterable<readonly Named[]> {
+  let from = 0;
+  let characters = 0;
+  for (const [i, each] of named.entries()) {
+    characters += digestOf(each).labels.length;
+    if (characters < STORED_CHARACTERS) continue;
+    yield named.slice(from, i + 1);
+    [from, characters] = [i + 1, 0];
+  }
+  if (from < named.length) yield named.slice(from);
 }
 
 /** Tenants have as many label sets as they may have; the others of the same request can be stored without these. */

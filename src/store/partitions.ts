@@ -1,3 +1,4 @@
+import { least } from '../core/long-lists.js';
 import type { Queryable } from './database.js';
 
 /**
@@ -77,6 +78,11 @@ export async function makePartition(db: Queryable, table: Partitioned, atMs: num
 export interface DayTable {
   readonly table: Partitioned;
   readonly name: string;
+}
+
+/** When the oldest day of history that can be read began. */
+export async function oldestDay(db: Queryable): Promise<number> {
+  return least((await listPartitions(db, 'job_history')).map(dayOf));
 }
 
 /** Partitions that lie wholly before the moment, oldest first. */

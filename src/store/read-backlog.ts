@@ -3,7 +3,7 @@ import { type Queryable, run, statement } from './database.js';
 import { type CamelRowOf, selectCamel } from './job-columns.js';
 import type { JobRow } from './job-row.js';
 
-/** Reading what waits: the shelves that hold something, pages of a shelf from a cursor, and what is new. */
+/** Reading what waits: the segments that hold something, pages of a segment from a cursor, and what is new. */
 
 /** What the order of jobs is made of, and what else choosing needs of a waiting job. */
 export const WAITING = ['id', 'tenant', 'queue', 'needs', 'lane', 'rank', 'run_at', 'start_before'] as const;
@@ -24,7 +24,7 @@ export function selectWaiting(alias: string, size: string): string {
       ${alias}.attempts + 1 AS fence, ${size} AS "sizeKib"`;
 }
 
-/** A position on the shelf of one queue, needs, lane and rank; reading goes on from it, itself included. */
+/** A position on the segment of one queue, needs, lane and rank; reading goes on from it, itself included. */
 export interface Cursor {
   readonly queue: number;
   readonly needs: number;
@@ -34,30 +34,30 @@ export interface Cursor {
   readonly id: string;
 }
 
-/** Below every job of its shelf. */
-export const SHELF_START = { runAt: -1, id: '00000000-0000-0000-0000-000000000000' } as const;
+/** Below every job of its segment. */
+export const SEGMENT_START = { runAt: -1, id: '00000000-0000-0000-0000-000000000000' } as const;
 
 /** Jobs from before sizes were recorded count with what is stored of their payload. */
 const AS_THEY_WAIT = selectWaiting('j', 'greatest(j.size_kib, pg_column_size(j.payload) >> 10)');
 
 /**
- * Hops from shelf to shelf through the index instead of reading every row: cost grows with shelves, and with the dead rows
- * in front of what waits on each, but not with jobs. It tells where on the shelf that is, so that nobody steps over the
+ * Hops from segment to segment through the index instead of reading every row: cost grows with segments, and with the dead rows
+ * in front of what waits on each, but not with jobs. It tells where on the segment that is, so that nobody steps over the
  * dead rows a second time.
  */
-const FIND_SHELVES = statement(
-  'find-shelves',
+const FIND_SEGMENTS = statement(
+  'find-segments',
   `
-    WITH RECURSIVE shelf AS (
+    WITH RECURSIVE segment AS (
       SELECT $1::int AS queue, $2::int AS needs, $3::int AS lane, $4::smallint AS rank,
         -1::bigint AS "runAt", NULL::uuid AS id
       UNION ALL
-      SELECT n.* FROM shelf s CROSS JOIN LATERAL (
+      SELECT n.* FROM segment s CROSS JOIN LATERAL (
         SELECT j.queue, j.needs, j.lane, j.rank, j.run_at, j.id FROM punctual.jobs j
         WHERE (j.queue, j.needs, j.lane, j.rank) > (s.queue, s.needs, s.lane, s.rank) AND ${NOT_CLAIMED}
         ORDER BY j.queue, j.needs, j.lane, j.rank, j.run_at, j.id LIMIT 1) n
     )
-    SELECT queue, needs, lane, rank, "runAt", id FROM shelf OFFSET 1 LIMIT $5`,
+    SELECT queue, needs, lane, rank, "runAt", id FROM segment OFFSET 1 LIMIT $5`,
 );
 
 const READ_PAGES = statement(
@@ -88,26 +88,26 @@ const LOOK_BACK = statement(
 );
 
 /** One order of jobs in the live table: those that differ in nothing but when they are due. */
-export interface ShelfRank {
+export interface SegmentRank {
   readonly queue: number;
   readonly needs: number;
   readonly lane: number;
   readonly rank: number;
 }
 
-/** Before every shelf there is. */
-export const BEFORE_ALL_SHELVES: ShelfRank = { queue: -1, needs: -1, lane: 0, rank: 0 };
+/** Before every segment there is. */
+export const BEFORE_ALL_SEGMENTS: SegmentRank = { queue: -1, needs: -1, lane: 0, rank: 0 };
 
-/** Up to `limit` shelves after the given one on which jobs wait, each with the first of them. */
-export function findShelves(
+/** Up to `limit` segments after the given one on which jobs wait, each with the first of them. */
+export function findSegments(
   db: Queryable,
-  after: ShelfRank,
+  after: SegmentRank,
   limit: number,
 ): Promise<(Cursor & Record<string, unknown>)[]> {
-  return run(db, FIND_SHELVES, [after.queue, after.needs, after.lane, after.rank, limit]);
+  return run(db, FIND_SEGMENTS, [after.queue, after.needs, after.lane, after.rank, limit]);
 }
 
-/** Up to `limit` jobs from each cursor on, in order per shelf; running jobs are among them. */
+/** Up to `limit` jobs from each cursor on, in order per segment; running jobs are among them. */
 export function readPages(
   db: Queryable,
   cursors: readonly Cursor[],

@@ -5,8 +5,8 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
  * Removing names of queues and needs that no job uses any more.
  *
  * When a name was last used stands in its row: submissions put it down (see names.ts), and so does the leader, several
- * times a day, for all jobs that have not ended. The history of a job is kept for a known time after its end, so a name whose last use lies further
- * back than that, with days to spare, is in no place.
+ * times a day, for all jobs that have not ended. A name whose last use lies before the oldest day of history that is
+ * there, with days to spare, is in no place.
  */
 
 /** Names that live jobs use, in order. */
@@ -32,17 +32,16 @@ const FIND_LIVE_NAMES = statement(
     SELECT queue, needs FROM pair OFFSET 1 LIMIT $3`,
 );
 
-/** Those of jobs that wait outside the live table, for however long. It has no index for this and is read as it lies. */
-const KEEP_NAMES_OF_LATER = leaderStatement(
-  'keep-names-of-later',
-  `kept_queues AS (
-    UPDATE punctual.queues SET used_at = $4::bigint
-    WHERE used_at < $5::bigint AND id IN (SELECT queue FROM punctual.later) AND ${WHILE_TERM_LASTS}
-  ), answer AS (
-    UPDATE punctual.needs SET used_at = $4::bigint
-    WHERE used_at < $5::bigint AND id IN (SELECT needs FROM punctual.later) AND ${WHILE_TERM_LASTS}
-    RETURNING id
-  )`,
+/** Those of the next jobs that wait outside the live table, by id: it has no index on names and is read in pages. */
+const FIND_LATER_NAMES = statement(
+  'find-later-names',
+  `
+    WITH page AS (
+      SELECT id, queue, needs FROM punctual.later WHERE id > $1::uuid ORDER BY id LIMIT $2::int
+    )
+    SELECT DISTINCT queue, needs, (SELECT count(*) FROM page) AS read,
+      (SELECT id FROM page ORDER BY id DESC LIMIT 1) AS last
+    FROM page`,
 );
 
 const KEEP_NAMES = leaderStatement(
@@ -84,15 +83,27 @@ export function findLiveNames(db: Queryable, after: NamePair, limit: number): Pr
   return run(db, FIND_LIVE_NAMES, [after.queue, after.needs, limit]);
 }
 
-/** Puts down that the names of jobs outside the live table are in use now, unless that was put down after `since`. */
-export async function keepNamesOfLater(
-  db: Queryable,
-  term: TermKey,
-  now: number,
-  since: number,
-): Promise<void> {
-  await runAsLeader(db, term, KEEP_NAMES_OF_LATER, [now, since]);
+/** Names of a page of jobs outside the live table. */
+export interface LaterNames {
+  readonly names: readonly NamePair[];
+  /** The last job of the page; null when there are no more. */
+  readonly last: string | null;
 }
+
+/** Names that jobs outside the live table use; of up to `limit` jobs after the given one. */
+export async function findLaterNames(db: Queryable, after: string, limit: number): Promise<LaterNames> {
+  const rows = await run<Nullable<NamePair> & { read: number; last: string }>(db, FIND_LATER_NAMES, [
+    after,
+    limit,
+  ]);
+  // What was submitted inside a transaction has no names before it is parsed.
+  const names = rows.flatMap(({ queue, needs }) =>
+    queue === null || needs === null ? [] : [{ queue, needs }],
+  );
+  return { names, last: rows[0] && rows[0].read === limit ? rows[0].last : null };
+}
+
+type Nullable<T> = { [K in keyof T]: T[K] | null };
 
 /** Puts down that these names are in use now, unless that was put down after `since`. */
 export async function keepNames(

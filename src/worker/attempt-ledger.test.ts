@@ -41,11 +41,11 @@ describe('the ledger of attempts', () => {
     expect(ledger.refuse(attempt('a'))).toBe(true);
     expect(ledger.refuse(attempt('a'))).toBe(false);
     expect(receive(ledger, attempt('a'))).toBe(false);
-    expect(ledger.tellRefused(1)).toEqual([attempt('a')]);
+    expect(ledger.listRefused(1)).toEqual([attempt('a')]);
     ledger.settleRefused(1, [attempt('a')]);
-    expect(ledger.tellRefused(2)).toEqual([attempt('a')]);
+    expect(ledger.listRefused(2)).toEqual([attempt('a')]);
     ledger.settleRefused(2, []);
-    expect(ledger.tellRefused(3)).toEqual([]);
+    expect(ledger.listRefused(3)).toEqual([]);
     expect(receive(ledger, attempt('a'))).toBe(false);
     ledger.closeClaim(open);
     expect(ledger.remembered).toBe(0);
@@ -53,10 +53,10 @@ describe('the ledger of attempts', () => {
 
   it('keeps a refusal until the leader has heard it: an answer to an older heartbeat says nothing', () => {
     const ledger = new AttemptLedger<FencedJob>();
-    ledger.tellRefused(1);
+    ledger.listRefused(1);
     ledger.refuse(attempt('a'));
     ledger.settleRefused(1, []);
-    expect(ledger.tellRefused(2)).toEqual([attempt('a')]);
+    expect(ledger.listRefused(2)).toEqual([attempt('a')]);
     ledger.settleRefused(1, []);
     expect(receive(ledger, attempt('a'))).toBe(false);
     ledger.settleRefused(2, []);

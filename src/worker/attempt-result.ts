@@ -1,21 +1,22 @@
-import { assertNever } from '../core/errors.js';
+import { assertNever, messageOf } from '../core/errors.js';
+import type { JobError } from '../core/job.js';
+import { PermanentError } from '../core/task.js';
 import type { AttemptResult, FencedJob } from '../core/wire.js';
-import { type Attempt, stopReason } from './attempt.js';
-import { type Failure, failureOf } from './failure.js';
-import { encodeResult } from './result-json.js';
+import { type Attempt, stopReason } from './running-attempt.js';
 
-/** How the work of an attempt came to its end; `abandoned` means that it did not settle after it was told to stop. */
+/** How the work of an attempt ended; `abandoned` means that the handler did not settle after it was told to stop. */
 export type Ending =
   | { readonly kind: 'returned'; readonly value: unknown }
   | { readonly kind: 'threw'; readonly thrown: unknown }
   | { readonly kind: 'abandoned' };
 
-export interface ResultLimits {
+/** The largest result and the largest error that are reported. */
+interface ResultLimits {
   readonly maxResultBytes: number;
   readonly maxErrorBytes: number;
 }
 
-/** A result to be reported, and roughly how large it is as JSON. */
+/** A result to be reported, with its approximate size as JSON. */
 export interface SizedResult {
   readonly result: AttemptResult;
   readonly bytes: number;
@@ -23,14 +24,14 @@ export interface SizedResult {
 
 /** What a result says about the attempt it belongs to. */
 export interface AttemptIdentity extends FencedJob {
-  /** Only from a worker that serves all tenants. */
+  /** Set by workers that serve all tenants. */
   readonly tenant?: string | undefined;
   readonly startedAt?: string | undefined;
 }
 
 const OVERHEAD_BYTES = 160;
 
-/** Decides what is reported about an attempt, from how it ended and why it was told to stop, if it was. */
+/** The result of an attempt: it follows from how the attempt ended and from why it was told to stop, if it was. */
 export function resultOf(attempt: Attempt, ending: Ending, limits: ResultLimits): SizedResult {
   switch (attempt.stopCause) {
     case 'timeout':
@@ -38,7 +39,7 @@ export function resultOf(attempt: Attempt, ending: Ending, limits: ResultLimits)
     case 'leader':
     case 'stale':
     case 'shutdown':
-      // Work that was done in spite of the order to stop is reported as done: the first accepted outcome wins.
+      // A handler that finished in spite of the order to stop has succeeded: the first accepted outcome wins.
       return ending.kind === 'returned'
         ? returned(attempt, ending.value, limits)
         : stopped(attempt, 'cancelled', ending);
@@ -59,7 +60,7 @@ export function resultOf(attempt: Attempt, ending: Ending, limits: ResultLimits)
   }
 }
 
-/** A failed result, for attempts that ended badly and for results that the scheduler refuses. */
+/** The result of a failed attempt, or of one whose real result the scheduler refuses. */
 export function failed(attempt: AttemptIdentity, failure: Failure): SizedResult {
   const { error, retryable } = failure;
   return {
@@ -80,7 +81,7 @@ function returned(attempt: Attempt, value: unknown, limits: ResultLimits): Sized
   }
 }
 
-/** Written out, because it is made for every job; a spread costs several times as much. */
+/** An object literal without spread, because it is made for every job and a spread costs several times as much. */
 function succeeded({ jobId, fence, tenant, startedAt }: AttemptIdentity, result: unknown): AttemptResult {
   if (tenant !== undefined || startedAt === undefined)
     return { ...identity({ jobId, fence, tenant, startedAt }), outcome: 'succeeded', result };
@@ -101,4 +102,89 @@ function identity(attempt: AttemptIdentity): FencedJob & { tenant?: string; star
   const { jobId, fence, tenant, startedAt } = attempt;
   const own = startedAt === undefined ? { jobId, fence } : { jobId, fence, startedAt };
   return tenant === undefined ? own : { ...own, tenant };
+}
+
+/** A handler's result as plain JSON data, with its size as JSON. */
+interface EncodedResult {
+  readonly value: unknown;
+  readonly bytes: number;
+}
+
+/**
+ * Turns a handler's return value into plain JSON data; throws when that is not possible. The value is copied, so that
+ * code of the handler that still runs cannot change what is reported.
+ */
+function encodeResult(returned: unknown, maxBytes: number): EncodedResult {
+  if (returned === undefined || returned === null) return { value: null, bytes: 4 };
+  if (typeof returned === 'boolean') return { value: returned, bytes: 5 };
+  const text = stringify(returned);
+  // A UTF-16 code unit takes at most three bytes of UTF-8, so most results need no exact count.
+  const bytes = text.length * 3 <= maxBytes ? text.length : Buffer.byteLength(text);
+  if (bytes > maxBytes) {
+    throw new PermanentError(
+      `The result takes ${bytes} bytes as JSON; at most ${maxBytes} are kept. Store it elsewhere and return a reference.`,
+      { code: 'RESULT_TOO_LARGE' },
+    );
+  }
+  return { value: typeof returned === 'string' ? returned : JSON.parse(text), bytes };
+}
+
+function stringify(returned: unknown): string {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(returned);
+  } catch (thrown) {
+    throw notJson(messageOf(thrown), thrown);
+  }
+  if (text === undefined) throw notJson(`it is a ${typeof returned}`);
+  return text;
+}
+
+function notJson(why: string, cause?: unknown): PermanentError {
+  return new PermanentError(`The handler returned a value that JSON cannot represent: ${why}`, {
+    code: 'RESULT_NOT_JSON',
+    cause,
+  });
+}
+
+/** Why an attempt failed, as it is reported. */
+export interface Failure {
+  readonly error: JobError;
+  readonly retryable: boolean;
+}
+
+/** The failure that a thrown value stands for. The value is not trusted: its getters may throw, too. */
+export function failureOf(thrown: unknown, maxBytes: number): Failure {
+  try {
+    const { code, stack, retryable } = propertiesOf(thrown);
+    const prefix = thrown instanceof Error ? '' : `${kindOf(thrown)} was thrown: `;
+    const message = cut(prefix + messageOf(thrown), Math.floor(maxBytes / 2));
+    return {
+      error: {
+        message,
+        ...(typeof code === 'string' && { code: cut(code, 128) }),
+        ...(typeof stack === 'string' && { stack: cut(stack, Math.floor(maxBytes / 3)) }),
+      },
+      retryable: retryable !== false,
+    };
+  } catch {
+    return { error: { message: 'The handler threw a value that cannot be read.' }, retryable: true };
+  }
+}
+
+function propertiesOf(thrown: unknown): { code?: unknown; stack?: unknown; retryable?: unknown } {
+  return typeof thrown === 'object' && thrown !== null ? thrown : {};
+}
+
+function kindOf(thrown: unknown): string {
+  if (thrown === null || thrown === undefined) return String(thrown);
+  return typeof thrown === 'object' ? 'an object that is not an Error' : `a ${typeof thrown}`;
+}
+
+/** The longest beginning of a text that fits into a number of bytes of UTF-8. */
+function cut(text: string, maxBytes: number): string {
+  if (text.length * 3 <= maxBytes || Buffer.byteLength(text) <= maxBytes) return text;
+  const bytes = Buffer.from(text.slice(0, maxBytes)).subarray(0, Math.max(0, maxBytes - 3));
+  // A character that was cut decodes to U+FFFD, which is dropped.
+  return `${bytes.toString('utf8').replace(/\uFFFD+$/, '')}…`;
 }

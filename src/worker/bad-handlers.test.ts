@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
+import { type AnyTask, PermanentError, task } from '../core/task.js';
 import type { AttemptResult } from '../core/wire.js';
-import { PermanentError } from './failure.js';
 import { HandlerRunner } from './runners/handler.js';
-import { type AnyTask, task } from './task.js';
 import type { WorkerOptions } from './worker-options.js';
 import { WorkerRuntime } from './worker-runtime.js';
 

@@ -1,53 +1,53 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextIteration } from 'node:timers/promises';
 import { formatDuration } from '../core/duration.js';
-import type { PunctualError } from '../core/errors.js';
-import { asPunctualError } from './failure.js';
-import { monotonic } from './monotonic.js';
-import { Bell, GrowingPause, pause } from './pause.js';
+import { asPunctualError, type PunctualError } from '../core/errors.js';
+import { GrowingPause, pause } from '../transport/pause.js';
+import { monotonic } from './worker-clock.js';
 
 /** How long a claim waits for work at the scheduler. */
 const WAIT_MS = 20_000;
-/** An empty answer well before that is a scheduler that does not want to be asked just now. */
+/** An empty answer sooner than this means that the scheduler does not want claims now, so a pause follows. */
 const EARLY_MS = 1_000;
-/** Under load a claim is answered in less; so long a claim that is open when the worker drains is waited for. */
+/** How long an open claim is waited for when the worker drains; under load claims are answered sooner. */
 const LINGER_MS = 250;
 
-/** So many jobs at once come when there are more of them: they are asked for before these are started. */
+/** An answer with this many jobs shows that more are waiting: the next claim is sent before these are started. */
 const MANY = 100;
 
-/** What a claim brought. */
+/** The jobs of one claim, which hold their slots already. */
 export interface Claimed {
-  /** How much of it was news: attempts to start, or orders to stop. */
+  /** How many attempts to start and new orders to stop the answer held. */
   readonly news: number;
-  /** Starts what came and has its slots already. */
+  /** Starts the attempts. */
   start(): Promise<void>;
 }
 
-const NOTHING: Claimed = { news: 0, start: () => Promise.resolve() };
+/** A claim whose answer is empty or does not count. */
+export const NOTHING: Claimed = { news: 0, start: () => Promise.resolve() };
 
-export interface ClaimLoopParts {
-  /** How many claims in a row may be refused by nodes that cannot serve before the loop pauses. */
+interface ClaimLoopParts {
+  /** How many claims in a row may fail because a node cannot serve before the loop pauses. */
   readonly triesAtOnce: number;
   readonly freeSlots: () => number;
-  /** Asks for up to `max` jobs and takes them in. */
+  /** Claims up to `max` jobs and takes slots for them. */
   readonly claim: (max: number, wait: string, signal: AbortSignal) => Promise<Claimed>;
-  /** Called when a claim has failed and no other node is asked at once. */
+  /** Called when a claim has failed and a pause follows. */
   readonly onFailure: (error: PunctualError) => void;
 }
 
 /**
- * Keeps one claim open as long as there are free slots, for as many jobs as there are. Slots that become free
- * while a claim is open go into the next one, so claims grow with the load.
+ * Keeps one claim open while there are free slots, for as many jobs as there are free slots. Slots that become free
+ * meanwhile go into the next claim, so claims grow with the load.
  */
 export class ClaimLoop {
   readonly #parts: ClaimLoopParts;
-  /** Aborts when no further claim may be opened. */
+  /** Aborts when no further claim may be sent. */
   readonly #closing = new AbortController();
-  /** Aborts the claim that is open. */
+  /** Aborts the open claim for good. */
   readonly #stopped = new AbortController();
   readonly #slotFreed = new Bell();
   readonly #growing: GrowingPause;
-  /** Aborts the claim that is open, so that another one takes its place. */
+  /** Aborts the open claim, so that a new one replaces it. */
   #renewal = new AbortController();
   #ended: Promise<void> | null = null;
 
@@ -60,14 +60,14 @@ export class ClaimLoop {
     this.#ended ??= this.#run();
   }
 
-  /** Tells the loop that a slot may have become free. */
+  /** Tells the loop that a slot may be free. */
   slotFreed(): void {
     this.#slotFreed.ring();
   }
 
   /**
-   * Asks anew, because another leader may not know of the open claim: it may wait at a node that hangs. If it
-   * is not lost it gets a moment to be answered.
+   * Replaces the open claim after a change of leader: it may wait at a node that hangs, where the new leader does not
+   * see it. It gets a moment to be answered.
    */
   renew(): void {
     const renewal = this.#renewal;
@@ -75,9 +75,8 @@ export class ClaimLoop {
   }
 
   /**
-   * Claims nothing more; resolves when the open claim has ended and what it brought has been started. An open
-   * claim may have jobs on their way already, which would have to find another worker if it were cut off, so
-   * it gets a moment to be answered.
+   * Sends no further claim; resolves when the open claim has ended and its jobs are started. The open claim gets a
+   * moment to be answered: jobs may be on their way to this worker, and would have to be revoked if it were aborted.
    */
   async close(): Promise<void> {
     this.#closing.abort();
@@ -87,7 +86,7 @@ export class ClaimLoop {
     clearTimeout(lingering);
   }
 
-  /** Claims nothing more and drops the open claim. */
+  /** Sends no further claim and aborts the open one. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.close();
@@ -99,14 +98,14 @@ export class ClaimLoop {
     while (open || !this.#closing.signal.aborted) {
       if (!open && freeSlots() <= 0) {
         await this.#slotFreed.rung();
-        // Handlers that end in the same turn make room for one claim together.
-        await nextTurn();
+        // Handlers that end in the same turn of the event loop share one claim.
+        await nextIteration();
         continue;
       }
       const claimed: Claimed = await (open ?? this.#claimOnce(freeSlots()));
-      const asksOn = claimed.news >= MANY && freeSlots() >= MANY && !this.#closing.signal.aborted;
-      open = asksOn ? this.#claimOnce(freeSlots()) : null;
-      // What cannot be started must not keep the worker from asking for more.
+      const claimsNow = claimed.news >= MANY && freeSlots() >= MANY && !this.#closing.signal.aborted;
+      open = claimsNow ? this.#claimOnce(freeSlots()) : null;
+      // Jobs that cannot be started must not end the loop.
       await claimed.start().catch(() => pause(this.#growing.nextMs(), this.#closing.signal));
     }
   }
@@ -139,17 +138,39 @@ export class ClaimLoop {
   }
 }
 
-/** Handlers that begin with long computations are started in portions of this, so that heartbeats get through. */
+/** The event loop turns at least this often while attempts are started, so that slow starts do not block other work. */
 const PORTION_MS = 20;
 
-/** Starts attempts in order, letting the event loop turn when starting them takes long. */
+/** Starts attempts in order, and lets the event loop turn when that takes long. */
 export async function startInPortions<T>(attempts: readonly T[], start: (attempt: T) => void): Promise<void> {
   let since = monotonic.now();
   for (const attempt of attempts) {
     start(attempt);
     if (monotonic.now() - since > PORTION_MS) {
-      await nextTurn();
+      await nextIteration();
       since = monotonic.now();
     }
+  }
+}
+
+/** An event that one waiter awaits; a ring without a waiter is kept for the next one. */
+class Bell {
+  #rung = false;
+  #wake: (() => void) | null = null;
+
+  ring(): void {
+    this.#rung = true;
+    this.#wake?.();
+  }
+
+  /** Resolves at the next ring, or at once if there was one since the last call. */
+  async rung(): Promise<void> {
+    if (!this.#rung) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      this.#wake = null;
+    }
+    this.#rung = false;
   }
 }

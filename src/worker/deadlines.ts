@@ -1,16 +1,15 @@
 import { type Clock, EarliestTimer } from '../core/clock.js';
-import { monotonic } from './monotonic.js';
+import { monotonic } from './worker-clock.js';
 
-/** Something that must have ended by `dueAt` (milliseconds on the clock in use). */
+/** An entry that expires at `dueAt`, in milliseconds of the clock in use. */
 export interface Timed {
   dueAt: number;
   expire(): void;
 }
 
 /**
- * Deadlines of everything that runs, on one timer. Nearly all attempts end long before their deadline, so
- * adding and removing must cost next to nothing, and looking through all of them is left to the rare moment
- * when the earliest one is due.
+ * The deadlines of all attempts, on one timer. Nearly all attempts end long before their deadline, so adding and
+ * removing are O(1), and the entries are scanned only when the timer fires, which is rare.
  */
 export class Deadlines {
   readonly #clock: Clock;
@@ -19,7 +18,7 @@ export class Deadlines {
 
   constructor(clock: Clock = monotonic) {
     this.#clock = clock;
-    this.#timer = new EarliestTimer(clock, () => this.#look());
+    this.#timer = new EarliestTimer(clock, () => this.#expireDue());
   }
 
   add(entry: Timed): void {
@@ -31,13 +30,13 @@ export class Deadlines {
     this.#entries.delete(entry);
   }
 
-  /** Drops all deadlines for good; nothing expires any more. */
+  /** Removes all entries for good; nothing expires any more. */
   clear(): void {
     this.#entries.clear();
     this.#timer.stop();
   }
 
-  #look(): void {
+  #expireDue(): void {
     const now = this.#clock.now();
     const due: Timed[] = [];
     let next = Number.POSITIVE_INFINITY;

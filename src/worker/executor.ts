@@ -1,44 +1,42 @@
 import type { Clock } from '../core/clock.js';
+import { asPunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
 import type { TargetType } from '../core/job.js';
+import { PermanentError } from '../core/task.js';
 import type { Assignment } from '../core/wire.js';
-import { Attempt, AttemptContext, type AttemptOwner, type StopCause } from './attempt.js';
+import { type LogDelivery, LogSender, ProgressSender } from './attempt-output.js';
 import { type Ending, resultOf, type SizedResult } from './attempt-result.js';
 import { Deadlines } from './deadlines.js';
-import { asPunctualError, PermanentError } from './failure.js';
-import { type LogDelivery, LogSender } from './log-sender.js';
-import { monotonic } from './monotonic.js';
 import type { ProcessGuard } from './process-guard.js';
-import { ProgressSender } from './progress-sender.js';
 import type { Runner } from './runners/runner.js';
+import { Attempt, AttemptContext, type AttemptOwner, type StopCause } from './running-attempt.js';
+import { monotonic } from './worker-clock.js';
 import type { ResolvedWorkerOptions } from './worker-options.js';
 
-/** How long a report waits for the log and progress that belong before it. */
+/** How long a report waits until the attempt's log and progress are sent. */
 const FLUSH_PATIENCE_MS = 5_000;
 
-export interface ExecutorParts {
+interface ExecutorParts {
   readonly gateway: WorkerGateway;
   readonly runners: readonly Runner[];
   readonly options: ResolvedWorkerOptions;
-  /** Tells the server's time. */
+  /** The server's clock. */
   readonly clock: Pick<Clock, 'now'>;
-  /** Called once per attempt, when its outcome is decided and its log is sent. */
+  /** Called once per attempt, when its result is known and its log is sent. */
   readonly onResult: (attempt: Attempt, result: SizedResult) => void;
-  /** Called when a slot becomes free, which is before the result is reported. */
+  /** Called when a slot becomes free, before the result is reported. */
   readonly onSlotFree: () => void;
 }
 
-/** Runs attempts: calls their runner, holds their slot, tells them to stop, and gives up those that do not. */
+/** Runs attempts: takes their slots, calls their runners, tells them to stop, and abandons those that do not stop. */
 export class Executor implements AttemptOwner {
-  /** Set while the worker is its process's main business. */
+  /** Set while `WorkerRuntime.run()` owns the process. */
   guard: ProcessGuard | null = null;
   readonly #parts: ExecutorParts;
   readonly #runners: ReadonlyMap<TargetType, Runner>;
   readonly #deadlines = new Deadlines();
   #busy = 0;
-  #lastMoment = { ms: Number.NaN, text: '' };
-  /** Attempts whose handler has ended but whose log and progress are still being sent. */
-  #flushing = 0;
+  #lastTime = { ms: Number.NaN, text: '' };
 
   constructor(parts: ExecutorParts) {
     this.#parts = parts;
@@ -54,26 +52,21 @@ export class Executor implements AttemptOwner {
     return this.#busy;
   }
 
-  /** Whether every accepted attempt has come to its result. */
-  get idle(): boolean {
-    return this.#busy === 0 && this.#flushing === 0;
-  }
-
-  /** Takes a slot for an attempt that is about to be started. */
+  /** Takes a slot for an attempt that will be started. */
   accept(assignment: Assignment): Attempt {
     this.#busy += 1;
     return new Attempt(assignment, this);
   }
 
-  /** Starts an accepted attempt, unless it was told to stop before. */
+  /** Starts an accepted attempt, unless it was told to stop meanwhile. */
   start(attempt: Attempt): void {
     if (attempt.phase !== 'accepted') return;
     const { clock, options } = this.#parts;
     attempt.phase = 'running';
-    attempt.startedAt = this.#momentText(Math.floor(clock.now()));
+    attempt.startedAt = this.#timeText(Math.floor(clock.now()));
     attempt.dueAt = monotonic.now() + attempt.assignment.timeoutMs;
     this.#deadlines.add(attempt);
-    this.#tell(() => options.events.onJobStarted?.(attempt.assignment));
+    this.#notify(() => options.events.onJobStarted?.(attempt.assignment));
     try {
       const returned = this.guard ? this.guard.run(attempt, () => this.#call(attempt)) : this.#call(attempt);
       if (!isThenable(returned)) this.end(attempt, { kind: 'returned', value: returned });
@@ -89,8 +82,8 @@ export class Executor implements AttemptOwner {
   }
 
   /**
-   * Tells an attempt to stop: aborts its signal now, and gives it up if it has not ended after the grace. False
-   * when it has ended, or was told before.
+   * Tells an attempt to stop: aborts its signal now, and abandons it if it has not ended after the grace period.
+   * False when it has ended or was told before.
    */
   stop(attempt: Attempt, cause: StopCause): boolean {
     if (attempt.phase === 'accepted') {
@@ -107,7 +100,7 @@ export class Executor implements AttemptOwner {
     return true;
   }
 
-  /** Decides the outcome of an attempt; whatever its handler does afterwards no longer matters. */
+  /** Settles the result of an attempt; what its handler does afterwards has no effect. */
   end(attempt: Attempt, ending: Ending): void {
     if (attempt.phase === 'ended') return;
     attempt.phase = 'ended';
@@ -116,18 +109,14 @@ export class Executor implements AttemptOwner {
     const sized = resultOf(attempt, ending, this.#parts.options);
     const { outcome } = sized.result;
     if (outcome !== 'handed-on')
-      this.#tell(() => this.#parts.options.events.onJobEnded?.(attempt.assignment, outcome));
+      this.#notify(() => this.#parts.options.events.onJobEnded?.(attempt.assignment, outcome));
     if (!attempt.logs && !attempt.progress) {
       this.#parts.onResult(attempt, sized);
       this.#parts.onSlotFree();
       return;
     }
-    this.#flushing += 1;
     this.#parts.onSlotFree();
-    void this.#flush(attempt).then(() => {
-      this.#flushing -= 1;
-      this.#parts.onResult(attempt, sized);
-    });
+    void this.#flush(attempt).then(() => this.#parts.onResult(attempt, sized));
   }
 
   expired(attempt: Attempt): void {
@@ -135,7 +124,7 @@ export class Executor implements AttemptOwner {
     else this.end(attempt, { kind: 'abandoned' });
   }
 
-  /** Stops keeping time, when the worker is over. */
+  /** Drops all deadlines when the worker ends. */
   close(): void {
     this.#deadlines.clear();
   }
@@ -146,8 +135,8 @@ export class Executor implements AttemptOwner {
     return new LogSender(
       (lines) =>
         gateway.log(jobId, token, { fence: attempt.fence, lines }).then(
-          (): LogDelivery => 'taken',
-          (error) => this.#notTaken(attempt, error),
+          (): LogDelivery => 'stored',
+          (error) => this.#notDelivered(attempt, error),
         ),
       clock,
       options.maxLogBytes,
@@ -160,13 +149,13 @@ export class Executor implements AttemptOwner {
       try {
         await this.#parts.gateway.progress(jobId, token, { fence: attempt.fence, ...latest });
       } catch (error) {
-        this.#notTaken(attempt, error);
+        this.#notDelivered(attempt, error);
       }
     });
   }
 
-  /** Lets somebody look on; what goes wrong there concerns neither the attempt nor the others. */
-  #tell(notify: () => void): void {
+  /** Calls an event handler of the program; an error in it does not affect the attempt. */
+  #notify(notify: () => void): void {
     try {
       notify();
     } catch (thrown) {
@@ -174,10 +163,10 @@ export class Executor implements AttemptOwner {
     }
   }
 
-  /** Attempts that start in the same millisecond share the text of it. */
-  #momentText(ms: number): string {
-    if (ms !== this.#lastMoment.ms) this.#lastMoment = { ms, text: new Date(ms).toISOString() };
-    return this.#lastMoment.text;
+  /** The time as text; attempts that start in the same millisecond share it. */
+  #timeText(ms: number): string {
+    if (ms !== this.#lastTime.ms) this.#lastTime = { ms, text: new Date(ms).toISOString() };
+    return this.#lastTime.text;
   }
 
   #call(attempt: Attempt): unknown {
@@ -189,8 +178,8 @@ export class Executor implements AttemptOwner {
     return runner.run(attempt.assignment, new AttemptContext(attempt));
   }
 
-  /** Being told about a newer attempt is an order to stop; anything else does not concern the job. */
-  #notTaken(attempt: Attempt, thrown: unknown): LogDelivery {
+  /** Handles the failure of a log or progress request; an answer that the attempt is stale is an order to stop. */
+  #notDelivered(attempt: Attempt, thrown: unknown): LogDelivery {
     const error = asPunctualError(thrown);
     if (error.code === 'STALE_FENCE' || error.code === 'JOB_ENDED') this.stop(attempt, 'stale');
     else this.#parts.options.events.onWarning?.(error);

@@ -1,15 +1,15 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { asPunctualError } from './failure.js';
-import { HeartbeatLoop, sendRound } from './heartbeat-loop.js';
+import { asPunctualError } from '../core/errors.js';
+import { HttpTransport, UnreachableError } from '../transport/http-transport.js';
 import type { FromThread, ThreadData, ToThread } from './heartbeat-thread.js';
 import type { HeartbeatRound } from './heartbeats.js';
+import { HeartbeatLoop, sendRound } from './heartbeats.js';
 import { HttpWorkerGateway } from './http-gateway.js';
-import { HttpTransport, UnreachableError } from './http-transport.js';
 
-/** How long the worker's thread is waited for before its last round is sent again. */
+/** How long the main thread may take to give a round before the last one is repeated. */
 const PATIENCE_MS = 200;
 
-/** The program of the thread: sends heartbeats whatever the worker's own thread is doing. */
+/** The program of the heartbeat thread: sends heartbeats even while the main thread is blocked. */
 class ThreadProgram {
   readonly #port: MessagePort;
   readonly #gateway: HttpWorkerGateway;
@@ -17,12 +17,12 @@ class ThreadProgram {
   #round: HeartbeatRound;
   /** Whether the round has not been sent yet. */
   #isNew = true;
-  /** Whether a round was asked for that has not been given. */
+  /** Whether a round was requested and has not arrived. */
   #asking = false;
   #onRound: () => void = () => undefined;
   /**
-   * What the other side will be told when it listens again. One message is enough, since the leader repeats
-   * what still holds; a thread that is blocked for days must not find thousands.
+   * The message for the main thread while it is blocked. Only the last one is kept: the leader repeats its orders
+   * while they hold, and a main thread that was blocked for days must not find thousands of messages.
    */
   #withheld: FromThread | null = null;
 

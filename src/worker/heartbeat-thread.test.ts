@@ -5,7 +5,7 @@ import { MemoryScheduler } from '../../test/memory-scheduler.js';
 import type { PunctualError } from '../core/errors.js';
 import { HeartbeatThread, type HeartbeatThreadParts } from './heartbeat-thread.js';
 import type { AnsweredHeartbeat, HeartbeatSource } from './heartbeats.js';
-import { monotonic } from './monotonic.js';
+import { monotonic } from './worker-clock.js';
 
 /** A worker that only has heartbeats, with everything that is told to it. */
 function heartbeating(url: string, workerId: string, change: Partial<HeartbeatThreadParts> = {}) {

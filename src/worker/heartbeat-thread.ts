@@ -1,33 +1,34 @@
 import { Worker } from 'node:worker_threads';
 import { type ErrorCode, messageOf, PunctualError } from '../core/errors.js';
+import type { HttpTransportOptions } from '../transport/http-transport.js';
+import { GrowingPause } from '../transport/pause.js';
 import type { AnsweredHeartbeat, HeartbeatRound, HeartbeatSource, Heartbeats } from './heartbeats.js';
-import type { HttpTransportOptions } from './http-transport.js';
-import { GrowingPause } from './pause.js';
 
 /**
- * Heartbeats from a thread of their own. A handler that computes for a minute keeps this thread's event loop
- * from turning; without heartbeats meanwhile the worker would be declared dead and its jobs run twice.
+ * Heartbeats from a thread of their own. A handler that computes for a minute blocks the event loop of the main
+ * thread; without heartbeats the worker would be declared dead meanwhile, and its jobs would run twice.
  *
- * The thread has connections of its own. Before each heartbeat it asks this side what the worker holds; when
- * no answer comes at once it says what it said last. That may list attempts which were answered since, or
- * miss some that just arrived: the scheduler then stops or offers again what the ledger knows to ignore.
+ * The thread has its own connections. Before each heartbeat it asks the main thread which attempts the worker holds;
+ * when the main thread does not answer in time, the thread repeats the last list. That list may contain attempts
+ * whose reports were answered since, or lack attempts that just arrived. The scheduler then orders to stop the former
+ * and offers the latter again; the attempt ledger ignores both.
  *
- * The thread lives in the worker's process, so a killed or stopped process falls silent as a whole.
+ * The thread belongs to the worker's process, so its heartbeats end when the process is killed or stopped.
  */
 
-/** What the thread is given to begin with. The key travels here alone, never in arguments or environment. */
+/** The data that the thread starts with. It alone holds the API key; arguments and environment do not. */
 export interface ThreadData {
   readonly nodes: HttpTransportOptions;
   readonly round: HeartbeatRound;
 }
 
-/** What this side tells the thread: the round it asked for, or one to be sent at once. */
+/** A message to the thread: the round it asked for, or a round to be sent at once. */
 export interface ToThread {
   readonly round: HeartbeatRound;
   readonly sendNow: boolean;
 }
 
-/** What the thread tells this side. */
+/** A message from the thread. */
 export type FromThread =
   | { readonly type: 'round-wanted' }
   | ({ readonly type: 'answered' } & AnsweredHeartbeat)
@@ -36,11 +37,11 @@ export type FromThread =
       readonly workerId: string;
       readonly code: ErrorCode;
       readonly detail: string;
-      /** The node that kept silent, if that was the trouble. */
+      /** The node that did not answer in time, if that was the cause. */
       readonly silentNode: string | null;
     };
 
-/** Run from its sources, as tests do, the program starts the thread that the build made of them. */
+/** When the program runs from its sources, as in tests, the thread runs the compiled file: threads do not load TypeScript. */
 const ENTRY = new URL(
   import.meta.url.endsWith('.ts')
     ? '../../dist/worker/heartbeat-thread-entry.js'
@@ -51,16 +52,16 @@ const ENTRY = new URL(
 export interface HeartbeatThreadParts {
   readonly nodes: HttpTransportOptions;
   readonly source: HeartbeatSource;
-  /** Makes heartbeats from this thread, for the time in which the other one cannot be had. */
+  /** Makes heartbeats from the main thread, which are used while the thread does not run. */
   readonly standIn: () => Heartbeats;
   /** Called when a node did not answer a heartbeat in time. */
   readonly onSilentNode: (url: string) => void;
   readonly onWarning: (warning: PunctualError) => void;
-  /** The program of the thread; default the worker's own. */
+  /** The file that the thread runs; default the worker's own. */
   readonly entry?: URL;
 }
 
-/** Starts the thread, talks with it, and replaces it when it dies. */
+/** Starts the thread, exchanges messages with it, and restarts it when it ends. */
 export class HeartbeatThread implements Heartbeats {
   readonly #parts: HeartbeatThreadParts;
   readonly #growing = new GrowingPause(100, 5_000);
@@ -112,7 +113,7 @@ export class HeartbeatThread implements Heartbeats {
         return;
       case 'answered':
         this.#growing.reset();
-        this.#dismissStandIn();
+        this.#stopStandIn();
         source.answered(message);
         return;
       case 'failed':
@@ -122,12 +123,12 @@ export class HeartbeatThread implements Heartbeats {
     }
   }
 
-  /** Heartbeats must go on: from here until a new thread has proved that it works. */
+  /** Sends heartbeats from the main thread until a new thread has got an answer. */
   #lost(why: string): void {
     this.#thread = null;
     if (this.#stopped) return;
     this.#parts.onWarning(
-      new PunctualError('INTERNAL', `The thread of the heartbeats was lost (${why}) and is started again.`),
+      new PunctualError('INTERNAL', `The heartbeat thread ended (${why}) and is started again.`),
     );
     this.#standIn ??= this.#parts.standIn();
     this.#standIn.start();
@@ -135,13 +136,13 @@ export class HeartbeatThread implements Heartbeats {
     this.#restart.unref();
   }
 
-  #dismissStandIn(): void {
+  #stopStandIn(): void {
     void this.#standIn?.stop();
     this.#standIn = null;
   }
 }
 
-/** The thread reads Node's own variables, e.g. on how TLS is checked, and none of the program's secrets. */
+/** The thread gets Node's own variables, such as those for TLS, and none of the program's secrets. */
 function environmentOfNode(): Record<string, string> {
   const own = Object.entries(process.env).filter(([name]) => name.startsWith('NODE_'));
   return Object.fromEntries(own) as Record<string, string>;

@@ -1,10 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { serve } from '../../test/memory-node.js';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
+import { task } from '../core/task.js';
+import { HttpTransport } from '../transport/http-transport.js';
 import { HttpWorkerGateway } from './http-gateway.js';
-import { HttpTransport } from './http-transport.js';
 import { HandlerRunner } from './runners/handler.js';
-import { task } from './task.js';
 import { WorkerRuntime } from './worker-runtime.js';
 
 function workerFor(urls: string[]) {

@@ -15,17 +15,17 @@ import {
   type WorkerRegistration,
   type WorkerWelcome,
 } from '../core/wire.js';
-import { HttpTransport } from './http-transport.js';
-import type { RequestOptions, Transport } from './transport.js';
+import { HttpTransport } from '../transport/http-transport.js';
+import type { RequestOptions, Transport } from '../transport/transport.js';
 
-/** How much longer than the agreed wait a claim may take before the node counts as gone. */
+/** How much longer than its wait a claim may take before it times out. */
 const CLAIM_SLACK_MS = 10_000;
-/** A report is answered in milliseconds or waits for a new leader; after this another node may know it. */
+/** A report is answered in milliseconds, unless it waits for a new leader; after this time another node is asked. */
 const REPORT_TIMEOUT_MS = 10_000;
 
 /**
- * The scheduler as a worker sees it over the network. Each call is one try at one node; the worker's loops
- * repeat what must be repeated, and the transport turns to the next node after a failure.
+ * A worker's requests to the scheduler over HTTP. Each call is one request to one node; the worker's loops repeat
+ * what must be repeated, and the transport switches to the next node after a failure.
  */
 export class HttpWorkerGateway implements WorkerGateway {
   readonly #transport: Transport;
@@ -34,7 +34,7 @@ export class HttpWorkerGateway implements WorkerGateway {
     this.#transport = transport;
   }
 
-  /** The network to the nodes; null when the nodes are reached without one. */
+  /** The HTTP transport; null when the node is in this process. */
   get network(): HttpTransport | null {
     return this.#transport instanceof HttpTransport ? this.#transport : null;
   }
@@ -106,14 +106,14 @@ function withSignal(signal: AbortSignal | undefined): RequestOptions {
 }
 
 /**
- * Handlers report through the worker, whose key speaks for its tenant anyway; then a token for each attempt would only
- * have to be made and sent. Others need it: what runs outside the worker, and jobs of other tenants.
+ * Whether attempts need tokens. Handlers report through the worker, whose key acts for its tenant, so they need none;
+ * targets that run outside the worker and jobs of other tenants do.
  */
 function needsTokens({ targets, shared }: WorkerRegistration): boolean {
   return shared === true || targets.some((target) => target !== 'handler');
 }
 
-/** A report about one attempt carries its own token, which can touch nothing else, if it has one. */
+/** Requests about one attempt use its token, if it has one; the token gives access to nothing else. */
 function withToken(token: string | undefined): RequestOptions {
   return { ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }), timeoutMs: 10_000 };
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
+import { type AnyTask, task } from '../core/task.js';
 import { HandlerRunner } from './runners/handler.js';
-import { type AnyTask, task } from './task.js';
 import { WorkerRuntime } from './worker-runtime.js';
 
 /** The test runner listens for the same events to fail the run; while the guard is tested it must not. */
@@ -117,7 +117,7 @@ describe.sequential('a guarded process survives a handler that', () => {
     );
     expect(run.result).toMatchObject({ outcome: 'succeeded', result: 'done' });
     await expect.poll(() => run.warnings.length).toBe(2);
-    expect(run.warnings[0]).toContain('after its end');
+    expect(run.warnings[0]).toContain('after its attempt had ended');
     await run.finish();
   });
 });

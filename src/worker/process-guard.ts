@@ -1,24 +1,24 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Attempt } from './attempt.js';
+import type { Attempt } from './running-attempt.js';
 
 /**
- * Keeps handlers from ending the process they share with other jobs. It knows from the asynchronous context
- * which attempt a call of `process.exit()`, an exception nobody caught or a rejection nobody handled came
- * from, and fails that attempt. What comes from elsewhere ends the process as Node would have done.
+ * Keeps handlers from ending the process that they share with other jobs. The asynchronous context tells which
+ * attempt a call of `process.exit()`, an uncaught exception or an unhandled rejection came from; that attempt fails.
+ * Those that come from elsewhere end the process as Node would.
  *
- * It cannot hold off what does not pass through JavaScript: `process.abort()`, signals, running out of memory.
+ * It cannot prevent what does not pass through JavaScript: `process.abort()`, signals, running out of memory.
  */
 export class ProcessGuard {
   readonly #context = new AsyncLocalStorage<Attempt>();
   readonly #onBlame: (attempt: Attempt, thrown: unknown) => void;
   #exit: typeof process.exit | null = null;
 
-  /** `onBlame` is told which attempt did what; the attempt may have ended already. */
+  /** `onBlame` is called with the attempt that caused the error; that attempt may have ended already. */
   constructor(onBlame: (attempt: Attempt, thrown: unknown) => void) {
     this.#onBlame = onBlame;
   }
 
-  /** Calls `work` such that everything it sets going is known to belong to the attempt. */
+  /** Calls `work` in an asynchronous context that belongs to the attempt. */
   run<T>(attempt: Attempt, work: () => T): T {
     return this.#context.run(attempt, work);
   }
@@ -31,7 +31,7 @@ export class ProcessGuard {
     process.on('unhandledRejection', this.#onRejection);
   }
 
-  /** Puts everything back as it was. */
+  /** Restores the process as it was. */
   uninstall(): void {
     if (this.#exit && process.exit === this.#guardedExit) process.exit = this.#exit;
     process.off('uncaughtException', this.#onUncaught);
@@ -45,24 +45,24 @@ export class ProcessGuard {
       `The handler called process.exit(${code ?? ''}), which would end every other job too.`,
     );
     this.#onBlame(attempt, error);
-    // Whoever calls process.exit() does not expect it to return.
+    // Callers of process.exit() do not expect it to return.
     throw error;
   }) as typeof process.exit;
 
   readonly #onUncaught = (thrown: unknown): void => {
     const attempt = this.#context.getStore();
     if (attempt) this.#onBlame(attempt, thrown);
-    else this.#giveBack('uncaughtException', thrown);
+    else this.#passOn('uncaughtException', thrown);
   };
 
   readonly #onRejection = (reason: unknown): void => {
     const attempt = this.#context.getStore();
     if (attempt) this.#onBlame(attempt, reason);
-    else this.#giveBack('unhandledRejection', reason);
+    else this.#passOn('unhandledRejection', reason);
   };
 
-  /** Not a handler's doing: if nobody else listens, Node decides, as if the guard were not there. */
-  #giveBack(event: 'uncaughtException' | 'unhandledRejection', thrown: unknown): void {
+  /** The error came from no handler: if nobody else listens, it ends the process as if there were no guard. */
+  #passOn(event: 'uncaughtException' | 'unhandledRejection', thrown: unknown): void {
     if (process.listenerCount(event) > 1) return;
     this.uninstall();
     process.nextTick(() => {

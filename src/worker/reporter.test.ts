@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { PunctualError } from '../core/errors.js';
 import type { Assignment, AttemptResult, ReportAnswer } from '../core/wire.js';
-import { Attempt, type AttemptOwner } from './attempt.js';
 import { Reporter } from './reporter.js';
+import { Attempt, type AttemptOwner } from './running-attempt.js';
 
 const nobody = {} as AttemptOwner;
 

@@ -1,8 +1,8 @@
 import type { PunctualError } from '../core/errors.js';
+import { asPunctualError } from '../core/errors.js';
 import type { AttemptResult, ReportAnswer } from '../core/wire.js';
+import { GrowingPause, pause } from '../transport/pause.js';
 import { type AttemptIdentity, failed, type SizedResult } from './attempt-result.js';
-import { asPunctualError } from './failure.js';
-import { GrowingPause, pause } from './pause.js';
 
 const MAX_RESULTS = 2_000;
 const MAX_BYTES = 4 * 1024 * 1024;
@@ -12,34 +12,33 @@ export type ReportOutcome = 'accepted' | 'stale' | 'refused';
 
 interface Pending<T> extends SizedResult {
   readonly attempt: T;
-  /** Whether the scheduler refused the result itself, so that this failure takes its place. */
+  /** Whether this failure replaces a result that the scheduler refused. */
   readonly isSubstitute: boolean;
 }
 
-export interface ReporterParts<T> {
-  /** How many reports in a row may be refused by nodes that cannot serve before it pauses. */
+interface ReporterParts<T> {
+  /** How many reports in a row may fail because a node cannot serve before a pause follows. */
   readonly triesAtOnce: number;
-  /** Sends one report; null when its answer came from a replaced leader and does not count. */
+  /** Sends one report; null when its answer came from a replaced leader. */
   readonly send: (results: readonly AttemptResult[]) => Promise<ReportAnswer | null>;
   /** Called once per attempt, when its report was answered. */
   readonly onAnswered: (attempt: T, outcome: ReportOutcome) => void;
-  /** Called whenever a report failed and has to be repeated; `atOnce` when another node is asked without a pause. */
+  /** Called when a report has failed and is repeated; `atOnce` when that happens without a pause, at another node. */
   readonly onFailure: (error: PunctualError, atOnce: boolean) => void;
   readonly signal: AbortSignal;
 }
 
 /**
- * Delivers results. One report is on its way at a time and carries everything that ended meanwhile, so that
- * reports grow with the load instead of multiplying. A result is kept and repeated until a leader has
- * answered it, for as long as that takes.
+ * Reports results. One report is in flight at a time, and the next one carries all results that were added meanwhile,
+ * so the number of requests does not grow with the load. A result is sent again until a leader has answered it.
  */
 export class Reporter<T extends AttemptIdentity> {
   readonly #parts: ReporterParts<T>;
   readonly #growing: GrowingPause;
   #pending: Pending<T>[] = [];
-  /** The results of the report that is on its way. */
+  /** The results of the report in flight. */
   #sending: readonly Pending<T>[] = [];
-  /** Lowered when a report as a whole is refused, to find the result that spoils it. */
+  /** Halved while a report is refused as a whole, to isolate the result that causes it. */
   #maxResults = MAX_RESULTS;
   #running = false;
 
@@ -48,7 +47,7 @@ export class Reporter<T extends AttemptIdentity> {
     this.#growing = new GrowingPause(50, 1_000, parts.triesAtOnce);
   }
 
-  /** Takes a result to be reported with all others that end in this turn of the event loop. */
+  /** Adds a result; it is reported with all others of this turn of the event loop. */
   add(attempt: T, sized: SizedResult): void {
     const { result, bytes } = sized;
     this.#pending.push({ result, bytes, attempt, isSubstitute: false });
@@ -57,7 +56,7 @@ export class Reporter<T extends AttemptIdentity> {
     setImmediate(() => void this.#deliverAll());
   }
 
-  /** Everything that no leader has answered yet. */
+  /** All results that no leader has answered yet. */
   *undelivered(): IterableIterator<AttemptResult> {
     for (const { result } of this.#sending) yield result;
     for (const { result } of this.#pending) yield result;
@@ -88,7 +87,7 @@ export class Reporter<T extends AttemptIdentity> {
     this.#running = false;
   }
 
-  /** The next results, as many as one report takes; at most one per job, since answers name jobs. */
+  /** The results of the next report: at most one per job, because answers name jobs. */
   #takeBatch(): Pending<T>[] {
     const batch: Pending<T>[] = [];
     const jobs = new Set<string>();
@@ -127,8 +126,9 @@ export class Reporter<T extends AttemptIdentity> {
   }
 
   /**
-   * A scheduler that is away or does not know us is asked again later. One that refuses or trips over the
-   * report itself gets it in halves, until the result that spoils it stands alone.
+   * Handles a failed report. If no node can serve or the leader does not know the worker, it is sent again later. If
+   * the scheduler refuses it or fails on it, it is sent in halves until the result that causes it is alone in its
+   * report.
    */
   async #recover(batch: Pending<T>[], thrown: unknown): Promise<void> {
     const error = asPunctualError(thrown);

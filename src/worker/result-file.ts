@@ -19,12 +19,12 @@ export type ResultRecord =
   | { readonly kind: 'kept'; readonly result: AttemptResult }
   | { readonly kind: 'answered'; readonly jobId: string; readonly fence: number };
 
-/** Names an attempt in maps. */
+/** The key of an attempt in maps. */
 export function attemptKey({ jobId, fence }: FencedJob): string {
   return `${jobId}/${fence}`;
 }
 
-/** Writes records as lines with a checksum each. */
+/** Encodes records as lines, each with a checksum. */
 export function encodeRecords(records: readonly ResultRecord[]): Buffer {
   return Buffer.from(
     records
@@ -37,8 +37,8 @@ export function encodeRecords(records: readonly ResultRecord[]): Buffer {
 }
 
 /**
- * Reads lines back. What a crash cut short or a disk spoiled fails its checksum and is passed over; the lines
- * after it still count.
+ * Decodes lines. A line that a crash cut off or a disk corrupted fails its checksum and is skipped; the lines after
+ * it still count.
  */
 export function decodeRecords(text: string): ResultRecord[] {
   return text.split('\n').flatMap((line) => {
@@ -48,7 +48,7 @@ export function decodeRecords(text: string): ResultRecord[] {
   });
 }
 
-/** A file that grows by lines, and is replaced as a whole when most of it is out of date. */
+/** A file to which lines are appended, and which is rewritten when most of it is outdated. */
 export class ResultFile {
   readonly #path: string;
   #descriptor: number;
@@ -60,19 +60,19 @@ export class ResultFile {
     this.#bytes = bytes;
   }
 
-  /** Opens the file, and gives what it holds. */
+  /** Opens the file and reads its records. */
   static open(path: string): { file: ResultFile; records: ResultRecord[] } {
     const descriptor = openToAppend(path);
     const text = readFileSync(path, 'utf8');
     return { file: new ResultFile(path, descriptor, Buffer.byteLength(text)), records: decodeRecords(text) };
   }
 
-  /** How large the file is. */
+  /** The size of the file. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Appends records; resolves when they are safe on the disk. */
+  /** Appends records; resolves when they are synced to the disk. */
   async append(lines: Buffer): Promise<void> {
     const bytes = afterNewline(lines);
     this.#bytes += bytes.length;
@@ -82,13 +82,13 @@ export class ResultFile {
     await sync(this.#descriptor);
   }
 
-  /** Appends records before it returns, for the last moment of a process. */
+  /** Appends and syncs records before it returns, for use when the process exits. */
   appendNow(lines: Buffer): void {
     writeAll(this.#descriptor, afterNewline(lines));
     fsyncSync(this.#descriptor);
   }
 
-  /** Puts the records in the place of everything that the file holds; a crash leaves the one or the other. */
+  /** Replaces the whole content; after a crash the file holds either the old or the new content. */
   replace(lines: Buffer): void {
     const draft = `${this.#path}.new`;
     const descriptor = openSync(draft, 'w', 0o600);
@@ -116,7 +116,7 @@ function openToAppend(path: string): number {
   return openSync(path, 'a', 0o600);
 }
 
-/** A line that an earlier failure cut short must not swallow the first of these. */
+/** A newline ends a line that an earlier failure may have cut off, so that it cannot absorb the next one. */
 function afterNewline(lines: Buffer): Buffer {
   return Buffer.concat([Buffer.from('\n'), lines]);
 }

@@ -91,7 +91,7 @@ describe('results on disk', () => {
     const folder = newFolder();
     const store = ResultStore.open(folder, 1_000);
     const many = Array.from({ length: 50 }, (_, index) => result(`job-${index}`));
-    await expect(store.keep(many)).rejects.toThrow('wait in memory only');
+    await expect(store.keep(many)).rejects.toThrow('kept in memory only');
     expect(store.size).toBeGreaterThan(5);
     expect(statSync(join(folder, 'results')).size).toBeLessThanOrEqual(1_001);
     store.close('at-once');

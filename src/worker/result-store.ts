@@ -6,20 +6,20 @@ import { type FolderHolder, lockFolder } from '../host/folder-lock.js';
 import { attemptKey, encodeRecords, ResultFile, type ResultRecord } from './result-file.js';
 
 const FILE = 'results';
-/** More than this is not kept: a scheduler that is away for days must not fill the disk. */
+/** The most that is kept, so that a scheduler that is away for days does not fill the disk. */
 const MAX_BYTES = 256 * 1024 * 1024;
-/** A file below this is not worth replacing. */
+/** A file below this size is not rewritten. */
 const SMALL_BYTES = 64 * 1024;
 
 interface Kept {
   readonly result: AttemptResult;
-  /** How much room it takes in the file. */
+  /** Its size in the file. */
   readonly bytes: number;
-  /** Whether it has reached the disk. */
+  /** Whether it is synced to the disk. */
   safe: boolean;
 }
 
-/** Another worker has the folder; it may let go of it soon. */
+/** Another worker holds the folder; it may release it soon. */
 export class FolderInUseError extends PunctualError {
   constructor(folder: string, { pid }: FolderHolder) {
     const who = pid === process.pid ? 'another worker of this process' : `the worker in process ${pid}`;
@@ -32,22 +32,22 @@ export class FolderInUseError extends PunctualError {
 }
 
 /**
- * Results that no leader has answered yet, on disk, so that the end of the process does not lose them. One
- * worker at a time has the folder. Besides the results the file says which session they were made in: whoever
- * opens the folder next knows that this session is dead.
+ * Results on disk that no leader has answered yet, so that they survive the end of the process. One worker at a time
+ * holds the folder. The file also names the session that the results belong to: the worker that opens the folder next
+ * knows that this session is dead.
  */
 export class ResultStore {
-  /** The session of the worker that had the folder before; null when there was none, or it left in order. */
+  /** The session of the previous holder of the folder; null when there was none, or when it left in order. */
   readonly previousSession: SessionKey | null;
-  /** What that worker could not deliver. */
+  /** The results that the previous holder could not deliver. */
   readonly left: readonly AttemptResult[];
   readonly #file: ResultFile;
   readonly #unlock: () => void;
   readonly #maxBytes: number;
   readonly #kept = new Map<string, Kept>();
   #keptBytes = 0;
-  /** What the file does not say yet. */
-  #news: ResultRecord[] = [];
+  /** Records that are not in the file yet. */
+  #unwritten: ResultRecord[] = [];
   #session: SessionKey | null;
 
   private constructor(
@@ -70,7 +70,7 @@ export class ResultStore {
     this.left = Array.from(this.#kept.values(), ({ result }) => result);
   }
 
-  /** Opens a folder, which is made if need be; throws when another worker has it or it cannot be written. */
+  /** Opens a folder and creates it if necessary; throws when another worker holds it or it cannot be written. */
   static open(path: string, maxBytes = MAX_BYTES): ResultStore {
     const folder = resolve(path);
     let unlock: (() => void) | null = null;
@@ -87,38 +87,38 @@ export class ResultStore {
     }
   }
 
-  /** How many results are safe on the disk. */
+  /** How many results are synced to the disk. */
   get size(): number {
     let safe = 0;
     for (const kept of this.#kept.values()) if (kept.safe) safe += 1;
     return safe;
   }
 
-  /** Notes the session that further results are made in; the file hears of it with the next `tidy`. */
+  /** Sets the session that further results belong to; the next `tidy` writes it to the file. */
   noteSession(session: SessionKey): void {
     this.#session = session;
-    this.#news.push({ kind: 'session', ...session });
+    this.#unwritten.push({ kind: 'session', ...session });
   }
 
-  /** Lets go of a result that was answered; the file hears of it with the next `tidy`. */
+  /** Drops a result that was answered; the next `tidy` writes that to the file. */
   release(attempt: FencedJob): void {
     if (this.#kept.size === 0 || !this.#remove(attempt)) return;
-    this.#news.push({ kind: 'answered', jobId: attempt.jobId, fence: attempt.fence });
+    this.#unwritten.push({ kind: 'answered', jobId: attempt.jobId, fence: attempt.fence });
   }
 
   /**
-   * Writes down what was answered. If that is lost in a crash the result is reported twice, which does no
-   * harm. Must not be called while an earlier call of this or of `keep` has not ended.
+   * Writes which results were answered. If a crash loses that, a result is reported twice, which does no harm. Must
+   * not run concurrently with itself or with `keep`.
    */
   async tidy(): Promise<void> {
-    if (this.#news.length === 0) return;
+    if (this.#unwritten.length === 0) return;
     const isMostlyOld = this.#file.bytes > SMALL_BYTES + 2 * this.#keptBytes;
-    const isLastAnswered = this.#kept.size === 0 && this.#news.at(-1)!.kind === 'answered';
+    const isLastAnswered = this.#kept.size === 0 && this.#unwritten.at(-1)!.kind === 'answered';
     if (isMostlyOld || isLastAnswered) this.#rewrite();
-    else await this.#file.append(encodeRecords(this.#news.splice(0)));
+    else await this.#file.append(encodeRecords(this.#unwritten.splice(0)));
   }
 
-  /** Keeps what is not kept yet; resolves when it is safe on the disk, and throws when it is not. */
+  /** Writes the results that are not kept yet; resolves when they are synced to the disk, and throws when they are not. */
   async keep(results: Iterable<AttemptResult>): Promise<void> {
     const { lines, added, refused } = this.#take(results);
     try {
@@ -131,21 +131,21 @@ export class ResultStore {
     if (refused > 0) {
       throw new PunctualError(
         'INTERNAL',
-        `${refused} results wait in memory only: those on disk take up all the room that they may.`,
+        `${refused} results are kept in memory only: those on disk take up all the space they may use.`,
       );
     }
   }
 
-  /** Writes all that is not safe yet before it returns, for the last moment of a process. */
+  /** Writes and syncs everything before it returns, for use when the process exits. */
   keepNow(results: Iterable<AttemptResult>): void {
     const begun = [...this.#kept.values()].filter(({ safe }) => !safe);
     const { lines } = this.#take(results);
     const records = begun.map(({ result }): ResultRecord => ({ kind: 'kept', result }));
-    const all = Buffer.concat([encodeRecords([...this.#news, ...records]), lines]);
+    const all = Buffer.concat([encodeRecords([...this.#unwritten, ...records]), lines]);
     if (all.length > 0) this.#file.appendNow(all);
   }
 
-  /** Lets go of the folder. A worker that left in order leaves no session behind. */
+  /** Releases the folder. A worker that left in order leaves no session behind. */
   close(end: 'in-order' | 'at-once'): void {
     if (end === 'in-order' && this.#kept.size === 0) this.#session = null;
     this.#rewrite();
@@ -156,7 +156,7 @@ export class ResultStore {
   #rewrite(): void {
     const kept = Array.from(this.#kept.values(), ({ result }): ResultRecord => ({ kind: 'kept', result }));
     const session = this.#session;
-    this.#news = [];
+    this.#unwritten = [];
     this.#file.replace(encodeRecords(session === null ? kept : [{ kind: 'session', ...session }, ...kept]));
   }
 

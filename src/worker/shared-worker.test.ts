@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Happening } from '../../test/happening.js';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
+import { task } from '../core/task.js';
 import { HandlerRunner } from './runners/handler.js';
-import { task } from './task.js';
 import type { WorkerOptions } from './worker-options.js';
 import { WorkerRuntime } from './worker-runtime.js';
 

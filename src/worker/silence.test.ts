@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
+import { task } from '../core/task.js';
 import { HandlerRunner } from './runners/handler.js';
-import { task } from './task.js';
 import { WorkerRuntime } from './worker-runtime.js';
 
 const TIMEOUT_MS = 100;

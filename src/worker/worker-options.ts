@@ -5,62 +5,88 @@ import { type AttemptOutcome, type Labels, NAME_PATTERN, NAME_RULE } from '../co
 import { RATE_RULE, type RateView, readRate } from '../core/rate.js';
 import { ALL_QUEUES, type Assignment } from '../core/wire.js';
 
-/** What a program or a test may follow; none of these may throw. */
+/** Callbacks for programs and tests; they must not throw. */
 export interface WorkerEvents {
-  /** The worker has a session with a leader, the first or a new one. */
+  /** The worker has registered with a leader, for the first time or again. */
   onRegistered?(workerId: string): void;
   /** A handler is about to be called. */
   onJobStarted?(assignment: Assignment): void;
-  /** A handler has ended, or was given up; the report about it follows. */
+  /** A handler has ended or was abandoned; its report follows. */
   onJobEnded?(assignment: Assignment, outcome: AttemptOutcome): void;
   /** The scheduler has answered the report about an attempt. */
   onJobReported?(assignment: Assignment, answer: 'accepted' | 'stale' | 'refused'): void;
-  /** Something went wrong that the worker deals with by itself. */
+  /** Something went wrong that the worker handles itself. */
   onWarning?(warning: PunctualError): void;
 }
 
+/** How a worker runs. */
 export interface WorkerOptions {
-  /** How the worker is called in lists; default the host's name and the process id. */
+  /** The worker's name in lists; default the host's name and the process id. */
   readonly name?: string;
-  /** Queues to take jobs from; `*` among them means all there are and will be. Default `default`. */
+  /** Queues to take jobs from; `*` means all queues, also future ones. Default `default`. */
   readonly queues?: readonly string[];
   /** How many jobs run at once; default 10. */
   readonly slots?: number;
-  /** How often a job starts at most, e.g. `100/1s` or `{ limit: 100, per: '1s', burst: 10 }`; default no limit. */
+  /** The most jobs to start in a time, e.g. `100/1s` or `{ limit: 100, per: '1s', burst: 10 }`; default no limit. */
   readonly rate?: string | RateView;
   /** Whether to take jobs of all tenants, which needs an operator's key; default false. */
   readonly shared?: boolean;
-  /** What the worker offers to jobs that require it, e.g. `{ region: 'eu' }`; default nothing. */
+  /** Labels that jobs may require, e.g. `{ region: 'eu' }`; default none. */
   readonly labels?: Labels;
   /** Largest result of a job as JSON, in bytes; default 256 KiB. Must not exceed the server's limit. */
   readonly maxResultBytes?: number;
-  /** What one attempt may log, in bytes; default 1 MiB. */
+  /** The most that one attempt may log, in bytes; default 1 MiB. */
   readonly maxLogBytes?: number;
-  /** How long a handler may go on after its signal aborted before its slot is given to others; default 5 s. */
+  /** How long a handler may go on after its signal aborted before it is abandoned and its slot is free; default 5 s. */
   readonly stopGraceMs?: number;
   /** How long a drain may take before the worker stops at once, in milliseconds; default without limit. */
   readonly drainTimeoutMs?: number;
   /**
-   * Whether `run()` keeps handlers from ending the process: an exception or rejection nobody caught, or a
-   * call of `process.exit()`, fails the job it came from instead. Default true.
+   * Whether `run()` keeps handlers from ending the process: an uncaught exception, an unhandled rejection or a call of
+   * `process.exit()` fails the attempt that it came from. Default true.
    */
   readonly guardProcess?: boolean;
   /**
-   * A folder for results that the scheduler does not take at once, so that the end of the process does not
-   * lose them: the next worker with this folder delivers them before it registers. Each worker needs a folder
-   * of its own, and the same one at every start. Default none: such results are kept in memory only.
+   * A folder for results that the scheduler has not answered, so that they survive the end of the process: the next
+   * worker with this folder delivers them before it registers. Each worker needs a folder of its own, and the same
+   * one at every start. Default none: such results are kept in memory only.
    */
   readonly keepResultsIn?: string;
   readonly events?: WorkerEvents;
 }
 
+/** How a worker ended: with everything finished and reported, or stopped at once. */
+export type WorkerEnd = 'drained' | 'stopped';
+
+/** The phases of a worker. */
+export type WorkerPhase = 'new' | 'starting' | 'running' | 'draining' | 'ended';
+
+/** What a worker is doing. */
+export interface WorkerStatus {
+  readonly phase: WorkerPhase;
+  readonly name: string;
+  /** Empty before the worker is registered. */
+  readonly workerId: string;
+  /** The highest epoch it has seen of its shard; 0 before it is registered. */
+  readonly epoch: number;
+  readonly slots: number;
+  readonly running: number;
+  /** Attempts whose report the scheduler has not answered yet, including running ones. */
+  readonly unanswered: number;
+  /** Results on the disk. */
+  readonly kept: number;
+  /** The time since a leader last answered a heartbeat; null before the first answer. */
+  readonly lastAnswerMs: number | null;
+}
+
+/** Worker options with all defaults filled in. */
 export interface ResolvedWorkerOptions extends Required<Omit<WorkerOptions, 'keepResultsIn' | 'rate'>> {
   readonly rate: RateView | null;
   readonly keepResultsIn: string | null;
   readonly maxErrorBytes: number;
 }
 
-/** Fills in the defaults and checks the rest. */
+/** Fills in the defaults and checks the values. */
 export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOptions {
   const resolved: ResolvedWorkerOptions = {
     name: options.name ?? `${hostname()}-${process.pid}`,

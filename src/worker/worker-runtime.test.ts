@@ -2,9 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
 import type { PunctualError } from '../core/errors.js';
+import { type AnyTask, task } from '../core/task.js';
 import type { FencedJob } from '../core/wire.js';
 import { HandlerRunner } from './runners/handler.js';
-import { type AnyTask, task } from './task.js';
 import type { WorkerOptions } from './worker-options.js';
 import { WorkerRuntime } from './worker-runtime.js';
 

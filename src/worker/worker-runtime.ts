@@ -1,49 +1,32 @@
-import { PunctualError } from '../core/errors.js';
+import { asPunctualError, PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
 import { ONE_ORDER_MS } from '../host/processes.js';
-import type { Attempt } from './attempt.js';
+import { pause } from '../transport/pause.js';
 import { AttemptLedger } from './attempt-ledger.js';
 import { ClaimLoop } from './claim-loop.js';
-import { Dialogue } from './dialogue.js';
 import { Executor } from './executor.js';
-import { asPunctualError } from './failure.js';
-import { heartbeatsFromHere } from './heartbeat-loop.js';
 import { HeartbeatThread } from './heartbeat-thread.js';
 import type { Heartbeats } from './heartbeats.js';
+import { heartbeatsFromThisThread } from './heartbeats.js';
 import { HttpWorkerGateway } from './http-gateway.js';
-import { monotonic } from './monotonic.js';
-import { pause } from './pause.js';
+import { LeaderLink } from './leader-link.js';
 import { ProcessGuard } from './process-guard.js';
+import { Registration } from './registration.js';
 import { Reporter, type ReportOutcome } from './reporter.js';
-import { ResultKeeping } from './result-keeping.js';
+import { ResultKeeper } from './result-keeper.js';
 import type { Runner } from './runners/runner.js';
-import { ServerClock } from './server-clock.js';
-import { Session } from './session.js';
-import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from './worker-options.js';
+import type { Attempt } from './running-attempt.js';
+import { monotonic, ServerClock } from './worker-clock.js';
+import {
+  type ResolvedWorkerOptions,
+  resolveWorkerOptions,
+  type WorkerEnd,
+  type WorkerOptions,
+  type WorkerPhase,
+  type WorkerStatus,
+} from './worker-options.js';
 
-/** How a worker came to its end: with everything done and reported, or at once. */
-export type WorkerEnd = 'drained' | 'stopped';
-
-export type WorkerPhase = 'new' | 'starting' | 'running' | 'draining' | 'ended';
-
-export interface WorkerStatus {
-  readonly phase: WorkerPhase;
-  readonly name: string;
-  /** Empty before the worker is registered. */
-  readonly workerId: string;
-  /** The term of the leader it follows; 0 before it is registered. */
-  readonly epoch: number;
-  readonly slots: number;
-  readonly running: number;
-  /** Attempts received whose report the scheduler has not answered yet, the running ones included. */
-  readonly unanswered: number;
-  /** Results that wait on disk. */
-  readonly kept: number;
-  /** How long ago a leader last answered a heartbeat; null before the first answer. */
-  readonly lastAnswerMs: number | null;
-}
-
-export interface WorkerRuntimeParts {
+interface WorkerRuntimeParts {
   readonly gateway: WorkerGateway;
   /** One per kind of target. */
   readonly runners: readonly Runner[];
@@ -51,26 +34,25 @@ export interface WorkerRuntimeParts {
 }
 
 /**
- * A worker: registers, sends heartbeats, claims jobs, runs them and reports their results. It outlives the
- * scheduler: whatever happens there, it finishes what it runs and delivers the results to whichever leader
- * answers next.
+ * A worker: registers, sends heartbeats, claims jobs, runs them and reports their results. It survives outages of the
+ * scheduler: it finishes its jobs and delivers the results to the leader that answers next.
  */
 export class WorkerRuntime {
   readonly #gateway: WorkerGateway;
   readonly #options: ResolvedWorkerOptions;
   readonly #ledger = new AttemptLedger<Attempt>();
-  readonly #session: Session;
+  readonly #registration: Registration;
   readonly #executor: Executor;
-  readonly #dialogue: Dialogue;
+  readonly #leader: LeaderLink;
   readonly #claims: ClaimLoop;
   readonly #heartbeats: Heartbeats;
   readonly #reporter: Reporter<Attempt>;
   /** Aborts when nothing more may be sent. */
   readonly #over = new AbortController();
-  /** Aborts when no more work is wanted, which ends a registration that nobody answers. */
+  /** Aborts when no more jobs are wanted, which also ends a registration that is not answered. */
   readonly #closing = new AbortController();
   readonly #end: Promise<WorkerEnd>;
-  #keeping: ResultKeeping | null = null;
+  #keeping: ResultKeeper | null = null;
   #resolveEnd!: (end: WorkerEnd) => void;
   #resolveQuiet: () => void = () => undefined;
   #phase: WorkerPhase = 'new';
@@ -82,7 +64,7 @@ export class WorkerRuntime {
       this.#resolveEnd = resolve;
     });
     const clock = new ServerClock();
-    this.#session = this.#openSession(runners, clock);
+    this.#registration = this.#openRegistration(runners, clock);
     this.#executor = new Executor({
       gateway,
       runners,
@@ -91,9 +73,9 @@ export class WorkerRuntime {
       onResult: (attempt, sized) => this.#reporter.add(attempt, sized),
       onSlotFree: () => this.#claims.slotFreed(),
     });
-    this.#dialogue = new Dialogue({
+    this.#leader = new LeaderLink({
       gateway,
-      session: this.#session,
+      registration: this.#registration,
       ledger: this.#ledger,
       executor: this.#executor,
       clock,
@@ -104,7 +86,7 @@ export class WorkerRuntime {
     });
     this.#reporter = new Reporter({
       triesAtOnce: gateway.triesAtOnce,
-      send: (results) => this.#dialogue.report(results),
+      send: (results) => this.#leader.report(results),
       onAnswered: (attempt, outcome) => this.#answered(attempt, outcome),
       onFailure: (error, atOnce) => {
         if (!atOnce) this.#warn(error);
@@ -115,9 +97,9 @@ export class WorkerRuntime {
     this.#claims = new ClaimLoop({
       triesAtOnce: gateway.triesAtOnce,
       freeSlots: () => this.#freeSlots(),
-      claim: (max, wait, signal) => this.#dialogue.claim(max, wait, signal),
+      claim: (max, wait, signal) => this.#leader.claim(max, wait, signal),
       onFailure: (error) => {
-        // It registers anew, which is told elsewhere.
+        // The worker registers anew, and `onRegistered` tells that.
         if (error.code !== 'WORKER_NOT_FOUND') this.#warn(error);
       },
     });
@@ -126,12 +108,12 @@ export class WorkerRuntime {
 
   /** What the worker is doing now. */
   status(): WorkerStatus {
-    const { lastAnswerAt } = this.#dialogue;
+    const { lastAnswerAt } = this.#leader;
     return {
       phase: this.#phase,
       name: this.#options.name,
-      workerId: this.#session.workerId,
-      epoch: this.#session.epoch,
+      workerId: this.#registration.workerId,
+      epoch: this.#registration.epoch,
       slots: this.#options.slots,
       running: this.#executor.busy,
       unanswered: this.#ledger.unansweredCount,
@@ -141,20 +123,20 @@ export class WorkerRuntime {
   }
 
   /**
-   * Delivers what an earlier process left behind, registers, waiting for a leader if there is none, and begins
-   * to work.
+   * Delivers the results that an earlier process left, registers (which waits for a leader if there is none), and
+   * begins to work.
    */
   async start(): Promise<void> {
     if (this.#phase !== 'new') throw new PunctualError('USAGE', 'A worker can be started once only.');
     this.#phase = 'starting';
     try {
       await this.#keepResults();
-      await this.#session.register(this.#closing.signal);
+      await this.#registration.register(this.#closing.signal);
     } catch (error) {
       await this.#finish('stopped');
       throw error;
     }
-    // A drain or stop while nobody answered the registration has the last word.
+    // The worker was drained or stopped while it was registering.
     if (this.#closing.signal.aborted) {
       await this.#leave();
       return;
@@ -165,8 +147,8 @@ export class WorkerRuntime {
   }
 
   /**
-   * Takes no more jobs, finishes and reports those it has, and leaves. Resolves when all that is done, or when
-   * `drainTimeoutMs` is over and the worker has stopped instead.
+   * Takes no more jobs, finishes and reports those it has, and leaves. Resolves when that is done, or when the worker
+   * was stopped because it took longer than `drainTimeoutMs`.
    */
   async drain(): Promise<void> {
     if (this.#phase === 'new' || this.#phase === 'starting') {
@@ -193,8 +175,8 @@ export class WorkerRuntime {
   }
 
   /**
-   * Ends at once: aborts the signals of all handlers and reports nothing further. Results that were not
-   * delivered yet are kept if there is a folder for them.
+   * Ends at once: aborts the signals of all handlers and sends no more reports. Undelivered results are kept if there
+   * is a folder for them.
    */
   async stop(): Promise<void> {
     if (this.#over.signal.aborted) {
@@ -202,22 +184,22 @@ export class WorkerRuntime {
       return;
     }
     this.#closing.abort();
-    // Before the handlers are told: how they end now is nobody's result.
+    // This comes before the handlers are told to stop: how they end after that is not a result.
     this.#keeping?.keepNow();
     this.#over.abort();
     for (const attempt of this.#ledger.unanswered()) this.#executor.stop(attempt, 'shutdown');
     this.#executor.close();
     this.#resolveQuiet();
     await Promise.all([this.#claims.stop(), this.#heartbeats.stop()]);
-    // Leaving says that nothing was left undone. With attempts unreported only silence tells the truth.
+    // Leaving tells the leader that every attempt is reported. If some are not, the session must end by its timeout.
     if (this.#ledger.isSettled) await this.#leave();
     await this.#finish('stopped');
   }
 
   /**
-   * Works until drained, as the main business of the process: the first SIGTERM or SIGINT drains, the second
-   * stops at once. A leader may also order to drain. Handlers cannot end the process meanwhile, unless
-   * `guardProcess` is false.
+   * Works until drained, as the main purpose of the process: the first SIGTERM or SIGINT drains, the second stops at
+   * once. A leader may also order to drain. Handlers cannot end the process meanwhile, unless `guardProcess` is
+   * false.
    */
   async run(): Promise<WorkerEnd> {
     let drainedAt = Number.NEGATIVE_INFINITY;
@@ -241,11 +223,11 @@ export class WorkerRuntime {
     }
   }
 
-  #openSession(runners: readonly Runner[], clock: ServerClock): Session {
+  #openRegistration(runners: readonly Runner[], clock: ServerClock): Registration {
     const { name, queues, slots, labels, rate, shared, events } = this.#options;
     const targets = runners.map((runner) => runner.target);
     const tasks = runners.flatMap((runner) => runner.tasks);
-    return new Session({
+    return new Registration({
       gateway: this.#gateway,
       registration: {
         ...{ name, queues, slots, targets, tasks, labels },
@@ -266,15 +248,15 @@ export class WorkerRuntime {
     });
   }
 
-  /** Over a network heartbeats come from a thread of their own; inside a node's process they share its fate. */
+  /** Over HTTP heartbeats come from a thread of their own; a worker inside a node's process needs none. */
   #openHeartbeats(): Heartbeats {
-    const fromHere = () => heartbeatsFromHere(this.#gateway, this.#dialogue);
+    const standIn = () => heartbeatsFromThisThread(this.#gateway, this.#leader);
     const network = this.#gateway instanceof HttpWorkerGateway ? this.#gateway.network : null;
-    if (!network) return fromHere();
+    if (!network) return standIn();
     return new HeartbeatThread({
       nodes: network.options,
-      source: this.#dialogue,
-      standIn: fromHere,
+      source: this.#leader,
+      standIn,
       onSilentNode: (url) => network.abandon(url),
       onWarning: this.#warn,
     });
@@ -283,7 +265,7 @@ export class WorkerRuntime {
   async #keepResults(): Promise<void> {
     const folder = this.#options.keepResultsIn;
     if (folder === null) return;
-    this.#keeping = new ResultKeeping({
+    this.#keeping = new ResultKeeper({
       folder,
       gateway: this.#gateway,
       undelivered: () => this.#reporter.undelivered(),
@@ -299,7 +281,7 @@ export class WorkerRuntime {
     if (attempt.phase === 'ended') {
       const { jobId } = attempt;
       this.#warn(
-        new PunctualError('INTERNAL', `Job ${jobId} left something behind that failed after its end.`, {
+        new PunctualError('INTERNAL', `Code of job ${jobId} failed after its attempt had ended.`, {
           cause: thrown,
         }),
       );
@@ -309,8 +291,8 @@ export class WorkerRuntime {
   };
 
   /**
-   * Slots to fill. A scheduler that hands out jobs but does not take their results must not fill the memory,
-   * so results that wait to be taken count once there are many of them.
+   * The slots to fill; none while very many results are not answered, because a scheduler that hands out jobs but
+   * does not answer reports would fill the memory.
    */
   #freeSlots(): number {
     const { slots } = this.#options;
@@ -335,9 +317,9 @@ export class WorkerRuntime {
     });
   }
 
-  /** To be called only when everything that was received is reported, and nothing more can come. */
+  /** Leaves; to be called only when all attempts are reported and no more can arrive. */
   async #leave(): Promise<void> {
-    const { key } = this.#session;
+    const { key } = this.#registration;
     if (key.workerId === '') return;
     for (let tries = 0; tries < 3; tries++) {
       try {

@@ -1,6 +1,6 @@
 import type { Assignment, ClaimAnswer, WorkerRegistration, WorkerWelcome } from '../../src/core/wire.js';
 import type { Scene } from './scene.js';
-import type { Target } from './sender.js';
+import type { Received, Target } from './sender.js';
 
 /** A worker of the attacker: says what the attack wants said, and nothing by itself. */
 export class WorkerByHand {
@@ -40,13 +40,13 @@ export class WorkerByHand {
     return [...answer.body.matchAll(/"jobId":"([^"]+)"/g)].map((match) => ({ jobId: match[1]!, fence: 1 }));
   }
 
-  async heartbeat(running: readonly Pick<Assignment, 'jobId' | 'fence'>[]): Promise<void> {
-    await this.call('heartbeat', JSON.stringify({ epoch: this.epoch, running }), 'a heartbeat');
+  heartbeat(running: readonly Pick<Assignment, 'jobId' | 'fence'>[]): Promise<Received> {
+    return this.call('heartbeat', JSON.stringify({ epoch: this.epoch, running }), 'a heartbeat');
   }
 
   /** Sends a body as it is to one of the worker's routes. */
-  async call(verb: 'heartbeat' | 'report', body: string, about: string): Promise<void> {
-    await this.scene.send(this.node, {
+  call(verb: 'heartbeat' | 'report', body: string, about: string): Promise<Received> {
+    return this.scene.send(this.node, {
       ...{ about, method: 'POST', path: `/v1/workers/${this.id}/${verb}`, body },
     });
   }

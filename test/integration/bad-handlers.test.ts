@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Job } from '../../src/core/job.js';
-import { type AnyTask, task } from '../../src/worker/task.js';
+import { type AnyTask, task } from '../../src/core/task.js';
 import { Happening } from '../happening.js';
 import { TestNode } from '../node-for-tests.js';
 

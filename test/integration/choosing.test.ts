@@ -91,6 +91,8 @@ it('queues take turns: a flood in one does not delay a job in another', async ()
     Array.from({ length: 1_000 }, () => ({ task: 'work', queue: 'flood', priority: 9 })),
   );
   const { id } = await node.submit({ task: 'work', queue: 'quiet', priority: 1 });
+  // The leader has to read the name of a new queue before it can choose from it.
+  await expect.poll(async () => (await node.get<QueueView>('GET', '/v1/queues/quiet')).ready).toBe(1);
   const worker = await ProtocolWorker.register(node, { queues: ['flood', 'quiet'], slots: 4 });
   expect((await inOrder(worker, 2)).map((job) => job.jobId)).toContain(id);
 });

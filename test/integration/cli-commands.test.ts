@@ -2,8 +2,7 @@ import { Readable } from 'node:stream';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runCli } from '../../src/cli/program.js';
 import type { Job } from '../../src/core/job.js';
-import { PermanentError } from '../../src/worker/failure.js';
-import { task } from '../../src/worker/task.js';
+import { PermanentError, task } from '../../src/core/task.js';
 import { cliUnderTest } from '../cli-under-test.js';
 import { TestNode } from '../node-for-tests.js';
 import { ProtocolWorker } from '../protocol-worker.js';
@@ -161,9 +160,7 @@ it('job hold, release, cancel, retry and redrive steer', async () => {
   expect(await cli.json('job', 'redrive', '--dry-run')).toEqual([
     { matched: 1, redriven: 0, dryRun: true, more: false },
   ]);
-  expect((await cli('job', 'redrive', '--task', 'gone')).stdout).toBe(
-    '1 failed jobs were sent round again\n',
-  );
+  expect((await cli('job', 'redrive', '--task', 'gone')).stdout).toBe('1 failed jobs run again\n');
   const again = await node.ended(id, tenant);
   expect(again.attempts.map(({ fence }) => fence)).toEqual([1, 2]);
 });

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { removeEmbeddedPostgres } from '../../src/embedded/remove.js';
+import { removeEmbeddedPostgres } from '../../src/embedded/embedded-postgres.js';
 import { ONE_ORDER_MS } from '../../src/host/processes.js';
 import { createTestDatabase, type TestDatabase } from '../database.js';
 import { BUILT_SDK, PunctualProcess, punctual } from '../punctual-process.js';
@@ -161,8 +161,8 @@ describe('punctual up', () => {
     const workers = JSON.parse((await ask(folder, 'worker', 'list', '--json')).stdout).data;
     expect(workers).toHaveLength(1);
     for (const pid of await pidsOf(folder)) process.kill(pid, 'SIGKILL');
-    await each.prints('stderr', /node-1 is back/);
-    await each.prints('stderr', /worker-1 is back/);
+    await each.prints('stderr', /node-1 runs again/);
+    await each.prints('stderr', /worker-1 runs again/);
     const done = await ask(
       folder,
       'job',

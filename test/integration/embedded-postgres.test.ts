@@ -10,11 +10,11 @@ import { chooseAccount, runsAsRoot } from '../../src/embedded/account.js';
 import {
   type EmbeddedPostgres,
   type EmbeddedPostgresOptions,
+  removeEmbeddedPostgres,
   startEmbeddedPostgres,
 } from '../../src/embedded/embedded-postgres.js';
 import { findBinaryPackage, prepareBinaries } from '../../src/embedded/postgres-binaries.js';
-import { isAlive } from '../../src/embedded/process-identity.js';
-import { removeEmbeddedPostgres } from '../../src/embedded/remove.js';
+import { isAlive } from '../../src/embedded/server-process.js';
 import { processMark } from '../../src/host/processes.js';
 import { migrate } from '../../src/store/migrate.js';
 import { createOperatorKey, verifyOperatorKey } from '../../src/store/operator-key.js';

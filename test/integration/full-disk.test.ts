@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
+import { task } from '../../src/core/task.js';
 import type { ClusterView } from '../../src/core/wire.js';
-import { task } from '../../src/worker/task.js';
 import { Door } from '../happening.js';
 import { nodeForTest } from '../node-for-tests.js';
 

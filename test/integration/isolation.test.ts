@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
+import { task } from '../../src/core/task.js';
 import { openConnection, openPool } from '../../src/store/database.js';
-import { task } from '../../src/worker/task.js';
 import { createTestDatabase, type TestDatabase } from '../database.js';
 import { nodeForTest } from '../node-for-tests.js';
 import { withClient } from '../postgres-client.js';

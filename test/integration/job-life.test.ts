@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { JobFailedError } from '../../src/client/job-handle.js';
 import type { Job } from '../../src/core/job.js';
+import { PermanentError, task } from '../../src/core/task.js';
 import type { RedriveAnswer, StatsView } from '../../src/core/wire.js';
-import { PermanentError } from '../../src/worker/failure.js';
-import { task } from '../../src/worker/task.js';
 import { Happening } from '../happening.js';
 import { type ApiUser, nodeForTest, TestNode } from '../node-for-tests.js';
 import { ProtocolWorker } from '../protocol-worker.js';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
+import { task } from '../../src/core/task.js';
 import type { StatsView, WorkerView } from '../../src/core/wire.js';
-import { task } from '../../src/worker/task.js';
 import { Happening } from '../happening.js';
 import { nodeForTest, type TestNode } from '../node-for-tests.js';
 import { ProtocolWorker } from '../protocol-worker.js';

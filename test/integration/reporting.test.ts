@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import type { Job } from '../../src/core/job.js';
+import { task } from '../../src/core/task.js';
 import type { Page, StoredLogLine } from '../../src/core/wire.js';
-import { task } from '../../src/worker/task.js';
 import { createTestDatabase } from '../database.js';
 import { Door, Happening } from '../happening.js';
 import { nodeForTest, TestNode } from '../node-for-tests.js';

@@ -1,8 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { connect } from '../../src/client/connect.js';
 import type { Job } from '../../src/core/job.js';
+import { task } from '../../src/core/task.js';
 import type { Page, StatsView } from '../../src/core/wire.js';
-import { task } from '../../src/worker/task.js';
+import { connect } from '../../src/sdk/connect.js';
 import { createTestDatabase, type TestDatabase } from '../database.js';
 import { Door, Happening } from '../happening.js';
 import { nodeForTest, type TestNode } from '../node-for-tests.js';

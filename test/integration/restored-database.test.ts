@@ -3,8 +3,11 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it, onTestFinished } from 'vitest';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/embedded/embedded-postgres.js';
-import { removeEmbeddedPostgres } from '../../src/embedded/remove.js';
+import {
+  type EmbeddedPostgres,
+  removeEmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../src/embedded/embedded-postgres.js';
 import { migrate } from '../../src/store/migrate.js';
 import { TestNode, type TestTenant } from '../node-for-tests.js';
 import { ProtocolWorker } from '../protocol-worker.js';

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { task } from '../../src/worker/task.js';
+import { task } from '../../src/core/task.js';
 import { createTestDatabase } from '../database.js';
 import { Happening } from '../happening.js';
 import { nodeForTest } from '../node-for-tests.js';

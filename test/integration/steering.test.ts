@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Job } from '../../src/core/job.js';
-import { task } from '../../src/worker/task.js';
+import { task } from '../../src/core/task.js';
 import { Happening } from '../happening.js';
 import { type ApiUser, TestNode, type TestTenant } from '../node-for-tests.js';
 import { ProtocolWorker } from '../protocol-worker.js';

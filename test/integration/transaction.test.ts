@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { task } from '../../src/worker/task.js';
+import { task } from '../../src/core/task.js';
 import { TestNode } from '../node-for-tests.js';
 import { withClient } from '../postgres-client.js';
 
@@ -136,7 +136,7 @@ it.concurrent.each([
   await node.work([double], { tenant });
   const punctual = node.connect(tenant);
   const { id } = await inTransaction('COMMIT', (tx) => punctual.submit(double, 5, { tx, ...options }));
-  // Steering does not have to wait for the admission.
+  // JobControl does not have to wait for the admission.
   const steer = (verb: string, body?: unknown) =>
     node.get(verb === 'PATCH' ? 'PATCH' : 'POST', `/v1/jobs/${id}${verb === 'PATCH' ? '' : `/${verb}`}`, {
       tenant,

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { task } from '../../src/core/task.js';
 import type { ClusterView } from '../../src/core/wire.js';
-import { task } from '../../src/worker/task.js';
 import { createTestDatabase, type TestDatabase } from '../database.js';
 import { nodeForTest, type TestNode } from '../node-for-tests.js';
 import { ProtocolWorker } from '../protocol-worker.js';

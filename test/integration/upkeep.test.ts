@@ -4,7 +4,7 @@ import { TimerClock } from '../../src/core/clock.js';
 import { resolveConfig } from '../../src/core/config.js';
 import { SILENT_LOG } from '../../src/core/log.js';
 import { uuidv7 } from '../../src/core/uuid.js';
-import { LeaderState } from '../../src/dispatch/state.js';
+import { LeaderState } from '../../src/dispatch/leader-state.js';
 import { Upkeep } from '../../src/dispatch/upkeep.js';
 import { seeNode } from '../../src/store/cluster-state.js';
 import { partitionName } from '../../src/store/partitions.js';

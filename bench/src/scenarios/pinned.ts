@@ -29,7 +29,7 @@ async function pinningXmin<T>(url: string, slice: () => Promise<T>): Promise<T> 
   }
 }
 
-/** Rows of jobs that ran and ended, on the shelf of those that the traffic submits, as if all had come through it. */
+/** Rows of jobs that ran and ended, on the segment of those that the traffic submits, as if all had come through it. */
 async function leaveDeadRows(url: string, count: number): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -17,6 +17,12 @@ declare module 'fastify' {
 /** Resolves a bearer credential; null when it is none of ours. */
 export type Authenticate = (bearer: string) => Promise<KeyIdentity | AttemptCredential | null>;
 
+/** Whether a request belongs to the protocol of workers. One that has to wait for other calls makes its worker look dead. */
+export function isOfWorker({ routeOptions }: FastifyRequest): boolean {
+  const { scope } = routeOptions.config;
+  return scope === 'work' || scope === 'attempt';
+}
+
 const BEARER = /^bearer ([\x21-\x7e]{1,4096})$/i;
 
 function bearerOf({ headers }: FastifyRequest): string | undefined {

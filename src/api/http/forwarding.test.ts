@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { request } from 'undici';
+import { Agent, request } from 'undici';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Happening } from '../../../test/happening.js';
 import { type KnownLeader, LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
@@ -116,6 +116,43 @@ describe('a request that only the leader can carry out', () => {
       knownLeader: () => lasting(right!.url),
     });
     expect(await (await claimAt(node.url)).body.json()).toEqual({ shard: 1 });
+  });
+
+  it('waits for no others if a worker makes it, and is refused when too many wait already', async () => {
+    const asked = new Happening<void>();
+    let answerAll = () => {};
+    const opened = new Promise<void>((resolve) => {
+      answerAll = resolve;
+    });
+    const leader = await listening(async ({ url }, response) => {
+      response.setHeader('content-type', 'application/json');
+      if (url?.startsWith('/v1/queues')) {
+        asked.happen();
+        await opened;
+      }
+      response.end('{"here":true}');
+    });
+    const known = lasting(leader.url);
+    const node = await follower(() => known);
+    const list = (tenant: string) =>
+      request(`${node.url}/v1/queues`, {
+        headers: { authorization: AUTHORIZATION, 'punctual-tenant': tenant },
+        dispatcher: clients,
+      });
+    const clients = new Agent({ connections: null });
+    onTestFinished(() => clients.destroy());
+    const lists = Array.from({ length: 1_025 }, () => list('loud'));
+    // The leader is asked by as many as there are connections; the others wait for one of them.
+    await asked.times(256);
+    const refused = await Promise.race(lists);
+    expect(await (await reportAt(node.url)).body.json()).toEqual({ here: true });
+    expect([refused.statusCode, refused.headers['retry-after']]).toEqual([503, '1']);
+    expect(await refused.body.json()).toMatchObject({ code: 'TOO_BUSY' });
+    const other = list('calm');
+    answerAll();
+    expect((await other).statusCode).toBe(200);
+    const answers = await Promise.all(lists);
+    expect(answers.filter(({ statusCode }) => statusCode === 200)).toHaveLength(1_024);
   });
 
   it('is passed on once, and only a node can say that it was', async () => {

@@ -3,7 +3,9 @@ import { Agent, type Dispatcher } from 'undici';
 import { withAnyOf } from '../../core/any-of.js';
 import { PunctualError } from '../../core/errors.js';
 import type { FollowedShard } from '../shard.js';
+import { isOfWorker } from './access.js';
 import { shuttingDown } from './long-polls.js';
+import { TenantRoom } from './tenant-room.js';
 
 /**
  * Moves requests on to the leader. What only the leader can do throws before it has done anything, so the whole request
@@ -33,8 +35,10 @@ const FORWARDED = 'punctual-forwarded';
 const WAITED = 'punctual-waited';
 /** How long a request waits for a leader, from when it came or its leader was lost. */
 const PATIENCE_MS = 5_000;
-/** Connections to the leader for calls that do not wait; more calls at a time take turns. */
-const MOST_CALLS = 256;
+/** Connections to the leader for calls of one kind that do not wait; more calls at a time take turns. */
+const MOST_CONNECTIONS = 256;
+/** Calls of people and programs that are forwarded at a time, with those that wait for a connection or a leader. */
+const MOST_CALLS = 2_048;
 const CONNECT_TIMEOUT_MS = 2_000;
 /** How long a node that stops waits for answers to what a leader was asked. */
 const CLOSING_PATIENCE_MS = 2_000;
@@ -71,7 +75,13 @@ interface Answer {
 }
 
 export class Forwarding {
-  private readonly calls = openAgent(MOST_CALLS);
+  private readonly calls = openAgent(MOST_CONNECTIONS);
+  private readonly room = new TenantRoom(MOST_CALLS);
+  /**
+   * What workers say is short and must not wait behind lists and redrives, so it has connections of its own. It is not
+   * counted: a worker sends one heartbeat and one report at a time, and large bodies are counted elsewhere.
+   */
+  private readonly workerCalls = openAgent(MOST_CONNECTIONS);
   /** Calls that wait hold their connections, so they have some of their own; the node limits how many wait. */
   private readonly waits = openAgent(null);
   private closing = false;
@@ -90,7 +100,7 @@ export class Forwarding {
   /** Ends all connections. */
   async close(): Promise<void> {
     clearTimeout(this.giveUp);
-    await Promise.all([this.calls.destroy(), this.waits.destroy()]);
+    await Promise.all([this.calls, this.workerCalls, this.waits].map((agent) => agent.destroy()));
   }
 
   /** Makes the request at a shard's leader and passes the answer on; the signal aborts when nobody is there to hear it. */
@@ -104,21 +114,36 @@ export class Forwarding {
     if (this.options.isMark(String(request.headers[FORWARDED] ?? '')))
       throw noLeader('This node does not lead.');
     const shard = this.options.shards.find(({ id }) => id === shardId)!;
-    const answer = await this.ask(shard, request, performance.now() - reply.elapsedTime, gone, mayWait);
+    const cameAt = performance.now() - reply.elapsedTime;
+    const agent = mayWait ? this.waits : isOfWorker(request) ? this.workerCalls : this.calls;
+    const ask = () => this.ask(shard, agent, request, cameAt, gone);
+    const answer = agent === this.calls ? await this.counted(request.caller?.tenant ?? '', ask) : await ask();
     const headers = Object.entries(answer.headers).filter(([name]) => !HOP_BY_HOP.has(name));
     for (const [name, value] of headers) if (value !== undefined) reply.header(name, value);
     reply.code(answer.status).serializer((body: unknown) => body as string);
     reply.send(answer.body);
   }
 
+  /** Refuses what is too much at once: whatever waits here holds its request in memory. */
+  private async counted<T>(tenant: string, call: () => Promise<T>): Promise<T> {
+    if (!this.room.tryTake(tenant)) {
+      const detail = 'As many calls wait for the leader as the node can hold; try again shortly.';
+      throw new PunctualError('TOO_BUSY', detail, { retryAfter: 1 });
+    }
+    try {
+      return await call();
+    } finally {
+      this.room.giveBack(tenant);
+    }
+  }
+
   private async ask(
     shard: FollowedShard,
+    agent: Agent,
     request: FastifyRequest,
     cameAt: number,
     signal: AbortSignal,
-    mayWait: boolean,
   ): Promise<Answer> {
-    const agent = mayWait ? this.waits : this.calls;
     let deadline = performance.now() + PATIENCE_MS;
     let lastTerm: AbortSignal | null = null;
     for (;;) {

@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { request } from 'undici';
 import { expect, it, onTestFinished } from 'vitest';
-import { OPERATOR_KEY, testServer } from './routes.fixture.js';
+import { Door } from '../../../test/happening.js';
+import { OPERATOR_KEY, OTHER_ID, testServer } from './routes.fixture.js';
 
 const MIB = 1024 * 1024;
 const LIMITS = { maxBulkBytes: 16 * MIB };
@@ -43,7 +45,9 @@ it('large bodies are handled two at a time, and all of them in the end', async (
   const submitJobs = async () => {
     now += 1;
     most = Math.max(most, now);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    // A second body may come in, and a third should not.
+    for (let pauses = 0; pauses < 100 && most < 2; pauses++) await pause(5);
+    await pause(20);
     now -= 1;
     return { ids: [] };
   };
@@ -70,6 +74,30 @@ it('beyond what a tenant may have on the way a large body is refused, others and
     () => bulkAt(port, 'slow'),
     ({ statusCode }) => statusCode === 201,
   );
+});
+
+it('what a worker reports waits for no bulk, however large both are', async () => {
+  const door = new Door();
+  const submitJobs = async () => {
+    await door.opened;
+    return { ids: [] };
+  };
+  const { port } = await listen({ submitJobs });
+  const bulks = Array.from({ length: 8 }, () => bulkAt(port));
+  const refused = await until(
+    () => Promise.race([bulkAt(port), new Promise<null>((resolve) => setTimeout(resolve, 100, null))]),
+    (answer) => answer?.statusCode === 503,
+  );
+  expect(refused!.body).toMatchObject({ code: 'TOO_BUSY' });
+  const result = { jobId: OTHER_ID, fence: 1, outcome: 'succeeded', result: 'x'.repeat(4 * MIB) };
+  const report = await request(`http://127.0.0.1:${port}/v1/workers/${OTHER_ID}/report`, {
+    method: 'POST',
+    headers: HEADERS,
+    body: JSON.stringify({ results: [result] }),
+  });
+  expect([report.statusCode, await report.body.json()]).toMatchObject([200, { accepted: [OTHER_ID] }]);
+  door.open();
+  expect((await Promise.all(bulks)).map(({ statusCode }) => statusCode)).toEqual(Array(8).fill(201));
 });
 
 async function until<T>(ask: () => Promise<T>, isDone: (answer: T) => boolean): Promise<T> {

@@ -1,10 +1,12 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { PunctualError } from '../../core/errors.js';
+import { isOfWorker } from './access.js';
+import { TenantRoom } from './tenant-room.js';
 
 /**
- * Keeps large bodies from filling the memory of a node. What they weigh is counted from when their headers are here
- * until they are answered; what would be too much is refused before it is read. Those that have arrived wait for their
- * turn, few at a time: whoever has the turn waits for no other body, so all have theirs in the end.
+ * Keeps large bodies from filling the memory of a node. Their bytes are counted from the arrival of their headers until
+ * they are answered, and a body that would be too much is refused before it is read. Bodies that have arrived are handled
+ * few at a time, first come, first served. One that is being handled waits for no other, so there is no deadlock.
  */
 
 declare module 'fastify' {
@@ -16,25 +18,26 @@ declare module 'fastify' {
 
 /** Smaller bodies do not count. */
 const LARGE_BYTES = 64 * 1024;
-/** Smaller bodies wait for no turn: the reports of workers must not wait for bulks. */
+/** Smaller bodies are handled at once. */
 const IN_TURN_BYTES = 1024 * 1024;
-/** Bytes that are handled at once, or one body, however large. */
+/** Bytes that are handled at a time; a single larger body is handled alone. */
 const HANDLED_BYTES = 32 * 1024 * 1024;
-/** Bytes that arrive, wait and are handled. One tenant has half of them at most, so that it cannot shut out the others. */
+/** Bytes that arrive, wait and are handled together. */
 const COUNTED_BYTES = 256 * 1024 * 1024;
+/** The same for what workers send. It has room and turns of its own: a worker must not be silent because others are loud. */
+const COUNTED_WORKER_BYTES = 128 * 1024 * 1024;
 const RETRY_AFTER_S = 1;
 
 /** The large bodies of a server. */
 export class LargeBodies {
-  private counted = 0;
-  private readonly countedOf = new Map<string, number>();
-  private handled = 0;
-  private readonly waiting: LargeBody[] = [];
-  private readonly most: number;
+  private readonly ofWorkers: BodyRoom;
+  private readonly ofOthers: BodyRoom;
 
   constructor(maxBulkBytes: number) {
     // The largest must always fit, even for a tenant that sends two.
-    this.most = Math.max(COUNTED_BYTES, 4 * maxBulkBytes);
+    const least = 4 * maxBulkBytes;
+    this.ofWorkers = new BodyRoom(Math.max(COUNTED_WORKER_BYTES, least));
+    this.ofOthers = new BodyRoom(Math.max(COUNTED_BYTES, least));
   }
 
   /** Counts every large body from now on. The credentials must have been checked by then. */
@@ -42,55 +45,56 @@ export class LargeBodies {
     server.decorateRequest('largeBody', null);
     server.addHook('onRequest', (request, reply, done) => {
       const bytes = bytesOf(request);
-      if (bytes <= LARGE_BYTES) done();
-      else if (!this.fits(request.caller?.tenant ?? '', bytes)) done(tooBusy());
-      else {
-        const body = this.count(request.caller?.tenant ?? '', bytes);
-        request.largeBody = body;
-        // One that breaks off is never answered. One that has arrived is handled even if its client has left.
-        reply.raw.once('close', () => {
-          if (!body.hasArrived) this.end(body);
-        });
-        done();
-      }
+      if (bytes <= LARGE_BYTES) return done();
+      const room = isOfWorker(request) ? this.ofWorkers : this.ofOthers;
+      const body = room.tryCount(request.caller?.tenant ?? '', bytes);
+      if (!body) return done(tooBusy());
+      request.largeBody = body;
+      // A body that breaks off is never answered, so it is freed here. One that has arrived is handled to its end.
+      reply.raw.once('close', () => {
+        if (!body.hasArrived) body.end();
+      });
+      done();
     });
     server.addHook('onSend', (request, _reply, _payload, done) => {
-      if (request.largeBody) this.end(request.largeBody);
+      request.largeBody?.end();
       done();
     });
   }
+}
 
-  private fits(tenant: string, bytes: number): boolean {
-    const ofTenant = this.countedOf.get(tenant) ?? 0;
-    return this.counted + bytes <= this.most && ofTenant + bytes <= this.most / 2;
+/** Large bodies that are counted together and wait for each other. */
+class BodyRoom {
+  private readonly counted: TenantRoom;
+  private handledBytes = 0;
+  private readonly waiting: LargeBody[] = [];
+
+  constructor(most: number) {
+    this.counted = new TenantRoom(most);
   }
 
-  private count(tenant: string, bytes: number): LargeBody {
-    this.counted += bytes;
-    this.countedOf.set(tenant, (this.countedOf.get(tenant) ?? 0) + bytes);
-    return new LargeBody(tenant, bytes, (body) => {
-      this.waiting.push(body);
-      this.letIn();
-    });
+  /** Null when there is no room for the body. */
+  tryCount(tenant: string, bytes: number): LargeBody | null {
+    return this.counted.tryTake(tenant, bytes) ? new LargeBody(this, tenant, bytes) : null;
   }
 
-  private end(body: LargeBody): void {
-    const { tenant, bytes } = body;
-    if (body.hasEnded) return;
-    body.hasEnded = true;
-    this.counted -= bytes;
-    const left = this.countedOf.get(tenant)! - bytes;
-    if (left === 0) this.countedOf.delete(tenant);
-    else this.countedOf.set(tenant, left);
-    if (body.hasTurn) this.handled -= bytes;
+  queueUp(body: LargeBody): void {
+    this.waiting.push(body);
+    this.letIn();
+  }
+
+  /** The body was answered or broke off. */
+  leave({ tenant, bytes, hasTurn }: LargeBody): void {
+    this.counted.giveBack(tenant, bytes);
+    if (hasTurn) this.handledBytes -= bytes;
     this.letIn();
   }
 
   private letIn(): void {
     for (let next = this.waiting[0]; next; next = this.waiting[0]) {
-      if (this.handled > 0 && this.handled + next.bytes > HANDLED_BYTES) return;
+      if (this.handledBytes > 0 && this.handledBytes + next.bytes > HANDLED_BYTES) return;
       this.waiting.shift();
-      this.handled += next.bytes;
+      this.handledBytes += next.bytes;
       next.giveTurn();
     }
   }
@@ -100,14 +104,14 @@ export class LargeBodies {
 class LargeBody {
   hasArrived = false;
   hasTurn = false;
-  hasEnded = false;
+  private hasEnded = false;
   private readonly turn: Promise<void>;
   private resolve: () => void = () => undefined;
 
   constructor(
+    private readonly room: BodyRoom,
     readonly tenant: string,
     readonly bytes: number,
-    private readonly queueUp: (body: LargeBody) => void,
   ) {
     this.turn = new Promise((resolve) => {
       this.resolve = resolve;
@@ -118,13 +122,20 @@ class LargeBody {
   arrive(): Promise<void> {
     this.hasArrived = true;
     if (this.bytes <= IN_TURN_BYTES) return Promise.resolve();
-    this.queueUp(this);
+    this.room.queueUp(this);
     return this.turn;
   }
 
   giveTurn(): void {
     this.hasTurn = true;
     this.resolve();
+  }
+
+  /** To be called when it was answered or broke off; may be called again. */
+  end(): void {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    this.room.leave(this);
   }
 }
 

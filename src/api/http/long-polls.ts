@@ -1,33 +1,30 @@
 import type { FastifyReply } from 'fastify';
 import { PunctualError } from '../../core/errors.js';
 import type { WaitKind } from '../route.js';
+import { TenantRoom } from './tenant-room.js';
 
-/**
- * How many calls of one kind may wait at a node at a time: each holds a connection and some memory. One tenant may have
- * half of them, so that it cannot shut out the others.
- */
+/** How many calls of one kind may wait at a node at a time: each holds a connection and some memory. */
 const MOST_WAITS = 20_000;
 
 /** The calls that wait for something to happen, so that each ends when its client leaves or the server closes. */
 export class LongPolls {
   private readonly open = new Set<AbortController>();
-  private readonly counts: Record<WaitKind, number> = { results: 0, work: 0, nodes: 0 };
-  private readonly countsOf = new Map<string, number>();
+  private readonly rooms: Readonly<Record<WaitKind, TenantRoom>>;
   private ended = false;
 
-  constructor(private readonly mostWaits = MOST_WAITS) {}
+  constructor(mostWaits = MOST_WAITS) {
+    const room = () => new TenantRoom(mostWaits);
+    this.rooms = { results: room(), work: room(), nodes: room() };
+  }
 
   /** Runs a call that may wait; its signal aborts when nobody is there to hear the answer any more. */
   async run<T>(reply: FastifyReply, kind: WaitKind, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const tenant = `${kind} ${reply.request.caller?.tenant ?? ''}`;
-    const ofTenant = this.countsOf.get(tenant) ?? 0;
-    if (this.counts[kind] >= this.mostWaits) throw tooManyWaits(this.mostWaits);
-    if (ofTenant >= this.mostWaits / 2) throw tooManyWaits(this.mostWaits / 2);
+    const tenant = reply.request.caller?.tenant ?? '';
+    const room = this.rooms[kind];
+    if (!room.tryTake(tenant)) throw tooManyWaits();
     return this.untilGone(reply, async (controller) => {
       if (this.ended) controller.abort();
       this.open.add(controller);
-      this.counts[kind] += 1;
-      this.countsOf.set(tenant, (this.countsOf.get(tenant) ?? 0) + 1);
       try {
         return await call(controller.signal);
       } catch (error) {
@@ -36,10 +33,7 @@ export class LongPolls {
         throw error;
       } finally {
         this.open.delete(controller);
-        this.counts[kind] -= 1;
-        const left = this.countsOf.get(tenant)! - 1;
-        if (left > 0) this.countsOf.set(tenant, left);
-        else this.countsOf.delete(tenant);
+        room.giveBack(tenant);
       }
     });
   }
@@ -60,7 +54,7 @@ export class LongPolls {
   ): Promise<T> {
     const controller = new AbortController();
     const abort = () => controller.abort();
-    // The client may have left while its credential was checked, and its leaving is not told twice.
+    // The client may have left while its credential was checked; that event does not come again.
     if (reply.raw.destroyed) abort();
     reply.raw.once('close', abort);
     try {
@@ -88,7 +82,7 @@ export function shuttingDown(): PunctualError {
   );
 }
 
-function tooManyWaits(most: number): PunctualError {
-  const detail = `At this node ${most} calls wait already; ask another one, or this one again later.`;
+function tooManyWaits(): PunctualError {
+  const detail = 'As many calls wait at this node as it can hold; ask another one, or this one again later.';
   return new PunctualError('TOO_MANY_WAITS', detail, { retryAfter: 1 });
 }

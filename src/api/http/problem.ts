@@ -31,7 +31,7 @@ const CONNECTION_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> 
   ERR_HTTP_REQUEST_TIMEOUT: ['REQUEST_TIMED_OUT', 'The request was not complete in time.'],
 };
 
-/** A node that says one of these has done nothing that asking another node would double, and does not lead or soon will not. */
+/** Errors of a node that does not lead, or soon will not, and has done nothing: another node may be asked. */
 const NOT_LEADING = new Set<ErrorCode>(['NO_LEADER', 'SHUTTING_DOWN']);
 
 /** A body up to this size is read to its end after an early error, so that the client gets to see the answer. */
@@ -73,7 +73,7 @@ export function sendProblem(
     .send(problemOf(error, request.id));
 }
 
-/** The last words on a connection whose request could not even be read. */
+/** Answers on a connection whose request could not even be read, and closes it. */
 export function refuseConnection(error: { code?: string }, socket: Duplex, requestId: string): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();

@@ -1,7 +1,8 @@
 import { PunctualError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
-import { JsonText } from '../../core/json-reader.js';
+import { parseDefinition, parseTimetable } from '../../core/schedule-definition.js';
 import { validate } from '../../core/schemas/validate.js';
+import { parseSubmission, parseSubmissions } from '../../core/submission.js';
 import type { ClusterView, QueueView, ScheduleView, TenantView, WorkerView } from '../../core/wire.js';
 import type { Caller } from '../caller.js';
 import type { NodeContext } from '../context.js';
@@ -18,6 +19,18 @@ export const NODE_TOKEN = 'node_token';
 export const ATTEMPT_TOKEN = 'at_token';
 export const JOB_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
 export const OTHER_ID = '01890a5d-ac96-774b-bcce-b302099a8058';
+
+/** What submissions and schedules are parsed with. */
+const CONTEXT = {
+  ...{ now: 0, createdAt: 0, maxPayload: Number.MAX_SAFE_INTEGER, maxDepth: 16 },
+  ...{ jobTimeout: 60_000, maxJobTimeout: 3_600_000 },
+};
+
+/** Checks what a preview asks for, like the real one. */
+function previewed({ from: _, count: __, ...when }: RecordedInput['body']): unknown[] {
+  parseTimetable(when, 0);
+  return [];
+}
 
 /** One call that came through: the id of the route, who called it, and what it was called with. */
 export interface RecordedCall {
@@ -159,14 +172,17 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
   const nothing: Answering = () => undefined;
   const empty: Answering = () => ({ data: [], next: null });
   return {
-    submitJob: ({ caller, body: { key, payload } }) => {
-      const before = seen.get(key);
-      const created =
-        before ?? exampleJob(caller, payload instanceof JsonText ? JSON.parse(payload.text) : payload);
-      if (key !== undefined) seen.set(key, created);
+    submitJob: ({ caller, body }) => {
+      const { definition, payload } = parseSubmission(body, CONTEXT);
+      const { key } = definition;
+      const before = key === null ? undefined : seen.get(key);
+      const created = before ?? exampleJob(caller, JSON.parse(payload));
+      if (key !== null) seen.set(key, created);
       return new Answer(before ? 200 : 201, created, { location: `/v1/jobs/${created.id}` });
     },
-    submitJobs: ({ body }) => ({ ids: body.jobs.map(() => JOB_ID) }),
+    submitJobs: async ({ body }) => ({
+      ids: (await parseSubmissions(body.jobs, CONTEXT)).map(() => JOB_ID),
+    }),
     listJobs: ({ caller }) => ({ data: [exampleJob(caller)], next: 'cursor' }),
     getJob: async ({ caller, params: { id }, query, call }) => {
       if (id !== JOB_ID) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
@@ -217,7 +233,10 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
       changeTenant: () => EXAMPLE_TENANT,
     },
     listTenants: () => ({ data: [EXAMPLE_TENANT], next: null }),
-    createSchedule: ({ caller, body }) => exampleSchedule(caller, body.name),
+    createSchedule: ({ caller, body: { name, paused: _, ...definition } }) => {
+      parseDefinition(definition, CONTEXT);
+      return exampleSchedule(caller, name);
+    },
     listSchedules: ({ caller }) => ({ data: [exampleSchedule(caller, 'nightly')], next: null }),
     ...{ getSchedule: schedule, changeSchedule: schedule, pauseSchedule: schedule, resumeSchedule: schedule },
     deleteSchedule: nothing,
@@ -225,7 +244,7 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
     backfillSchedule: ({ body: { dryRun = false } }) => ({
       ...{ matched: 0, started: 0, dryRun, occurrences: [] },
     }),
-    ...{ listOccurrences: empty, previewSchedule: () => ({ data: [] }) },
+    ...{ listOccurrences: empty, previewSchedule: ({ body }) => ({ data: previewed(body) }) },
     ...{ getCluster: () => EXAMPLE_CLUSTER, pauseCluster: () => EXAMPLE_CLUSTER },
     resumeCluster: () => {
       throw new PunctualError('NOT_PAUSED', 'Dispatch is not paused.');

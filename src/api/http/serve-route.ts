@@ -68,7 +68,7 @@ export function serveRoute(server: FastifyInstance, route: Route, parts: Serving
           caller: request.caller,
           query: readQuery(request.query as Record<string, unknown>),
           params: route.params ? validate(route.params, request.params) : request.params,
-          body: checkBody(request.body),
+          body: await checkBody(request.body),
           call,
         };
         return answerTo(reply, await route.run(input as never));

@@ -19,8 +19,8 @@ import { serveRoute } from './serve-route.js';
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * Sends everybody elsewhere from now on: who waits, and who asks. A server that closes its connections at once resets
-     * those on which a request is on its way, and then nobody knows what became of it.
+     * From now on refuses requests and ends those that wait, so that clients ask another node. Closing the connections
+     * at once would reset those on which a request is on its way, and its client would not know what became of it.
      */
     endServing(): void;
   }

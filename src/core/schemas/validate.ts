@@ -1,6 +1,7 @@
-import type { Static, TObject, TSchema } from 'typebox';
+import type { Static, TArray, TObject, TSchema } from 'typebox';
 import { Compile, type Validator } from 'typebox/compile';
-import { type FieldError, invalid } from '../errors.js';
+import { type FieldError, invalid, MOST_ERRORS } from '../errors.js';
+import { PORTION, TimeSlice } from '../time-slice.js';
 import { explain, isPlainObject } from './explain.js';
 
 const validators = new WeakMap<TSchema, Validator>();
@@ -24,6 +25,40 @@ export function validate<S extends TSchema>(schema: S, value: unknown): Static<S
   const errors: FieldError[] = [];
   tell(schema, value, '', errors);
   throw invalid(errors);
+}
+
+/** The same for an object with fields that hold lists, which may be empty: long ones are checked in slices. */
+export async function validateLong<S extends TSchema>(
+  schema: S,
+  value: unknown,
+  lists: readonly string[],
+): Promise<Static<S>> {
+  const { properties } = schema as unknown as TObject;
+  const long = lists.filter((name) => {
+    const list = isPlainObject(value) && value[name];
+    // What is too long is refused for that, and its items are not looked at.
+    return Array.isArray(list) && list.length > PORTION && list.length <= arrayOf(properties, name).maxItems;
+  });
+  if (long.length === 0) return validate(schema, value);
+  const whole = value as Record<string, unknown[]>;
+  const rest = { ...whole, ...Object.fromEntries(long.map((name) => [name, []])) };
+  const errors: FieldError[] = [];
+  if (!fits(schema, rest)) tell(schema, rest, '', errors);
+  const slice = new TimeSlice();
+  for (const name of long) {
+    const { items } = arrayOf(properties, name);
+    for (const [i, item] of whole[name]!.entries()) {
+      if (!fits(items, item)) tell(items, item, `/${name}/${i}`, errors);
+      if (errors.length > MOST_ERRORS) throw invalid(errors);
+      if (i % PORTION === PORTION - 1 && slice.isOver) await slice.next();
+    }
+  }
+  if (errors.length > 0) throw invalid(errors);
+  return value as Static<S>;
+}
+
+function arrayOf(properties: TObject['properties'], name: string): TArray & { readonly maxItems: number } {
+  return properties[name] as TArray & { readonly maxItems: number };
 }
 
 /**

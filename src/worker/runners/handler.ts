@@ -1,11 +1,10 @@
 import { PunctualError } from '../../core/errors.js';
+import type { JobContext } from '../../core/task.js';
+import { type AnyTask, checkInput, type Handler, PermanentError } from '../../core/task.js';
 import type { Assignment } from '../../core/wire.js';
-import { PermanentError } from '../failure.js';
-import type { JobContext } from '../job-context.js';
-import { type AnyTask, checkInput, type Handler } from '../task.js';
 import type { Runner } from './runner.js';
 
-/** Runs handlers: functions of this process, by the name of their task. */
+/** Runs handlers, which are functions of this process, by the names of their tasks. */
 export class HandlerRunner implements Runner {
   readonly target = 'handler';
   readonly tasks: readonly string[];
@@ -36,7 +35,7 @@ export class HandlerRunner implements Runner {
         { code: 'UNKNOWN_HANDLER' },
       );
     }
-    // The payload's type is what the task promised to its submitters; a schema, where given, has the proof.
+    // The compiler checks the payload's type where it is submitted; only a schema checks it at run time.
     const handler = found.handler as Handler<unknown, unknown>;
     if (!found.schema) return handler(assignment.payload, context);
     return checked(found, assignment.payload).then((input) => handler(input, context));

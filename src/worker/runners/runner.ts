@@ -1,15 +1,15 @@
 import type { TargetType } from '../../core/job.js';
+import type { JobContext } from '../../core/task.js';
 import type { Assignment } from '../../core/wire.js';
-import type { JobContext } from '../job-context.js';
 
 /** Runs the attempts of one kind of target. */
 export interface Runner {
   readonly target: TargetType;
-  /** Names of the handlers it has; empty for targets without names. */
+  /** The names of its handlers; empty for other targets. */
   readonly tasks: readonly string[];
   /**
-   * Does the work and gives its result, directly or as a promise. Throwing fails the attempt; a thrown value
-   * with `retryable: false` fails the job.
+   * Does the work and returns its result, directly or as a promise. A thrown value fails the attempt; one with
+   * `retryable: false` fails the job.
    */
   run(assignment: Assignment, context: JobContext): unknown;
 }

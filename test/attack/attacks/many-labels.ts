@@ -5,7 +5,9 @@ import { WorkerByHand } from '../worker-by-hand.js';
 const MAX_BULKS = 16;
 const PER_BULK = 1_000;
 const LABELS = 8;
+/** Together just under the 4,096 bytes that a set may have. */
 const LARGE_LABELS = 32;
+const LARGE_VALUE = 118;
 
 /** Every job requires something else, and workers come that have all or nothing of it. */
 export const attack: Attack = {
@@ -19,7 +21,7 @@ export const attack: Attack = {
       const requires = (job: number) =>
         Array.from({ length: isLarge ? LARGE_LABELS : LABELS }, (_, label) => {
           const value = `${mark}-${n}-${job}`;
-          return `"l${label}":"${isLarge ? value.padEnd(256, 'x') : value}"`;
+          return `"l${label}":"${isLarge ? value.padEnd(LARGE_VALUE, 'x') : value}"`;
         }).join(',');
       const count = isLarge ? PER_BULK / 2 : PER_BULK;
       const body = bulk(count, (job) => `"task":"work","queue":"labels","requires":{${requires(job)}}`);

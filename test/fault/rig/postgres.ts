@@ -4,8 +4,11 @@ import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/embedded/embedded-postgres.js';
-import { removeEmbeddedPostgres } from '../../../src/embedded/remove.js';
+import {
+  type EmbeddedPostgres,
+  removeEmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../../src/embedded/embedded-postgres.js';
 import type { Death } from '../history.js';
 import { monotonic } from '../monotonic.js';
 

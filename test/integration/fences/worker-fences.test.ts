@@ -17,7 +17,7 @@ async function workingScene(): Promise<Scene> {
   const { MemoryScheduler } = await import('../../memory-scheduler.js');
   const { WorkerRuntime } = await import('../../../src/worker/worker-runtime.js');
   const { HandlerRunner } = await import('../../../src/worker/runners/handler.js');
-  const { task } = await import('../../../src/worker/task.js');
+  const { task } = await import('../../../src/core/task.js');
   const [scheduler, starts, stops] = [new MemoryScheduler(), [] as string[], [] as string[]];
   let letEnd!: () => void;
   const mayEnd = new Promise<void>((resolve) => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { task } from '../../../src/core/task.js';
 import type { Assignment, QueueView } from '../../../src/core/wire.js';
-import { task } from '../../../src/worker/task.js';
 import { Happening } from '../../happening.js';
 import { type ApiUser, TestNode } from '../../node-for-tests.js';
 import { ProtocolWorker } from '../../protocol-worker.js';

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { QueueLine } from '../../../src/dispatch/queue-line.js';
+import { QueueShare } from '../../../src/dispatch/queue-share.js';
 import { nodeForTest } from '../../node-for-tests.js';
 import { ProtocolWorker } from '../../protocol-worker.js';
 
@@ -19,7 +19,7 @@ async function workFor(queues: number): Promise<Work> {
   const node = await nodeForTest({ settings: { workerTimeout: '10m' } });
   const worker = await ProtocolWorker.register(node, { queues: ['*'], slots: BATCH });
   const statements = vi.spyOn(pg.Client.prototype, 'query');
-  const looks = vi.spyOn(QueueLine.prototype, 'best');
+  const looks = vi.spyOn(QueueShare.prototype, 'best');
   onTestFinished(() => {
     statements.mockRestore();
     looks.mockRestore();

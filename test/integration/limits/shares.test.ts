@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { Caller } from '../../../src/api/caller.js';
 import { registerWorker, reportResults } from '../../../src/api/workers.js';
-import { connect } from '../../../src/client/connect.js';
+import { task } from '../../../src/core/task.js';
 import type { Assignment, Page, StoredLogLine, WorkerView } from '../../../src/core/wire.js';
+import { connect } from '../../../src/sdk/connect.js';
 import { startNode } from '../../../src/server.js';
 import { createOperatorKey } from '../../../src/store/operator-key.js';
-import { task } from '../../../src/worker/task.js';
 import { createTestDatabase } from '../../database.js';
 import { nodeForTest, type TestNode } from '../../node-for-tests.js';
 import { ProtocolWorker } from '../../protocol-worker.js';

@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Config } from '../../../src/core/config.js';
-import { forgetNames } from '../../../src/dispatch/forgetting-names.js';
-import type { LeaderState } from '../../../src/dispatch/state.js';
+import type { LeaderState } from '../../../src/dispatch/leader-state.js';
+import { forgetNames } from '../../../src/dispatch/name-cleanup.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
 import { Names } from '../../../src/store/names.js';
+import { readJob } from '../../../src/store/read-job.js';
+import { removeOldDays } from '../../../src/store/retention.js';
+import { findLaterNames, type NamePair } from '../../../src/store/unused-names.js';
 import { TENANT, TestShard } from '../store/test-shard.js';
 
 const DAY_MS = 86_400_000;
@@ -19,13 +22,21 @@ beforeAll(async () => {
 });
 afterAll(() => close());
 
-/** Forgets names as a leader would at that moment. */
-function forgetAt(now: number): Promise<number> {
+/** Removes old days of history and forgets names as a leader would at that moment. */
+async function forgetAt(now: number): Promise<number> {
+  await removeOldDays(shard.hot, term, now - RETENTION_MS);
+  return forgetNamesAt(now);
+}
+
+async function forgetNamesAt(now: number, historyRetention = RETENTION_MS): Promise<number> {
+  // A leader's writes have short deadlines, so none of them may use the connections of long reads.
+  const reader = await shard.connect();
+  await reader.query('SET default_transaction_read_only = on');
   return forgetNames({
     clock: { now: () => now },
-    config: { historyRetention: RETENTION_MS } as Config,
+    config: { historyRetention } as Config,
     hot: shard.hot,
-    pool: shard.pool,
+    pool: reader,
     term,
     write: <T>(work: () => Promise<T>) => work(),
   } as unknown as LeaderState);
@@ -80,4 +91,31 @@ it('a node that has not used a name for days puts down that it does before it re
   expect(await queueNames()).not.toContain('rare');
   const [anew] = await names.resolve([named], muchLater);
   expect(anew!.queue).not.toBe(first!.queue);
+});
+
+it('the names of jobs outside the live table are read in pages', async () => {
+  const { rows } = await shard.pool.query(
+    'SELECT count(DISTINCT (queue, needs)) AS names FROM punctual.later',
+  );
+  const found: NamePair[] = [];
+  let pages = 0;
+  for (let after: string | null = '00000000-0000-0000-0000-000000000000'; after !== null; pages += 1) {
+    const page = await findLaterNames(shard.pool, after, 1);
+    found.push(...page.names);
+    after = page.last;
+  }
+  expect(new Set(found.map(({ queue, needs }) => `${queue} ${needs}`)).size).toBe(rows[0].names);
+  expect(pages).toBeGreaterThan(rows[0].names);
+});
+
+it('a name stays while there is a day of history that may use it, whatever the setting says by then', async () => {
+  const now = Date.now();
+  const id = await shard.submit({ queue: 'ended', task: 'e' });
+  await shard.claim(term, [id]);
+  await shard.finish(term, [{ id }]);
+  const later = now + 400 * DAY_MS;
+  await forgetNamesAt(later, DAY_MS);
+  expect(await readJob(shard.hot, TENANT, id)).toMatchObject({ id, queue: 'ended' });
+  await forgetAt(later);
+  expect(await queueNames()).not.toContain('ended');
 });

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest';
-import { task } from '../../../src/worker/task.js';
+import { task } from '../../../src/core/task.js';
 import { createTestDatabase } from '../../database.js';
 import { nodeForTest, type TestNode } from '../../node-for-tests.js';
 import { withClient } from '../../postgres-client.js';

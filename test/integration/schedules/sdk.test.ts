@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { task } from '../../../src/worker/task.js';
+import { task } from '../../../src/core/task.js';
 import { Happening } from '../../happening.js';
 import { nodeForTest } from '../../node-for-tests.js';
 

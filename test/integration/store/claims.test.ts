@@ -9,12 +9,12 @@ import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
 import { admitJobs, changeLive, postponeJob, redriveJobs, unchanged } from '../../../src/store/place-jobs.js';
 import {
-  BEFORE_ALL_SHELVES,
-  findShelves,
+  BEFORE_ALL_SEGMENTS,
+  findSegments,
   lookBack,
   readPages,
   readWaiting,
-  SHELF_START,
+  SEGMENT_START,
 } from '../../../src/store/read-backlog.js';
 import { readJob } from '../../../src/store/read-job.js';
 import { releaseClaims } from '../../../src/store/release-claims.js';
@@ -389,20 +389,20 @@ describe('what could not start in time', () => {
 });
 
 describe('the backlog', () => {
-  it('is read shelf by shelf, in the order in which jobs start, from a cursor on', async () => {
+  it('is read segment by segment, in the order in which jobs start, from a cursor on', async () => {
     const at = (ms: number) => new Date(Date.now() + ms).toISOString();
     const last = await shard.submit({ queue: 'ordered', runAt: at(9_000) });
     const first = await shard.submit({ queue: 'ordered', runAt: at(1_000) });
     const urgent = await shard.submit({ queue: 'ordered', priority: 9, runAt: at(5_000) });
     const { queue, needs } = (await readWaiting(shard.hot, [first]))[0]!;
-    const shelves = (await findShelves(shard.hot, BEFORE_ALL_SHELVES, 1_000)).filter(
-      (shelf) => shelf.queue === queue,
+    const segments = (await findSegments(shard.hot, BEFORE_ALL_SEGMENTS, 1_000)).filter(
+      (segment) => segment.queue === queue,
     );
-    expect(shelves).toMatchObject([
+    expect(segments).toMatchObject([
       { queue, needs, lane: 0, rank: 1, id: urgent },
       { queue, needs, lane: 0, rank: 5, id: first },
     ]);
-    const cursors = shelves.map((shelf) => ({ ...shelf, ...SHELF_START }));
+    const cursors = segments.map((segment) => ({ ...segment, ...SEGMENT_START }));
     const page = await readPages(shard.hot, cursors, 10);
     expect(page.map((job) => job.id)).toEqual([urgent, first, last]);
     const rest = await readPages(shard.hot, [{ ...cursors[1]!, runAt: page[1]!.runAt, id: first }], 10);
@@ -416,7 +416,7 @@ describe('the backlog', () => {
       await shard.submit({ queue: 'two' }),
       await shard.submit({ queue: 'three' }),
     ];
-    const found = await lookBack(shard.hot, ids[0]!, SHELF_START.id, 2, 0);
+    const found = await lookBack(shard.hot, ids[0]!, SEGMENT_START.id, 2, 0);
     expect(found.ids).toEqual(ids.slice(0, 2));
     const next = await lookBack(shard.hot, ids[0]!, ids[1]!, 2, 0);
     expect(next).toEqual({ ids: [ids[2]], admit: false });

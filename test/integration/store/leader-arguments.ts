@@ -43,7 +43,6 @@ export async function leaderArguments(
     'parse-later': PARSED_COLUMNS.parameters([parsed]),
     'redrive-jobs': [TENANT, [jobs.failed], now],
     'keep-names': [[jobs.queue], [jobs.needs], now + 1, now + 1],
-    'keep-names-of-later': [now + 1, now + 1],
     'remove-queues': [0, now + 1, 100],
     'remove-needs': [0, now + 1, 100],
     'pause-cluster': [true],

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { expect, inject, it, onTestFinished } from 'vitest';
 import { PunctualError } from '../../../src/core/errors.js';
-import { freePort } from '../../../src/embedded/free-port.js';
+import { freePort } from '../../../src/embedded/server-settings.js';
 import { migrate, migrationStatus, refuseOldServer } from '../../../src/store/migrate.js';
 import { loadMigrations } from '../../../src/store/migrations.js';
 import { Happening } from '../../happening.js';

@@ -30,8 +30,8 @@ import {
   unchanged,
 } from '../../../src/store/place-jobs.js';
 import {
-  BEFORE_ALL_SHELVES,
-  findShelves,
+  BEFORE_ALL_SEGMENTS,
+  findSegments,
   lookBack,
   readPages,
   readWaiting,
@@ -159,7 +159,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'add-log-lines': (db) => addLogLines(db, { tenant: TENANT, job: ID, fence: 1 }, ['1'], 10, 0),
   'read-pages': (db) => readPages(db, [CURSOR], 100),
   'look-back': (db) => lookBack(db, ID, ID, 100, 0),
-  'find-shelves': (db) => findShelves(db, BEFORE_ALL_SHELVES, 10),
+  'find-segments': (db) => findSegments(db, BEFORE_ALL_SEGMENTS, 10),
   'read-waiting': (db) => readWaiting(db, [ID]),
   'read-work': (db) => readWork(db, [ID]),
   'read-job': (db) => readJob(db, TENANT, ID),

@@ -7,11 +7,11 @@ import { Dispatcher } from '../../../src/dispatch/dispatcher.js';
 import { openPool, type Pool, type Queryable } from '../../../src/store/database.js';
 import { PatientReads } from '../../../src/store/patient-reads.js';
 import {
-  BEFORE_ALL_SHELVES,
-  findShelves,
+  BEFORE_ALL_SEGMENTS,
+  findSegments,
   readPages,
   readWaiting,
-  SHELF_START,
+  SEGMENT_START,
 } from '../../../src/store/read-backlog.js';
 import { Door } from '../../happening.js';
 import { TestShard, until } from '../store/test-shard.js';
@@ -26,7 +26,7 @@ async function pinHorizon(shard: TestShard): Promise<void> {
   await client.query('SELECT pg_current_xact_id()');
 }
 
-/** Jobs that were due before the given one and have ended, on its shelf. */
+/** Jobs that were due before the given one and have ended, on its segment. */
 async function leaveDeadRows(shard: TestShard, like: string, count: number): Promise<void> {
   await shard.pool.query(
     `INSERT INTO punctual.jobs (id, tenant, queue, needs, rank, run_at, max_attempts, max_losses, at_most_once,
@@ -57,19 +57,19 @@ it('dead rows in front of what waits are stepped over once, and by no page', asy
   const id = await shard.submit();
   await pinHorizon(shard);
   await leaveDeadRows(shard, id, DEAD_ROWS);
-  const found = await findShelves(shard.hot, BEFORE_ALL_SHELVES, 10);
+  const found = await findSegments(shard.hot, BEFORE_ALL_SEGMENTS, 10);
   expect(found.map((cursor) => cursor.id)).toEqual([id]);
 
   const fromFound = counting(shard.hot);
   expect(await readPages(fromFound, found, 100)).toHaveLength(1);
   const fromStart = counting(shard.hot);
-  expect(await readPages(fromStart, [{ ...found[0]!, ...SHELF_START }], 100)).toHaveLength(1);
+  expect(await readPages(fromStart, [{ ...found[0]!, ...SEGMENT_START }], 100)).toHaveLength(1);
   // Without dead rows the test would show nothing.
   expect(fromStart.pages).toBeGreaterThan(DEAD_ROWS / 100);
   expect(fromFound.pages).toBeLessThan(50);
 });
 
-it('a shelf begins with its first job that waits, however many run before it', async () => {
+it('a segment begins with its first job that waits, however many run before it', async () => {
   const shard = await TestShard.forTest();
   const term = await shard.lead();
   const ids = await shard.submitMany(5);
@@ -77,7 +77,7 @@ it('a shelf begins with its first job that waits, however many run before it', a
   await shard.claim(term, [...ids.slice(0, 3), other]);
   const [first] = await readWaiting(shard.hot, [ids[3]!]);
   const { queue, needs, lane, rank, runAt, id } = first!;
-  expect(await findShelves(shard.hot, BEFORE_ALL_SHELVES, 10)).toEqual([
+  expect(await findSegments(shard.hot, BEFORE_ALL_SEGMENTS, 10)).toEqual([
     { queue, needs, lane, rank, runAt, id },
   ]);
 });
@@ -85,7 +85,7 @@ it('a shelf begins with its first job that waits, however many run before it', a
 /** A pool in which finding what waits takes until the door opens. */
 function slowToFind(pool: Pool, door: Door): Pool {
   const query = async (statement: { readonly name?: string }, ...rest: never[]) => {
-    if (statement.name === 'find-shelves') await door.opened;
+    if (statement.name === 'find-segments') await door.opened;
     return (pool.query as (...args: unknown[]) => unknown)(statement, ...rest);
   };
   return new Proxy(pool, {

@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+import type { Job } from '../core/job.js';
+import { VERSION } from '../core/version.js';
+import type { ClusterView, Why, WorkerView } from '../core/wire.js';
+import {
+  checkClock,
+  checkCluster,
+  checkNodeVersion,
+  checkWaiting,
+  checkWorkers,
+  examples,
+} from './doctor.js';
+
+const cluster: ClusterView = {
+  shards: [{ id: 0, leader: 'node-a', epoch: 3, expiresAt: '', terms: 3 }],
+  nodes: [{ id: 'node-a', url: 'http://127.0.0.1:1', leads: [0], lastSeen: '', version: VERSION }],
+  paused: false,
+};
+
+const job = {
+  ...{
+    id: 'j1',
+    task: 'mail',
+    queue: 'red',
+    target: { type: 'handler' },
+    requires: {},
+    hold: false,
+    runAt: '',
+  },
+} as unknown as Job;
+
+describe('doctor', () => {
+  it('wants a Node.js that is new enough', () => {
+    expect(checkNodeVersion('20.19.0').status).toBe('ok');
+    expect(checkNodeVersion('20.18.3')).toMatchObject({
+      status: 'fail',
+      advice: expect.stringContaining('20.19'),
+    });
+  });
+
+  it('finds a shard without a leader, paused dispatch and other versions', () => {
+    expect(checkCluster(cluster).map((check) => check.status)).toEqual(['ok', 'ok', 'ok']);
+    const ill: ClusterView = {
+      shards: [{ ...cluster.shards[0]!, leader: null }],
+      nodes: [{ ...cluster.nodes[0]!, version: '9.9.9' }],
+      paused: true,
+    };
+    expect(checkCluster(ill).map((check) => check.status)).toEqual(['fail', 'warn', 'warn']);
+    for (const check of checkCluster(ill)) expect(check.advice).toBeTruthy();
+  });
+
+  it('counts only workers that are alive', () => {
+    const worker = { state: 'alive', slots: 10 } as WorkerView;
+    expect(checkWorkers([worker, { ...worker, state: 'dead' }]).detail).toBe('1 alive with 10 slots');
+    expect(checkWorkers([{ ...worker, state: 'dead' }]).status).toBe('warn');
+  });
+
+  it('finds jobs that no worker can run, and says of which kind they are', () => {
+    const because = (gate: Why['gate']) => ({ gate }) as Why;
+    expect(checkWaiting([]).status).toBe('ok');
+    expect(checkWaiting([{ job, why: because('due-time') }]).status).toBe('ok');
+    const found = checkWaiting([
+      { job, why: because('no-fitting-worker') },
+      { job: { ...job, id: 'j2', queue: 'blue' }, why: because('no-free-slot') },
+      { job: { ...job, id: 'j3', task: 'bill', requires: { gpu: 'a' } }, why: because('no-fitting-worker') },
+    ]);
+    expect(found).toMatchObject({
+      status: 'warn',
+      detail: 'no worker can run task mail in queue red; task bill in queue red with gpu=a',
+      advice: expect.stringContaining('punctual job why j1'),
+    });
+  });
+
+  it('takes the job of each kind that is due first and is not held for its example', () => {
+    const at = (id: string, runAt: string, more: object = {}) => ({ ...job, id, runAt, ...more });
+    const jobs = [
+      at('tomorrow', '2026-01-02T00:00:00.000Z'),
+      at('today', '2026-01-01T00:00:00.000Z'),
+      at('held', '2025-01-01T00:00:00.000Z', { hold: true }),
+      at('call', '2026-01-03T00:00:00.000Z', { task: null, target: { type: 'http' } }),
+    ];
+    expect(examples(jobs).map(({ id }) => id)).toEqual(['today', 'call']);
+    expect(examples([...jobs].reverse()).map(({ id }) => id)).toEqual(['call', 'today']);
+  });
+
+  it('tells which clock is ahead', () => {
+    expect(checkClock(900).status).toBe('ok');
+    expect(checkClock(60_000).detail).toBe('this machine is 1m behind the node');
+    expect(checkClock(-60_000).detail).toBe('this machine is 1m ahead of the node');
+  });
+});

@@ -1,4 +1,0 @@
-/** Where a schedule is found. */
-export function schedulePath(name: string): string {
-  return `/v1/schedules/${encodeURIComponent(name)}`;
-}

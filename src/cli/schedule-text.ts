@@ -1,0 +1,110 @@
+import { humanDuration } from '../core/duration.js';
+import type { OccurrenceView, ScheduleView } from '../core/wire.js';
+import { type Cell, type Column, type Output, relativeTime } from './output.js';
+import type { Style } from './paint.js';
+
+/** Schedules and occurrences as text. */
+
+const COLUMNS: readonly Column[] = [
+  { header: 'SCHEDULE', shrink: true },
+  { header: 'STATE' },
+  { header: 'WHEN', shrink: true },
+  { header: 'RUNS', shrink: true },
+  { header: 'NEXT' },
+  { header: 'LAST' },
+];
+
+const OCCURRENCES: readonly Column[] = [
+  { header: 'AT' },
+  { header: 'STATE' },
+  { header: 'LATE BY', align: 'right' },
+  { header: 'JOB' },
+  { header: 'WHY', shrink: true },
+];
+
+const STYLES: Readonly<Record<OccurrenceView['state'], Style>> = {
+  ran: 'green',
+  late: 'yellow',
+  skipped: 'dim',
+  missed: 'red',
+  pending: 'cyan',
+};
+
+const stateOf = (schedule: ScheduleView): Cell =>
+  schedule.paused
+    ? { text: 'paused', style: 'yellow' }
+    : schedule.nextAt === null
+      ? { text: 'over', style: 'dim' }
+      : { text: 'active', style: 'green' };
+
+/** When it is due, as it was given. */
+function whenOf(schedule: ScheduleView): string {
+  if (schedule.at !== undefined) return `at ${schedule.at}`;
+  if (schedule.every !== undefined) return `every ${schedule.every}`;
+  return `${schedule.cron} (${schedule.timezone})`;
+}
+
+const runsOf = (schedule: ScheduleView): string => schedule.task ?? schedule.target?.type ?? '-';
+
+function catchUpOf({ catchUp = 'latest' }: ScheduleView): string {
+  return typeof catchUp === 'string' ? catchUp : `within ${catchUp.within}`;
+}
+
+/** A table of schedules. */
+export function scheduleTable(output: Output, schedules: readonly ScheduleView[], now: number): string {
+  const rows = schedules.map((schedule): Cell[] => [
+    schedule.name,
+    stateOf(schedule),
+    whenOf(schedule),
+    runsOf(schedule),
+    relativeTime(schedule.nextAt, now),
+    relativeTime(schedule.lastAt, now),
+  ]);
+  return output.table(COLUMNS, rows);
+}
+
+/** One schedule in detail. */
+export function scheduleDetails(output: Output, schedule: ScheduleView): string {
+  const { dst } = schedule;
+  return output.details([
+    ['schedule', schedule.name],
+    ['state', stateOf(schedule)],
+    ['when', whenOf(schedule)],
+    ['runs', runsOf(schedule)],
+    ['queue', schedule.queue],
+    ['next', schedule.nextAt],
+    ['last', schedule.lastAt],
+    ['last job', schedule.lastJobId],
+    ['start', schedule.startAt],
+    ['end', schedule.endAt],
+    ['DST', dst && `gap ${dst.gap}, overlap ${dst.overlap}`],
+    ['catch-up', catchUpOf(schedule)],
+    ['overlap', schedule.overlap],
+    ['jitter', schedule.jitter === '0ms' ? null : schedule.jitter],
+    ['late after', schedule.lateAfter],
+    ['created', `${schedule.createdAt} by ${schedule.createdBy}`],
+    ['changed', `${schedule.changedAt} by ${schedule.changedBy}`],
+  ]);
+}
+
+/** A table of occurrences. */
+export function occurrenceTable(output: Output, occurrences: readonly OccurrenceView[]): string {
+  const rows = occurrences.map((each): Cell[] => [
+    each.at,
+    { text: each.state, style: STYLES[each.state] },
+    each.lateBy === undefined ? '-' : humanDuration(each.lateBy),
+    each.jobId ?? '-',
+    whyOf(each),
+  ]);
+  return output.table(OCCURRENCES, rows);
+}
+
+function whyOf({ reason, count, until }: OccurrenceView): string {
+  const range = count === undefined ? '' : `${count} in all, until ${until}`;
+  return [reason ?? '', range].filter((part) => part !== '').join(': ');
+}
+
+/** Where a schedule is found. */
+export function schedulePath(name: string): string {
+  return `/v1/schedules/${encodeURIComponent(name)}`;
+}

@@ -1,0 +1,52 @@
+import type { Command } from 'commander';
+import { type LocalCall, runsLocally } from './call.js';
+import type { Cli } from './cli.js';
+import { anyAborted } from './cli.js';
+import { openLog } from './command-log.js';
+import { printConfig, resolveSettings } from './configuration.js';
+import { wholeNumber } from './option-values.js';
+import { painterFor } from './paint.js';
+
+interface ServerOptions {
+  readonly databaseUrl?: string;
+  readonly port?: number;
+  readonly host?: string;
+  readonly advertiseUrl?: string;
+  readonly id?: string;
+  readonly logLevel?: string;
+  readonly printConfig?: boolean;
+}
+
+/** `punctual server`: one node, in the foreground. */
+export function addServerCommand(program: Command, cli: Cli): void {
+  const command = program
+    .command('server')
+    .description('run a node')
+    .option('--database-url <url>', 'the Postgres of the cluster')
+    .option('--port <n>', 'port to listen on, 0 for any free one (default: 8080)', wholeNumber(0, 65_535))
+    .option('--host <address>', 'address to listen on (default: 127.0.0.1)')
+    .option('--advertise-url <url>', 'address under which others reach this node')
+    .option('--id <id>', 'the name of the node (default: a random one)')
+    .option('--log-level <level>', 'trace, debug, info, warn, error or silent (default: info)')
+    .option('--print-config', 'show every setting and where it came from, and exit');
+  runsLocally<ServerOptions>(cli, command, ['json'], runServer);
+}
+
+async function runServer({ cli, output, options }: LocalCall<ServerOptions>): Promise<void> {
+  const { id, printConfig: print, ...flags } = options;
+  const { databaseUrl, port, host, advertiseUrl, logLevel } = flags;
+  const resolved = resolveSettings(cli, { databaseUrl, port, host, advertiseUrl, logLevel });
+  if (print) return printConfig(output, resolved);
+  const { config } = resolved;
+  const log = openLog(cli.stderr, config.logLevel, painterFor(cli.stderr, cli.environment));
+  // Imported here, so that other commands start faster without the code of a node.
+  const { startNode } = await import('../node/start-node.js');
+  const node = await startNode({ config, log, ...(id !== undefined && { id }) });
+  try {
+    output.document({ ready: true, url: node.url }, () => `ready ${node.url}\n`);
+    cli.supervisor?.ready();
+    await anyAborted(cli.interrupted, ...(cli.supervisor ? [cli.supervisor.gone] : []));
+  } finally {
+    await node.stop();
+  }
+}

@@ -1,0 +1,110 @@
+import type { Command } from 'commander';
+import type { RateView } from '../core/rate.js';
+import type { TenantView } from '../core/wire.js';
+import { callsServer, readPages } from './call.js';
+import type { Cli } from './cli.js';
+import {
+  addRateOptions,
+  type RateOptions,
+  rateOf,
+  rateText,
+  requireChange,
+  weight,
+} from './option-values.js';
+import type { Cell, Column, Output } from './output.js';
+
+const COLUMNS: readonly Column[] = [
+  { header: 'TENANT', shrink: true },
+  { header: 'NAME', shrink: true },
+  { header: 'SHARD', align: 'right' },
+  { header: 'WEIGHT', align: 'right' },
+  { header: 'RATE', align: 'right' },
+  { header: 'CREATED' },
+];
+
+interface TenantOptions extends RateOptions {
+  readonly name?: string;
+  readonly weight?: number;
+}
+
+/** `--tenant` is not among them: these commands need an operator key and act for no tenant. */
+const GLOBALS = ['url', 'apiKey', 'json'] as const;
+
+/** `punctual tenant …`: creating, listing and limiting tenants. */
+export function addTenantCommands(program: Command, cli: Cli): void {
+  const tenant = program.command('tenant').description('create, list and limit tenants');
+  const create = tenant
+    .command('create')
+    .description('create a tenant; one that was never created can be used, too, and has the defaults')
+    .argument('<id>', 'the id that submissions name')
+    .option('--name <name>', 'a name for people (default: its id)')
+    .option('--weight <n>', 'its share of shared workers relative to other tenants (default: 1)', weight);
+  addRateOptions(create);
+  callsServer<TenantOptions>(
+    cli,
+    create,
+    async ({ api, output, options, args }) => {
+      const { name } = options;
+      const body = { id: args[0]!, ...(name !== undefined && { name }), ...limitsOf(options) };
+      const view = await api.request<TenantView>('POST', '/v1/tenants', { body, signal: cli.interrupted });
+      output.document(view, () => details(output, view));
+    },
+    GLOBALS,
+  );
+  const list = tenant.command('list').description('list the tenants that were created');
+  callsServer(
+    cli,
+    list,
+    async ({ api, output }) => {
+      const page = await readPages<TenantView>(api, '/v1/tenants', {
+        signal: cli.interrupted,
+      });
+      output.document(page, () => output.table(COLUMNS, page.data.map(row)));
+    },
+    GLOBALS,
+  );
+  addLimitCommand(tenant, cli);
+}
+
+function addLimitCommand(tenant: Command, cli: Cli): void {
+  const command = tenant
+    .command('limit')
+    .description('set the share and the rate of a tenant; what is not named stays as it is')
+    .argument('<id>', 'the id of the tenant')
+    .option('--weight <n>', 'its share of shared workers relative to other tenants', weight);
+  addRateOptions(command);
+  callsServer<TenantOptions>(
+    cli,
+    command,
+    async ({ api, output, options, args }) => {
+      const body = limitsOf(options);
+      requireChange(body, '--weight or --rate');
+      const path = `/v1/tenants/${encodeURIComponent(args[0]!)}`;
+      const request = { body, signal: cli.interrupted, retry: true };
+      const view = await api.request<TenantView>('PATCH', path, request);
+      output.document(view, () => details(output, view));
+    },
+    GLOBALS,
+  );
+}
+
+function limitsOf(options: TenantOptions): { readonly weight?: number; readonly rate?: RateView | null } {
+  return { ...(options.weight !== undefined && { weight: options.weight }), ...rateOf(options) };
+}
+
+function row(tenant: TenantView): Cell[] {
+  const { id, name, shard, weight, rate, createdAt } = tenant;
+  return [id, name, String(shard), String(weight), rateText(rate), createdAt];
+}
+
+function details(output: Output, tenant: TenantView): string {
+  return output.details([
+    ['tenant', tenant.id],
+    ['name', tenant.name],
+    ['shard', String(tenant.shard)],
+    ['weight', String(tenant.weight)],
+    ['rate', rateText(tenant.rate)],
+    ['burst', tenant.rate && String(tenant.rate.burst)],
+    ['created', tenant.createdAt],
+  ]);
+}

@@ -1,0 +1,138 @@
+import { PunctualError } from '../core/errors.js';
+import type { Job } from '../core/job.js';
+import { DEFINITION_FIELDS, type ScheduleDefinition } from '../core/schedule.js';
+import type { AnyTask, TaskDefaults } from '../core/task.js';
+import type { BackfillAnswer, OccurrenceView, Page, ScheduleView } from '../core/wire.js';
+import type { Transport } from '../transport/transport.js';
+import { JobHandle, type Jobs } from './job-handle.js';
+import { buildSubmission, momentOf } from './task-submission.js';
+
+/** Options of a schedule; the defaults are those of the task, then those of the server. */
+export interface ScheduleOptions
+  extends TaskDefaults,
+    Pick<ScheduleDefinition, 'timezone' | 'dst' | 'catchUp' | 'overlap' | 'jitter' | 'lateAfter'> {
+  /** Default: the name of the task. */
+  readonly name?: string;
+  /** No occurrence is due before this; an interval counts from it. */
+  readonly startAt?: Date | string;
+  /** No occurrence is due after this. */
+  readonly endAt?: Date | string;
+  /** Jobs of the same key run one after another, or as many at once as `keyConcurrency` of their queue allows. */
+  readonly concurrencyKey?: string;
+}
+
+/** When the schedule is due: exactly one of the three. */
+export type ScheduleTiming =
+  | { readonly cron: string; readonly every?: undefined; readonly at?: undefined }
+  | { readonly every: string; readonly cron?: undefined; readonly at?: undefined }
+  | { readonly at: Date | string; readonly cron?: undefined; readonly every?: undefined };
+
+/** The input of every job; optional if the task's input may be undefined. */
+export type ScheduleInputOption<Input> = undefined extends Input
+  ? { readonly input?: Input }
+  : { readonly input: Input };
+
+/** Which part of a ledger to read. */
+export interface OccurrencesOptions {
+  readonly from?: Date | string;
+  readonly to?: Date | string;
+  readonly limit?: number;
+}
+
+/** The definition of a schedule: the options over the task's defaults. */
+export async function buildSchedule(
+  taskOrName: AnyTask | string,
+  options: ScheduleOptions & ScheduleTiming & { readonly input?: unknown },
+): Promise<{ name: string; definition: ScheduleDefinition }> {
+  const { name, input, cron, every, at, timezone, dst, catchUp, overlap, jitter, lateAfter, ...rest } =
+    options;
+  const { startAt, endAt, ...job } = rest;
+  const when = {
+    ...{ cron, every, timezone, dst, catchUp, overlap, jitter, lateAfter },
+    at: at === undefined ? undefined : momentOf(at, 'at'),
+    startAt: startAt === undefined ? undefined : momentOf(startAt, 'startAt'),
+    endAt: endAt === undefined ? undefined : momentOf(endAt, 'endAt'),
+  };
+  const given = Object.fromEntries(Object.entries(when).filter(([, value]) => value !== undefined));
+  const submission = await buildSubmission(taskOrName, input, job);
+  return { name: name ?? submission.task!, definition: { ...submission, ...given } as ScheduleDefinition };
+}
+
+/** Creates the schedule, or replaces the definition of the one of that name; a program may do so at every start. */
+export async function putSchedule(
+  transport: Transport,
+  name: string,
+  definition: ScheduleDefinition,
+): Promise<void> {
+  try {
+    await transport.request('POST', '/v1/schedules', { body: { name, ...definition }, retry: true });
+  } catch (error) {
+    if (!(error instanceof PunctualError) || error.code !== 'SCHEDULE_EXISTS') throw error;
+    const cleared = Object.fromEntries(DEFINITION_FIELDS.map((field) => [field, null]));
+    await transport.request('PATCH', pathOf(name), { body: { ...cleared, ...definition }, retry: true });
+  }
+}
+
+/** A schedule of the cluster. */
+export class ScheduleHandle<Output> {
+  readonly name: string;
+  readonly #transport: Transport;
+  readonly #jobs: Jobs;
+
+  constructor(name: string, transport: Transport, jobs: Jobs) {
+    this.name = name;
+    this.#transport = transport;
+    this.#jobs = jobs;
+  }
+
+  get(): Promise<ScheduleView> {
+    return this.#transport.request('GET', pathOf(this.name));
+  }
+
+  /** Skips occurrences until it is resumed. */
+  pause(): Promise<ScheduleView> {
+    return this.#transport.request('POST', `${pathOf(this.name)}/pause`);
+  }
+
+  /** Continues with the next occurrence. */
+  resume(): Promise<ScheduleView> {
+    return this.#transport.request('POST', `${pathOf(this.name)}/resume`);
+  }
+
+  /** Makes a job now, independently of the schedule's times. */
+  async run(): Promise<JobHandle<Output>> {
+    const job = await this.#transport.request<Job>('POST', `${pathOf(this.name)}/run`);
+    return new JobHandle(job.id, this.#jobs);
+  }
+
+  /** Runs the occurrences of a past period for which the ledger has no run. */
+  backfill(range: {
+    readonly from: Date | string;
+    readonly to: Date | string;
+    readonly dryRun?: boolean;
+  }): Promise<BackfillAnswer> {
+    const { from, to, dryRun = false } = range;
+    const body = { from: momentOf(from, 'from'), to: momentOf(to, 'to'), dryRun };
+    // The ledger records what has run, so a repeated request starts nothing twice.
+    return this.#transport.request('POST', `${pathOf(this.name)}/backfill`, { body, retry: true });
+  }
+
+  /** The ledger of its occurrences, newest first. */
+  async occurrences(options: OccurrencesOptions = {}): Promise<readonly OccurrenceView[]> {
+    const query = new URLSearchParams();
+    if (options.from !== undefined) query.set('from', momentOf(options.from, 'from'));
+    if (options.to !== undefined) query.set('to', momentOf(options.to, 'to'));
+    if (options.limit !== undefined) query.set('limit', String(options.limit));
+    const path = `${pathOf(this.name)}/occurrences?${query}`;
+    return (await this.#transport.request<Page<OccurrenceView>>('GET', path)).data;
+  }
+
+  /** Deletes the schedule; jobs that have started go on. */
+  async delete(): Promise<void> {
+    await this.#transport.request('DELETE', pathOf(this.name));
+  }
+}
+
+function pathOf(name: string): string {
+  return `/v1/schedules/${encodeURIComponent(name)}`;
+}

@@ -1,0 +1,199 @@
+import { SETTINGS } from '../core/config.js';
+import { MAX_DURATION_MS } from '../core/duration.js';
+import { asPunctualError, invalid, messageOf, PunctualError } from '../core/errors.js';
+import type { JobSubmission } from '../core/job.js';
+import { type AnyTask, checkInput, type TaskDefaults } from '../core/task.js';
+import type { Transport } from '../transport/transport.js';
+
+/** Options of one job; the defaults are those of its task, then those of the server. */
+export interface SubmitOptions extends TaskDefaults {
+  /** When the job is due; default now. */
+  readonly runAt?: Date | string;
+  /** How long from now the job is due, e.g. `5s`; instead of `runAt`. */
+  readonly delay?: string;
+  /** A second submission with the same key returns the same job, so a submission can be repeated safely. */
+  readonly key?: string;
+  /** Jobs of the same key run one after another, or as many at once as `keyConcurrency` of their queue allows. */
+  readonly concurrencyKey?: string;
+  /** The job fails if it has not started by this time. */
+  readonly startBefore?: Date | string;
+  /** Whether the job waits until it is released. */
+  readonly hold?: boolean;
+}
+
+/** The submission of one job: the options over the task's defaults, and the checked input. */
+export async function buildSubmission(
+  taskOrName: AnyTask | string,
+  input: unknown,
+  options: SubmitOptions,
+): Promise<JobSubmission> {
+  await checkAgainstSchema(taskOrName, input);
+  return withInput(commonPart(taskOrName, options), input);
+}
+
+/** The submissions of many jobs; the part that all of them share is built once. */
+export async function buildSubmissions(
+  taskOrName: AnyTask | string,
+  inputs: Iterable<unknown>,
+  options: SubmitOptions | ((input: never, index: number) => SubmitOptions),
+): Promise<JobSubmission[]> {
+  const all = Array.from(inputs);
+  if (typeof taskOrName !== 'string' && taskOrName.schema)
+    await Promise.all(all.map((input) => checkAgainstSchema(taskOrName, input)));
+  if (typeof options === 'function')
+    return all.map((input, i) => withInput(commonPart(taskOrName, options(input as never, i)), input));
+  const common = commonPart(taskOrName, options);
+  return all.map((input) => withInput(common, input));
+}
+
+/** The submission as JSON text; the error names the payload if that cannot be written as JSON. */
+export function submissionText(submission: JobSubmission): string {
+  try {
+    return JSON.stringify(submission);
+  } catch (thrown) {
+    throw invalid([{ pointer: '/payload', detail: `cannot be written as JSON: ${messageOf(thrown)}` }]);
+  }
+}
+
+function commonPart(taskOrName: AnyTask | string, options: SubmitOptions): JobSubmission {
+  const definition = typeof taskOrName === 'string' ? null : taskOrName;
+  const { runAt, startBefore, ...rest } = options;
+  return {
+    ...definition?.defaults,
+    ...withoutUndefined(rest),
+    task: definition ? definition.name : (taskOrName as string),
+    ...(runAt !== undefined && { runAt: momentOf(runAt, 'runAt') }),
+    ...(startBefore !== undefined && { startBefore: momentOf(startBefore, 'startBefore') }),
+  };
+}
+
+function withInput(common: JobSubmission, input: unknown): JobSubmission {
+  if (input === undefined) return common;
+  // JSON.stringify would silently leave out such a property.
+  if (typeof input === 'function' || typeof input === 'symbol') {
+    throw invalid([{ pointer: '/payload', detail: `cannot be written as JSON: it is a ${typeof input}` }]);
+  }
+  return { ...common, payload: input };
+}
+
+/** Checks the input as the worker will see it, after JSON: dates are strings by then, methods are gone. */
+async function checkAgainstSchema(taskOrName: AnyTask | string, input: unknown): Promise<void> {
+  if (typeof taskOrName === 'string' || !taskOrName.schema) return;
+  const text = submissionText({ payload: input });
+  await checkInput(taskOrName, (JSON.parse(text) as { payload?: unknown }).payload ?? null);
+}
+
+/** A moment in the form of the API. */
+export function momentOf(moment: Date | string, field: string): string {
+  if (typeof moment === 'string') return moment;
+  if (Number.isNaN(moment.getTime()))
+    throw invalid([{ pointer: `/${field}`, detail: 'is not a valid date' }]);
+  return moment.toISOString();
+}
+
+/** The options without those that are undefined, which mean the default. */
+function withoutUndefined<T extends object>(options: T): Partial<T> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<T>;
+}
+
+/** A bulk of several requests failed midway: the jobs in `submitted` are stored; whether later ones are is unknown. */
+export class BulkError extends PunctualError {
+  /** The ids of the jobs that are stored, in the order of their inputs. */
+  readonly submitted: readonly string[];
+
+  constructor(cause: PunctualError, submitted: readonly string[], total: number) {
+    super(cause.code, `${submitted.length} of ${total} jobs were submitted, then: ${cause.message}`, {
+      cause,
+      errors: cause.errors,
+      ...(cause.retryAfter !== undefined && { retryAfter: cause.retryAfter }),
+    });
+    this.name = 'BulkError';
+    this.submitted = submitted;
+  }
+}
+
+/** The size of a request without its jobs. */
+const ENVELOPE_BYTES = 64;
+
+/**
+ * Submits any number of jobs in as few requests as the limits allow. Each request is stored as a whole or not at all;
+ * it is repeated after a lost answer only if every job in it has a key.
+ */
+export async function submitBulk(
+  transport: Transport,
+  submissions: readonly JobSubmission[],
+): Promise<readonly string[]> {
+  const submitted: string[] = [];
+  // Within a process nothing is written as JSON, so the limit on bytes does not apply.
+  const texts = transport.inProcess ? null : submissions.map(submissionText);
+  const sizes = texts ? texts.map((text) => Buffer.byteLength(text) + 1) : submissions.map(() => 0);
+  for (const [from, to] of inChunks(sizes)) {
+    const jobs = submissions.slice(from, to);
+    try {
+      const { ids } = await transport.request<{ ids: string[] }>('POST', '/v1/jobs/bulk', {
+        ...(texts ? { bodyText: `{"jobs":[${texts.slice(from, to).join(',')}]}` } : { body: { jobs } }),
+        retry: jobs.every((job) => job.key !== undefined),
+        timeoutMs: 60_000,
+      });
+      for (const id of ids) submitted.push(id);
+    } catch (error) {
+      if (submitted.length === 0) throw error;
+      throw new BulkError(asPunctualError(error), submitted, submissions.length);
+    }
+  }
+  return submitted;
+}
+
+/** Divides a list of submissions of these sizes into ranges that fit the limits of one request. */
+export function* inChunks(
+  sizes: readonly number[],
+  maxJobs: number = SETTINGS.maxBulkJobs.default,
+  maxBytes: number = SETTINGS.maxBulkBytes.default,
+): Generator<readonly [from: number, to: number]> {
+  let start = 0;
+  let bytes = ENVELOPE_BYTES;
+  for (let i = 0; i < sizes.length; i++) {
+    const size = sizes[i]!;
+    if (i > start && (i - start >= maxJobs || bytes + size > maxBytes)) {
+      yield [start, i];
+      start = i;
+      bytes = ENVELOPE_BYTES;
+    }
+    bytes += size;
+  }
+  if (start < sizes.length) yield [start, sizes.length];
+}
+
+/** A Postgres client that is inside a transaction; a client of `pg` is one. */
+export interface TransactionClient {
+  query(text: string, values: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
+}
+
+const SUBMIT_JOB = 'SELECT punctual.submit_job($1, $2) AS id';
+
+/**
+ * Submits a job in the caller's own transaction: the job exists once that commits. The submission is checked here,
+ * because the SQL function does not; the operator's limits are not known here, so the defaults apply, and no limit on
+ * timeouts.
+ */
+export async function submitInTransaction(
+  tx: TransactionClient,
+  tenant: string,
+  submission: JobSubmission,
+): Promise<string> {
+  // Loading the schemas takes longer than loading the rest of a client, and few programs submit in transactions.
+  const { parseSubmission } = await import('../core/submission.js');
+  parseSubmission(submission, {
+    now: Date.now(),
+    maxPayload: SETTINGS.maxPayload.default,
+    jobTimeout: SETTINGS.jobTimeout.default,
+    maxJobTimeout: MAX_DURATION_MS,
+    maxDepth: SETTINGS.maxDepth.default,
+  });
+  const { rows } = await tx.query(SUBMIT_JOB, [tenant, JSON.stringify(submission)]);
+  const id = (rows[0] as { id?: unknown } | undefined)?.id;
+  if (typeof id !== 'string') {
+    throw new PunctualError('INTERNAL', 'The database took the job but gave no id; run "punctual doctor".');
+  }
+  return id;
+}

@@ -1,0 +1,294 @@
+import { EarliestTimer } from '../core/clock.js';
+import { messageOf } from '../core/errors.js';
+import { bucketOf, emptyHistogram } from '../core/histogram.js';
+import { addAll } from '../core/long-lists.js';
+import { Loop, logFailure } from '../core/loop.js';
+import { bisect } from '../store/bisect.js';
+import { type ClaimIntent, claimJobs, claimKnownJobs } from '../store/claim-jobs.js';
+import type { Work } from '../store/claims.js';
+import type { StoredDefinition } from '../store/job-row.js';
+import { leaderTransaction } from '../store/leader-statement.js';
+import { type BucketState, saveBuckets } from '../store/queues.js';
+import { type Claimed, handOver, MAX_ANSWER_KIB } from './hand-over.js';
+import type { LeaderState } from './leader-state.js';
+import type { Round } from './round.js';
+import { type ClaimFacts, factsOf, factsOfNew, type JobFacts, Running } from './running.js';
+import type { Entry } from './segment.js';
+import type { Poll, WorkerSession } from './worker-session.js';
+
+/** Jobs claimed in one statement: enough to spread its cost, few enough to answer within milliseconds. */
+const MAX_BATCH = 1_000;
+/** The size in kibibytes from which on a statement takes no further job. */
+const MAX_CLAIM_KIB = 4 * 1_024;
+
+interface Intent extends ClaimIntent {
+  readonly entry: Entry;
+  readonly poll: Poll;
+  /** Whether its outcome is known. */
+  isSettled: boolean;
+}
+
+function intend(entry: Entry, poll: Poll): Intent {
+  return { id: entry.id, fence: entry.fence, worker: poll.session.id, entry, poll, isSettled: false };
+}
+
+/** A poll that can take jobs, with its pass over the queues. */
+interface OpenPoll {
+  readonly poll: Poll;
+  readonly round: Round;
+  readonly canRun: (needs: number) => boolean;
+  room: number;
+  /** Room left in its answer, in kibibytes; the last job may exceed it. */
+  roomKib: number;
+}
+
+function isOpen(session: WorkerSession, now: number): boolean {
+  return session.bucket === null || session.bucket.isOpen(now);
+}
+
+/**
+ * Assigns due jobs to waiting workers. A job is chosen in memory and claimed in the database; only claimed jobs are
+ * handed over, and only after the commit.
+ */
+export class Claimer {
+  private readonly loop: Loop;
+  /** Fires when a worker's own rate allows its next job; on the steady clock. */
+  private readonly rateTimer: EarliestTimer;
+
+  constructor(
+    private readonly state: LeaderState,
+    private readonly parts: {
+      onExpired(): void;
+      onDrained(): void;
+      /** Called with claims whose sessions ended before the hand-over. */
+      onOrphans(orphans: readonly Running[]): void;
+    },
+  ) {
+    this.loop = new Loop({
+      name: 'claiming',
+      everyMs: 60_000,
+      pass: () => this.runOnce(),
+      onError: logFailure(state.log, 'jobs could not be claimed'),
+    });
+    const { clock } = state;
+    const steady = { at: (moment: number, run: () => void) => clock.after(moment - clock.steady(), run) };
+    this.rateTimer = new EarliestTimer(steady, () => this.loop.wake());
+    state.wakeClaiming = () => this.loop.wake();
+  }
+
+  start(): void {
+    this.loop.start();
+  }
+
+  stop(): Promise<void> {
+    this.rateTimer.stop();
+    return this.loop.stop();
+  }
+
+  /** Claims until no waiting worker can get a job. */
+  async runOnce(): Promise<void> {
+    while (!this.state.term.over) {
+      const intents = this.choose();
+      if (intents.length === 0) return;
+      this.parts.onDrained();
+      await this.claim(intents);
+    }
+  }
+
+  /** Chooses jobs for the polls round robin, one each, so that work spreads evenly over the workers. */
+  private choose(): Intent[] {
+    const { state } = this;
+    if (state.paused) return [];
+    const now = state.clock.steady();
+    const intents: Intent[] = [];
+    const openPolls = this.openPolls(now);
+    let sizeKib = 0;
+    const isFull = () => intents.length >= MAX_BATCH || sizeKib >= MAX_CLAIM_KIB;
+    for (let before = -1; before < intents.length && !isFull(); ) {
+      before = intents.length;
+      for (const openPoll of openPolls) {
+        if (openPoll.room === 0 || isFull()) continue;
+        const entry = isOpen(openPoll.poll.session, now) ? this.nextFor(openPoll, now) : undefined;
+        if (entry) {
+          intents.push(intend(entry, openPoll.poll));
+          sizeKib += entry.sizeKib;
+          openPoll.roomKib -= entry.sizeKib;
+        }
+        openPoll.room = entry && openPoll.roomKib > 0 ? openPoll.room - 1 : 0;
+      }
+    }
+    return intents;
+  }
+
+  private openPolls(now: number): OpenPoll[] {
+    const { shares, fitness, sessions } = this.state;
+    const openPolls: OpenPoll[] = [];
+    for (const session of sessions.values()) {
+      if (session.draining || session.polls.size === 0) continue;
+      if (!isOpen(session, now)) {
+        this.rateTimer.arm(session.bucket!.opensAt);
+        continue;
+      }
+      const canRun = (needs: number) => fitness.fits(session, needs);
+      for (const poll of session.polls) {
+        if (!poll.settled && !poll.reserved)
+          openPolls.push({
+            poll,
+            room: poll.max,
+            roomKib: MAX_ANSWER_KIB,
+            round: shares.round(session),
+            canRun,
+          });
+      }
+    }
+    return openPolls;
+  }
+
+  /** The next job for a worker: round robin over tenants and queues, by priority inside a queue. */
+  private nextFor({ poll, round, canRun }: OpenPoll, now: number): Entry | undefined {
+    const { backlog, turns, clock } = this.state;
+    for (;;) {
+      const entry = backlog.take(round, canRun, now);
+      if (!entry) return undefined;
+      if (entry.fence === 1 && entry.startBefore !== null && entry.startBefore <= clock.now()) {
+        backlog.abandon(entry);
+        this.parts.onExpired();
+        continue;
+      }
+      // The turn of a job in the backlog is always free; anything else is a bug or a wrong memory.
+      if (!turns.isTaken(entry.id)) {
+        poll.session.bucket?.draw(now);
+        return entry;
+      }
+      backlog.abandon(entry);
+      this.state.doubt(`job ${entry.id} was chosen while its turn was taken`);
+      return undefined;
+    }
+  }
+
+  private async claim(intents: readonly Intent[]): Promise<void> {
+    const { state } = this;
+    const now = state.clock.now();
+    const refused: Intent[] = [];
+    // A poll that got a job from elsewhere meanwhile would be settled, and the jobs claimed here would reach nobody.
+    for (const { poll } of intents) poll.reserved = true;
+    try {
+      await state.write(() =>
+        bisect(
+          intents,
+          async (part) => {
+            const find = await this.write(part, now);
+            addAll(refused, this.handOver(part, find, now));
+            return part;
+          },
+          (intent, error) => {
+            const { entry } = intent;
+            intent.isSettled = true;
+            state.backlog.abandon(entry);
+            state.turns.wake(entry.id);
+            // It stays out of memory for this term; the next one finds it in the table.
+            state.log.error({ job: entry.id, error: messageOf(error) }, 'a job cannot be claimed');
+          },
+        ),
+      );
+    } catch (error) {
+      // The server refused the statement, so nothing was claimed and all jobs wait again.
+      const left = intents.filter((intent) => !intent.isSettled);
+      for (const { entry } of left) state.backlog.abandon(entry);
+      await state.admit(left.map(({ entry }) => entry));
+      for (const { id } of left) state.turns.wake(id);
+      throw error;
+    } finally {
+      for (const { poll } of intents) poll.reserved = false;
+      await state.follow(refused.map(({ entry }) => entry.id));
+    }
+  }
+
+  /** Claims the jobs; answers with a look-up of what was claimed. */
+  private write(intents: readonly Intent[], now: number): Promise<Found> {
+    const lateness = new Map<string, number[]>();
+    for (const { entry } of intents) {
+      if (entry.fence > 1) continue;
+      let counts = lateness.get(entry.tenant);
+      if (!counts) {
+        counts = emptyHistogram();
+        lateness.set(entry.tenant, counts);
+      }
+      counts[bucketOf(Math.max(0, now - entry.runAt))]! += 1;
+    }
+    const { hot, term } = this.state;
+    const claim = intents.every(({ entry }) => entry.row) ? claimFromMemory : claimFromTable;
+    const buckets = this.bucketsOf(intents);
+    if (buckets.queues.size === 0 && buckets.tenants.size === 0)
+      return claim(hot, term, intents, now, lateness);
+    return leaderTransaction(hot, term, async (db) => {
+      await saveBuckets(db, term, buckets);
+      return claim(db, term, intents, now, lateness);
+    });
+  }
+
+  /** The token buckets that these jobs have drawn on. */
+  private bucketsOf(intents: readonly Intent[]): BucketState {
+    const { shares, clock } = this.state;
+    const queues = new Map<number, number>();
+    const tenants = new Map<string, number>();
+    for (const { entry } of intents) {
+      const share = shares.queue(entry.queue);
+      if (share.bucket) queues.set(entry.queue, share.bucket.fullAt(clock));
+      if (share.tenant.bucket) tenants.set(entry.tenant, share.tenant.bucket.fullAt(clock));
+    }
+    return { queues, tenants };
+  }
+
+  /** Hands over what was claimed; answers with the rest, which changed in the table since memory learned of it. */
+  private handOver(intents: readonly Intent[], find: Found, now: number): Intent[] {
+    const { state } = this;
+    const claimed: Claimed[] = [];
+    const refused: Intent[] = [];
+    const { epoch } = state.term;
+    const since = state.clock.steady();
+    let claim: ClaimFacts | undefined;
+    for (const intent of intents) intent.isSettled = true;
+    for (const intent of intents) {
+      const { entry, poll, worker } = intent;
+      if (claim?.worker !== worker) claim = { worker, epoch, claimedAt: now, since };
+      const found = find(entry);
+      if (found) {
+        claimed.push({ running: new Running(entry, found.facts, claim), work: found.work, poll });
+        state.backlog.claimed(entry);
+      } else {
+        state.backlog.abandon(entry);
+        refused.push(intent);
+      }
+    }
+    const orphans = handOver(state, claimed);
+    for (const { id } of intents) state.turns.wake(id);
+    if (orphans.length > 0) this.parts.onOrphans(orphans);
+    return refused;
+  }
+}
+
+/** What a claim returned for a job; null when the job was not claimed. */
+type Found = (entry: Entry) => { readonly facts: JobFacts; readonly work: Work } | null;
+
+type Claim = (...args: Parameters<typeof claimJobs>) => Promise<Found>;
+
+/** For jobs that this process stored itself: the table need only say which of them were claimed. */
+const claimFromMemory: Claim = async (...args) => {
+  const refused = await claimKnownJobs(...args);
+  let last: { readonly definition: StoredDefinition; readonly facts: JobFacts } | undefined;
+  return (entry) => {
+    if (refused.has(entry.id)) return null;
+    const { definition, payload } = entry.row!;
+    if (last?.definition !== definition) last = { definition, facts: factsOfNew(definition) };
+    return { facts: last.facts, work: { payload, target: definition.target } };
+  };
+};
+
+const claimFromTable: Claim = async (...args) => {
+  const rows = new Map((await claimJobs(...args)).map((row) => [row.id, row]));
+  return (entry) => {
+    const row = rows.get(entry.id);
+    return row ? { facts: factsOf(row), work: { payload: row.payload, target: row.target } } : null;
+  };
+};

@@ -1,0 +1,84 @@
+import type { Clock } from '../core/clock.js';
+import { Bucket, rateOf } from '../core/rate.js';
+import { ALL_QUEUES, type ClaimAnswer, type WorkerRegistration } from '../core/wire.js';
+import { Ability } from './ability.js';
+import type { Handed } from './assignment.js';
+import type { QueueInfo } from './directory.js';
+import { RunningList } from './running-list.js';
+
+/** A claim request that waits for work. */
+export interface Poll {
+  readonly session: WorkerSession;
+  readonly max: number;
+  readonly given: Handed[];
+  settle(answer: ClaimAnswer): void;
+  /** Ends the wait without an answer. */
+  fail(error: unknown): void;
+  settled: boolean;
+  /** Whether a job is being claimed or read for it; it must not be given another one meanwhile. */
+  reserved: boolean;
+}
+
+/** One registration of a worker with this leader's shard. */
+export class WorkerSession {
+  readonly running = new RunningList();
+  readonly polls = new Set<Poll>();
+  /** When the worker was last heard of, on the database's clock. */
+  lastSeen = 0;
+  /** The same on the steady clock, for how long it has been silent. */
+  heardAt = 0;
+  draining = false;
+  /** Whose jobs it runs; null serves all tenants. */
+  readonly tenant: string | null;
+  /** The names of the queues it serves; null is every queue. */
+  readonly queues: ReadonlySet<string> | null;
+  /** Whether its assignments come with tokens. */
+  readonly wantsTokens: boolean;
+  /** Its own rate limit. It begins with one token under every leader, so a takeover lets at most one extra job start. */
+  readonly bucket: Bucket | null;
+  /** What it can run; workers with equal abilities share the object, because it may be large. */
+  ability: Ability;
+  readonly name: string;
+  readonly slots: number;
+  /** The length of the registration as it is stored. */
+  readonly bytes: number;
+
+  constructor(
+    readonly id: string,
+    /** The tenant that registered it, and that alone may use it. */
+    readonly owner: string,
+    /** JSON text of the registration. It is not kept, because it may list thousands of tasks. */
+    text: string,
+    readonly registeredAt: number,
+    clock: Clock,
+  ) {
+    this.seen(clock);
+    const registration = JSON.parse(text) as WorkerRegistration;
+    this.bytes = text.length;
+    this.name = registration.name;
+    this.slots = registration.slots;
+    this.tenant = registration.shared ? null : owner;
+    this.queues = registration.queues.includes(ALL_QUEUES) ? null : new Set(registration.queues);
+    this.bucket = registration.rate ? Bucket.drained(rateOf(registration.rate), clock.steady()) : null;
+    this.wantsTokens = registration.tokens !== false;
+    this.ability = new Ability(this.tenant, registration);
+  }
+
+  /** Notes a sign of life. */
+  seen(clock: Clock): void {
+    this.lastSeen = clock.now();
+    this.heardAt = clock.steady();
+  }
+
+  serves(queue: QueueInfo): boolean {
+    return this.servesTenant(queue.tenant) && (this.queues === null || this.queues.has(queue.name));
+  }
+
+  servesTenant(tenant: string): boolean {
+    return this.ability.servesTenant(tenant);
+  }
+
+  get freeSlots(): number {
+    return Math.max(0, this.slots - this.running.size);
+  }
+}

@@ -1,0 +1,234 @@
+import { setMaxListeners } from 'node:events';
+import { type Dispatcher, Pool } from 'undici';
+import { messageOf, PunctualError } from '../core/errors.js';
+import { errorFromAnswer, type Method, type RequestOptions, type Transport } from './transport.js';
+
+/** The addresses of the nodes and the credentials for them. */
+export interface HttpTransportOptions {
+  /** Addresses of one or more nodes; any node answers any request. */
+  readonly urls: readonly string[];
+  readonly apiKey: string;
+  /** The tenant to act for; only an operator's key may choose one. */
+  readonly tenant?: string;
+}
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+/** Enough to keep a node busy; with more, requests would queue at the node instead of here. */
+const MAX_CONNECTIONS = 64;
+/** A long poll occupies its connection while it waits, so long polls have a larger pool of their own. */
+const MAX_LONG_POLLS = 512;
+
+/** A node did not answer. */
+export class UnreachableError extends PunctualError {
+  /** The address of the node. */
+  readonly url: string;
+  /** Whether the request may have reached the node and taken effect. */
+  readonly sent: boolean;
+  /** Whether the request timed out. Other requests that wait for the same node will probably time out too. */
+  readonly timedOut: boolean;
+
+  constructor(detail: string, node: { url: string; sent: boolean; timedOut: boolean }, cause: unknown) {
+    super('UNREACHABLE', detail, { cause });
+    this.name = 'UnreachableError';
+    this.url = node.url;
+    this.sent = node.sent;
+    this.timedOut = node.timedOut;
+  }
+}
+
+/** Errors that occur before a connection is established, so nothing has been sent. */
+const NOTHING_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+interface Node {
+  readonly url: string;
+  readonly basePath: string;
+  readonly calls: Pool;
+  readonly longPolls: Pool;
+  /** Limits of the requests in flight. */
+  readonly open: Set<RequestLimit>;
+}
+
+/** Sends requests to one of several nodes, and switches to the next node when one does not answer or cannot serve. */
+export class HttpTransport implements Transport {
+  /** The options, for code that opens connections of its own. */
+  readonly options: HttpTransportOptions;
+  readonly #nodes: readonly Node[];
+  readonly #identity: Readonly<Record<string, string>>;
+  #current = 0;
+
+  constructor(options: HttpTransportOptions) {
+    if (options.urls.length === 0) {
+      throw new PunctualError('CONFIGURATION', 'No address of a node was given; pass at least one URL.');
+    }
+    this.options = options;
+    this.#nodes = options.urls.map(openNode);
+    this.#identity = {
+      authorization: `Bearer ${options.apiKey}`,
+      ...(options.tenant !== undefined && { 'punctual-tenant': options.tenant }),
+    };
+  }
+
+  /** How many nodes are configured. */
+  get nodeCount(): number {
+    return this.#nodes.length;
+  }
+
+  /** Sends the request to the current node, once. */
+  async request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
+    const index = this.#current;
+    const node = this.#nodes[index]!;
+    try {
+      return await this.#ask<T>(node, method, path, options);
+    } catch (error) {
+      const unavailable = error instanceof PunctualError && error.status === 503;
+      if (unavailable) this.#moveOn(index);
+      throw error;
+    }
+  }
+
+  /**
+   * Leaves a node that was found not to answer by other means: requests in flight to it time out now, and later ones
+   * go to the next node.
+   */
+  abandon(url: string): void {
+    const index = this.#nodes.findIndex((node) => node.url === url);
+    if (index < 0) return;
+    this.#moveOn(index);
+    for (const limit of this.#nodes[index]!.open) limit.expire();
+  }
+
+  /** Closes all connections; requests in flight fail. */
+  async close(): Promise<void> {
+    await Promise.all(this.#nodes.flatMap((node) => [node.calls.destroy(), node.longPolls.destroy()]));
+  }
+
+  /**
+   * Switches to the next node, unless another request has switched already: switching twice could lead back to a dead
+   * node.
+   */
+  #moveOn(from: number): void {
+    if (this.#current === from) this.#current = (from + 1) % this.#nodes.length;
+  }
+
+  async #ask<T>(node: Node, method: Method, path: string, options: RequestOptions): Promise<T> {
+    options.signal?.throwIfAborted();
+    const body = options.bodyText ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
+    const limit = new RequestLimit(options.timeoutMs ?? DEFAULT_TIMEOUT_MS, options.signal);
+    node.open.add(limit);
+    try {
+      const answer = await (options.longPoll ? node.longPolls : node.calls).request({
+        method,
+        path: node.basePath + path,
+        headers: {
+          // A request with its own credential does not act for the tenant of the key.
+          ...(options.headers?.authorization === undefined && this.#identity),
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...options.headers,
+        },
+        ...(body !== undefined && { body }),
+        signal: limit.signal,
+      });
+      return await readAnswer<T>(answer, node.url);
+    } catch (error) {
+      if (error instanceof PunctualError) throw error;
+      const { signal } = options;
+      // A timeout set by the caller means the same as ours: the node does not answer. Any other abort says nothing
+      // about it.
+      if (signal?.aborted && !isTimeout(signal.reason)) throw signal.reason;
+      throw unreachable(node.url, error, limit.timedOut || signal?.aborted === true);
+    } finally {
+      node.open.delete(limit);
+      limit.release();
+    }
+  }
+}
+
+/** Aborts a request when its time is up or the caller's signal aborts, and detaches from that signal afterwards. */
+class RequestLimit {
+  timedOut = false;
+  readonly #controller = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+  readonly #callerSignal: AbortSignal | undefined;
+  readonly #abort = () => this.#controller.abort();
+
+  constructor(timeoutMs: number, callerSignal: AbortSignal | undefined) {
+    this.#timer = setTimeout(() => this.expire(), timeoutMs);
+    this.#callerSignal = callerSignal;
+    // Hundreds of requests may share one signal; each removes its listener when it ends, so nothing leaks.
+    if (callerSignal) setMaxListeners(0, callerSignal);
+    callerSignal?.addEventListener('abort', this.#abort, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Aborts the request as if its time were up. */
+  expire(): void {
+    this.timedOut = true;
+    this.#abort();
+  }
+
+  release(): void {
+    clearTimeout(this.#timer);
+    this.#callerSignal?.removeEventListener('abort', this.#abort);
+  }
+}
+
+function openNode(url: string): Node {
+  const parsed = URL.canParse(url) ? new URL(url) : null;
+  if (!parsed || !/^https?:$/.test(parsed.protocol)) {
+    throw new PunctualError(
+      'CONFIGURATION',
+      `${JSON.stringify(url)} is not the address of a node; expected something like http://127.0.0.1:8080.`,
+    );
+  }
+  // Timeouts are set per request here; undici's own would cut long polls short.
+  const settings = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_TIMEOUT_MS } };
+  return {
+    url,
+    basePath: parsed.pathname.replace(/\/+$/, ''),
+    calls: new Pool(parsed.origin, { ...settings, connections: MAX_CONNECTIONS }),
+    longPolls: new Pool(parsed.origin, { ...settings, connections: MAX_LONG_POLLS }),
+    open: new Set(),
+  };
+}
+
+async function readAnswer<T>(answer: Dispatcher.ResponseData, url: string): Promise<T> {
+  const text = await answer.body.text();
+  if (answer.statusCode >= 300) {
+    throw errorFromAnswer(answer.statusCode, text, header(answer, 'retry-after'), url);
+  }
+  if (text === '') return undefined as T;
+  if (!header(answer, 'content-type')?.includes('json')) return text as T;
+  try {
+    return JSON.parse(text) as T;
+  } catch (cause) {
+    throw new PunctualError('INTERNAL', `${url} answered with JSON that cannot be read.`, { cause });
+  }
+}
+
+function header(answer: Dispatcher.ResponseData, name: string): string | undefined {
+  const value = answer.headers[name];
+  return Array.isArray(value) ? value[0] : value;
+}
+
+function unreachable(url: string, error: unknown, timedOut: boolean): UnreachableError {
+  const code = (error as { code?: unknown } | null)?.code;
+  const sent = timedOut || !NOTHING_SENT.has(String(code));
+  const why = timedOut ? 'no answer in time' : messageOf(error);
+  const detail = `${url} cannot be reached (${why}). Is a node running there? Check the address, or start one with "punctual up".`;
+  return new UnreachableError(detail, { url, sent, timedOut }, error);
+}
+
+function isTimeout(reason: unknown): boolean {
+  return reason instanceof DOMException && reason.name === 'TimeoutError';
+}

@@ -1,0 +1,146 @@
+import { assertNever, PunctualError } from '../core/errors.js';
+import type { JobContext, JobLog } from '../core/task.js';
+import type { Assignment, FencedJob } from '../core/wire.js';
+import type { LogSender, ProgressSender } from './attempt-output.js';
+import type { Timed } from './deadlines.js';
+
+/** Why an attempt should end before it is done. */
+export type StopCause = 'leader' | 'stale' | 'timeout' | 'shutdown';
+
+/** The phases of an attempt; in `stopping` it was told to stop, but its handler has not settled yet. */
+type AttemptPhase = 'accepted' | 'running' | 'stopping' | 'ended';
+
+/** What an attempt needs of the executor that runs it. */
+export interface AttemptOwner {
+  /** Whether results must name their tenant, because the worker serves all tenants. */
+  readonly shared: boolean;
+  expired(attempt: Attempt): void;
+  openLog(attempt: Attempt): LogSender;
+  openProgress(attempt: Attempt): ProgressSender;
+}
+
+/**
+ * One attempt in this worker. Tens of thousands of these are made a second, so the signal, the log and the progress
+ * are created only when the handler uses them.
+ */
+export class Attempt implements FencedJob, Timed {
+  readonly assignment: Assignment;
+  readonly jobId: string;
+  readonly fence: number;
+  /** The tenant of the job, if the result must name it. */
+  readonly tenant: string | undefined;
+  phase: AttemptPhase = 'accepted';
+  /** When the handler was called, by the server's clock. */
+  startedAt: string | undefined;
+  /** When the attempt is told to stop; after it was told, when it is abandoned. */
+  dueAt = Number.POSITIVE_INFINITY;
+  stopCause: StopCause | null = null;
+  /** The number of the first heartbeat that listed it; null before that. */
+  listedIn: number | null = null;
+  logs: LogSender | null = null;
+  progress: ProgressSender | null = null;
+  readonly #owner: AttemptOwner;
+  #controller: AbortController | null = null;
+
+  constructor(assignment: Assignment, owner: AttemptOwner) {
+    this.assignment = assignment;
+    this.jobId = assignment.jobId;
+    this.fence = assignment.fence;
+    this.tenant = owner.shared ? assignment.tenant : undefined;
+    this.#owner = owner;
+  }
+
+  expire(): void {
+    this.#owner.expired(this);
+  }
+
+  /** The handler's signal, created on first use. */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.stopCause) this.#controller.abort(stopReason(this.stopCause, this.assignment));
+    }
+    return this.#controller.signal;
+  }
+
+  /** Aborts the signal; only the first call has an effect. */
+  abort(cause: StopCause): void {
+    if (this.stopCause) return;
+    this.stopCause = cause;
+    this.#controller?.abort(stopReason(cause, this.assignment));
+  }
+
+  openLog(): LogSender {
+    this.logs ??= this.#owner.openLog(this);
+    return this.logs;
+  }
+
+  openProgress(): ProgressSender {
+    this.progress ??= this.#owner.openProgress(this);
+    return this.progress;
+  }
+}
+
+/** The context that a handler gets. Its getters create what is used, and can be destructured. */
+export class AttemptContext implements JobContext {
+  readonly #attempt: Attempt;
+
+  constructor(attempt: Attempt) {
+    this.#attempt = attempt;
+  }
+
+  get jobId(): string {
+    return this.#attempt.jobId;
+  }
+
+  get tenant(): string {
+    return this.#attempt.assignment.tenant;
+  }
+
+  get task(): string | null {
+    return this.#attempt.assignment.task;
+  }
+
+  get attempt(): number {
+    return this.#attempt.assignment.attempt;
+  }
+
+  get fence(): number {
+    return this.#attempt.fence;
+  }
+
+  get signal(): AbortSignal {
+    return this.#attempt.signal;
+  }
+
+  get progress(): (fraction: number, message?: string) => Promise<void> {
+    const attempt = this.#attempt;
+    return async (fraction, message) => {
+      // Code of a handler that still runs after the attempt has ended reports nothing.
+      if (attempt.phase !== 'ended') await attempt.openProgress().report(fraction, message);
+    };
+  }
+
+  get log(): JobLog {
+    return this.#attempt.openLog().log;
+  }
+}
+
+/** The value of `signal.reason` in a handler. */
+export function stopReason(cause: StopCause, assignment: Assignment): PunctualError {
+  switch (cause) {
+    case 'leader':
+      return new PunctualError(
+        'ATTEMPT_STOPPED',
+        'The job was cancelled, or this attempt no longer owns it.',
+      );
+    case 'stale':
+      return new PunctualError('STALE_FENCE', 'A newer attempt owns the job, or the job has ended.');
+    case 'timeout':
+      return new PunctualError('TIMED_OUT', `The attempt took longer than ${assignment.timeoutMs} ms.`);
+    case 'shutdown':
+      return new PunctualError('ATTEMPT_STOPPED', 'The worker is being stopped at once.');
+    default:
+      return assertNever(cause);
+  }
+}
