@@ -177,8 +177,9 @@ export class MemoryScheduler implements WorkerGateway {
   }
 
   /** Takes results by their fence, whichever session they come from. */
-  report({ workerId }: SessionKey, report: ReportRequest): Promise<ReportAnswer> {
+  report({ workerId, shard }: SessionKey, report: ReportRequest): Promise<ReportAnswer> {
     return this.#answer('report', () => {
+      this.#lead(shard);
       this.reporters.push(workerId);
       this.reports.push([...report.results]);
       const accepted: string[] = [];
@@ -200,12 +201,20 @@ export class MemoryScheduler implements WorkerGateway {
     return this.#answer('log', () => void this.logs.push(...report.lines));
   }
 
-  leave({ workerId }: SessionKey, { settled }: Leave): Promise<void> {
-    return this.#answer('leave', () => void (settled && this.left.push(workerId)));
+  leave({ workerId, shard }: SessionKey, { settled }: Leave): Promise<void> {
+    return this.#answer('leave', () => {
+      this.#lead(shard);
+      if (settled) this.left.push(workerId);
+    });
+  }
+
+  #lead(shard: number): void {
+    if (shard === this.shard) return;
+    throw new PunctualError('SHARD_NOT_FOUND', `there is no shard ${shard}`);
   }
 
   #know({ workerId, shard }: SessionKey): void {
-    if (shard !== this.shard) throw new PunctualError('SHARD_NOT_FOUND', `there is no shard ${shard}`);
+    this.#lead(shard);
     if (workerId === `worker-${this.#workers}`) return;
     throw new PunctualError('WORKER_NOT_FOUND', `${workerId} is not registered`);
   }

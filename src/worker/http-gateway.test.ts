@@ -51,6 +51,19 @@ describe('a worker over HTTP', () => {
     );
   });
 
+  it('names the shard of its session in everything that it says there', async () => {
+    const scheduler = new MemoryScheduler();
+    scheduler.shard = 3;
+    const node = await serve(scheduler);
+    const job = scheduler.submit('telling', 1);
+    const worker = workerFor([node.url]);
+    await worker.start();
+    expect(await scheduler.resultOf(job)).toMatchObject({ outcome: 'succeeded' });
+    await scheduler.until(() => scheduler.heartbeats.length > 0);
+    await worker.drain();
+    expect(scheduler.left).toEqual(['worker-1']);
+  });
+
   it('goes on with another node when its node dies, and keeps its session', async () => {
     const scheduler = new MemoryScheduler();
     const first = await serve(scheduler);

@@ -7,6 +7,7 @@ import { Happening } from '../../../test/happening.js';
 import { type KnownLeader, LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
 import { News } from '../../core/news.js';
 import { isForwarded, signForwarded } from '../../core/tokens.js';
+import type { FollowedShard } from '../shard.js';
 import { OPERATOR_KEY, OTHER_ID, recordingRoutes, serverOptions } from './routes.fixture.js';
 import { createHttpServer } from './server.js';
 
@@ -35,6 +36,7 @@ async function nodeWith(
   leader: () => KnownLeader | null,
   answer: (signal: AbortSignal) => Promise<never>,
   leaderNews = new News(),
+  ...others: readonly FollowedShard[]
 ) {
   const atOnce = () => answer(new AbortController().signal);
   const recording = recordingRoutes({
@@ -44,7 +46,7 @@ async function nodeWith(
   const server = createHttpServer({
     ...serverOptions(recording),
     forwarding: {
-      shards: [{ id: 0, leaderNews, knownLeader: leader, suspectLeader: () => undefined }],
+      shards: [{ id: 0, leaderNews, knownLeader: leader, suspectLeader: () => undefined }, ...others],
       credentialFor: () => null,
       mark: () => signForwarded(SECRET, 'a-node', 0),
       isMark: (text) => isForwarded(SECRET, text, 0),
@@ -102,6 +104,18 @@ describe('a request that only the leader can carry out', () => {
       ['POST', `/v1/workers/${OTHER_ID}/claim`, AUTHORIZATION, '{"max":1,"wait":"60s"}'],
       ['GET', '/v1/queues/..?', AUTHORIZATION, ''],
     ]);
+  });
+
+  it('goes to the leader of the shard that it is about', async () => {
+    const [wrong, right] = await Promise.all(
+      [0, 1].map((shard) => listening((_, response) => response.end(`{"shard":${shard}}`))),
+    );
+    const elsewhere = () => Promise.reject(new LeaderElsewhere(1, 'somewhere'));
+    const node = await nodeWith(() => lasting(wrong!.url), elsewhere, new News(), {
+      ...{ id: 1, leaderNews: new News(), suspectLeader: () => undefined },
+      knownLeader: () => lasting(right!.url),
+    });
+    expect(await (await claimAt(node.url)).body.json()).toEqual({ shard: 1 });
   });
 
   it('waits for no others if a worker makes it, and is refused when too many wait already', async () => {
