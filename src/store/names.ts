@@ -243,7 +243,8 @@ export class Names {
   }
 
   private async resolveEach(named: readonly Named[], now: number): Promise<Resolved[]> {
-    await digestAll(named.filter(hasLabels));
+    const labelled = named.filter(hasLabels);
+    if (labelled.length > 0) await digestAll(labelled);
     for (let tries = 1; ; tries += 1) {
       const queues = await this.known(this.queues, named, queueKey, now, (unknown) =>
         this.learnQueues(unknown, now),
