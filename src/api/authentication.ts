@@ -56,7 +56,9 @@ export class Authentication {
     return this.lookUp(digest, bearer);
   }
 
-  /** Asks the database once, however many requests come with the key meanwhile; that it is unknown is remembered too. */
+  /**
+   * Asks the database once, however many requests come with the key meanwhile; that it is unknown is remembered too.
+   */
   private lookUp(digest: string, key: string): Promise<KeyIdentity | null> {
     const hash = hashKey(this.node.secret, key);
     const identity = findKeys(this.node.keys, [hash]).then(([row]) => identityOf(row));

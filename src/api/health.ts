@@ -61,9 +61,9 @@ export const healthRoutes: readonly Route[] = [
 type Health = Required<Static<typeof HealthView>>;
 
 /**
- * Ready means: the database answers, and requests reach a leader, here or elsewhere. Whether the database answers is known
- * from the connection of the lease, which is asked all the time and shared with nobody: no traffic makes a healthy node
- * look ill, and asking costs nothing.
+ * Ready means: the database answers, and requests reach a leader, here or elsewhere. Whether the database answers is
+ * known from the connection of the lease, which is asked all the time and shared with nobody: no traffic makes a
+ * healthy node look ill, and asking costs nothing.
  */
 async function checkReady(node: NodeContext): Promise<Health> {
   const silentMs = node.databaseSilentMs();

@@ -11,8 +11,7 @@ import { bisect } from '../store/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
 import { type JobRow, toStored } from '../store/job-row.js';
 import { LabelSetsError, type Names, type Resolved, StaleNamesError } from '../store/names.js';
-import { toWaiting } from '../store/new-waiting.js';
-import type { Waiting } from '../store/read-backlog.js';
+import { toWaiting, type Waiting } from '../store/read-backlog.js';
 import { type NewJob, submitJobs } from '../store/submit-jobs.js';
 
 /** A submission with its owner. */

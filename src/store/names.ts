@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { PunctualError } from '../core/errors.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import type { Needs } from '../core/submission.js';
-import { byIndex } from './by-index.js';
+import { byIndex } from './batch-statement.js';
 import { type Queryable, run, type Statement, statement } from './database.js';
 
 /**

@@ -4,21 +4,21 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
 /**
  * Removing names of queues and needs that no job uses any more.
  *
- * When a name was last used stands in its row: submissions put it down (see names.ts), and so does the leader, several
- * times a day, for all jobs that have not ended. The history of a job is kept for a known time after its end, so a name whose last use lies further
- * back than that, with days to spare, is in no place.
+ * The row of a name holds when it was last used. Submissions update it (see names.ts), and so does the leader, several
+ * times a day, for all jobs that have not ended. History is kept for a known time after the end of a job, so a name
+ * that was last used longer ago than that, with days to spare, is used by no job in any place.
  */
 
-/** Names that live jobs use, in order. */
+/** A queue and needs that live jobs use together. */
 export interface NamePair extends Record<string, unknown> {
   readonly queue: number;
   readonly needs: number;
 }
 
-/** Before all there are. */
+/** Sorts before every pair. */
 export const BEFORE_ALL_NAMES: NamePair = { queue: -1, needs: -1 };
 
-/** Hops from pair to pair through the index: cost grows with the pairs, not with the jobs. */
+/** Skips through the index from pair to pair: the cost grows with the pairs, not with the jobs. */
 const FIND_LIVE_NAMES = statement(
   'find-live-names',
   `
@@ -32,7 +32,7 @@ const FIND_LIVE_NAMES = statement(
     SELECT queue, needs FROM pair OFFSET 1 LIMIT $3`,
 );
 
-/** Those of jobs that wait outside the live table, for however long. It has no index for this and is read as it lies. */
+/** The names of jobs in `later`. It has no index for this, so it is scanned. */
 const KEEP_NAMES_OF_LATER = leaderStatement(
   'keep-names-of-later',
   `kept_queues AS (
@@ -57,7 +57,7 @@ const KEEP_NAMES = leaderStatement(
   )`,
 );
 
-/** A queue that somebody has paused or given limits is kept: it would come back without them. */
+/** A queue that is paused or has limits is kept: it would be made again without them. */
 const REMOVE_QUEUES = removal(
   'queues',
   'NOT n.paused AND n.weight = 1 AND n.concurrency IS NULL AND n.key_concurrency = 1 AND n.rate_limit IS NULL',
@@ -79,12 +79,12 @@ function removal(table: 'queues' | 'needs', removable: string) {
   );
 }
 
-/** Names that live jobs use; up to `limit` after the given ones. */
+/** Up to `limit` pairs of names that live jobs use, after the given pair. */
 export function findLiveNames(db: Queryable, after: NamePair, limit: number): Promise<NamePair[]> {
   return run(db, FIND_LIVE_NAMES, [after.queue, after.needs, limit]);
 }
 
-/** Puts down that the names of jobs outside the live table are in use now, unless that was put down after `since`. */
+/** Marks the names of jobs in `later` as used now, unless they were marked after `since`. */
 export async function keepNamesOfLater(
   db: Queryable,
   term: TermKey,
@@ -94,7 +94,7 @@ export async function keepNamesOfLater(
   await runAsLeader(db, term, KEEP_NAMES_OF_LATER, [now, since]);
 }
 
-/** Puts down that these names are in use now, unless that was put down after `since`. */
+/** Marks these names as used now, unless they were marked after `since`. */
 export async function keepNames(
   db: Queryable,
   term: TermKey,
@@ -107,15 +107,15 @@ export async function keepNames(
   await runAsLeader(db, term, KEEP_NAMES, [queues, needs, now, since]);
 }
 
-/** What became of a page of names. */
-export interface RemovedNames extends Record<string, unknown> {
+/** How many names of a page were read and removed. */
+interface RemovedNames extends Record<string, unknown> {
   readonly read: number;
-  /** The last of the page; null when there is none. */
+  /** The last id of the page; null when the page is empty. */
   readonly last: number | null;
   readonly removed: number;
 }
 
-/** Removes those of the next `limit` names after the given one that were last used before the moment. */
+/** Removes, among the next `limit` names after the given one, those that were last used before the moment. */
 export async function removeNames(
   db: Queryable,
   term: TermKey,

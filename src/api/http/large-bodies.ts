@@ -3,8 +3,9 @@ import { PunctualError } from '../../core/errors.js';
 
 /**
  * Keeps large bodies from filling the memory of a node. Their bytes are counted from the arrival of their headers until
- * they are answered, and a body that would be too much is refused before it is read. Bodies that have arrived are handled
- * few at a time, first come, first served. One that is being handled waits for no other, so there is no deadlock.
+ * they are answered, and a body that would be too much is refused before it is read. Bodies that have arrived are
+ * handled few at a time, first come, first served. One that is being handled waits for no other, so there is no
+ * deadlock.
  */
 
 declare module 'fastify' {
@@ -20,7 +21,9 @@ const LARGE_BYTES = 64 * 1024;
 const IN_TURN_BYTES = 1024 * 1024;
 /** Bytes that are handled at a time; a single larger body is handled alone. */
 const HANDLED_BYTES = 32 * 1024 * 1024;
-/** Bytes that arrive, wait and are handled together. One tenant has at most half of them, so that the others have room. */
+/**
+ * Bytes that arrive, wait and are handled together. One tenant has at most half of them, so that the others have room.
+ */
 const COUNTED_BYTES = 256 * 1024 * 1024;
 const RETRY_AFTER_S = 1;
 
