@@ -65,7 +65,9 @@ export class Authentication {
     return this.lookUp(digest, bearer);
   }
 
-  /** Asks the database once, however many requests come with the key meanwhile; that it is unknown is remembered too. */
+  /**
+   * Asks the database once, however many requests come with the key meanwhile; that it is unknown is remembered too.
+   */
   private lookUp(digest: string, key: string): Promise<KeyIdentity | null> {
     const hash = hashKey(this.parts.secret, key);
     const identity = findKeys(this.parts.keys, [hash]).then(([row]) => identityOf(row));

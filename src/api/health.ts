@@ -78,9 +78,9 @@ async function checkReady({ shards, config }: NodeContext): Promise<Health> {
 }
 
 /**
- * Ready means: the database answers, and requests reach a leader, here or elsewhere. Whether the database answers is known
- * from the connection of the lease, which is asked all the time and shared with nobody: no traffic makes a healthy node
- * look ill, and asking costs nothing.
+ * Ready means: the database answers, and requests reach a leader, here or elsewhere. Whether the database answers is
+ * known from the connection of the lease, which is asked all the time and shared with nobody: no traffic makes a
+ * healthy node look ill, and asking costs nothing.
  */
 async function checkShard(shard: Shard, leaseTtlMs: number): Promise<Health> {
   const silentMs = shard.databaseSilentMs();

@@ -18,7 +18,9 @@ interface Writer {
   readonly fence: number;
 }
 
-/** Appends to the logs of jobs. Writes to one log wait for each other here, so that they do not hold a connection each. */
+/**
+ * Appends to the logs of jobs. Writes to one log wait for each other here, so that they do not hold a connection each.
+ */
 export class LogWriter {
   /** The last write to each log that is under way. */
   private readonly writing = new Map<string, Promise<unknown>>();

@@ -98,7 +98,9 @@ export interface OtherAnswer {
   readonly description: string;
 }
 
-/** What a route answers, by status: a schema, something else than JSON, or a sentence about an answer without a body. */
+/**
+ * What a route answers, by status: a schema, something else than JSON, or a sentence about an answer without a body.
+ */
 type Answers = Readonly<Record<number, TSchema | OtherAnswer | string>>;
 
 /** An answer with a status or headers of its own. A plain value has the status of the route's only success. */
@@ -165,7 +167,7 @@ export const TAGS = {
   jobs: 'Submit, read and steer jobs.',
   attempts: 'Reports about one attempt, by a key or by its token.',
   workers: 'What workers say, and what is known about them.',
-  queues: 'Named lanes of a tenant.',
+  queues: 'Named lists of waiting jobs of a tenant.',
   schedules: 'When tasks run, and the ledger of what became of it.',
   tenants: 'Tenants, their shares and limits.',
   cluster: 'Leaders, nodes and figures.',
@@ -190,7 +192,9 @@ interface Declaration<S extends Scope, P extends TSchema, Q extends TObject, B> 
   readonly answers: Answers;
   /** Whether a request that changes something may be made again at the next leader if its answer was lost. */
   readonly repeatable?: true;
-  /** Does it. What only the leader can do throws `LeaderElsewhere` before anything is done, and the request moves on. */
+  /**
+   * Does it. What only the leader can do throws `LeaderElsewhere` before anything is done, and the request moves on.
+   */
   readonly run: (input: Input<S, P, Q, B>) => unknown;
 }
 

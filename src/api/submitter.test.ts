@@ -27,7 +27,7 @@ function submitter(change: { hints?: boolean } = {}): Submitter {
     databaseNow: () => clock.now(),
     config: { ...config, ...change },
     log: SILENT_LOG,
-    express: async () => false,
+    directStart: async () => false,
     hint,
   });
 }

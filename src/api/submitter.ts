@@ -11,8 +11,7 @@ import { bisect } from '../store/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
 import { type JobRow, toStored } from '../store/job-row.js';
 import { LabelSetsError, type Names, type Resolved, StaleNamesError } from '../store/names.js';
-import { toWaiting } from '../store/new-waiting.js';
-import type { Waiting } from '../store/read-backlog.js';
+import { toWaiting, type Waiting } from '../store/read-backlog.js';
 import { type NewJob, submitJobs } from '../store/submit-jobs.js';
 
 /** A submission with its owner. */
@@ -39,7 +38,7 @@ export interface SubmitterOptions {
   readonly config: Config;
   readonly log: Log;
   /** Stores and starts a job in one transaction, where the leader is here and can; else false, with nothing done. */
-  readonly express: (row: JobRow, names: Resolved) => Promise<boolean>;
+  readonly directStart: (row: JobRow, names: Resolved) => Promise<boolean>;
   /** Tells the leader about jobs after their commit; failing to is no harm. */
   readonly hint: (jobs: readonly Waiting[], startBefore: number | null) => Promise<void>;
 }
@@ -116,7 +115,7 @@ export class Submitter {
     }
     const [first] = jobs;
     if (jobs.length === 1 && first && first.admitAt === null) {
-      if (await this.options.express(first.row, resolved[0]!))
+      if (await this.options.directStart(first.row, resolved[0]!))
         return [{ id: first.row.id, created: true, row: first.row }];
     }
     const stored = await submitJobs(hot, jobs, made, now);

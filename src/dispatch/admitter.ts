@@ -203,8 +203,8 @@ function refuse(raw: Raw, winner: string | undefined) {
 }
 
 /**
- * Jobs ordered fairly by bytes: each comes after as many bytes as its own tenant has before it. A few small jobs thus do
- * not wait for many large ones of another tenant; the jobs of one tenant keep their order.
+ * Jobs ordered fairly by bytes: each comes after as many bytes as its own tenant has before it. A few small jobs thus
+ * do not wait for many large ones of another tenant; the jobs of one tenant keep their order.
  */
 export function inFairOrder<T extends Pick<ToAdmit, 'tenant' | 'bytes'>>(jobs: readonly T[]): T[] {
   const bytesOf = new Map<string, number>();

@@ -2,7 +2,7 @@ import { PunctualError } from '../core/errors.js';
 import { bucketOf, emptyHistogram } from '../core/histogram.js';
 import type { JobRow } from '../store/job-row.js';
 import type { Resolved } from '../store/names.js';
-import { toWaiting } from '../store/new-waiting.js';
+import { toWaiting } from '../store/read-backlog.js';
 import { submitAndClaim } from '../store/submit-and-claim.js';
 import { handOver } from './hand-over.js';
 import type { LeaderState } from './leader-state.js';

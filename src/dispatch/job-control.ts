@@ -187,7 +187,9 @@ export class JobControl {
     return state.write(() => redriveJobs(state.hot, state.term, tenant, ids, now));
   }
 
-  /** Changes a waiting job and moves it to the place where it belongs; answers whether it was still in its old place. */
+  /**
+   * Changes a waiting job and moves it to the place where it belongs; answers whether it was still in its old place.
+   */
   private async move(job: PlacedRow, change: Change, held: boolean): Promise<boolean> {
     const { state } = this;
     const now = state.clock.now();

@@ -1,8 +1,8 @@
 import { PORTION, TimeSlice } from '../core/time-slice.js';
 import type { FencedJob } from '../core/wire.js';
 import { stands } from '../host/test-switches.js';
+import { releaseClaims } from '../store/claims.js';
 import type { StoredAttempt } from '../store/job-places.js';
-import { releaseClaims } from '../store/release-claims.js';
 import { MAX_ANSWER_KIB } from './hand-over.js';
 import type { LeaderState } from './leader-state.js';
 import type { Running } from './running.js';

@@ -34,7 +34,9 @@ export class WorkerSession {
   readonly queues: ReadonlySet<string> | null;
   /** Whether its assignments come with tokens. */
   readonly wantsTokens: boolean;
-  /** Its own rate limit. It begins with one token under every leader, so a takeover lets at most one extra job start. */
+  /**
+   * Its own rate limit. It begins with one token under every leader, so a takeover lets at most one extra job start.
+   */
   readonly bucket: Bucket | null;
   /** What it can run; workers with equal abilities share the object, because it may be large. */
   ability: Ability;

@@ -208,7 +208,7 @@ export class RunningShard implements Shard {
       ...{ hot: this.hot, clock: this.clock, config, log },
       names: new Names(this.hot, config),
       databaseNow: () => this.databaseClock.now(),
-      express: async (row, names) => (await this.currentLeader()?.submit(row, names)) ?? false,
+      directStart: async (row, names) => (await this.currentLeader()?.submit(row, names)) ?? false,
       hint: async (jobs, startBefore) => {
         const leader = this.currentLeader();
         if (leader) await leader.hint(jobs, startBefore);

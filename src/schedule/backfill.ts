@@ -5,8 +5,8 @@ import { type PassedOverRow, putBackPassedOver, readRuns, takePassedOver } from 
 import { Batcher } from '../store/batcher.js';
 import { insertScheduledJobs, recordOccurrences } from '../store/fire-occurrences.js';
 import { leaderTransaction } from '../store/leader-statement.js';
-import { toWaiting } from '../store/new-waiting.js';
 import { ledgerKnownSince } from '../store/occurrences.js';
+import { toWaiting } from '../store/read-backlog.js';
 import type { ScheduleRow } from '../store/schedules.js';
 import type { OccurrenceFirer } from './occurrence-firer.js';
 import { FIRE_AHEAD_MS, planJob, ranRow } from './plan-firing.js';

@@ -13,7 +13,7 @@ import {
 import { toRow } from '../store/job-row.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { Names } from '../store/names.js';
-import { toWaiting } from '../store/new-waiting.js';
+import { toWaiting } from '../store/read-backlog.js';
 import { readPrevious } from '../store/read-overlap.js';
 import { readDueSchedules, type ScheduleRow } from '../store/schedules.js';
 import { ParsedSchedules } from './parsed-schedules.js';

@@ -2,7 +2,7 @@ import { earlier } from '../core/clock.js';
 import { messageOf } from '../core/errors.js';
 import { insertScheduledJobs, startWaiting } from '../store/fire-occurrences.js';
 import { leaderTransaction } from '../store/leader-statement.js';
-import { toWaiting } from '../store/new-waiting.js';
+import { toWaiting } from '../store/read-backlog.js';
 import { type FirstWaiting, readFirstWaiting } from '../store/read-overlap.js';
 import { findSchedule } from '../store/schedules.js';
 import type { OccurrenceFirer } from './occurrence-firer.js';

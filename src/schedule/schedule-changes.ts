@@ -19,7 +19,7 @@ import {
 import { insertScheduledJobs, recordOccurrences } from '../store/fire-occurrences.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { Names } from '../store/names.js';
-import { toWaiting } from '../store/new-waiting.js';
+import { toWaiting } from '../store/read-backlog.js';
 import { createSchedule, findSchedule, type ScheduleRow } from '../store/schedules.js';
 import { type Backfill, type BackfillRange, backfill } from './backfill.js';
 import type { OccurrenceFirer } from './occurrence-firer.js';

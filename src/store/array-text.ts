@@ -1,22 +1,22 @@
 /**
- * Arrays as Postgres reads them. The driver can write them too, but it treats every value as the worst case; for
- * thousands of rows that is most of what sending them costs.
+ * Array literals of Postgres. The driver can write them too, but it quotes and escapes every value, which for thousands
+ * of rows is most of the cost of sending them.
  */
 
-/** Values that need no quotes: numbers, booleans, UUIDs. */
+/** An array of values that need no quotes: numbers, booleans, UUIDs. */
 export function plainArray(values: readonly (string | number | boolean | null)[]): string {
   return `{${values.map((value) => value ?? 'NULL').join(',')}}`;
 }
 
-/** Texts, whatever is in them. */
+/** An array of arbitrary texts. */
 export function textArray(values: readonly (string | null)[]): string {
-  // JSON puts the same texts into the same quotes, much faster, but for what it writes as letters behind a backslash.
+  // JSON quotes most texts exactly as Postgres does, and much faster; the exceptions are those that it writes as \n or \u.
   if (values.every((value) => value === null || !WRITTEN_OTHERWISE.test(value)))
     return `{${JSON.stringify(values).slice(1, -1)}}`;
   return `{${values.map(quoted).join(',')}}`;
 }
 
-/** Control characters, and halves of surrogate pairs (or whole ones, which are not worth telling apart). */
+/** Control characters and surrogates. JSON escapes only lone surrogates, but telling them apart is not worth it. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are among what is looked for.
 const WRITTEN_OTHERWISE = /[\0-\x1f\ud800-\udfff]/;
 const SPECIAL = /["\\]/g;

@@ -1,7 +1,7 @@
 import { type Queryable, run, statement } from './database.js';
 import type { OccurrenceRow } from './fire-occurrences.js';
 
-/** The ledger as a backfill finds and leaves it. */
+/** What a backfill reads from the ledger and writes to it. */
 
 const READ_RUNS = statement(
   'read-runs',
@@ -11,7 +11,7 @@ const READ_RUNS = statement(
       AND (o.job IS NOT NULL OR o.state = 'waiting')`,
 );
 
-/** Rows of occurrences that were passed over, as far as they reach into the time. */
+/** Deletes rows of occurrences that were passed over and overlap the time span. */
 const TAKE_PASSED_OVER = statement(
   'take-passed-over',
   `
@@ -25,7 +25,7 @@ const TAKE_PASSED_OVER = statement(
     RETURNING o.at, o.until, o.count, o.state, o.reason, o.recorded_at AS "recordedAt"`,
 );
 
-/** Unlike new rows these are not counted: they were, when they were recorded first. */
+/** Not counted in the tally, because these rows were counted when they were first recorded. */
 const PUT_BACK = statement(
   'put-back-passed-over',
   `
@@ -34,7 +34,7 @@ const PUT_BACK = statement(
       $8::bigint[]) u(at, until, count, state, reason, recorded_at)`,
 );
 
-/** Moments of the time that have a run on record, or wait for one. */
+/** The moments of the time span that have a job, or wait for one. */
 export async function readRuns(
   db: Queryable,
   schedule: string,
@@ -45,7 +45,7 @@ export async function readRuns(
   return new Set(rows.map((row) => row.at));
 }
 
-/** Occurrences that were passed over together. */
+/** A row of the ledger for consecutive occurrences that were passed over. */
 export interface PassedOverRow extends Record<string, unknown> {
   readonly at: number;
   readonly until: number | null;
@@ -55,7 +55,7 @@ export interface PassedOverRow extends Record<string, unknown> {
   readonly recordedAt: number;
 }
 
-/** Takes the rows of passed-over occurrences that reach into the time off the record. */
+/** Deletes the rows of passed-over occurrences that overlap the time span, and answers with them. */
 export function takePassedOver(
   db: Queryable,
   schedule: string,
@@ -65,7 +65,7 @@ export function takePassedOver(
   return run(db, TAKE_PASSED_OVER, [schedule, from, to]);
 }
 
-/** Puts what is left of such rows back. */
+/** Inserts what remains of such rows after the backfill. */
 export async function putBackPassedOver(
   db: Queryable,
   { id, tenant }: { id: string; tenant: string },

@@ -1,23 +1,25 @@
 import { bisect } from './bisect.js';
 import { isDatabaseBusy } from './database.js';
 
-/** What may go into one batch: a number of items, and of bytes if there is more than one item. */
-export interface BatchLimits {
+/** The most items, and the most bytes, of one batch; a single item may have more bytes. */
+interface BatchLimits {
   readonly items: number;
   readonly bytes: number;
 }
 
-/** A batch that takes longer is too large: others wait behind it, and one of twice its size would near the deadline. */
+/**
+ * A batch that takes longer is too large: others wait behind it, and twice its size would come close to the deadline.
+ */
 const SLOW_MS = 250;
-/** A batch that met its deadline has cost all of it, so the next one is much smaller. */
+/** By what the next batch is divided after one met its deadline, which cost the whole of that time. */
 const SMALLER_AFTER_FAILURE = 4;
-/** Items in a row that took too long although each was alone: then it is not they who are at fault. */
+/** Consecutive batches of one item that may time out; after that the database is at fault, not the items. */
 const MAX_STUCK = 3;
 
 /**
- * As much as fits. Whatever moves many rows does it in batches that are bounded in number, bytes and time: smaller after
- * one took long or met its deadline, one by one at last, and growing again while they are quick. What fails alone is set
- * aside, so that it holds up nothing behind it.
+ * Adapts the size of batches. Code that moves many rows does it in batches that are bounded in items, bytes and time:
+ * they shrink, down to one item, after one took long or met its deadline, and grow again while they are quick. An item
+ * that fails alone is set aside, so that it does not hold up the others.
  */
 export class Batcher<T> {
   private items: number;
@@ -31,12 +33,12 @@ export class Batcher<T> {
     this.bytes = limits.bytes;
   }
 
-  /** Most items of the next batch. */
+  /** The most items of the next batch. */
   get maxItems(): number {
     return this.items;
   }
 
-  /** How many items, from the given place on, the next batch takes: at least one where there is one. */
+  /** How many items from the given index on go into the next batch: at least one if there is any. */
   count(items: readonly T[], from = 0): number {
     let bytes = 0;
     let count = 0;
@@ -48,7 +50,7 @@ export class Batcher<T> {
     return count;
   }
 
-  /** A batch went through. The next one may be larger if this one was as large as it could be. */
+  /** Notes that a batch succeeded. The next one may be larger if this one was full and quick. */
   worked(batch: readonly T[], ms = 0): void {
     if (ms > SLOW_MS) this.shrink(batch, 2);
     else if (this.items === this.limits.items && this.bytes === this.limits.bytes) return;
@@ -58,7 +60,7 @@ export class Batcher<T> {
     }
   }
 
-  /** A batch took too long and was given up. */
+  /** Notes that a batch met its deadline. */
   failed(batch: readonly T[]): void {
     this.shrink(batch, SMALLER_AFTER_FAILURE);
   }
@@ -73,8 +75,8 @@ export class Batcher<T> {
   }
 
   /**
-   * Runs all the items, batch after batch, while `goOn`; answers how many were dealt with. `work` may be given items
-   * again that it has dealt with. `setAside` gets what fails alone: its data are at fault, or the time did not suffice.
+   * Processes the items batch by batch while `goOn` holds; answers how many were processed. `work` may get items again
+   * that it has processed. `setAside` gets each item that fails alone, by its data or by a timeout.
    */
   async run(
     items: readonly T[],

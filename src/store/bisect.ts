@@ -1,14 +1,14 @@
 import { isDataError } from './database.js';
 
 /**
- * Runs a batch; when the data of some row spoils it, halves it until the bad row stands alone. One tenant's
- * odd value thereby costs nobody else more than a few repeated statements.
+ * Runs a batch; when the data of a row makes it fail, splits it in halves until the bad row is alone. A bad value of
+ * one tenant thus costs others no more than O(log n) repeated statements.
  */
 export async function bisect<T, R>(
   items: readonly T[],
   run: (items: readonly T[]) => Promise<readonly R[]>,
   onBad: (item: T, error: unknown) => unknown,
-  /** Whether smaller parts may go through after this failure. */
+  /** Whether smaller parts may succeed after this failure. */
   mayHelp: (error: unknown) => boolean = isDataError,
 ): Promise<readonly R[]> {
   if (items.length === 0) return [];

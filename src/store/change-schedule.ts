@@ -1,7 +1,7 @@
-import { NOT_CLAIMED } from './by-index.js';
+import { NOT_CLAIMED } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
 
-/** Changes that people make to a schedule; each is a part of a transaction that begins with the fence. */
+/** Changes that people make to a schedule; each runs in a transaction that begins with the fence. */
 
 const UPDATE_SCHEDULE = statement(
   'update-schedule',
@@ -22,7 +22,7 @@ const DELETE_SCHEDULE = statement(
     RETURNING s.id`,
 );
 
-/** Occurrences whose jobs were made ahead: rows from the moment on that have a job. */
+/** Occurrences after the moment whose jobs were made ahead of time. */
 const READ_AHEAD = statement(
   'read-ahead',
   `
@@ -30,7 +30,7 @@ const READ_AHEAD = statement(
     WHERE o.schedule = $1::uuid AND o.at > $2 AND NOT o.by_hand AND o.job IS NOT NULL ORDER BY o.at`,
 );
 
-/** Which of the jobs still wait; those of others have started, ended or been moved by somebody. */
+/** Which of the jobs still wait; the others have started or ended. */
 const READ_WAITING_AHEAD = statement(
   'read-waiting-ahead',
   `
@@ -61,6 +61,7 @@ const SKIP_WAITING = statement(
     WHERE o.schedule = $1::uuid AND o.state = 'waiting'`,
 );
 
+/** The new state of a schedule. */
 export interface ScheduleUpdate {
   readonly definition: string;
   readonly paused: boolean;
@@ -68,7 +69,7 @@ export interface ScheduleUpdate {
   readonly fireAt: number | null;
 }
 
-/** Puts a changed schedule in the place of the version that was read; answers false when that is gone. */
+/** Replaces the version of a schedule that was read; answers false when it has changed since. */
 export async function updateSchedule(
   db: Queryable,
   { id, version }: { id: string; version: number },
@@ -92,7 +93,7 @@ export async function deleteSchedule(
 }
 
 /** An occurrence that has a job. */
-export interface AheadRow extends Record<string, unknown> {
+interface AheadRow extends Record<string, unknown> {
   readonly at: number;
   readonly job: string;
 }
@@ -108,7 +109,7 @@ export async function readWaitingAhead(db: Queryable, jobs: readonly string[]): 
   return new Set(rows.map((row) => row.id));
 }
 
-/** Takes occurrences off the record, as if they had not been decided yet. */
+/** Deletes occurrences from the ledger, as if they had not been decided yet. */
 export async function forgetAhead(db: Queryable, schedule: string, ats: readonly number[]): Promise<void> {
   await run(db, FORGET_AHEAD, [schedule, ats]);
 }

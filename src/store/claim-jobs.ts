@@ -1,13 +1,13 @@
 import { stands } from '../host/test-switches.js';
+import { type Changed, changedRows, refusedOf } from './batch-statement.js';
 import { FACTS, WORK } from './claims.js';
 import type { Queryable } from './database.js';
 import { type CamelRowOf, columnsOf, isIn, select, selectCamel } from './job-columns.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
-import { PlacedColumns } from './placed-columns.js';
-import { type Changed, changedRows, refusedOf } from './refused.js';
+import { SortedColumns } from './sorted-columns.js';
 
 /**
- * The claim: a job is running from the moment this commits. That its live row is found proves that the job has not
+ * The claim: a job is running from the moment this commits. The join with its live row proves that the job has not
  * ended, is due, and that this is its next fence; otherwise a late hint would start a finished job again, or one
  * that was postponed meanwhile. Only jobs that the answer counts as claimed may be handed over.
  */
@@ -19,7 +19,7 @@ export interface ClaimIntent {
   readonly worker: string;
 }
 
-const INTENT_COLUMNS = new PlacedColumns<ClaimIntent>([
+const INTENT_COLUMNS = new SortedColumns<ClaimIntent>([
   { name: 'fence', type: 'int', of: (intent) => intent.fence },
   { name: 'worker', type: 'uuid', of: (intent) => intent.worker },
 ]);
@@ -31,8 +31,8 @@ const SHARED = columnsOf('jobs')
   .filter((name) => isIn('job_history', name));
 
 /**
- * The live jobs whose next fence this is; any job by its id when tests have taken this fence out. The sum keeps the
- * planner from looking for all that are due by the index of their order.
+ * The live jobs whose next fence this is; any job by its id when tests have removed this fence. The `+ 0` keeps the
+ * planner from using the index of the order to find all due jobs.
  */
 const CLAIMABLE = stands('claim-join')
   ? `punctual.jobs j
@@ -45,7 +45,7 @@ interface ClaimShape {
   /** Columns of the job beyond those that every claim needs. */
   readonly columns: string;
   readonly where: string;
-  /** Made from the part named `chosen`. */
+  /** A select over the part named `chosen`. */
   readonly answer: string;
 }
 
@@ -67,21 +67,21 @@ function claimStatement(name: string, { columns, where, answer }: ClaimShape) {
   );
 }
 
-/** For jobs of which only the place in the order is known: the answer brings what their attempts need. */
+/** For jobs of which memory holds only what choosing needs: the answer returns what their attempts need. */
 const CLAIM_JOBS = claimStatement('claim-jobs', {
   columns: `, ${select('j', [...FACTS, ...WORK])}`,
   where: '',
   answer: `SELECT ${selectCamel('c', ['id', ...FACTS, ...WORK])} FROM chosen c`,
 });
 
-/** For jobs that this process stored itself: it knows everything but whether they can be claimed. */
+/** For jobs whose rows this process stored and still holds: the answer returns only which were claimed. */
 const CLAIM_KNOWN_JOBS = claimStatement('claim-known-jobs', {
   columns: '',
   where: stands('unedited') ? ' AND NOT j.edited' : '',
   answer: changedRows('chosen', 'id', 'cardinality($7::uuid[])'),
 });
 
-/** What a claim tells about a job. JSON columns are texts. */
+/** What a claim returns of a job. JSON columns are texts. */
 export type ClaimedJob = CamelRowOf<'jobs', (typeof FACTS)[number] | (typeof WORK)[number]>;
 
 /** A job that was claimed. */
@@ -89,7 +89,7 @@ export type ClaimedRow = ClaimedJob & { readonly id: string } & Record<string, u
 
 type Lateness = ReadonlyMap<string, readonly number[]>;
 
-/** Claims what is still to be had; the answer holds exactly what was claimed. */
+/** Claims those of the jobs that can be claimed, and answers with exactly these. */
 export function claimJobs(
   db: Queryable,
   term: TermKey,
@@ -100,7 +100,7 @@ export function claimJobs(
   return runAsLeader(db, term, CLAIM_JOBS, parameters(intents, now, latenessByTenant));
 }
 
-/** The same without telling anything of the jobs: answers with those that were not to be had. */
+/** Claims jobs whose rows are in memory; answers with those that could not be claimed. */
 export async function claimKnownJobs(
   db: Queryable,
   term: TermKey,

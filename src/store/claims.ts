@@ -1,17 +1,15 @@
-import { byIndex } from './by-index.js';
-import { inClaimOrder } from './claim-order.js';
+import { byIndex, type Changed, changedRows, inClaimOrder, refusedOf } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
 import { type CamelRowOf, type ColumnOf, columnsOf, select, selectCamel } from './job-columns.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import { WAITING, type Waiting } from './read-backlog.js';
-import { type Changed, changedRows, refusedOf } from './refused.js';
 
-/** Claims as a new leader finds them, and what is written to them while a job runs. */
+/** Reading claims, and what is written to them while a job runs. */
 
 /**
- * Which claims there are, read after the takeover's commit, or the last claims of the old term are missed. The table is
- * read as it lies, for which it takes a second column: its dead rows, of which there are as many as jobs have ended while
- * the xmin horizon is pinned, cost several times as much through the index.
+ * All claims. Must run after the takeover's commit, or the last claims of the old term are missed. The second column
+ * rules out an index-only scan: while the xmin horizon is pinned there is a dead row for every job that ended, and dead
+ * rows cost several times as much through the index as in a sequential scan.
  */
 const FIND_CLAIMS = statement('find-claims', 'SELECT job AS id, fence FROM punctual.claims');
 
@@ -26,7 +24,7 @@ export const WORK = ['payload', 'target'] as const;
 
 const CLAIM = columnsOf('claims').map(({ name }) => name);
 
-/** Without what an assignment carries, which few of them will need again. */
+/** Without payload and target, which few of the claims will need again. */
 const READ_CLAIMS = statement(
   'read-claims',
   `
@@ -71,7 +69,28 @@ const CANCEL_CLAIM = leaderStatement(
   )`,
 );
 
-/** Notes that a running job is to be cancelled, for this leader and the next; answers whether it runs. */
+/**
+ * Releases claims whose attempts never started and never will: their worker confirmed it, or they were never handed
+ * over. The fence is used up nevertheless, so that nothing handed over under it can ever count. A hand-over stays on
+ * record as an attempt, which draws on no budget.
+ */
+const RELEASE_CLAIMS = leaderStatement(
+  'release-claims',
+  `freed AS (
+    DELETE FROM punctual.claims c USING unnest($4::uuid[], $5::int[], $6::json[]) u(job, fence, attempt)
+    WHERE ${byIndex('c.job', 'u.job')} AND c.fence = u.fence AND ${WHILE_TERM_LASTS}
+    RETURNING c.job, c.fence, u.attempt
+  ), answer AS (
+    UPDATE punctual.jobs j SET
+      attempts = f.fence,
+      earlier_attempts = CASE WHEN f.attempt IS NULL THEN j.earlier_attempts
+        ELSE array_append(j.earlier_attempts, f.attempt) END
+    FROM freed f WHERE ${byIndex('j.id', 'f.job')}
+    RETURNING j.id
+  )`,
+);
+
+/** Marks the claim of a job that is to be cancelled, for this leader and the next; answers whether the job runs. */
 export async function cancelClaim(
   db: Queryable,
   term: TermKey,
@@ -106,6 +125,29 @@ export async function handOnClaims(
   return refusedOf(attempts, answer);
 }
 
+/** A claim to be released. */
+interface Release {
+  readonly id: string;
+  readonly fence: number;
+  /** The attempt as JSON, appended to the job's earlier attempts; null when nobody was ever handed it. */
+  readonly attempt: string | null;
+}
+
+/** Releases claims; answers with the ids of the jobs that wait again. */
+export async function releaseClaims(
+  db: Queryable,
+  term: TermKey,
+  claims: readonly Release[],
+): Promise<string[]> {
+  const ordered = inClaimOrder(claims);
+  const rows = await runAsLeader<{ id: string }>(db, term, RELEASE_CLAIMS, [
+    ordered.map((claim) => claim.id),
+    ordered.map((claim) => claim.fence),
+    ordered.map((claim) => claim.attempt),
+  ]);
+  return rows.map((row) => row.id);
+}
+
 /** A claim with what the dispatcher must know of its job. JSON columns are texts. */
 export type StoredClaim = CamelRowOf<'claims', ColumnOf<'claims'>> &
   Omit<Waiting, 'row'> &
@@ -114,7 +156,7 @@ export type StoredClaim = CamelRowOf<'claims', ColumnOf<'claims'>> &
 
 const CLAIMS_AT_ONCE = 2_000;
 
-/** All claims. Nobody but the leader who reads them makes or ends any, so they can be read in portions. */
+/** All claims, read in portions: only the leader that reads them makes or ends any, so they do not change meanwhile. */
 export async function readClaims(db: Queryable, atOnce = CLAIMS_AT_ONCE): Promise<StoredClaim[]> {
   const found = await run<{ id: string }>(db, FIND_CLAIMS, []);
   const claims: StoredClaim[] = [];
@@ -128,13 +170,13 @@ export async function readClaims(db: Queryable, atOnce = CLAIMS_AT_ONCE): Promis
 /** What an assignment carries, as JSON texts. The target is null when it is the handler that the task names. */
 export type Work = CamelRowOf<'jobs', (typeof WORK)[number]>;
 
-/** What the attempts of these live jobs work on, by the ids of the jobs. */
+/** Payload and target of these live jobs, by id. */
 export async function readWork(db: Queryable, ids: readonly string[]): Promise<ReadonlyMap<string, Work>> {
   const rows = await run<Work & { readonly id: string } & Record<string, unknown>>(db, READ_WORK, [ids]);
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** Keeps the newest progress of running attempts. */
+/** Writes the newest progress of running attempts. */
 export async function saveProgress(
   db: Queryable,
   term: TermKey,

@@ -1,7 +1,7 @@
 import { type Queryable, run, statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
-/** What all nodes share: the pause switch, the secret, the list of nodes, the terms so far. */
+/** What all nodes share: the pause switch, the secret, the list of nodes, the number of terms. */
 
 const READ_STATE = statement('read-cluster', 'SELECT paused, secret FROM punctual.cluster');
 
@@ -48,17 +48,18 @@ const DATABASE_TIME = statement(
   'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now',
 );
 
-export interface ClusterState extends Record<string, unknown> {
+interface ClusterState extends Record<string, unknown> {
   readonly paused: boolean;
   readonly secret: Buffer;
 }
 
+/** The pause switch and the secret. */
 export async function readClusterState(db: Queryable): Promise<ClusterState> {
   const rows = await run<ClusterState>(db, READ_STATE, []);
   return rows[0]!;
 }
 
-/** Answers whether anything changed: false when it was so already. */
+/** Sets the pause switch; answers whether that changed it. */
 export async function pauseCluster(db: Queryable, term: TermKey, paused: boolean): Promise<boolean> {
   return (await runAsLeader(db, term, PAUSE_CLUSTER, [paused])).length > 0;
 }
@@ -66,7 +67,7 @@ export async function pauseCluster(db: Queryable, term: TermKey, paused: boolean
 /** Another node of the cluster, and where to reach it. */
 export type OtherNode = Pick<NodeRow, 'id' | 'url'>;
 
-/** Notes that the node is there; answers with the others. */
+/** Records a sign of life of the node; answers with the other nodes. */
 export async function seeNode(
   db: Queryable,
   node: { id: string; url: string; version: string },
@@ -75,25 +76,29 @@ export async function seeNode(
   return run(db, SEE_NODE, [node.id, node.url, node.version, now]);
 }
 
+/** Deletes a node that stops. */
 export async function forgetNode(db: Queryable, id: string): Promise<void> {
   await run(db, FORGET_NODE, [id]);
 }
 
+/** Deletes nodes that were last seen before the moment. */
 export async function forgetSilentNodes(db: Queryable, seenBefore: number): Promise<void> {
   await run(db, FORGET_SILENT_NODES, [seenBefore]);
 }
 
-export interface NodeRow extends Record<string, unknown> {
+interface NodeRow extends Record<string, unknown> {
   readonly id: string;
   readonly url: string;
   readonly version: string;
   readonly lastSeen: number;
 }
 
+/** The nodes that were seen last, oldest first. */
 export function listNodes(db: Queryable): Promise<NodeRow[]> {
   return run(db, LIST_NODES, []);
 }
 
+/** How many terms the shard has had. */
 export async function countTerms(db: Queryable, shard: number): Promise<number> {
   const rows = await run<{ terms: number }>(db, COUNT_TERMS, [shard]);
   return rows[0]!.terms;

@@ -1,16 +1,9 @@
 import { plainArray, textArray } from './array-text.js';
 
-/**
- * Many rows as the parameters of one statement, by columns.
- *
- * Most columns of a bulk hold the same value in every row. Such a column goes as that one value instead of an array of
- * it: writing, parsing and unnesting thousands of equal values was a third of what storing a job cost.
- */
-
 /** The SQL types that parameters have. */
 export type SqlType = 'uuid' | 'text' | 'json' | 'int' | 'smallint' | 'bigint' | 'boolean';
 
-/** One of the values that the rows of a statement consist of. */
+/** A column of the rows that a statement takes as parameters. */
 export interface Column<Row> {
   readonly name: string;
   readonly type: SqlType;
@@ -20,33 +13,39 @@ export interface Column<Row> {
 /** A value as it is sent; JSON is a text. */
 export type Value = string | number | boolean | null;
 
-/** The columns inside the text of a statement, from one of its parameters on. */
-export interface ColumnsInSql {
+/** The columns inside the text of a statement. */
+interface ColumnsInSql {
   /** What to select from; its rows are called `u`. */
   readonly source: string;
-  /** The value of a column in the row at hand. */
+  /** The value of a column in row `u`. */
   readonly of: (name: string) => string;
   /** The values of all columns, in order. */
   readonly all: string;
-  /** The number of the first parameter behind those of the columns. */
+  /** The number of the first parameter after those of the columns. */
   readonly next: number;
 }
 
+/**
+ * Many rows as the parameters of one statement, one array per column.
+ *
+ * Most columns of a bulk hold the same value in every row. Such a column is sent as that one value instead of an array:
+ * writing, parsing and unnesting thousands of equal values was a third of the cost of storing a job.
+ */
 export class Columns<Row> {
   /** The names of the columns, in order. */
   readonly names: string;
 
-  /** The first column tells the rows apart: it always goes as an array, and is `u.<name>` in the statement. */
+  /** The first column must be unique: it is always sent as an array, and is `u.<name>` in the statement. */
   constructor(private readonly columns: readonly Column<Row>[]) {
     this.names = columns.map(({ name }) => name).join(', ');
   }
 
-  /** These columns of what is a part of other rows. */
+  /** These columns for rows that contain such a row. */
   inside<Whole>(part: (whole: Whole) => Row): readonly Column<Whole>[] {
     return this.columns.map(({ name, type, of }) => ({ name, type, of: (whole) => of(part(whole)) }));
   }
 
-  /** The arrays come first, then the single values. */
+  /** The SQL of the columns, whose parameters begin with number `from`: first the arrays, then the single values. */
   inSql(from: number): ColumnsInSql {
     const { columns, names } = this;
     const arrays = columns.map(({ type }, i) => `$${from + i}::${type}[]`);
@@ -64,7 +63,7 @@ export class Columns<Row> {
     };
   }
 
-  /** The parameters for these rows, as `inSql` counts them. */
+  /** The parameters for these rows, in the order of `inSql`. */
   parameters(rows: readonly Row[]): Value[] {
     const arrays: Value[] = [];
     const singles: Value[] = [];

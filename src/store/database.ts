@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { PunctualError } from '../core/errors.js';
 
-/** Connections to one shard's database, and the kinds of failure that matter to those who use them. */
+/** Connections to one shard's database, and the kinds of failure that callers must tell apart. */
 
 export type Row = Record<string, unknown>;
 
@@ -13,7 +13,7 @@ export interface Statement {
 
 const registry: Statement[] = [];
 
-/** All prepared statements that have been defined, for the tests of what they say. */
+/** All prepared statements that have been defined, for the test of their texts. */
 export function statements(): readonly Statement[] {
   return registry;
 }
@@ -39,7 +39,7 @@ export interface Queryable {
 export type Pool = pg.Pool;
 export type Connection = pg.PoolClient;
 
-/** Bigints in our tables are milliseconds and counters: all within the safe integers. */
+/** Bigints in our tables are milliseconds and counters, which are safe integers; JSON stays text. */
 const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
     oid === 20
@@ -63,17 +63,18 @@ const HOT_PLANS = {
   random_page_cost: '1',
 };
 
-/** Connections that stand idle for long must neither be forgotten by what lies between nor die unnoticed. */
+/** Keeps firewalls from dropping idle connections, and finds out when the server is gone. */
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 };
 
+/** How a pool connects, and the deadlines of its statements. */
 export interface PoolOptions {
   readonly max: number;
-  /** Connections that stay open however long nobody needs them; default none. */
+  /** Connections that stay open while idle; default none. */
   readonly min?: number;
   readonly applicationName: string;
-  /** Plans for the hot statements only; reads for people want the planner's full freedom. */
+  /** Whether to restrict the planner for the hot statements; reads for the API need all kinds of plans. */
   readonly hot: boolean;
-  /** Deadlines on the server; each covers a hang that the others do not. */
+  /** Timeouts on the server; each covers a hang that the others do not. */
   readonly statementTimeoutMs: number;
   readonly lockTimeoutMs: number;
   readonly idleInTransactionTimeoutMs: number;
@@ -82,9 +83,8 @@ export interface PoolOptions {
 }
 
 /**
- * What every connection of ours begins with, whatever the database is set to. The statements count on READ COMMITTED:
- * each sees what was committed before it began, also after it has waited for a lock, and none fails because others
- * wrote at the same time.
+ * The settings of every connection, whatever the defaults of the database. The statements rely on READ COMMITTED: each
+ * sees what was committed before it began, even after waiting for a lock, and none fails because of concurrent writes.
  */
 export const OUR_SETTINGS = settingsText({ default_transaction_isolation: 'read committed' });
 
@@ -99,14 +99,14 @@ function settings(options: PoolOptions): string {
   return `${OUR_SETTINGS} ${settingsText(values)}`;
 }
 
-/** Settings as the server takes them when a connection begins. */
+/** Settings in the form of the `options` of a new connection. */
 function settingsText(values: Readonly<Record<string, string | number>>): string {
   return Object.entries(values)
     .map(([name, value]) => `-c ${name}=${String(value).replaceAll(' ', '\\ ')}`)
     .join(' ');
 }
 
-/** No connection was to be had: certainly nothing was sent, and so nothing was done. */
+/** No connection could be made, so certainly nothing was sent or done. */
 export class NotConnectedError extends Error {
   constructor(cause: Error) {
     super(cause.message, { cause });
@@ -120,7 +120,7 @@ type OnConnect = (
   done: (release?: unknown) => void,
 ) => void;
 
-/** A pool whose failures to get a connection can be told from failures on one, whose outcome is unknown. */
+/** A pool that distinguishes failures to get a connection from failures on one, whose outcome is unknown. */
 class TellingPool extends pg.Pool {
   override connect(): Promise<pg.PoolClient>;
   override connect(callback: OnConnect): void;
@@ -151,15 +151,15 @@ export function openPool(databaseUrl: string, options: PoolOptions): Pool {
     idleTimeoutMillis: 30_000,
   });
   pool.on('error', (error) => options.onIdleError?.(error));
-  // A server that goes away can say so twice: once to the query that runs, and again when nobody listens any
-  // more. An error event without a listener would end the process.
+  // A server that goes away can cause two errors: one for the running query, and an event afterwards. An error event
+  // without a listener would end the process.
   pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }
 
 /**
- * Opens all connections that a pool may have, so that nobody waits for one later. All are asked for at once, and so each
- * can be given back when it stands.
+ * Opens all connections of a pool ahead of time. All are requested at once, so each can be released as soon as it is
+ * open.
  */
 export async function openAll(pool: Pool): Promise<void> {
   const open = async () => (await pool.connect()).release();
@@ -168,7 +168,7 @@ export async function openAll(pool: Pool): Promise<void> {
   if (failed) throw failed.reason;
 }
 
-/** One connection outside any pool, for what must never wait for a free one. */
+/** One connection outside any pool, for work that must never wait for a free one. */
 export async function openConnection(
   databaseUrl: string,
   options: Omit<PoolOptions, 'max'>,
@@ -197,11 +197,11 @@ export async function run<R extends Row>(
   return result.rows as R[];
 }
 
-/** Runs `work` in one transaction on one connection; a connection that failed is not given back to the pool. */
+/** Runs `work` in one transaction on one connection; a broken connection does not return to the pool. */
 export async function inTransaction<T>(pool: Pool, work: (db: Connection) => Promise<T>): Promise<T> {
   const db = await pool.connect();
   let broken: Error | undefined;
-  // A connection that is lost between two statements has nobody else to tell, and would end the process.
+  // Without a listener, a connection that is lost between two statements would end the process.
   const onLost = (error: Error) => {
     broken = error;
   };
@@ -222,15 +222,14 @@ export async function inTransaction<T>(pool: Pool, work: (db: Connection) => Pro
   }
 }
 
-/** The SQLSTATE of an error that the server answered with, or null when the answer never came. */
+/** The SQLSTATE of an error from the server; null for other errors, such as a lost connection. */
 export function sqlState(error: unknown): string | null {
   return error instanceof pg.DatabaseError ? (error.code ?? null) : null;
 }
 
 /**
- * Whether the statement certainly had no effect: it was never sent, or the server itself refused it. Everything
- * else, a lost connection above all, leaves the outcome unknown. Class 57P is the server going away, 08 the
- * connection.
+ * Whether the statement certainly had no effect: it was never sent, or the server refused it. After any other error,
+ * such as a lost connection, the outcome is unknown. Class 57P is a shutdown of the server, 08 a connection failure.
  */
 export function isCertainFailure(error: unknown): boolean {
   if (error instanceof NotConnectedError) return true;
@@ -238,7 +237,7 @@ export function isCertainFailure(error: unknown): boolean {
   return state !== null && !state.startsWith('57P') && !state.startsWith('08');
 }
 
-/** SQLSTATE of a row that no partition takes. */
+/** SQLSTATE of a row without a matching partition. */
 const CHECK_VIOLATION = '23514';
 
 /** Whether an insert found no partition for its day. */
@@ -246,7 +245,7 @@ export function isMissingPartition(error: unknown): boolean {
   return sqlState(error) === CHECK_VIOLATION;
 }
 
-/** Whether the data of a batch is at fault, so that its other rows may still go through. */
+/** Whether the data of a row caused the failure, so that other rows of the batch may succeed. */
 export function isDataError(error: unknown): boolean {
   const state = sqlState(error);
   if (state === null || state === CHECK_VIOLATION) return false;
@@ -261,12 +260,12 @@ const UNREACHABLE = new Set([
   'EHOSTUNREACH',
   'ENOTFOUND',
 ]);
-/** What the driver says without a code when a connection ends or cannot be had in time. */
+/** Messages of driver errors without a code, when a connection ends or cannot be made in time. */
 const CONNECTION_LOST =
   /connection terminated|timeout exceeded when trying to connect|query read timeout|client was closed|not queryable/i;
 
 /** Whether the database could not be reached, went away, or has no room for another connection. */
-export function isDatabaseUnavailable(error: unknown): boolean {
+function isDatabaseUnavailable(error: unknown): boolean {
   if (error instanceof NotConnectedError) return true;
   const state = sqlState(error);
   if (state !== null) return state.startsWith('57P') || state.startsWith('08') || state === '53300';
@@ -275,34 +274,34 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return UNREACHABLE.has(code ?? '') || CONNECTION_LOST.test(error.message);
 }
 
-/** SQLSTATE of a lock that was not to be had, in time or at once. */
+/** SQLSTATE of a lock that was not granted, in time or at once. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** Whether somebody else has a lock that was asked for. */
+/** Whether another session holds the lock. */
 export function isLockTaken(error: unknown): boolean {
   return sqlState(error) === LOCK_NOT_AVAILABLE;
 }
 
 const STATEMENT_TIMEOUT = '57014';
-/** SQLSTATEs of such a lock, and of a deadlock. */
+/** SQLSTATEs of a lock that was not granted, and of a deadlock. */
 const BLOCKED = new Set([LOCK_NOT_AVAILABLE, '40P01']);
 
-/** Whether somebody else was in the way of a statement, so that it may work once they have gone. */
+/** Whether a lock of another session made the statement fail, so that it may succeed later. */
 export function isBlocked(error: unknown): boolean {
   return BLOCKED.has(sqlState(error) ?? '');
 }
 
-/** Whether the server gave a statement up because it took longer than its deadline. */
+/** Whether the server cancelled the statement at its timeout. */
 export function isStatementTimeout(error: unknown): boolean {
   return sqlState(error) === STATEMENT_TIMEOUT;
 }
 
-/** Whether the database took the statement and gave it up for lack of time or because of others: it may work later. */
+/** Whether the statement met its timeout or a lock, so that it may succeed later. */
 export function isDatabaseBusy(error: unknown): boolean {
   return isStatementTimeout(error) || isBlocked(error);
 }
 
-/** What a server lacks, by the SQLSTATE with which it has undone a statement for lack of it. */
+/** Messages for the SQLSTATEs with which a server lacking a resource rolls a statement back. */
 const EXHAUSTED: Readonly<Record<string, string>> = {
   '53000': 'The database server lacks resources and has undone this',
   '53100': 'The disk of the database server is full, and it has undone this; make room there',
@@ -310,7 +309,7 @@ const EXHAUSTED: Readonly<Record<string, string>> = {
   '53400': 'The database server has reached one of its limits and has undone this',
 };
 
-/** Turns failures that will pass into the error that users see; others pass through. */
+/** Turns transient failures into the error that users see; answers with other errors as they are. */
 export function explainDatabaseError(error: unknown): unknown {
   const reason = isDatabaseUnavailable(error)
     ? 'The database did not answer'

@@ -1,11 +1,11 @@
 import type { EndState } from '../core/job.js';
-import { byIndex, NOT_CLAIMED } from './by-index.js';
+import { byIndex, NOT_CLAIMED } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
 import { type EndedJob, endParts } from './ended-jobs.js';
 import { rowBytes } from './job-columns.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
-/** Jobs that end without a (further) attempt: cancelled, expired, or refused on admission. */
+/** Ends of waiting jobs without a further attempt: cancelled, expired, or refused on admission. */
 
 const ENDS = 'unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)';
 
@@ -55,7 +55,7 @@ const NEXT_EXPIRY = statement(
 );
 
 /** How a waiting job ends. */
-export interface WaitingEnd {
+interface WaitingEnd {
   readonly id: string;
   readonly state: EndState;
   /** The reason as JSON, or null. */
@@ -78,16 +78,16 @@ export async function endWaitingJobs(
   ]);
 }
 
-/** A waiting job whose last moment to start has passed. */
+/** A waiting job whose `startBefore` has passed. */
 export interface Expired extends Record<string, unknown> {
   readonly id: string;
   /** Whether it is in `later`. */
   readonly later: boolean;
-  /** About as many as have to be moved. */
+  /** About the size of its row. */
   readonly bytes: number;
 }
 
-/** Up to `limit` expired jobs of each place, but for those that are to be skipped. */
+/** Up to `limit` expired jobs of each place, without the skipped ones. */
 export function findExpired(
   db: Queryable,
   now: number,
@@ -97,7 +97,7 @@ export function findExpired(
   return run(db, FIND_EXPIRED, [now, limit, skipped]);
 }
 
-/** The earliest last moment to start of any job that has not started; null when no job has one. */
+/** The earliest `startBefore` of all jobs that have not started; null when no job has one. */
 export async function nextExpiry(db: Queryable): Promise<number | null> {
   const rows = await run<{ at: number | null }>(db, NEXT_EXPIRY, []);
   return rows[0]?.at ?? null;

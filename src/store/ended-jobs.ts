@@ -2,11 +2,11 @@ import type { EndState } from '../core/job.js';
 import { type ColumnOf, insertMoved } from './job-columns.js';
 
 /**
- * The one way out. Whatever ends a job (a report, a cancel, an expiry, a refusal) moves its row to history and appends
- * the tally with the parts below.
+ * The parts shared by all statements that end jobs (a report, a cancel, an expiry, a refusal): they move the row to
+ * history and append the tally.
  *
- * What follows from an end in the same transaction joins here: a data-modifying part that feeds on `ended`, and is
- * fenced by that, because `ended` has no rows when the term is over.
+ * Anything that must follow an end in the same transaction is added here, as a data-modifying part that reads from
+ * `ended`. It is fenced by that, because `ended` has no rows when the term is over.
  */
 
 /** A job that has ended, and how. */
@@ -18,17 +18,17 @@ export interface EndedJob {
 
 interface End {
   readonly from: 'jobs' | 'later';
-  /** The fenced part of the WITH that has taken the rows out of `from`; they are called `m`. */
+  /** The fenced part of the WITH that deleted the rows from `from`; they are called `m`. */
   readonly rows: string;
   /** The moment of the end. */
   readonly at: string;
   /** How the job ended. */
   readonly state: string;
-  /** Other columns of history that do not move with the job, or that change on the way. */
+  /** Values of the other columns of history that the old row lacks or that change. */
   readonly set: { readonly [N in Exclude<ColumnOf<'job_history'>, 'state' | 'finished_at'>]?: string };
 }
 
-/** Parts of a WITH that end jobs; the part named `ended` tells which, how, and which schedule made them. */
+/** Parts of a WITH that end jobs; the part `ended` returns their ids, tenants, states and schedules. */
 export function endParts({ from, rows, at, state, set }: End): string {
   return `ended AS (
     ${insertMoved({ from, to: 'job_history', rows, set: { ...set, state, finished_at: at } })}

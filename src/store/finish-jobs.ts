@@ -1,18 +1,16 @@
 import { ATTEMPT_OUTCOMES, type AttemptOutcome, END_STATES, type EndState } from '../core/job.js';
 import { stands } from '../host/test-switches.js';
-import { byIndex } from './by-index.js';
-import { inClaimOrder } from './claim-order.js';
+import { byIndex, type Changed, changedRows, inClaimOrder, refusedOf } from './batch-statement.js';
 import { Columns } from './columns.js';
 import type { Queryable } from './database.js';
 import { endParts } from './ended-jobs.js';
 import { column } from './job-columns.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
-import { PlacedColumns } from './placed-columns.js';
-import { type Changed, changedRows, refusedOf } from './refused.js';
+import { SortedColumns } from './sorted-columns.js';
 
-/** Attempts end: the fence is checked against the claim, and the job ends with its attempt or waits for the next one. */
+/** Ends of attempts: the fence is checked against the claim, and the job ends or waits for its next attempt. */
 
-/** An attempt is ended under the fence that is claimed; under any when tests have taken this fence out. */
+/** The condition that the fence is the claimed one; any fence when tests have removed this check. */
 function underItsFence(fence: string): string {
   return stands('claimed-fence') ? `c.fence = ${fence}` : `${fence} > 0`;
 }
@@ -32,7 +30,8 @@ export interface Ending {
   readonly progress: string | null;
 }
 
-export const ENDING_COLUMNS = new PlacedColumns<Ending>([
+/** The columns of endings; exported for the test that runs every leader statement. */
+export const ENDING_COLUMNS = new SortedColumns<Ending>([
   column('fence', (ending) => ending.fence),
   column('worker', (ending) => ending.worker),
   column('epoch', (ending) => ending.epoch),
@@ -46,7 +45,7 @@ export const ENDING_COLUMNS = new PlacedColumns<Ending>([
 ]);
 const ENDINGS = ENDING_COLUMNS.inSql(5);
 
-/** Words go as their numbers in a list. */
+/** Words are sent as their numbers in a list, which have a fixed length. */
 const word = (words: readonly string[], number: string) => `('{${words.join(',')}}'::text[])[${number}]`;
 const of = (name: string) => ENDINGS.of(name, 'm.id');
 const STATE = word(END_STATES, of('state'));
@@ -84,7 +83,7 @@ const FINISH_JOBS = leaderStatement(
   })}, answer AS (${changedRows('ended', 'id', `cardinality(${ENDINGS.ids})`)})`,
 );
 
-/** Another attempt after this one. */
+/** The end of an attempt after which the job waits for the next one. */
 export interface Retrying {
   readonly id: string;
   readonly fence: number;
@@ -142,7 +141,7 @@ export async function finishJobs(
   return refusedOf(endings, answer);
 }
 
-/** Frees the claims and lets the jobs wait for their next attempt; answers with those that were not claimed. */
+/** Deletes the claims and lets the jobs wait for their next attempt; answers with those that were not claimed. */
 export async function retryJobs(
   db: Queryable,
   term: TermKey,

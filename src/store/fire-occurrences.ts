@@ -1,4 +1,4 @@
-import { byIndex } from './by-index.js';
+import { byIndex } from './batch-statement.js';
 import { Columns } from './columns.js';
 import { type Queryable, run, statement } from './database.js';
 import { column, insertedColumns } from './job-columns.js';
@@ -6,23 +6,24 @@ import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
 import { COUNTED, countByTenant } from './submit-jobs.js';
 
 /**
- * What firing writes: schedules move on, their occurrences are recorded, jobs are made. All of it inside one
- * transaction that begins with the fence. The ledger's key makes an occurrence unique whoever leads: a job is made
- * only for one that was recorded here and now.
+ * What firing writes: watermarks of schedules, their occurrences, and the jobs of these, all in one transaction that
+ * begins with the fence. The ledger's unique key holds across leaders: a job is made only for an occurrence that this
+ * transaction recorded.
  */
 
-/** A schedule whose occurrences are decided up to another moment than before. */
+/** The move of a schedule's watermark. */
 export interface Move {
   readonly id: string;
   readonly version: number;
-  /** The watermark it was worked out from; the schedule stays as it is when that is no longer true. */
+  /** The watermark that was read; if it has changed since, the schedule is left as it is. */
   readonly from: number;
   readonly watermark: number;
   readonly fireAt: number | null;
-  /** The newest job; null leaves the one on record. */
+  /** The newest job; null keeps the current one. */
   readonly lastJob: string | null;
 }
 
+/** The state of an occurrence in the ledger. */
 export type StoredState = 'ran' | 'late' | 'waiting' | 'skipped' | 'missed';
 
 /** A row of the ledger as it is written. */
@@ -34,15 +35,15 @@ export interface OccurrenceRow {
   readonly state: StoredState;
   readonly reason: string | null;
   readonly job: string | null;
-  /** Later than this is late, in milliseconds. */
+  /** The delay in milliseconds beyond which a start is late. */
   readonly lateAfter: number | null;
-  /** The last of the occurrences that were passed over together. */
+  /** The last occurrence of a row for several that were passed over. */
   readonly until: number | null;
   readonly count: number;
   readonly judgeAt: number | null;
 }
 
-/** A job of an occurrence, or of a run by hand, which has none. */
+/** A job of a schedule; a run by hand has no occurrence. */
 export interface ScheduledJob {
   readonly row: JobRow;
   /** The name of the schedule. */
@@ -106,9 +107,9 @@ const SET_LAST_JOB = statement(
   'UPDATE punctual.schedules SET last_job = $2::uuid WHERE id = $1::uuid',
 );
 
-/** Moves schedules on; answers with the ids of those that were as they had been read. */
+/** Moves watermarks; answers with the ids of the schedules that had not changed since they were read. */
 export async function moveSchedules(db: Queryable, moves: readonly Move[]): Promise<Set<string>> {
-  // In order of id, so that no two transactions can wait for each other.
+  // In order of id, so that no two transactions can deadlock.
   const ordered = [...moves].sort((a, b) => (a.id < b.id ? -1 : 1));
   const rows = await run<{ id: string }>(db, MOVE_SCHEDULES, [
     ordered.map((move) => move.id),
@@ -121,7 +122,7 @@ export async function moveSchedules(db: Queryable, moves: readonly Move[]): Prom
   return new Set(rows.map((row) => row.id));
 }
 
-/** Records occurrences that are not on record yet; answers with the jobs of those that were recorded. */
+/** Records occurrences that are not in the ledger yet; answers with the jobs of those that it recorded. */
 export async function recordOccurrences(
   db: Queryable,
   rows: readonly OccurrenceRow[],
@@ -156,7 +157,7 @@ export async function insertScheduledJobs(
   await run(db, INSERT_SCHEDULED_JOBS, [now, ...counts, ...SCHEDULED_COLUMNS.parameters(jobs)]);
 }
 
-/** Gives a waiting occurrence its job; answers false when it does not wait any more. */
+/** Gives a waiting occurrence its job; answers false when it no longer waits. */
 export async function startWaiting(
   db: Queryable,
   occurrence: { schedule: string; at: number },

@@ -1,12 +1,12 @@
 import type { Column, SqlType, Value } from './columns.js';
 
 /**
- * The columns of a job, each once. Selects, inserts, moves between tables and the types of rows are all made from this
- * table, and columns are given by name, never by position. A test compares it with the database. A new column takes a
- * migration, a line here, and the code that uses it.
+ * The columns of a job, each once. Selects, inserts, moves between tables and the types of rows are all derived from
+ * this table, and columns are given by name, never by position. A test compares it with the database. A new column
+ * takes a migration, an entry here, and the code that uses it.
  */
 
-/** The tables that hold jobs, and the claims of those that run. The key of `claims` is `job`, the id of its job. */
+/** The tables that hold jobs, and the claims of running ones. The key of `claims` is `job`, the id of its job. */
 export type JobTable = 'jobs' | 'later' | 'job_history' | 'claims';
 
 interface JobColumn {
@@ -15,11 +15,13 @@ interface JobColumn {
   readonly in: readonly JobTable[];
   /** Tables in which it may be null. */
   readonly nullIn: readonly JobTable[];
-  /** Written when a job is stored: a value for each job, one for a whole bulk, or one for jobs of schedules alone. */
+  /**
+   * Written when a job is stored: differs for each job, is mostly the same for a bulk, or only for jobs of schedules.
+   */
   readonly insert?: 'each' | 'bulk' | 'scheduled';
-  /** Read when somebody looks at a job. Lists leave out what is large, unless it is asked for. */
+  /** Read when the API shows a job. Lists leave out large columns, unless they are requested. */
   readonly read?: 'small' | 'large';
-  /** How long it is depends on what users put into it: it counts when a batch of rows is to be bounded. */
+  /** Its length depends on the user, so it counts towards the size of a batch. */
   readonly unbounded?: true;
 }
 
@@ -28,7 +30,7 @@ const WAITING = ['jobs', 'later'] as const;
 const ENDED = ['job_history'] as const;
 const ATTEMPT = ['claims', 'job_history'] as const;
 const NONE = [] as const;
-/** Null in `later` while nobody has parsed the submission of a caller's transaction. */
+/** Null in `later` until the submission of a caller's transaction is parsed. */
 const UNPARSED = ['later'] as const;
 
 // biome-ignore format: one line for each column.
@@ -37,7 +39,7 @@ const TABLE = {
   tenant: { type: 'text', in: ALL, nullIn: NONE, insert: 'bulk', read: 'small' },
   queue: { type: 'int', in: ALL, nullIn: UNPARSED, insert: 'bulk', read: 'small' },
   needs: { type: 'int', in: ALL, nullIn: UNPARSED, insert: 'bulk' },
-  // Zero without a concurrency key, else a hash of it.
+  // The hash slot of the concurrency key, zero without one: see `laneOf`.
   lane: { type: 'int', in: ALL, nullIn: NONE, insert: 'bulk' },
   rank: { type: 'smallint', in: ALL, nullIn: UNPARSED, insert: 'bulk', read: 'small' },
   run_at: { type: 'bigint', in: ALL, nullIn: UNPARSED, insert: 'bulk', read: 'small' },
@@ -60,10 +62,10 @@ const TABLE = {
   requires: { type: 'json', in: ALL, nullIn: ALL, insert: 'bulk', read: 'small', unbounded: true },
   payload: { type: 'json', in: ALL, nullIn: UNPARSED, insert: 'each', read: 'large', unbounded: true },
   earlier_attempts: { type: 'json[]', in: ALL, nullIn: ALL, read: 'large', unbounded: true },
-  // The name of the schedule that made the job, and the moment it was made for, which a run by hand has not.
+  // The name of the schedule that made the job, and the moment of its occurrence; null for a run by hand.
   schedule: { type: 'text', in: ALL, nullIn: ALL, insert: 'scheduled', read: 'small' },
   occurrence: { type: 'bigint', in: ALL, nullIn: ALL, insert: 'scheduled', read: 'small' },
-  // Kibibytes that its hand-over takes, rounded down.
+  // The size of its assignment in kibibytes, rounded down.
   size_kib: { type: 'int', in: WAITING, nullIn: NONE, insert: 'each' },
   edited: { type: 'boolean', in: ['jobs'], nullIn: NONE },
   admit_at: { type: 'bigint', in: ['later'], nullIn: NONE },
@@ -77,7 +79,7 @@ const TABLE = {
   // When the worker handed the attempt on; null while a worker holds it.
   handed_on_at: { type: 'bigint', in: ['claims'], nullIn: ['claims'] },
   progress: { type: 'json', in: ATTEMPT, nullIn: ATTEMPT, read: 'small' },
-  // In claims known only for an attempt that was handed on.
+  // In claims set only for an attempt that was handed on.
   started_at: { type: 'bigint', in: ATTEMPT, nullIn: ATTEMPT, read: 'small' },
   finished_at: { type: 'bigint', in: ENDED, nullIn: NONE, read: 'small' },
   state: { type: 'text', in: ENDED, nullIn: NONE, read: 'small' },
@@ -87,6 +89,7 @@ const TABLE = {
 } as const satisfies Readonly<Record<string, JobColumn>>;
 
 type Table = typeof TABLE;
+/** The name of a column of any of the tables. */
 export type ColumnName = keyof Table;
 
 /** The names of the columns that have such a property. */
@@ -112,14 +115,14 @@ type ValueIn<T extends JobTable, N extends ColumnName> =
   | TypeScriptTypes[Table[N]['type']]
   | (T & Table[N]['nullIn'][number] extends never ? never : null);
 
-/** Columns as rows of a table have them; JSON is a text. */
+/** A row of a table with these columns; JSON is a text. */
 export type RowOf<T extends JobTable, N extends ColumnName> = { readonly [K in N]: ValueIn<T, K> };
 
 type Camel<S extends string> = S extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<Camel<Tail>>}`
   : S;
 
-/** The same under the names that `selectCamel` gives them. */
+/** Such a row with the names that `selectCamel` gives to columns. */
 export type CamelRowOf<T extends JobTable, N extends ColumnName> = {
   readonly [K in N as Camel<K>]: ValueIn<T, K>;
 };
@@ -133,22 +136,26 @@ export function columnsOf<T extends JobTable>(table: T): readonly (JobColumn & {
   return COLUMNS.filter((column) => column.in.includes(table)) as (JobColumn & { name: ColumnOf<T> })[];
 }
 
-/** The names of the columns that are written in such a way when a job is stored. */
+/** The name of a column with this kind of `insert`. */
 export type InsertedColumn<I extends 'each' | 'bulk' | 'scheduled'> = NamesWith<{ insert: I }>;
+
+/** The names of the columns with this kind of `insert`. */
 export function insertedColumns<I extends 'each' | 'bulk' | 'scheduled'>(insert: I): InsertedColumn<I>[] {
   return COLUMNS.filter((column) => column.insert === insert).map(({ name }) => name as InsertedColumn<I>);
 }
 
-/** The names of the columns that are read when somebody looks at a job, but for those that are large in lists. */
+/** The names of the columns that the API shows and that are always small. */
 export const SMALL_COLUMNS = COLUMNS.filter(({ read }) => read === 'small').map(({ name }) => name);
 
-/** The names of the columns that are read when somebody looks at a job. */
+/** The name of a column that the API shows. */
 export type ReadColumn = NamesWith<{ read: 'small' | 'large' }>;
+
+/** The names of the columns that the API shows. */
 export const READ_COLUMNS = COLUMNS.filter(({ read }) => read !== undefined).map(
   ({ name }) => name as ReadColumn,
 );
 
-/** The names of the columns whose length depends on what users put into them. */
+/** The names of the columns whose length depends on the user. */
 export const UNBOUNDED_COLUMNS = COLUMNS.filter(({ unbounded }) => unbounded).map(({ name }) => name);
 
 /** Whether a table has the column. */
@@ -161,7 +168,7 @@ export function typeOf(name: ColumnName): JobColumn['type'] {
   return TABLE[name].type;
 }
 
-/** A parameter of many rows that has the name and the type of a column. */
+/** A parameter column with the name and the type of a column of jobs. */
 export function column<Row>(
   name: Exclude<ColumnName, 'earlier_attempts'>,
   of: (row: Row) => Value,
@@ -174,7 +181,7 @@ export function select(alias: string, names: readonly ColumnName[]): string {
   return names.map((name) => `${alias}.${name}`).join(', ');
 }
 
-/** Columns in a select under the names that programs give them: `j.id, j.run_at AS "runAt"`. */
+/** Columns in a select with names in camel case: `j.id, j.run_at AS "runAt"`. */
 export function selectCamel(alias: string, names: readonly ColumnName[]): string {
   const camel = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
   return names
@@ -186,13 +193,13 @@ export function selectCamel(alias: string, names: readonly ColumnName[]): string
 interface Move<From extends JobTable, To extends JobTable> {
   readonly from: From;
   readonly to: To;
-  /** The part of the WITH that has taken the rows out of `from`; they are called `m`. */
+  /** The part of the WITH that deleted the rows from `from`; they are called `m`. */
   readonly rows: string;
-  /** Values of columns that do not move, or that change on the way. */
+  /** Values of columns that the old row lacks or that change. */
   readonly set: { readonly [N in ColumnOf<To>]?: string };
 }
 
-/** The statement that puts the rows into their new table; columns that are new there and not set have their defaults. */
+/** The statement that inserts moved rows; columns that the old table lacks and that are not set get their defaults. */
 export function insertMoved<From extends JobTable, To extends JobTable>(move: Move<From, To>): string {
   const set: { readonly [N in ColumnName]?: string } = move.set;
   const names = columnsOf(move.to)
@@ -204,7 +211,7 @@ export function insertMoved<From extends JobTable, To extends JobTable>(move: Mo
     FROM ${move.rows} m`;
 }
 
-/** About as many bytes as are moved with a row; read off what points to its values, which stay untouched. */
+/** The SQL for the approximate size of a row; large values are measured by their pointers, without being read. */
 export function rowBytes(alias: string, table: JobTable): string {
   const sizes = UNBOUNDED_COLUMNS.filter((name) => isIn(table, name)).map(
     (name) => `coalesce(pg_column_size(${alias}.${name}), 0)`,

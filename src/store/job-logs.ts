@@ -3,9 +3,9 @@ import { type Queryable, run, statement } from './database.js';
 import { type Portion, type PortionSize, portionOf, readPortion } from './portion.js';
 
 /**
- * Log lines of attempts. The claim is the gate: an attempt that is over can add nothing. It is only looked at,
- * never locked: whoever writes logs must not be able to hold up the leader, which deletes claims. Writers of one log wait
- * for each other instead, or each of them would find the same room left and use it.
+ * Log lines of attempts. Only an attempt that is claimed can add lines. The claim is read and not locked, so that
+ * writers of logs cannot block the leader, which deletes claims. Writers of one log lock the log instead; otherwise
+ * each of them would see, and use, the same room left.
  */
 
 const ADD_LINES = statement(
@@ -36,16 +36,17 @@ const READ_LINES = statement(
   ),
 );
 
+/** A stored line of a log. */
 export interface LogRow extends Record<string, unknown> {
   readonly seq: number;
   readonly fence: number;
   readonly line: string;
 }
 
-/** The clock of a node that stores a line may lie this much behind the one that made the job's id. */
+/** How far the clock of a node that stores a line may be behind the one that made the job's id. */
 const CLOCK_ERROR_MS = 2 * 86_400_000;
 
-/** Appends the lines (JSON texts) that the job's log has room for; answers whether the attempt is the one that runs. */
+/** Appends those of the lines (JSON texts) that the job's log has room for; answers whether the attempt runs. */
 export async function addLogLines(
   db: Queryable,
   attempt: { tenant: string; job: string; fence: number },
@@ -67,7 +68,7 @@ export async function addLogLines(
   return rows[0]!.running;
 }
 
-/** A portion of the lines after a position, oldest first. */
+/** A portion of the lines after the given sequence number, oldest first. */
 export function readLogLines(
   db: Queryable,
   tenant: string,

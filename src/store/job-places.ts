@@ -2,11 +2,11 @@ import type { JobState } from '../core/job.js';
 import { isIn, READ_COLUMNS, type ReadColumn, type RowOf, SMALL_COLUMNS, typeOf } from './job-columns.js';
 
 /**
- * One job, whatever place it is in, as one set of columns. The three arms are joined by UNION ALL inside a
- * single statement: with one statement per place, a job that moves between two of them would be found nowhere.
+ * Reading jobs from all places with the same columns. The three arms are joined by UNION ALL inside a single
+ * statement: with one statement per place, a job that moves between two places would be found in neither.
  */
 
-/** What is read of a job, from the table of one place; `set` gives what is not a column of it. */
+/** The select of one place; `set` gives the values of what is not a column of its table. */
 function arm(place: Place, alias: string, set: { readonly [N in ReadColumn | 'raw']?: string }): string {
   const table = TABLES[place];
   const values = READ_COLUMNS.map((name) => {
@@ -31,7 +31,9 @@ export const LIVE_ARM = `${arm('live', 'j', {
   JOIN punctual.queues q ON q.id = j.queue
   LEFT JOIN punctual.claims c ON c.job = j.id`;
 
-/** Jobs not admitted yet. One that nobody has parsed shows what its submission says; the rest follows within a second. */
+/**
+ * Jobs not admitted yet. For an unparsed one, what its submission says is read from the JSON, the rest is a default.
+ */
 export const LATER_ARM = `${arm('later', 'l', {
   raw: 'l.submission IS NOT NULL',
   queue: `coalesce(q.name, s.raw ->> 'queue', 'default')`,
@@ -53,17 +55,17 @@ export const LATER_ARM = `${arm('later', 'l', {
 export const HISTORY_ARM = `${arm('history', 'h', { queue: 'q.name', held: 'false' })}
   JOIN punctual.queues q ON q.id = h.queue`;
 
-/** The columns of the arms that are small whatever a job holds. */
+/** The columns of the arms that are always small. */
 export const SMALL = `place, raw, ${SMALL_COLUMNS.join(', ')}`;
 
-/** Attempts of one job that are read at most: a job may have had thousands, each with an error. */
+/** The most attempts of one job that are read: a job may have had thousands, each with an error. */
 const MAX_ATTEMPTS_READ = 100;
 
-/** The newest attempts as one JSON text, which is read far faster than an array of texts. */
+/** The newest attempts as one JSON text, which the driver parses far faster than an array of texts. */
 export const NEWEST_ATTEMPTS = `array_to_json(
   earlier_attempts[greatest(1, cardinality(earlier_attempts) - ${MAX_ATTEMPTS_READ - 1}):])`;
 
-/** How many there are of them. */
+/** The number of earlier attempts. */
 export const ATTEMPT_COUNT = 'coalesce(cardinality(earlier_attempts), 0)';
 
 /** A stored attempt, as JSON in `earlier_attempts`. */
@@ -93,12 +95,12 @@ export interface PlacedRow
   readonly state: Exclude<JobState, 'blocked'>;
   /** The newest of its earlier attempts. */
   readonly earlier_attempts: StoredAttempt[] | null;
-  /** How many earlier attempts it has had. */
+  /** The number of its earlier attempts. */
   readonly earlier_count: number;
   readonly finished_at: number | null;
 }
 
-/** A row as it came from the database, with its attempts read from their text. */
+/** A row from the database with its attempts parsed. */
 export function toPlacedRow<R extends PlacedRow>(row: R): R {
   const attempts: unknown = row.earlier_attempts;
   return typeof attempts === 'string' ? { ...row, earlier_attempts: JSON.parse(attempts) } : row;

@@ -14,21 +14,21 @@ export interface JobRow {
   readonly definition: StoredDefinition;
 }
 
-/** Texts below this many characters have less than a kibibyte, whatever is in them. */
+/** Fewer characters than this take less than a kibibyte in UTF-8. */
 const SMALL_CHARACTERS = 1_024 / 3;
 
-/** Kibibytes of payload and target together, rounded down. Asked for every new job, of which most are small. */
+/** Kibibytes of payload and target together, rounded down; O(1) for small jobs, which most are. */
 export function sizeKib({ payload, definition: { target } }: JobRow): number {
   if (payload.length + (target?.length ?? 0) < SMALL_CHARACTERS) return 0;
   return (Buffer.byteLength(payload) + (target === null ? 0 : Buffer.byteLength(target))) >> 10;
 }
 
-/** Priority 9 comes first, and an index is read upwards. */
+/** The rank of a priority: 9 comes first, and the index is in ascending order. */
 export function rankOf(priority: number): number {
   return 10 - priority;
 }
 
-/** Whose a job is, and the small numbers that stand for its names. */
+/** Who created a job and when, and the ids of its names. */
 export interface Origin {
   readonly tenant: string;
   readonly queue: number;
@@ -37,7 +37,7 @@ export interface Origin {
   readonly createdBy: string;
 }
 
-/** What is stored of a definition. */
+/** The columns of a definition. */
 export function toStored(definition: JobDefinition, origin: Origin): StoredDefinition {
   const { retry, needs } = definition;
   return {

@@ -10,25 +10,25 @@ import {
 } from './database.js';
 
 /**
- * The one way to write as leader.
+ * All writes of a leader are made here.
  *
  * Every statement made here begins by locking its term's row FOR KEY SHARE and yields no row at all when the
  * term is over. A takeover changes the key of that row, so it waits for writes in flight and makes later ones
  * match nothing; a renewal changes no key column, so the two never wait for each other. The holder is compared
  * too, because a replica that was promoted may repeat an epoch.
  *
- * Each data-modifying part must be gated by `EXISTS (SELECT 1 FROM term)` or feed on a part that is: Postgres
+ * Each data-modifying part must be gated by `EXISTS (SELECT 1 FROM term)` or read from a part that is: Postgres
  * runs the parts of a WITH independently. A test runs every statement of this registry with an old epoch.
  */
 
-/** A term as the fence sees it. */
+/** What identifies a term in the fence. */
 export interface TermKey {
   readonly shard: number;
   readonly epoch: number;
   readonly holder: string;
 }
 
-/** The term is over: whatever was attempted changed nothing. */
+/** The term is over, and the statement changed nothing. */
 export class TermOverError extends Error {
   constructor(readonly term: TermKey) {
     super(`the term of epoch ${term.epoch} is over`);
@@ -36,7 +36,7 @@ export class TermOverError extends Error {
   }
 }
 
-/** The outcome of a leader's write is unknown; only a new term can tell what is true. */
+/** The outcome of a leader's write is unknown; only a new term, which reads everything, resolves it. */
 export class InDoubtError extends Error {
   constructor(statement: string, cause: unknown) {
     super(`the outcome of ${statement} is unknown`, { cause });
@@ -56,7 +56,7 @@ export function leaderStatements(): readonly LeaderStatement[] {
   return registry;
 }
 
-/** The row of a term, locked; any row of the shard when tests have taken this fence out. */
+/** Locks the row of a term; selects any row of the shard when tests have removed this fence. */
 const HOLD_TERM = stands('term')
   ? `SELECT 1 AS held FROM punctual.leases
     WHERE shard = $1 AND epoch = $2 AND ${stands('holder') ? 'holder = $3' : '$3::text IS NOT NULL'} FOR KEY SHARE`
@@ -79,7 +79,7 @@ export function leaderStatement(name: string, parts: string): LeaderStatement {
   return fenced;
 }
 
-/** Runs a fenced statement; throws TermOverError or InDoubtError when this process can no longer decide. */
+/** Runs a fenced statement; throws TermOverError or InDoubtError when this leader must decide nothing more. */
 export async function runAsLeader<R extends Row>(
   db: Queryable,
   term: TermKey,
@@ -103,7 +103,7 @@ export async function runAsLeader<R extends Row>(
   return rows;
 }
 
-/** Several statements in one transaction that begins with the fence. */
+/** Runs several statements in one transaction that begins with the fence. */
 export async function leaderTransaction<T>(
   pool: Pool,
   term: TermKey,

@@ -16,15 +16,15 @@ const ENSURE = statement(
 );
 
 /**
- * The session that a holder named is gone. One whose start is hidden (it belongs to another role, and this one may not
- * look at it) may be that session or a later one under its number: then only expiry tells.
+ * Whether the session of the holder is gone. If the start of a session with its pid is hidden, because it belongs to
+ * another role, it may be that session or a later one with the same pid: then only expiry decides.
  */
 const SESSION_GONE = `
   l.session_pid IS NOT NULL AND l.session_start IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM pg_stat_activity a
     WHERE a.pid = l.session_pid AND (a.backend_start = l.session_start OR a.backend_start IS NULL))`;
 
-/** Tells one run of a server from the next, and from that of a replica which took its place. */
+/** Differs after a restart of the server, and on a replica that replaced it. */
 const SERVER_STARTED_AT = '(extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint';
 
 const LOOK = statement(
@@ -45,14 +45,14 @@ const LOOK = statement(
  */
 const LOCK = 'LOCK TABLE punctual.leases IN EXCLUSIVE MODE';
 
-/** Ours already, or over; true when tests have taken this fence out. */
+/** The term is ours already, or over; always true when tests have removed this fence. */
 const TO_BE_HAD = stands('takeover')
   ? `l.holder = $2 OR l.expires_at < clock_timestamp() OR (${SESSION_GONE})`
   : 'true';
 
 const NOW_MS = 'floor(extract(epoch FROM clock_timestamp()) * 1000)';
 
-/** Takes the term, and puts it on record, in one way to the server and back: nobody leads meanwhile. */
+/** Takes the term and records it in one round trip, because nobody leads meanwhile. */
 const TAKE = statement(
   'take-term',
   `
@@ -73,7 +73,7 @@ const TAKE = statement(
     SELECT epoch FROM taken`,
 );
 
-/** Touches no key column, so it never waits for fenced writes nor they for it. */
+/** Changes no key column, so renewals and fenced writes never wait for each other. */
 const RENEW = statement(
   'renew-term',
   `
@@ -90,9 +90,10 @@ const RELEASE = statement(
 );
 
 /**
- * Fenced writes and renewals that a takeover waits for, in this database only: clones of one database share the
- * numbers of their tables. A session that no longer waits has nobody ended, least of all writers of its own new
- * term; those who wait before it are standbys like itself, and so is whoever has the lock of a takeover.
+ * Terminates the fenced writes and renewals that a takeover waits for; in this database only, because clones of a
+ * database share the OIDs of their tables. If the session no longer waits, nobody blocks it and nobody is terminated,
+ * least of all writers of its own new term. Only granted locks count, because sessions that wait ahead of it are
+ * standbys too; and a holder of the ExclusiveLock is spared, because it is a standby that takes over.
  */
 const END_BLOCKERS = statement(
   'end-lease-blockers',
@@ -106,12 +107,13 @@ const END_BLOCKERS = statement(
 
 const SESSION = statement('session-pid', 'SELECT pg_backend_pid() AS pid');
 
-/** The process id, in the database server, of the session that the statement runs in. */
+/** The pid of the server process behind the connection. */
 export async function sessionPid(db: Queryable): Promise<number> {
   const rows = await run<{ pid: number }>(db, SESSION, []);
   return rows[0]!.pid;
 }
 
+/** The lease as a standby reads it. */
 export interface LeaseView extends Record<string, unknown> {
   readonly epoch: number;
   readonly holder: string;
@@ -123,7 +125,7 @@ export interface LeaseView extends Record<string, unknown> {
   readonly serverStartedAt: number;
 }
 
-/** Makes the shard's row when the database is new. */
+/** Inserts the shard's row when the database is new. */
 export async function ensureLease(db: Queryable, shard: number): Promise<void> {
   await run(db, ENSURE, [shard]);
 }
@@ -135,7 +137,7 @@ export async function lookAtLease(db: Queryable, shard: number): Promise<LeaseVi
 }
 
 /**
- * Takes the lock of a takeover if nobody is in its way; false when somebody is, and the transaction with it is over.
+ * Takes the lock of a takeover without waiting; answers false if it is not free, and the transaction has failed then.
  */
 export async function lockLeasesNow(db: Queryable): Promise<boolean> {
   try {
@@ -147,19 +149,20 @@ export async function lockLeasesNow(db: Queryable): Promise<boolean> {
   }
 }
 
+/** A node that tries to take the term. */
 export interface Candidate {
   readonly shard: number;
   readonly holder: string;
   readonly holderUrl: string;
   /** The session whose end proves that the holder is gone; null behind a pooler. */
   readonly sessionPid: number | null;
-  /** The new epoch will lie above this one too. */
+  /** An epoch that the new one must exceed. */
   readonly aboveEpoch: number;
   readonly ttlMs: number;
   readonly reason: string;
 }
 
-/** Takes the term if it is over (or already ours) at this moment; to be run inside a transaction. */
+/** Takes the term if it is over or already ours; answers with its epoch or null. Must run inside a transaction. */
 export async function takeTerm(db: Queryable, candidate: Candidate): Promise<number | null> {
   await db.query(LOCK);
   const rows = await run<{ epoch: number }>(db, TAKE, [
@@ -174,13 +177,13 @@ export async function takeTerm(db: Queryable, candidate: Candidate): Promise<num
   return rows[0]?.epoch ?? null;
 }
 
-/** A renewal: the database's time, and since when its server runs. */
-export interface Renewal extends Record<string, unknown> {
+/** The answer to a renewal: the database's time, and when its server was started. */
+interface Renewal extends Record<string, unknown> {
   readonly now: number;
   readonly serverStartedAt: number;
 }
 
-/** Prolongs the term; null when it is over. */
+/** Renews the term; answers null when it is over. */
 export async function renewTerm(db: Queryable, term: TermKey, ttlMs: number): Promise<Renewal | null> {
   const rows = await run<Renewal>(db, RENEW, [term.shard, term.epoch, term.holder, ttlMs]);
   return rows[0] ?? null;
@@ -191,7 +194,7 @@ export async function releaseTerm(db: Queryable, term: TermKey): Promise<void> {
   await run(db, RELEASE, [term.shard, term.epoch, term.holder]);
 }
 
-/** Ends the sessions of the old term that the given session waits for: a hung leader cannot block a takeover. */
+/** Terminates the sessions of the old term that the given session waits for, so that a hung leader cannot block it. */
 export async function endLeaseBlockers(db: Queryable, waitingPid: number): Promise<void> {
   await run(db, END_BLOCKERS, [waitingPid]);
 }

@@ -23,13 +23,13 @@ import {
 } from './portion.js';
 
 /**
- * Listing a tenant's jobs, newest first. Each arm reads at most a portion from its index. What is large stays in the
- * database unless it is asked for, and then no more of it is read than fits into the portion.
+ * Listing a tenant's jobs, newest first. Each arm reads at most a portion from its index. Large values stay in the
+ * database unless they are requested, and then no more is read than fits into the portion.
  */
 
-/** Of attempts that weigh more together, the newest alone is in lists. */
+/** If the attempts of a job have more bytes than this, lists show only the newest. */
 const LARGE_ATTEMPTS = 8_192;
-/** What the small columns of a job weigh, roughly. */
+/** About how many bytes the small columns of a job have. */
 const SMALL_BYTES = 1_024;
 
 const isAskedFor = (part: JobPart) => `'${part}' = ANY ($8::text[])`;
@@ -37,14 +37,14 @@ const isAskedFor = (part: JobPart) => `'${part}' = ANY ($8::text[])`;
 const isShown = (part: JobPart, value: string, bytes = LARGE) =>
   `(${value} IS NULL OR ${isAskedFor(part)} OR ${isSmall(value, bytes)})`;
 
-/** The error without its stack. What a handler said may hold characters that Postgres cannot look past. */
+/** The error without its stack. `readable` replaces characters in it that Postgres cannot parse as JSON. */
 const READABLE_ERROR = 'punctual.readable(error)';
 const WITHOUT_STACK = `(concat('{"message":', ${READABLE_ERROR} -> 'message',
   ',"code":' || (${READABLE_ERROR} -> 'code')::text, '}'))::json`;
 
 const WEIGHED = UNBOUNDED_COLUMNS.map(bytesOf);
 
-/** The jobs of a list without what is large. */
+/** The jobs of a list without large values that were not requested. */
 const listed = (list: string) => `
   SELECT *, ${SMALL_BYTES} + ${WEIGHED.join(' + ')} AS bytes
   FROM (
@@ -66,7 +66,7 @@ interface Lists {
   readonly ended: Statement;
 }
 
-/** The lists with a further condition on each arm; `state` is the parameter that says how jobs have ended. */
+/** The lists with a further condition on each arm; `state` is the parameter for the state of ended jobs. */
 function listsWhere(name: string, condition: (arm: 'j' | 'l' | 'h') => string, state: string): Lists {
   const live = `
     (${LIVE_ARM}
@@ -96,12 +96,13 @@ function listsWhere(name: string, condition: (arm: 'j' | 'l' | 'h') => string, s
 }
 
 const LISTS = listsWhere('', () => '', '$9');
-/** Apart from the others, so that the jobs of a schedule are found by their own index. */
+/** Separate statements, so that the jobs of a schedule are found by their own index. */
 const LISTS_OF_SCHEDULE = listsWhere('-of-schedule', (arm) => ` AND ${arm}.schedule = $9`, '$10');
 
 /** Above every UUID that is in use. */
 const NEWEST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
+/** Which jobs to list, and what to show of them. */
 export interface ListFilter {
   readonly state?: JobState | undefined;
   readonly task?: string | undefined;
@@ -109,13 +110,13 @@ export interface ListFilter {
   readonly worker?: string | undefined;
   /** The name of the schedule that made the jobs. */
   readonly schedule?: string | undefined;
-  /** Lists what is older than this job. */
+  /** Lists jobs older than this one. */
   readonly after?: string | undefined;
-  /** Parts of the jobs that are wanted however large they are. */
+  /** Parts of the jobs that are included even if they are large. */
   readonly include?: readonly JobPart[] | undefined;
 }
 
-/** A job in a list, and what was too large for it. */
+/** A job in a list, and which parts were left out because they are large. */
 export interface ListedRow extends PlacedRow {
   readonly without_payload: boolean;
   readonly without_result: boolean;

@@ -9,6 +9,7 @@ import { keepPartitions } from './partitions.js';
 
 /** Brings a database up to this program's schema, once, however many nodes start at the same moment. */
 
+/** The state of a database's schema. */
 export interface MigrationReport {
   readonly serverVersion: string;
   readonly applied: readonly string[];
@@ -19,7 +20,7 @@ export interface MigrationReport {
 }
 
 /** The oldest Postgres that is supported. */
-export const OLDEST_POSTGRES = 14;
+const OLDEST_POSTGRES = 14;
 
 /** An arbitrary number that only Punctual's migrations lock on. */
 const LOCK = 7_301_112_009;
@@ -35,18 +36,18 @@ const BOOTSTRAP = `
   )`;
 
 /**
- * Everybody who needs a table waits behind a change of it that waits for a reader. So a change waits for a lock no longer
- * than this, is undone, and is tried again after a pause in which the others go on.
+ * While a change of a table waits for a reader, all other users of the table wait behind the change. So a change waits
+ * for its lock no longer than this; then it is rolled back and tried again after a pause.
  */
 const LOCK_TIMEOUT = `SET LOCAL lock_timeout = '200ms'`;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5_000;
 const GIVE_UP_AFTER_MS = 120_000;
 
-export interface MigrateOptions {
-  /** Told, with the reason, each time that changes have to wait for others. */
+interface MigrateOptions {
+  /** Called with the reason each time that the migration has to wait for users of the tables. */
   readonly onWait?: (reason: string) => void;
-  /** How long it is tried to get past those who use the tables; default two minutes. */
+  /** How long to wait for users of the tables; default two minutes. */
   readonly giveUpAfterMs?: number;
 }
 
@@ -79,7 +80,7 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
   }
 }
 
-/** Somebody used a table that was to be changed; nothing was changed. */
+/** Another session used a table that was to be changed; nothing was changed. */
 class BlockedError extends Error {}
 
 /** Applies all that is missing or nothing of it. */
@@ -87,10 +88,10 @@ async function tryApply(client: pg.Client): Promise<Pick<MigrationReport, 'appli
   let step = 'the partitions of the days ahead';
   try {
     await client.query('BEGIN');
-    // Waiting for another node that migrates holds nobody up.
+    // Waiting for another node that migrates blocks nobody else.
     await client.query(`SELECT pg_advisory_xact_lock(${LOCK})`);
     await client.query(LOCK_TIMEOUT);
-    // A role without the right to create schemas can still run a database that is set up.
+    // A role without the right to create schemas can still use a database that is set up.
     if (!(await isSetUp(client))) await client.query(BOOTSTRAP);
     const present = await readApplied(client);
     refuseNewer(present);
@@ -130,7 +131,7 @@ const OLDEST_USER = `
     WHERE l.pid = a.pid AND l.granted AND c.relnamespace = to_regnamespace('punctual'))
   ORDER BY a.xact_start LIMIT 1`;
 
-/** The session that has had locks on our tables for the longest time. */
+/** Describes the oldest transaction that has locks on our tables. */
 async function whoUsesTables(client: pg.Client): Promise<string> {
   const { rows } = await client.query(OLDEST_USER);
   const [oldest] = rows;

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** The numbered migrations that this program carries. */
-export interface Migration {
+/** One of the numbered migrations that this program carries. */
+interface Migration {
   readonly number: number;
   readonly name: string;
   /** The oldest program that can work on a database with this migration applied. */

@@ -2,9 +2,11 @@ import { createHash } from 'node:crypto';
 import { PunctualError } from '../core/errors.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import type { Needs } from '../core/submission.js';
+
 import { TimeSlice } from '../core/time-slice.js';
 import { textArray } from './array-text.js';
-import { byIndex } from './by-index.js';
+import { byIndex } from './batch-statement.js';
+
 import { type Queryable, run, type Statement, statement } from './database.js';
 
 /**

@@ -2,15 +2,15 @@ import { type Queryable, run, statement } from './database.js';
 import type { StoredState } from './fire-occurrences.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
-/** The ledger as it is read, judged and forgotten. */
+/** Reading the ledger, judging whether occurrences started in time, and deleting old ones. */
 
-/** A job ends after its occurrence was recorded, apart from how far the clocks of two leaders may differ. */
+/** How far the clocks of two leaders may differ: a job may seem to end this long before its occurrence was recorded. */
 const CLOCK_ERROR_MS = 86_400_000;
 
 /**
- * What became of the job of occurrence `o`, in whatever place it is. History is asked for the days it can be in. Each
- * place is asked for this one job: a planner that takes a table for empty, because it was when it was last vacuumed,
- * would rather read all of it.
+ * The job of occurrence `o`, from whatever place it is in; from history only in the days it can have ended. OFFSET 0
+ * forces a look-up of this one job: a planner that believes a table to be empty, because it was at the last vacuum,
+ * would prefer to read all of it.
  */
 const JOB_OF_OCCURRENCE = `
   LEFT JOIN LATERAL (SELECT * FROM punctual.jobs WHERE id = o.job OFFSET 0) j ON true
@@ -112,16 +112,17 @@ export interface LedgerRow extends Record<string, unknown> {
   readonly until: number | null;
   readonly count: number;
   readonly lateBy: number | null;
-  /** Why its job has not started: it waits, or it ended before; null when it has, or when nobody knows any more. */
+  /** The state of a job that has not started; null when it has, or when its history was removed. */
   readonly neverStarted: 'pending' | 'failed' | 'cancelled' | 'skipped' | null;
 }
 
-/** A position in the ledger; reading goes on with what is older. */
+/** A position in the ledger; reading continues with older rows. */
 export interface LedgerPosition {
   readonly at: number;
   readonly byHand: boolean;
 }
 
+/** Which rows of a ledger to read. */
 export interface LedgerQuery {
   readonly from: number;
   readonly to: number;
@@ -129,7 +130,9 @@ export interface LedgerQuery {
   readonly limit: number;
 }
 
-/** A page of a schedule's ledger, newest first; a range that reaches into the time asked for belongs to it. */
+/**
+ * A page of a schedule's ledger, newest first; a row for several occurrences is included if any is in the time span.
+ */
 export function readLedger(
   db: Queryable,
   schedule: string,
@@ -139,8 +142,8 @@ export function readLedger(
   return run(db, READ_LEDGER, [now, schedule, from, to, before.at, before.byHand, limit]);
 }
 
-/** An occurrence about which it is now known whether it started in time. */
-export interface Judged extends Record<string, unknown> {
+/** An occurrence that was judged. */
+interface Judged extends Record<string, unknown> {
   readonly at: number;
   readonly state: StoredState;
   /** Null while its job has not started. */
@@ -150,7 +153,7 @@ export interface Judged extends Record<string, unknown> {
   readonly job: string;
 }
 
-/** Finds out whether jobs have started in time, counts those that have not. */
+/** Judges whether the jobs of due occurrences started in time, and counts those that did not. */
 export function judgeOccurrences(
   db: Queryable,
   term: TermKey,
@@ -160,27 +163,27 @@ export function judgeOccurrences(
   return runAsLeader(db, term, JUDGE, [now, limit]);
 }
 
-/** When there is something to judge next. */
+/** When the next occurrence is to be judged. */
 export async function nextJudgement(db: Queryable): Promise<number | null> {
   return (await run<{ at: number }>(db, NEXT_JUDGEMENT, []))[0]?.at ?? null;
 }
 
-/** Rows that one statement forgets: a leader's statements must be short, however much has piled up. */
+/** Rows that one statement deletes: a leader's statements must be short, whatever the backlog. */
 const ROWS_PER_STEP = 5_000;
 
-/** Forgets a part of what was recorded before the moment; answers whether there may be more. */
+/** Deletes some of the occurrences recorded before the moment; answers whether there may be more. */
 export async function forgetOccurrences(db: Queryable, term: TermKey, before: number): Promise<boolean> {
   const values = [before, ROWS_PER_STEP];
   const rows = await runAsLeader<{ forgotten: number }>(db, term, FORGET_OCCURRENCES, values);
   return rows[0]!.forgotten === ROWS_PER_STEP;
 }
 
-/** The moment from which on nothing that was recorded has been forgotten. */
+/** The moment since which the ledger is complete. */
 export async function ledgerKnownSince(db: Queryable): Promise<number> {
   return (await run<{ at: number }>(db, LEDGER_KNOWN_SINCE, []))[0]!.at;
 }
 
-/** Forgets schedules deleted before the moment, whose ledger has gone by then; answers whether there may be more. */
+/** Removes some of the schedules deleted before the moment, whose ledger is gone; answers whether there may be more. */
 export async function forgetSchedules(db: Queryable, term: TermKey, before: number): Promise<boolean> {
   const values = [before, ROWS_PER_STEP];
   const rows = await runAsLeader<{ forgotten: number }>(db, term, FORGET_SCHEDULES, values);

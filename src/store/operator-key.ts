@@ -5,9 +5,8 @@ import { readClusterState } from './cluster-state.js';
 import { OUR_SETTINGS, type Queryable, run, statement } from './database.js';
 
 /**
- * Operator keys: 256 random bits behind a readable prefix, kept as a keyed hash, shown once. A seal at the end, made
- * with the cluster's secret, tells keys that were never given out without asking the database: strangers cannot
- * keep it busy.
+ * Operator keys: 256 random bits after a readable prefix, stored as a keyed hash, shown once. A seal at the end, made
+ * with the cluster's secret, exposes made-up keys without a query, so that strangers cannot keep the database busy.
  */
 
 const PREFIX = 'pk_op_';
@@ -19,12 +18,13 @@ const ADD_KEY = statement(
   'INSERT INTO punctual.api_keys (id, name, hash, operator, created_at) VALUES ($1, $2, $3, true, $4)',
 );
 
-/** The hash of 256 random bits is looked up by equality: guessing at timing gains nothing against a keyed hash. */
+/** Looked up by equality: timing attacks gain nothing against the keyed hash of 256 random bits. */
 const FIND_KEYS = statement(
   'find-api-keys',
   'SELECT hash, id, name, operator FROM punctual.api_keys WHERE hash = ANY ($1::bytea[])',
 );
 
+/** A stored key. */
 export interface KeyRow extends Record<string, unknown> {
   readonly hash: Buffer;
   readonly id: string;
@@ -32,7 +32,7 @@ export interface KeyRow extends Record<string, unknown> {
   readonly operator: boolean;
 }
 
-/** What the database knows a key by. */
+/** The hash under which a key is stored. */
 export function hashKey(secret: Buffer, key: string): Buffer {
   return createHmac('sha256', secret).update(key).digest();
 }
@@ -47,7 +47,7 @@ export function makeKey(secret: Buffer): string {
   return unsealed + sealOf(secret, unsealed).toString('base64url');
 }
 
-/** Whether a key was made with this secret; it may have been taken back since. */
+/** Whether a key was made with this secret; it may have been revoked since. */
 export function isGenuineKey(secret: Buffer, key: string): boolean {
   const [, unsealed, seal] = KEY.exec(key) ?? [];
   if (unsealed === undefined || seal === undefined) return false;
@@ -74,7 +74,7 @@ async function withClient<T>(databaseUrl: string, work: (db: Queryable) => Promi
   }
 }
 
-/** Makes an operator key; whoever can reach the database may. The key is returned this once. */
+/** Makes an operator key, with access to the database as the only credential. The key is returned this once. */
 export function createOperatorKey(
   databaseUrl: string,
   name: string,

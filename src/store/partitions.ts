@@ -8,13 +8,13 @@ import type { Queryable } from './database.js';
  */
 
 const DAY_MS = 86_400_000;
-/** How many days ahead partitions exist, so that a leader that is down for a week finds its day ready. */
+/** How many days ahead partitions are made, so that they exist even after a week without a leader. */
 const DAYS_AHEAD = 14;
 
 const PARTITIONED = ['job_history', 'job_logs'] as const;
 type Partitioned = (typeof PARTITIONED)[number];
 
-/** An arbitrary number that only the making of partitions locks on. */
+/** An arbitrary number for the advisory lock of making partitions. */
 const LOCK = 7_301_112_010;
 
 const LIST = `
@@ -23,7 +23,7 @@ const LIST = `
   JOIN pg_class child ON child.oid = inhrelid
   WHERE inhparent = $1::regclass`;
 
-/** Tables that are named like partitions and are none. */
+/** Tables that are named like partitions but are not attached. */
 const LIST_DETACHED = `
   SELECT relname AS name FROM pg_class
   WHERE relnamespace = 'punctual'::regnamespace AND relkind = 'r' AND NOT relispartition AND relname ~ $1`;
@@ -43,7 +43,7 @@ async function listPartitions(db: Queryable, table: Partitioned): Promise<string
   return rows.map((row: { name: string }) => row.name);
 }
 
-/** Makes the partitions of yesterday to two weeks ahead; safe to repeat and to run side by side. */
+/** Makes the partitions from yesterday to two weeks ahead; safe to repeat and to run concurrently. */
 export async function keepPartitions(db: Queryable, nowMs: number): Promise<void> {
   for (const table of PARTITIONED) {
     const present = new Set(await listPartitions(db, table));
@@ -55,8 +55,8 @@ export async function keepPartitions(db: Queryable, nowMs: number): Promise<void
 }
 
 /**
- * Makes the partition of one day; used when an insert finds none. One at a time: CREATE TABLE IF NOT EXISTS fails
- * when two make the same table at the same moment, and a table can be attached only once.
+ * Makes the partition of one day; also used when an insert finds none. Serialized by a lock: CREATE TABLE IF NOT EXISTS
+ * fails when two sessions make the same table at the same moment, and a table can be attached only once.
  */
 export async function makePartition(db: Queryable, table: Partitioned, atMs: number): Promise<void> {
   const day = Math.floor(atMs / DAY_MS) * DAY_MS;

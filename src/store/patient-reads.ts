@@ -8,12 +8,12 @@ interface Query {
 }
 
 /**
- * Reads that may take as long as they need. While something pins the xmin horizon, an index keeps an entry for every job
- * that has ended since, and whoever reads from its beginning steps over all of them. The deadline of a leader's
- * statements keeps a write from outliving its term; a read does no harm by then.
+ * Reads without the timeout of a leader's statements. While the xmin horizon is pinned, an index keeps an entry for
+ * every job that has ended since, and a read from its beginning must pass all of them. The timeout exists to keep a
+ * write from outliving its term; a read that does so is harmless.
  *
- * A read is tried on the leader's own connections, which stand ready. What these give up for lack of time is read again
- * on a connection for this purpose, so that no write ever waits behind it.
+ * A read is first tried on the leader's own connections, which are open already. If it times out, it is repeated on a
+ * separate connection, so that no write waits behind it.
  */
 export class PatientReads implements Queryable {
   private readonly reading = new Map<Connection, number | null>();
@@ -34,11 +34,11 @@ export class PatientReads implements Queryable {
     }
   }
 
-  /** Gives up what is being read: the term is over, and nobody waits for it. */
+  /** Cancels all reads, because the term is over. */
   stop(): void {
     this.stopped = true;
     for (const [connection, session] of this.reading) {
-      // The server looks at its client only when it has something to send, which may be minutes from now.
+      // Closing the connection is not enough: the server notices that only when it sends rows, perhaps in minutes.
       this.quick.query('SELECT pg_cancel_backend($1)', [session]).catch(() => undefined);
       this.giveBack(connection, true);
     }
@@ -49,7 +49,7 @@ export class PatientReads implements Queryable {
     this.reading.set(connection, null);
     let failed = true;
     try {
-      // Asked for: behind a pooler the driver knows only the pooler's number.
+      // Queried, because behind a pooler the driver knows only the pid of the pooler.
       const session = await sessionPid(connection);
       if (this.reading.has(connection)) this.reading.set(connection, session);
       if (this.stopped) throw new Error('the term is over');

@@ -1,4 +1,4 @@
-import { byIndex, NOT_CLAIMED } from './by-index.js';
+import { byIndex, NOT_CLAIMED } from './batch-statement.js';
 import { Columns } from './columns.js';
 import { type Queryable, run, statement } from './database.js';
 import { column, insertMoved, rowBytes } from './job-columns.js';
@@ -8,11 +8,11 @@ import { selectWaiting, type Waiting } from './read-backlog.js';
 
 /** Moves of waiting jobs between the live table, `later` and history; each in one fenced statement. */
 
-/** The size of a job whose payload becomes another one. */
+/** The SQL for the size of a job with a new payload. */
 const newSize = (payload: string, target: string) =>
   `(octet_length((${payload})::text) + coalesce(octet_length(${target}::text), 0)) >> 10`;
 
-/** What changes about a job on its way to another place, where something was given. */
+/** The columns that may change when a job moves to another place; null keeps the old value. */
 const CHANGED = {
   rank: 'coalesce(m.new_rank, m.rank)',
   run_at: 'coalesce(m.new_run_at, m.run_at)',
@@ -85,9 +85,10 @@ interface Parsed {
   readonly held: boolean;
 }
 
-/** Columns of which the caller's transaction has put down the final value. */
+/** Columns whose final values the caller's transaction has written. */
 const WRITTEN = ['tenant', 'created_at', 'created_by'];
 
+/** The columns of parsed submissions; exported for the test that runs every leader statement. */
 export const PARSED_COLUMNS = new Columns<Parsed>([
   ...NEW_JOB_COLUMNS.inside((job: Parsed) => job.row).filter(({ name }) => !WRITTEN.includes(name)),
   column('admit_at', (job) => job.admitAt),
@@ -95,7 +96,7 @@ export const PARSED_COLUMNS = new Columns<Parsed>([
 ]);
 const PARSED = PARSED_COLUMNS.inSql(4);
 
-/** A submission of a caller's transaction becomes the row that it was parsed into. */
+/** Replaces a submission of a caller's transaction by the row that it was parsed into. */
 const PARSE_LATER = leaderStatement(
   'parse-later',
   `answer AS (
@@ -106,13 +107,13 @@ const PARSE_LATER = leaderStatement(
   )`,
 );
 
-/** The earlier attempts of a job of `job_history`, with the last one among them. */
+/** All attempts of an ended job: the earlier ones and the last. */
 const WITH_LAST_ATTEMPT = `CASE WHEN m.fence IS NULL THEN m.earlier_attempts
       ELSE array_append(m.earlier_attempts, json_build_object(
         'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
         'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END`;
 
-/** A dead letter goes back to the live jobs with its history: the last attempt joins the earlier ones. */
+/** Moves dead letters back to the live jobs; their last attempt is appended to the earlier ones. */
 const REDRIVE_JOBS = leaderStatement(
   'redrive-jobs',
   `gone AS (
@@ -142,21 +143,21 @@ const REDRIVE_JOBS = leaderStatement(
   )`,
 );
 
-/** About as many bytes as the text of a submission has: what is compressed is several times as long as what is stored. */
+/** About how many bytes the text of a submission has: a compressed one is several times as long as its stored form. */
 const SUBMISSION_BYTES = `coalesce(pg_column_size(l.submission), 0)
       * CASE WHEN pg_column_compression(l.submission) IS NULL THEN 1 ELSE 8 END`;
 
-/** Sizes are read off what points to a value; the value itself, which may be large, is not touched. */
+/** Sizes are taken from the pointers to large values, without reading the values. */
 const rowsToAdmit = `l.id, l.tenant, l.created_at AS "createdAt", l.created_by AS "createdBy",
       ${rowBytes('l', 'later')} + ${SUBMISSION_BYTES} AS bytes`;
 
-/** How far beyond a full page tenants that have no job on it are looked for, and how many of their jobs are taken. */
+/** How many jobs after a full page are searched for tenants without a job on it, and how many of theirs are added. */
 const LOOK_BEYOND = 100_000;
 const FROM_BEYOND = 500;
 
 /**
- * The oldest jobs first. When they fill the page, some jobs of tenants that have none on it are added: one tenant's
- * flood must not keep all others from being admitted.
+ * The oldest jobs first. If they fill the page, some jobs of tenants without any on it are added, so that a flood of
+ * one tenant does not keep all others from being admitted.
  */
 const READ_TO_ADMIT = statement(
   'read-to-admit',
@@ -175,7 +176,7 @@ const READ_TO_ADMIT = statement(
      WHERE l.tenant <> ALL (ARRAY(SELECT DISTINCT o.tenant FROM oldest o)) LIMIT ${FROM_BEYOND})`,
 );
 
-/** Those of the given that are still to be admitted, with the exact size of what nobody has parsed. */
+/** Those of the given jobs that are still to be admitted, with the exact size of unparsed submissions. */
 const MEASURE_TO_ADMIT = statement(
   'measure-to-admit',
   `
@@ -191,7 +192,7 @@ const READ_SUBMISSIONS = statement(
     WHERE l.submission IS NOT NULL`,
 );
 
-/** Dead letters that may be sent round again, newest first. */
+/** Dead letters that may be redriven, newest first. */
 const FIND_DEAD = statement(
   'find-dead',
   `
@@ -203,17 +204,17 @@ const FIND_DEAD = statement(
 
 type WaitingRow = Waiting & Record<string, unknown>;
 
-/** A job of `later` whose time has come. */
+/** A job of `later` whose admission time has come. */
 export interface ToAdmit {
   readonly id: string;
   readonly tenant: string;
   readonly createdAt: number;
   readonly createdBy: string;
-  /** About as many as have to be moved. */
+  /** About the size of its row. */
   readonly bytes: number;
 }
 
-/** Jobs of `later` whose time has come, oldest first, but for those that are to be skipped. */
+/** Jobs of `later` whose admission time has come, oldest first, without the skipped ones. */
 export function readToAdmit(
   db: Queryable,
   now: number,
@@ -223,7 +224,7 @@ export function readToAdmit(
   return run(db, READ_TO_ADMIT, [now, limit, skipped]);
 }
 
-/** For each of the jobs that is still to be admitted the bytes of what nobody has parsed; null when it was parsed. */
+/** The jobs that are still to be admitted, with the bytes of their unparsed submissions; null for parsed ones. */
 export async function measureToAdmit(
   db: Queryable,
   now: number,
@@ -233,19 +234,19 @@ export async function measureToAdmit(
   return new Map(rows.map(({ id, bytes }) => [id, bytes]));
 }
 
-/** What callers' transactions submitted, as JSON, while nobody has parsed it. */
+/** The unparsed submissions of these jobs, as JSON texts. */
 export async function readSubmissions(db: Queryable, ids: readonly string[]): Promise<Map<string, string>> {
   const rows = await run<{ id: string; submission: string }>(db, READ_SUBMISSIONS, [ids]);
   return new Map(rows.map(({ id, submission }) => [id, submission]));
 }
 
-/** A job, and about as many bytes as have to be moved when it moves. */
+/** A job and about the size of its row. */
 export interface Sized extends Record<string, unknown> {
   readonly id: string;
   readonly bytes: number;
 }
 
-/** Dead letters of a tenant that may be sent round again, newest first. */
+/** Dead letters of a tenant that may be redriven, newest first. */
 export function findDead(
   db: Queryable,
   tenant: string,
@@ -255,7 +256,7 @@ export function findDead(
   return run(db, FIND_DEAD, [tenant, filter.task ?? null, filter.queue ?? null, limit]);
 }
 
-/** A job and what changes about it; null leaves a column as it is. */
+/** A job and its changed columns; null keeps the old value. */
 export interface JobChange {
   readonly id: string;
   readonly runAt: number | null;
@@ -264,13 +265,13 @@ export interface JobChange {
   readonly payload: string | null;
 }
 
-/** The job, as it is. */
+/** The change that changes nothing. */
 export function unchanged(id: string): JobChange {
   return { id, runAt: null, rank: null, payload: null };
 }
 
-/** A changed job that waits outside the live table. */
-export interface PostponedJob extends JobChange {
+/** A change of a job that is, or moves to, `later`. */
+interface PostponedJob extends JobChange {
   readonly admitAt: number;
   readonly held: boolean;
 }
@@ -285,7 +286,7 @@ export function admitJobs(db: Queryable, term: TermKey, jobs: readonly JobChange
   ]);
 }
 
-/** Puts the parsed rows in the place of submissions that came from callers' transactions. */
+/** Replaces submissions of callers' transactions by their parsed rows. */
 export async function parseLater(db: Queryable, term: TermKey, jobs: readonly Parsed[]): Promise<void> {
   await runAsLeader(db, term, PARSE_LATER, PARSED_COLUMNS.parameters(jobs));
 }
@@ -295,7 +296,7 @@ export async function postponeJob(db: Queryable, term: TermKey, job: PostponedJo
   return (await runAsLeader(db, term, POSTPONE_JOB, postponedValues(job))).length > 0;
 }
 
-/** Changes a job of `later` where it is; answers whether it was there. */
+/** Changes a job in `later`; answers whether it was there. */
 export async function changeLater(db: Queryable, term: TermKey, job: PostponedJob): Promise<boolean> {
   return (await runAsLeader(db, term, CHANGE_LATER, postponedValues(job))).length > 0;
 }
@@ -315,7 +316,7 @@ export async function changeLive(db: Queryable, term: TermKey, change: JobChange
   return rows[0] ?? null;
 }
 
-/** Sends ended jobs round again; answers with those that went. */
+/** Redrives ended jobs; answers with those that it moved. */
 export function redriveJobs(
   db: Queryable,
   term: TermKey,

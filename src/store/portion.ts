@@ -1,11 +1,11 @@
 import { type Queryable, type Row, run, type Statement } from './database.js';
 
 /**
- * Lists are read in portions that are bounded in rows and in bytes: what a row weighs is for its owner to say, and a
- * thousand of the heaviest must not come into the process at once.
+ * Lists are read in portions that are bounded in rows and in bytes: users decide how large a row is, and a thousand of
+ * the largest must not be in memory at once.
  */
 
-/** How much one statement may answer with. There is always at least one row, however heavy. */
+/** The most that one statement may answer with. There is always at least one row, however large. */
 export interface PortionSize {
   readonly rows: number;
   readonly bytes: number;
@@ -14,13 +14,13 @@ export interface PortionSize {
 /** A part of a list. */
 export interface Portion<R> {
   readonly rows: readonly R[];
-  /** Whether more follow the last of them. */
+  /** Whether more rows follow. */
   readonly more: boolean;
 }
 
 /**
- * A statement that answers with as much of a list as fits. The list has a column `bytes`, and one row more than `rows`,
- * so that it is seen whether there is one.
+ * A statement that answers with as much of a list as fits. The list must have a column `bytes`, and a limit of one row
+ * more than `rows`, which shows whether more follow.
  */
 export function portionOf(list: string, order: string, size: { rows: string; bytes: string }): string {
   return `
@@ -41,15 +41,15 @@ export async function readPortion<R extends Row>(
   return { rows, more: rows.at(-1)?.more ?? false };
 }
 
-/** The SQL for what a value weighs. */
+/** The SQL for the bytes of a value. */
 export const bytesOf = (value: string): string => `coalesce(octet_length(${value}::text), 0)`;
 
 /**
- * The SQL for whether a value is small. One whose stored form is large is large when it is unpacked, too, and is not
- * unpacked to find out; the few bytes more are its header.
+ * The SQL for whether a value is small. A value whose compressed form is large is not decompressed to find out; the 8
+ * bytes more are its header.
  */
 export const isSmall = (value: string, bytes: number): string =>
   `pg_column_size(${value}) <= ${bytes + 8} AND octet_length(${value}::text) <= ${bytes}`;
 
-/** Larger parts of what a list shows are left out of it unless they are asked for, in bytes. */
+/** Parts with more bytes are left out of lists unless they are requested. */
 export const LARGE = 2_048;

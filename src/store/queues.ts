@@ -5,7 +5,7 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
 import type { NeedsRow, QueueRow } from './names.js';
 import type { Portion } from './portion.js';
 
-/** Queues and needs as the leader and the API read them. */
+/** Reading queues and needs, and writing the limits of queues. */
 
 const COLUMNS = `id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
   rate_burst, full_at`;
@@ -65,12 +65,13 @@ export async function listQueues(
   return { rows: rows.slice(0, limit), more: rows.length > limit };
 }
 
+/** The queue of that name. */
 export async function findQueue(db: Queryable, tenant: string, name: string): Promise<QueueRow | null> {
   const rows = await run<Queue>(db, FIND_QUEUE, [tenant, name]);
   return rows[0] ?? null;
 }
 
-/** Everything about a queue's limits is written at once; a queue that does not exist yet comes into being. */
+/** Writes all limits of a queue at once, and makes the queue if it does not exist. */
 const LIMIT_QUEUE = leaderStatement(
   'limit-queue',
   `answer AS (
@@ -85,7 +86,9 @@ const LIMIT_QUEUE = leaderStatement(
   )`,
 );
 
-/** The buckets that claims have drawn on: kept in their transaction, so that a new leader goes on where it ended. */
+/**
+ * The token buckets that claims have drawn on: written in their transaction, so that a new leader continues with them.
+ */
 const SAVE_BUCKETS = leaderStatement(
   'save-buckets',
   `of_queues AS (
@@ -98,7 +101,7 @@ const SAVE_BUCKETS = leaderStatement(
   )`,
 );
 
-/** Pauses or resumes; null when the queue does not exist or is so already. */
+/** Pauses or resumes a queue; answers null when it does not exist or is in that state already. */
 export async function pauseQueue(
   db: Queryable,
   term: TermKey,
@@ -110,7 +113,7 @@ export async function pauseQueue(
   return rows[0] ?? null;
 }
 
-/** A rate as three columns keep it. */
+/** The values of the three columns of a rate. */
 export function rateColumns(rate: Rate | null): [number | null, number | null, number | null] {
   return rate ? [rate.limit, rate.perMs, rate.burst] : [null, null, null];
 }
@@ -145,12 +148,13 @@ export async function limitQueue(
   return rows[0]!;
 }
 
-/** When the buckets of queues and tenants will be full again. */
+/** When the token buckets of queues and tenants will be full again. */
 export interface BucketState {
   readonly queues: ReadonlyMap<number, number>;
   readonly tenants: ReadonlyMap<string, number>;
 }
 
+/** Writes the state of token buckets. */
 export async function saveBuckets(db: Queryable, term: TermKey, buckets: BucketState): Promise<void> {
   await runAsLeader(db, term, SAVE_BUCKETS, [
     [...buckets.queues.keys()],

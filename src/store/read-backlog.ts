@@ -1,30 +1,51 @@
-import { byIndex, NOT_CLAIMED } from './by-index.js';
+import { byIndex, NOT_CLAIMED } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
 import { type CamelRowOf, selectCamel } from './job-columns.js';
-import type { JobRow } from './job-row.js';
+import { type JobRow, sizeKib } from './job-row.js';
 
-/** Reading what waits: the segments that hold something, pages of a segment from a cursor, and what is new. */
+/** Reading waiting jobs: which segments have any, pages of a segment from a cursor, and new jobs. */
 
-/** What the order of jobs is made of, and what else choosing needs of a waiting job. */
+/** The columns that order jobs, and those that choosing needs. */
 export const WAITING = ['id', 'tenant', 'queue', 'needs', 'lane', 'rank', 'run_at', 'start_before'] as const;
 
-/** A waiting job as the dispatcher knows it: enough to choose, nothing more. */
+/** A waiting job as the dispatcher knows it: what choosing needs, nothing more. */
 export interface Waiting extends CamelRowOf<'jobs', (typeof WAITING)[number] | 'size_kib'> {
   /** The concurrency key. */
   readonly key: string | null;
   /** The fence of its next attempt. */
   readonly fence: number;
-  /** The job as this process stored it; only for its first attempt, and only while there is room to remember it. */
+  /** The row, if this process stored it; only before the first attempt, and only while memory has room for it. */
   readonly row?: JobRow | null;
 }
 
-/** A waiting job in a select; `size` is what its hand-over takes. */
+/** A new job as the dispatcher knows it, from its row and without reading it back. */
+export function toWaiting(row: JobRow): Waiting & { where: 'out' } {
+  const { definition } = row;
+  return {
+    id: row.id,
+    tenant: definition.tenant,
+    queue: definition.queue,
+    needs: definition.needs,
+    lane: definition.lane,
+    key: definition.concurrency_key,
+    rank: definition.rank,
+    runAt: definition.run_at,
+    fence: 1,
+    startBefore: definition.start_before,
+    sizeKib: sizeKib(row),
+    row,
+    // Set by the backlog; present from the start, so that the shape of the object never changes.
+    where: 'out',
+  };
+}
+
+/** The columns of a waiting job in a select; `size` is the SQL for its size. */
 export function selectWaiting(alias: string, size: string): string {
   return `${selectCamel(alias, WAITING)}, ${alias}.concurrency_key AS "key",
       ${alias}.attempts + 1 AS fence, ${size} AS "sizeKib"`;
 }
 
-/** A position on the segment of one queue, needs, lane and rank; reading goes on from it, itself included. */
+/** A position in one rank of a segment, from which to read on, itself included. */
 export interface Cursor {
   readonly queue: number;
   readonly needs: number;
@@ -34,16 +55,16 @@ export interface Cursor {
   readonly id: string;
 }
 
-/** Below every job of its segment. */
+/** A position before every job of a segment. */
 export const SEGMENT_START = { runAt: -1, id: '00000000-0000-0000-0000-000000000000' } as const;
 
-/** Jobs from before sizes were recorded count with what is stored of their payload. */
+/** Jobs from before sizes were recorded count with the stored size of their payload. */
 const AS_THEY_WAIT = selectWaiting('j', 'greatest(j.size_kib, pg_column_size(j.payload) >> 10)');
 
 /**
- * Hops from segment to segment through the index instead of reading every row: cost grows with segments, and with the dead rows
- * in front of what waits on each, but not with jobs. It tells where on the segment that is, so that nobody steps over the
- * dead rows a second time.
+ * Skips through the index from segment to segment instead of reading every row: the cost grows with the segments and
+ * with the dead rows before the first waiting job of each, but not with the jobs. It returns the position of that job,
+ * so that the first page need not pass the dead rows again.
  */
 const FIND_SEGMENTS = statement(
   'find-segments',
@@ -74,8 +95,8 @@ const READ_PAGES = statement(
 );
 
 /**
- * What is new, in one statement: live jobs in one range of the primary key for all queues (a range per queue
- * takes seconds at 100,000 queues), and whether anything in `later` is to be admitted.
+ * The look-back: live jobs in one range of the primary key for all queues (a range per queue takes seconds at 100,000
+ * queues), and whether jobs of `later` are to be admitted.
  */
 const LOOK_BACK = statement(
   'look-back',
@@ -87,7 +108,7 @@ const LOOK_BACK = statement(
     ) w ON true`,
 );
 
-/** One order of jobs in the live table: those that differ in nothing but when they are due. */
+/** One rank of a segment: jobs that differ, for choosing, only in when they are due. */
 export interface SegmentRank {
   readonly queue: number;
   readonly needs: number;
@@ -95,10 +116,10 @@ export interface SegmentRank {
   readonly rank: number;
 }
 
-/** Before every segment there is. */
+/** Sorts before every segment. */
 export const BEFORE_ALL_SEGMENTS: SegmentRank = { queue: -1, needs: -1, lane: 0, rank: 0 };
 
-/** Up to `limit` segments after the given one on which jobs wait, each with the first of them. */
+/** Up to `limit` segments, after the given one, that have waiting jobs, each with the position of the first. */
 export function findSegments(
   db: Queryable,
   after: SegmentRank,
@@ -124,8 +145,8 @@ export function readPages(
   ]);
 }
 
-export interface LookBack {
-  /** Ids of jobs, most of which hints have told of before. */
+interface LookBack {
+  /** Ids of jobs, most of which are known from hints. */
   readonly ids: readonly string[];
   /** Whether jobs of `later` are to be admitted. */
   readonly admit: boolean;
@@ -151,7 +172,7 @@ const READ_WAITING = statement(
     WHERE ${NOT_CLAIMED}`,
 );
 
-/** Those of the given jobs that wait in the live table, as they are there now. */
+/** Those of the given jobs that wait in the live table. */
 export function readWaiting(
   db: Queryable,
   ids: readonly string[],

@@ -13,10 +13,10 @@ import {
 
 /** Reading one job, by id or by key. */
 
-/** A clock that was wrong when the id was made must not hide the job from its partition. */
+/** How wrong the clock may have been that made the id of a job. */
 const CLOCK_ERROR_MS = 2 * 86_400_000;
 
-/** The earliest moment at which the job can have ended, by when its id was made. */
+/** The earliest moment at which the job can have ended, by its id; older partitions of history are not searched. */
 export function earliestEnd(id: string): number {
   return uuidTime(id) - CLOCK_ERROR_MS;
 }
@@ -68,7 +68,7 @@ export async function findEnded(
 /** The id of the job with that key. */
 export async function findKey(db: Queryable, tenant: string, key: string): Promise<string | null> {
   const [first, unread] = await run<{ id: string }>(db, FIND_KEY, [tenant, key]);
-  // The key of a job whose history was removed goes to the submission that has not been read yet.
+  // If the history of the first job was removed, its key belongs to the submission that is not parsed yet.
   const isGone = first && unread && (await readJob(db, tenant, first.id)) === null;
   return (isGone ? unread : first)?.id ?? null;
 }

@@ -1,8 +1,8 @@
 import { type Queryable, run, statement } from './database.js';
 
-/** What decides about occurrences that must not overlap: whether the job before lives, and who waits for it. */
+/** For occurrences that must not overlap: whether the previous job has ended, and which occurrences wait for it. */
 
-/** Whether the newest job of schedule `s` lives; asked for one job, lest a planner reads whole tables. */
+/** Whether the newest job of schedule `s` has not ended; as look-ups of one job, so that no plan reads whole tables. */
 const LIVES = `coalesce(
       (SELECT true FROM punctual.jobs j WHERE j.id = s.last_job),
       (SELECT true FROM punctual.later l WHERE l.id = s.last_job), false)`;
@@ -16,8 +16,8 @@ const READ_PREVIOUS = statement(
 );
 
 /**
- * For each schedule with waiting occurrences the first of them, if the job it waits for has ended. Hops from
- * schedule to schedule through the index, however many occurrences wait.
+ * For each schedule with waiting occurrences the first of them, and whether the job it waits for has ended. Skips
+ * through the index from schedule to schedule, so the cost does not grow with the waiting occurrences.
  */
 const READ_READY = statement(
   'read-ready-occurrences',
@@ -34,13 +34,14 @@ const READ_READY = statement(
     FROM waiting w JOIN punctual.schedules s ON s.id = w.schedule`,
 );
 
-export interface PreviousRow extends Record<string, unknown> {
+/** Whether the newest job of a schedule has not ended, and whether an occurrence waits for it. */
+interface PreviousRow extends Record<string, unknown> {
   readonly id: string;
   readonly lives: boolean;
   readonly awaited: boolean;
 }
 
-/** What became of the newest job of each schedule. */
+/** The state of the newest job of each schedule. */
 export function readPrevious(db: Queryable, ids: readonly string[]): Promise<PreviousRow[]> {
   return run(db, READ_PREVIOUS, [ids]);
 }

@@ -1,20 +1,17 @@
-import { inTransaction, type Pool, type Queryable, sqlState } from './database.js';
+import { inTransaction, isLockTaken, type Pool, type Queryable } from './database.js';
 import { leaderTransaction, type TermKey } from './leader-statement.js';
 import { type DayTable, detachedBefore, keepPartitions, partitionsBefore } from './partitions.js';
 
 /**
- * Old days leave as whole partitions, in three steps: detached, the keys of their jobs removed, dropped. Jobs never
- * outlive their keys that way, or the same key could be two jobs at once; and a key that outlives its job is free to
- * whoever submits it (see `registerKeys`). What a crash leaves between two steps is found by its name and finished by a
- * later pass.
+ * Old days are removed as whole partitions in three steps: detach, delete the keys of their jobs, drop. In this order
+ * no job outlives its key, which would allow two jobs with one key; a key that outlives its job goes to the next
+ * submission that uses it (see `registerKeys`). After a crash between two steps, a later pass finds the table by its
+ * name and goes on.
  *
- * DETACH waits for readers, and everybody else would wait behind it, so it gives up after 50 ms and is tried again on
- * the next pass; so does DROP.
+ * While DETACH waits for readers, all others would wait behind it, so it gives up after 50 ms and is tried again on the
+ * next pass; so is DROP.
  */
 const LOCK_TIMEOUT = `SET LOCAL lock_timeout = '50ms'`;
-
-/** SQLSTATE of a lock that was not to be had in time. */
-const LOCK_NOT_AVAILABLE = '55P03';
 
 /** Makes the partitions of the days ahead. */
 export async function makePartitionsAhead(pool: Pool, term: TermKey, now: number): Promise<void> {
@@ -23,7 +20,7 @@ export async function makePartitionsAhead(pool: Pool, term: TermKey, now: number
   });
 }
 
-/** Removes days that lie before the moment, and the keys of their jobs; answers how many were removed. */
+/** Removes days before the moment, and the keys of their jobs; answers how many tables were dropped. */
 export async function removeOldDays(pool: Pool, term: TermKey, before: number): Promise<number> {
   for (const day of await partitionsBefore(pool, before)) await detach(pool, term, day);
   let removed = 0;
@@ -43,7 +40,7 @@ function detach(pool: Pool, term: TermKey, { table, name }: DayTable): Promise<b
   );
 }
 
-/** Needs no fence: nobody reads or writes a detached table, and whoever drops it has seen its keys removed. */
+/** Needs no fence: nobody reads or writes a detached table, and it is dropped only after its keys were deleted. */
 function drop(pool: Pool, { name }: DayTable): Promise<boolean> {
   return unlessLocked(
     inTransaction(pool, async (db) => {
@@ -53,21 +50,21 @@ function drop(pool: Pool, { name }: DayTable): Promise<boolean> {
   );
 }
 
-/** Answers whether it was done; false when somebody had a lock on what was to be changed. */
+/** Answers whether the work was done; false when another session held a lock on the table. */
 async function unlessLocked(work: Promise<void>): Promise<boolean> {
   try {
     await work;
     return true;
   } catch (error) {
-    if (sqlState(error) !== LOCK_NOT_AVAILABLE) throw error;
+    if (!isLockTaken(error)) throw error;
     return false;
   }
 }
 
-/** Pages whose keys are removed in one transaction: a leader's transactions must be short. */
+/** Pages of a table whose keys are deleted in one transaction: a leader's transactions must be short. */
 const PAGES_PER_STEP = 200;
 
-/** Nothing in a detached table changes any more, so it is read page by page and each page once. */
+/** Reads a detached table page by page, each page once, because it no longer changes. */
 async function removeKeys(pool: Pool, term: TermKey, { name }: DayTable): Promise<void> {
   const pages = await pagesOf(pool, name);
   for (let page = 0; page < pages; page += PAGES_PER_STEP) {

@@ -10,7 +10,7 @@ import {
   readPortion,
 } from './portion.js';
 
-/** Schedules as they are stored, found and made. What changes one for good is in change-schedule.ts. */
+/** Storing and reading schedules. Changes that people make are in change-schedule.ts. */
 
 /** A schedule as it is stored. */
 export interface ScheduleRow extends Record<string, unknown> {
@@ -34,7 +34,7 @@ export interface ScheduleRow extends Record<string, unknown> {
 
 /** A schedule with its newest occurrence that is due. */
 export interface ScheduleWithLast extends ScheduleRow {
-  /** JSON text; null when there is none or it was left out. Absent while it is part of the definition. */
+  /** JSON text; null when there is none or it was left out, absent when it is part of `definition`. */
   readonly payload?: string | null;
   readonly without_payload?: boolean;
   readonly last_at: number | null;
@@ -46,10 +46,10 @@ const PLAIN_COLUMNS = `s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at,
 
 const COLUMNS = `${PLAIN_COLUMNS}, s.definition`;
 
-/** A definition as Postgres can look into it; most are so as they stand, and looking for escapes is cheap. */
+/** The definition as JSON that Postgres can parse. Only escapes can prevent that, and searching for them is cheap. */
 const READABLE = `CASE WHEN s.definition::text LIKE '%\\\\u%' THEN punctual.readable(s.definition) ELSE s.definition END`;
 
-/** The payload apart from the rest, so that a list can leave it out. */
+/** The payload separate from the rest, so that a list can leave it out. */
 const COLUMNS_APART = `${PLAIN_COLUMNS}, r.definition -> 'payload' AS payload,
   (SELECT json_object_agg(d.key, d.value) FROM json_each(r.definition) d WHERE d.key <> 'payload') AS definition`;
 
@@ -126,7 +126,8 @@ const NEXT_FIRE = statement(
   'SELECT fire_at AS at FROM punctual.schedules WHERE fire_at IS NOT NULL ORDER BY fire_at LIMIT 1',
 );
 
-export interface NewSchedule {
+/** A schedule to be stored. */
+interface NewSchedule {
   readonly id: string;
   readonly tenant: string;
   readonly name: string;
@@ -137,7 +138,7 @@ export interface NewSchedule {
   readonly createdBy: string;
 }
 
-/** Stores a new schedule, all of whose occurrences lie ahead; answers false when its name is taken. */
+/** Stores a new schedule, whose occurrences are all in the future; answers false when its name is taken. */
 export async function createSchedule(db: Queryable, term: TermKey, schedule: NewSchedule): Promise<boolean> {
   const rows = await runAsLeader(db, term, CREATE_SCHEDULE, [
     schedule.id,
@@ -152,6 +153,7 @@ export async function createSchedule(db: Queryable, term: TermKey, schedule: New
   return rows.length > 0;
 }
 
+/** The schedule of that name. */
 export async function findSchedule(db: Queryable, tenant: string, name: string): Promise<ScheduleRow | null> {
   return (await run<ScheduleRow>(db, FIND_SCHEDULE, [tenant, name]))[0] ?? null;
 }
@@ -165,6 +167,7 @@ export async function findScheduleWithLedger(
   return (await run<ScheduleRow>(db, FIND_WITH_LEDGER, [tenant, name]))[0] ?? null;
 }
 
+/** The schedule of that name with its newest occurrence. */
 export async function readSchedule(
   db: Queryable,
   tenant: string,
@@ -174,7 +177,7 @@ export async function readSchedule(
   return (await run<ScheduleWithLast>(db, READ_SCHEDULE, [tenant, now, name]))[0] ?? null;
 }
 
-/** A portion of a tenant's schedules by name; large payloads are left out unless they are asked for. */
+/** A portion of a tenant's schedules by name; large payloads are left out unless they are requested. */
 export function listSchedules(
   db: Queryable,
   tenant: string,
@@ -185,7 +188,7 @@ export function listSchedules(
   return readPortion(db, LIST_SCHEDULES, [tenant, now, after, size.rows, size.bytes, withPayloads]);
 }
 
-/** Schedules that the leader has to look at by now, up to a number and a size of definitions. */
+/** Schedules whose firing time has come, up to a number of rows and of bytes of their definitions. */
 export function readDueSchedules(
   db: Queryable,
   now: number,
@@ -195,7 +198,7 @@ export function readDueSchedules(
   return run(db, READ_DUE, [now, limit, bytes]);
 }
 
-/** When the leader has to look at a schedule next; null when none has anything ahead. */
+/** The next firing time of all schedules; null when there is none. */
 export async function nextFire(db: Queryable): Promise<number | null> {
   return (await run<{ at: number }>(db, NEXT_FIRE, []))[0]?.at ?? null;
 }

@@ -26,8 +26,8 @@ const SUBMIT_AND_CLAIM = leaderStatement(
 );
 
 /**
- * Stores a job that is due and claims it for the worker; answers false, with nothing done, when its names are not what
- * they are taken for. Throws TermOverError when this leader may not.
+ * Stores a job that is due and claims it for the worker; answers false, with nothing done, when the ids of its names
+ * are no longer valid. Throws TermOverError when the term is over.
  */
 export async function submitAndClaim(
   db: Queryable,

@@ -8,7 +8,7 @@ import { earliestEnd } from './read-job.js';
 
 /** Storing new jobs: one multi-row insert, whatever their number, with their count in the same transaction. */
 
-/** Counts what is stored; the parameters before those of the rows are the moment, and `countByTenant`. */
+/** Counts the stored jobs; its parameters $1 to $3 are the moment and `countByTenant`. */
 export const COUNTED = `counted AS (
       INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
       SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
@@ -22,8 +22,8 @@ export const COUNTED = `counted AS (
 export const VISIBLE_WITHIN_MS = 10_000;
 
 /**
- * Stores rows only while their names are what they are taken for, and while their ids are young enough for the look-back
- * to find them: a process can be stopped for any time before its statement leaves, and only the database can tell.
+ * Stores rows only if the ids of their names are valid, and if their own ids are young enough for the look-back to find
+ * them. The database checks the age, because the process may be suspended for any time before it sends the statement.
  * The parameters are those of `COUNTED`, of `namesHold`, the moment at which the ids were made, and then the rows.
  */
 function insertInto(table: 'jobs' | 'later', names: string, rows: { source: string; all: string }): string {
@@ -48,7 +48,7 @@ const INSERT_JOBS = statement(
   insertInto('jobs', NEW_JOB_COLUMNS.names, NEW_JOB_COLUMNS.inSql(FIRST_OF_ROWS)),
 );
 
-/** A job on its way into the store; `admitAt` sends it to `later`. */
+/** A job to be stored: in `later` if it has an `admitAt`. */
 export interface NewJob {
   readonly row: JobRow;
   readonly admitAt: number | null;
@@ -75,7 +75,7 @@ const INSERT_KEYS = statement(
     ON CONFLICT (tenant, key) DO NOTHING`,
 );
 
-/** A statement of its own: the winner of a conflict is invisible to the snapshot of the insert that lost. */
+/** A separate statement, because the winner of a conflict is invisible to the snapshot of the insert that lost. */
 const FIND_KEYS = statement(
   'find-keys',
   `
@@ -84,8 +84,8 @@ const FIND_KEYS = statement(
 );
 
 /**
- * Those of the jobs that are in no place. They are asked for in one statement, or one on the move would seem to be gone.
- * The days of history are removed before the keys of their jobs, so for a while there are keys of jobs that are gone.
+ * Those of the jobs that are in no place. All places are read in one statement, or a job that moves would seem to be
+ * gone. Days of history are removed before the keys of their jobs, so for a while there are keys of jobs that are gone.
  */
 const FIND_GONE = statement(
   'find-gone',
@@ -98,7 +98,9 @@ const FIND_GONE = statement(
        WHERE h.tenant = u.tenant AND h.id = u.job AND h.finished_at >= u.since LIMIT 1)) IS NULL`,
 );
 
-/** A key goes to whoever comes first; the removal of old keys, which compares the job too, then leaves it alone. */
+/**
+ * Gives keys of gone jobs to new ones; the deletion of old keys, which compares the job too, then leaves them alone.
+ */
 const TAKE_OVER_KEYS = statement(
   'take-over-keys',
   `
@@ -179,7 +181,9 @@ async function insertJobs(db: Queryable, jobs: readonly NewJob[], made: Made, no
   );
 }
 
-/** Registers the keys of the rows that have one; answers with the winning id of each row, which is a job that exists. */
+/**
+ * Registers the keys of the rows that have one; answers with the winning id of each row, which is a job that exists.
+ */
 export async function registerKeys(db: Queryable, rows: readonly JobRow[]): Promise<string[]> {
   const keyed = rows.filter((row) => row.definition.key !== null);
   if (keyed.length === 0) return rows.map((row) => row.id);
@@ -189,12 +193,12 @@ export async function registerKeys(db: Queryable, rows: readonly JobRow[]): Prom
   for (;;) {
     await run(db, INSERT_KEYS, [tenants, keys, keyed.map((row) => row.id)]);
     const found = await run<{ place: number; job: string }>(db, FIND_KEYS, [tenants, keys]);
-    // A key may be forgotten with its job's history between the two statements; then it is free again.
+    // A key may be deleted with its job's history between the two statements; then it is free again.
     if (found.length < keyed.length) continue;
-    // By place, not by text: half a surrogate pair comes back from the database as another character.
+    // By index and not by key: a lone surrogate comes back from the database as another character.
     const winners = new Map(found.map(({ place, job }) => [keyed[place - 1]!.id, job]));
     const beaten = keyed.filter((row) => !own.has(winners.get(row.id)!));
-    // Somebody else may be quicker to take a key over; the next round finds out who has it.
+    // Another submission may take a key over first; the next iteration finds its job.
     if (beaten.length === 0 || !(await takeOverKeys(db, beaten, winners)))
       return rows.map((row) => winners.get(row.id) ?? row.id);
   }

@@ -3,21 +3,23 @@ import { COUNTERS, type Counter } from '../core/wire.js';
 import { type Queryable, run, statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
-/** Statistics that survive anything: changes are appended where they happen and folded here by the minute. */
+/**
+ * Statistics that survive crashes: counts are appended in the transactions they count, and folded here by the minute.
+ */
 
 const column = (counter: Counter) => counter.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 const COLUMNS = COUNTERS.map(column);
 const SUMS = COLUMNS.map((name) => `sum(${name})::bigint AS ${name}`).join(', ');
 const NO_HISTOGRAM = `'{}'::bigint[]`;
 
-/** Adds what a conflicting row already counts. */
+/** Adds the new counts to those of a conflicting row. */
 const addTo = (table: string) =>
   [
     ...COLUMNS.map((name) => `${name} = ${table}.${name} + excluded.${name}`),
     `lateness = punctual.add_histograms(${table}.lateness, excluded.lateness)`,
   ].join(', ');
 
-/** Rows that one statement folds or forgets: a leader's statements must be short, however much has piled up. */
+/** Rows that one statement folds or deletes: a leader's statements must be short, whatever the backlog. */
 const ROWS_PER_STEP = 5_000;
 
 const FOLD = leaderStatement(
@@ -82,6 +84,7 @@ const HISTORY = statement(
     GROUP BY minute ORDER BY minute`,
 );
 
+/** The counts of a minute, or of all time. */
 export type Tally = Record<Counter, number> & { readonly lateness: readonly number[] };
 
 /** What was counted in one minute. */
@@ -101,13 +104,13 @@ function toTally(row: Record<string, unknown>): Tally {
   return { ...counts, lateness: (row.lateness as (string | number)[]).map(Number) } as unknown as Tally;
 }
 
-/** Folds a part of what was counted before the moment into minutes and totals; answers whether there may be more. */
+/** Folds some of the counts before the moment into minutes and totals; answers whether there may be more. */
 export async function foldTallies(db: Queryable, term: TermKey, before: number): Promise<boolean> {
   const rows = await runAsLeader<{ folded: number }>(db, term, FOLD, [before, ROWS_PER_STEP]);
   return rows[0]!.folded === ROWS_PER_STEP;
 }
 
-/** Forgets a part of the minutes before the moment, which totals keep; answers whether there may be more. */
+/** Deletes some of the minutes before the moment, which the totals include; answers whether there may be more. */
 export async function forgetMinutes(db: Queryable, term: TermKey, before: number): Promise<boolean> {
   const rows = await runAsLeader<{ forgotten: number }>(db, term, FORGET_MINUTES, [before, ROWS_PER_STEP]);
   return rows[0]!.forgotten === ROWS_PER_STEP;
@@ -128,7 +131,7 @@ export async function addStale(
   ]);
 }
 
-/** Everything ever counted, of one tenant or of all. */
+/** The counts of all time, of one tenant or of all. */
 export async function readTotals(db: Queryable, tenant: string | null): Promise<Tally> {
   const rows = await run(db, TOTALS, [tenant]);
   return toTally(rows[0]!);

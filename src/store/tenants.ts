@@ -3,8 +3,9 @@ import { type Queryable, run, statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import { rateColumns } from './queues.js';
 
-/** Tenants that somebody has given a name, a share or a limit; all others have the defaults. */
+/** Tenants with a name, a weight or a limit; a tenant without a row has the defaults. */
 
+/** A stored tenant. */
 export interface TenantRow extends Record<string, unknown> {
   readonly id: string;
   readonly name: string;
@@ -12,7 +13,7 @@ export interface TenantRow extends Record<string, unknown> {
   readonly rate_limit: number | null;
   readonly rate_per: number | null;
   readonly rate_burst: number | null;
-  /** When the tenant's bucket will be full again. */
+  /** When the tenant's token bucket will be full again. */
   readonly full_at: number;
   readonly created_at: number;
 }
@@ -53,20 +54,22 @@ const CHANGE_TENANT = leaderStatement(
   )`,
 );
 
-/** The tenants of these queues, as far as they have a row. */
+/** The rows of the tenants of these queues. */
 export function readTenantsOf(db: Queryable, queues: readonly number[]): Promise<TenantRow[]> {
   return run(db, READ_TENANTS, [queues]);
 }
 
+/** Tenants after the given id, in order. */
 export function listTenants(db: Queryable, after: string, limit: number): Promise<TenantRow[]> {
   return run(db, LIST_TENANTS, [after, limit]);
 }
 
+/** The row of a tenant. */
 export async function findTenant(db: Queryable, id: string): Promise<TenantRow | null> {
   return (await run<TenantRow>(db, FIND_TENANT, [id]))[0] ?? null;
 }
 
-/** Makes a tenant; null when there is one with this id. */
+/** Adds a tenant; answers null when the id is taken. */
 export async function addTenant(
   db: Queryable,
   term: TermKey,
@@ -78,7 +81,7 @@ export async function addTenant(
   return (await runAsLeader<TenantRow>(db, term, ADD_TENANT, values))[0] ?? null;
 }
 
-/** Changes a tenant; null when there is none. */
+/** Changes a tenant; answers null when there is none with this id. */
 export async function changeTenant(
   db: Queryable,
   term: TermKey,

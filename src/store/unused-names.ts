@@ -9,16 +9,16 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
  * there, with days to spare, is in no place.
  */
 
-/** Names that live jobs use, in order. */
+/** A queue and needs that live jobs use together. */
 export interface NamePair extends Record<string, unknown> {
   readonly queue: number;
   readonly needs: number;
 }
 
-/** Before all there are. */
+/** Sorts before every pair. */
 export const BEFORE_ALL_NAMES: NamePair = { queue: -1, needs: -1 };
 
-/** Hops from pair to pair through the index: cost grows with the pairs, not with the jobs. */
+/** Skips through the index from pair to pair: the cost grows with the pairs, not with the jobs. */
 const FIND_LIVE_NAMES = statement(
   'find-live-names',
   `
@@ -56,7 +56,7 @@ const KEEP_NAMES = leaderStatement(
   )`,
 );
 
-/** A queue that somebody has paused or given limits is kept: it would come back without them. */
+/** A queue that is paused or has limits is kept: it would be made again without them. */
 const REMOVE_QUEUES = removal(
   'queues',
   'NOT n.paused AND n.weight = 1 AND n.concurrency IS NULL AND n.key_concurrency = 1 AND n.rate_limit IS NULL',
@@ -78,7 +78,7 @@ function removal(table: 'queues' | 'needs', removable: string) {
   );
 }
 
-/** Names that live jobs use; up to `limit` after the given ones. */
+/** Up to `limit` pairs of names that live jobs use, after the given pair. */
 export function findLiveNames(db: Queryable, after: NamePair, limit: number): Promise<NamePair[]> {
   return run(db, FIND_LIVE_NAMES, [after.queue, after.needs, limit]);
 }
@@ -105,7 +105,7 @@ export async function findLaterNames(db: Queryable, after: string, limit: number
 
 type Nullable<T> = { [K in keyof T]: T[K] | null };
 
-/** Puts down that these names are in use now, unless that was put down after `since`. */
+/** Marks these names as used now, unless they were marked after `since`. */
 export async function keepNames(
   db: Queryable,
   term: TermKey,
@@ -118,15 +118,15 @@ export async function keepNames(
   await runAsLeader(db, term, KEEP_NAMES, [queues, needs, now, since]);
 }
 
-/** What became of a page of names. */
-export interface RemovedNames extends Record<string, unknown> {
+/** How many names of a page were read and removed. */
+interface RemovedNames extends Record<string, unknown> {
   readonly read: number;
-  /** The last of the page; null when there is none. */
+  /** The last id of the page; null when the page is empty. */
   readonly last: number | null;
   readonly removed: number;
 }
 
-/** Removes those of the next `limit` names after the given one that were last used before the moment. */
+/** Removes, among the next `limit` names after the given one, those that were last used before the moment. */
 export async function removeNames(
   db: Queryable,
   term: TermKey,

@@ -2,7 +2,9 @@ import { type Queryable, run, statement } from './database.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import { type Portion, type PortionSize, portionOf, readPortion } from './portion.js';
 
-/** Worker sessions as the next leader and the API find them. Heartbeats reach these rows rarely and in bulk. */
+/**
+ * Worker sessions as stored for the next leader and the API. Heartbeats are written to these rows rarely and in bulk.
+ */
 
 const COLUMNS = `id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen"`;
 
@@ -32,7 +34,7 @@ const FORGET_WORKERS = leaderStatement(
   )`,
 );
 
-/** A worker that is started again and again leaves a row each time, so age alone is no bound. */
+/** Bounds the number too, because a worker that keeps restarting leaves a row each time. */
 const FORGET_DEAD_WORKERS = leaderStatement(
   'forget-dead-workers',
   `forgotten AS (
@@ -72,6 +74,7 @@ const FIND_WORKER = statement(
   `SELECT ${COLUMNS} FROM punctual.workers WHERE tenant = $1 AND id = $2::uuid`,
 );
 
+/** A stored worker session. */
 export interface WorkerRow extends Record<string, unknown> {
   readonly id: string;
   readonly tenant: string;
@@ -83,6 +86,7 @@ export interface WorkerRow extends Record<string, unknown> {
   readonly lastSeen: number;
 }
 
+/** Stores a new session. */
 export async function addWorker(
   db: Queryable,
   term: TermKey,
@@ -92,6 +96,7 @@ export async function addWorker(
   await runAsLeader(db, term, ADD_WORKER, [worker.id, worker.tenant, worker.name, worker.registration, now]);
 }
 
+/** Writes when sessions were last seen, and their states. */
 export async function seeWorkers(
   db: Queryable,
   term: TermKey,
@@ -104,16 +109,16 @@ export async function seeWorkers(
   ]);
 }
 
-/** Forgets the named sessions. */
+/** Deletes these sessions. */
 export async function forgetWorkers(db: Queryable, term: TermKey, ids: readonly string[]): Promise<void> {
   await runAsLeader(db, term, FORGET_WORKERS, [ids]);
 }
 
-/** Rows that one statement forgets: a leader's statements must be short, however much has piled up. */
+/** Rows that one statement deletes: a leader's statements must be short, whatever the backlog. */
 const ROWS_PER_STEP = 1_000;
 
 /**
- * Forgets a part of the dead sessions that were last seen before the moment, or that are not among the newest of their
+ * Deletes some of the dead sessions that were last seen before the moment, or that are not among the newest of their
  * tenant; answers whether there may be more.
  */
 export async function forgetDeadWorkers(
@@ -130,7 +135,7 @@ export async function forgetDeadWorkers(
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 const NEWEST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** A portion of the sessions that are not known to be dead, behind the one with that id. */
+/** A portion of the sessions that are not known to be dead, after the given id. */
 export function readWorkers(
   db: Queryable,
   after: string | null,
@@ -139,7 +144,7 @@ export function readWorkers(
   return readPortion(db, READ_WORKERS, [after ?? FIRST_ID, size.rows, size.bytes]);
 }
 
-/** A portion of a tenant's sessions, newest first, dead ones among them. */
+/** A portion of a tenant's sessions, newest first, including dead ones. */
 export function listWorkers(
   db: Queryable,
   tenant: string,
@@ -149,6 +154,7 @@ export function listWorkers(
   return readPortion(db, LIST_WORKERS, [tenant, after ?? NEWEST_ID, size.rows, size.bytes]);
 }
 
+/** The session with that id. */
 export async function findWorker(db: Queryable, tenant: string, id: string): Promise<WorkerRow | null> {
   return (await run<WorkerRow>(db, FIND_WORKER, [tenant, id]))[0] ?? null;
 }

@@ -5,8 +5,9 @@ import { TenantRoom } from './tenant-room.js';
 
 /**
  * Keeps large bodies from filling the memory of a node. Their bytes are counted from the arrival of their headers until
- * they are answered, and a body that would be too much is refused before it is read. Bodies that have arrived are handled
- * few at a time, first come, first served. One that is being handled waits for no other, so there is no deadlock.
+ * they are answered, and a body that would be too much is refused before it is read. Bodies that have arrived are
+ * handled few at a time, first come, first served. One that is being handled waits for no other, so there is no
+ * deadlock.
  */
 
 declare module 'fastify' {

@@ -7,8 +7,8 @@ type Query = Readonly<Record<string, unknown>>;
 const INTEGER = /^-?\d{1,15}$/;
 
 /**
- * Makes the reader of a route's query. Numbers arrive as text and become numbers where the schema wants one, and what is
- * left out has the schema's default.
+ * Makes the reader of a route's query. Numbers arrive as text and become numbers where the schema wants one, and what
+ * is left out has the schema's default.
  */
 export function queryReader(schema: TObject = NoQuery): (query: Query) => Query {
   const properties: [string, { type?: unknown; default?: unknown }][] = Object.entries(schema.properties);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { uuidv7 } from '../../../src/core/uuid.js';
 import { claimKnownJobs } from '../../../src/store/claim-jobs.js';
-import { readClaims, readWork, saveProgress } from '../../../src/store/claims.js';
+import { readClaims, readWork, releaseClaims, saveProgress } from '../../../src/store/claims.js';
 import { isDataError } from '../../../src/store/database.js';
 import { endWaitingJobs, findExpired, nextExpiry } from '../../../src/store/end-waiting-jobs.js';
 import { retryJobs } from '../../../src/store/finish-jobs.js';
@@ -17,7 +17,6 @@ import {
   SEGMENT_START,
 } from '../../../src/store/read-backlog.js';
 import { readJob } from '../../../src/store/read-job.js';
-import { releaseClaims } from '../../../src/store/release-claims.js';
 import { nobody, TENANT, TestShard, until, WORKER } from './test-shard.js';
 
 let shard: TestShard;

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readRuns, takePassedOver } from '../../../src/store/backfill.js';
 import { readAhead } from '../../../src/store/change-schedule.js';
 import { claimJobs, claimKnownJobs } from '../../../src/store/claim-jobs.js';
-import { handOnClaims, readWork, saveProgress } from '../../../src/store/claims.js';
+import { handOnClaims, readWork, releaseClaims, saveProgress } from '../../../src/store/claims.js';
 import type { Pool, Queryable } from '../../../src/store/database.js';
 import { endWaitingJobs, findExpired, nextExpiry } from '../../../src/store/end-waiting-jobs.js';
 import { finishJobs, retryJobs } from '../../../src/store/finish-jobs.js';
@@ -38,7 +38,6 @@ import {
 } from '../../../src/store/read-backlog.js';
 import { findEnded, findKey, readJob } from '../../../src/store/read-job.js';
 import { readFirstWaiting, readPrevious } from '../../../src/store/read-overlap.js';
-import { releaseClaims } from '../../../src/store/release-claims.js';
 import {
   findSchedule,
   listSchedules,

@@ -1,18 +1,10 @@
 import { addAll } from '../core/long-lists.js';
 import { plainArray } from './array-text.js';
-import { inClaimOrder } from './claim-order.js';
+import { inClaimOrder } from './batch-statement.js';
 import { type Column, isUniform, type Value } from './columns.js';
 
-/**
- * Many rows as the parameters of a statement that finds them by `id = ANY(ids)`, which walks the index once instead of
- * searching it anew for every row (from Postgres 17 on).
- *
- * The ids are sorted, so a binary search (`width_bucket`) gives the position of a row's id, and the arrays of the columns
- * are indexed by that position. Postgres indexes an array in O(1) only if its elements have a fixed length and none is
- * null. JSON therefore goes as one buffer with the offset and length of each text, and a null number as a sentinel. A
- * column with one value for all rows goes as that value, as in `Columns`.
- */
-export interface PlacedInSql {
+/** The columns inside the text of a statement. */
+interface SortedInSql {
   /** The ids. */
   readonly ids: string;
   /** The value of a column in the row with the id. */
@@ -22,11 +14,20 @@ export interface PlacedInSql {
 /** The sentinel for a null number; none of the columns has a negative one. */
 const MISSING = -1;
 
-export class PlacedColumns<Row extends { readonly id: string }> {
+/**
+ * Many rows as the parameters of a statement that finds them by `id = ANY(ids)`, which scans the index once instead of
+ * searching it for every row (from Postgres 17 on).
+ *
+ * The ids are sorted, so a binary search (`width_bucket`) gives the index of a row's id, under which the arrays of the
+ * columns hold its values. Postgres accesses an array element in O(1) only if all elements have a fixed length and none
+ * is null. JSON is therefore sent as one buffer with the offset and length of each text, and a null number as a
+ * sentinel. A column with one value for all rows is sent as that value, as in `Columns`.
+ */
+export class SortedColumns<Row extends { readonly id: string }> {
   constructor(private readonly columns: readonly Column<Row>[]) {}
 
-  /** Each column has a single value and an array; JSON has the bytes, the beginnings and the lengths of its texts. */
-  inSql(from: number): PlacedInSql {
+  /** Per column a single value and an array; for JSON a single value, the buffer, the offsets and the lengths. */
+  inSql(from: number): SortedInSql {
     const ids = `$${from}::uuid[]`;
     const values = new Map<string, (id: string) => string>();
     let next = from + 1;
@@ -39,8 +40,8 @@ export class PlacedColumns<Row extends { readonly id: string }> {
           `($${next + 3}::int[])`,
         ];
         values.set(name, (id) => {
-          const place = `width_bucket(${id}, ${ids})`;
-          const text = `convert_from(substring(${bytes} FROM ${begins}[${place}] FOR nullif(${lengths}[${place}], 0)), 'UTF8')`;
+          const index = `width_bucket(${id}, ${ids})`;
+          const text = `convert_from(substring(${bytes} FROM ${begins}[${index}] FOR nullif(${lengths}[${index}], 0)), 'UTF8')`;
           return `CASE WHEN ${bytes} IS NULL THEN ${single} ELSE ${text}::json END`;
         });
         next += 4;
@@ -57,7 +58,7 @@ export class PlacedColumns<Row extends { readonly id: string }> {
     return { ids, of: (name, id) => values.get(name)!(id) };
   }
 
-  /** The parameters for these rows, as `inSql` counts them. */
+  /** The parameters for these rows, in the order of `inSql`. */
   parameters(rows: readonly Row[]): (Value | Buffer)[] {
     const ordered = inClaimOrder(rows);
     const parameters: (Value | Buffer)[] = [plainArray(ordered.map(({ id }) => id))];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { PlacedColumns } from './placed-columns.js';
+import { SortedColumns } from './sorted-columns.js';
 
 interface End {
   readonly id: string;
@@ -7,7 +7,7 @@ interface End {
   readonly result: string | null;
 }
 
-const ends = new PlacedColumns<End>([
+const ends = new SortedColumns<End>([
   { name: 'fence', type: 'int', of: (end) => end.fence },
   { name: 'result', type: 'json', of: (end) => end.result },
 ]);
