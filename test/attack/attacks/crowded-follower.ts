@@ -7,7 +7,8 @@ import { WorkerByHand } from '../worker-by-hand.js';
 
 const LANES = 400;
 const MAX_CALLS = 20_000;
-const EXPIRED_JOBS = 2_000;
+const EXPIRING_JOBS = 2_000;
+const EXPIRES_MS = 500;
 const HEARTBEAT_EVERY_MS = 1_000;
 /** Far less than the worker timeout, and far more than a heartbeat takes that waits for nobody. */
 const MAX_HEARTBEAT_MS = 3_000;
@@ -20,11 +21,12 @@ export const attack: Attack = {
   mayBeRefusedForLoad: true,
   async run(scene) {
     const { follower } = scene;
-    const expired = bulk(
-      EXPIRED_JOBS,
-      () => `"task":"work","queue":"crowded","startBefore":"2020-01-01T00:00:00Z"`,
+    const startBefore = new Date(Date.now() + EXPIRES_MS).toISOString();
+    const expiring = bulk(
+      EXPIRING_JOBS,
+      () => `"task":"work","queue":"crowded","startBefore":"${startBefore}"`,
     );
-    await scene.call(follower, 'POST', '/v1/jobs/bulk', expired, 'jobs to redrive');
+    await scene.call(follower, 'POST', '/v1/jobs/bulk', expiring, 'jobs to redrive');
     const worker = await WorkerByHand.register(scene, follower, { queues: ['nothing'], slots: 1 });
     if (!worker) return scene.wrong('the worker could not register');
     const calls = [

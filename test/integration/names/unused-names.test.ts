@@ -4,6 +4,7 @@ import type { LeaderState } from '../../../src/dispatch/leader-state.js';
 import { forgetNames } from '../../../src/dispatch/name-cleanup.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
 import { Names } from '../../../src/store/names.js';
+import { makePartition } from '../../../src/store/partitions.js';
 import { readJob } from '../../../src/store/read-job.js';
 import { removeOldDays } from '../../../src/store/retention.js';
 import { findLaterNames, type NamePair } from '../../../src/store/unused-names.js';
@@ -110,6 +111,7 @@ it('the names of jobs outside the live table are read in pages', async () => {
 
 it('a name stays while there is a day of history that may use it, whatever the setting says by then', async () => {
   const now = Date.now();
+  await makePartition(shard.hot, 'job_history', now);
   const id = await shard.submit({ queue: 'ended', task: 'e' });
   await shard.claim(term, [id]);
   await shard.finish(term, [{ id }]);
