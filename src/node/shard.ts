@@ -23,8 +23,8 @@ import { migrate } from '../store/migrate.js';
 import { Names } from '../store/names.js';
 import { findEnded } from '../store/read-job.js';
 import { VISIBLE_WITHIN_MS } from '../store/submit-jobs.js';
-import { Leading } from './leading.js';
 import { closePools, openPools, type Pools } from './pools.js';
+import { ShardLeader } from './shard-leader.js';
 
 /** A dispatcher lets go by itself of all who wait for it when its term ends. */
 const NEVER = new AbortController().signal;
@@ -79,7 +79,7 @@ export class RunningShard implements Shard {
   readonly endLines: EndLines;
   readonly logs: LogWriter;
   private readonly leadership: Leadership;
-  private readonly leading: Leading;
+  private readonly shardLeader: ShardLeader;
   /** Missing before the start, when this node neither leads nor knows a leader. */
   private host: ShardHost | undefined;
   private hints: HintSender | undefined;
@@ -98,7 +98,7 @@ export class RunningShard implements Shard {
     this.hot = hot;
     this.pool = pool;
     this.leadership = this.openLeadership();
-    this.leading = this.openLeading();
+    this.shardLeader = this.openLeader();
     this.submitter = this.openSubmitter();
     this.endLines = new EndLines(() => this.currentLeader());
     this.logs = new LogWriter({ hot, pool, config, clock });
@@ -119,13 +119,13 @@ export class RunningShard implements Shard {
 
   /** From now on nobody waits here for a leader or for the end of a job: when the next leader is there, they are too. */
   endWaiting(): void {
-    this.leading.endWaiting();
+    this.shardLeader.endWaiting();
     this.ends.close();
   }
 
   /** Gives the term up; resolves when its dispatcher does nothing any more. What needs no leader is still served. */
   handOver(): Promise<void> {
-    this.handingOver ??= this.leadership.stop().then(() => this.leading.close());
+    this.handingOver ??= this.leadership.stop().then(() => this.shardLeader.close());
     return this.handingOver;
   }
 
@@ -137,16 +137,16 @@ export class RunningShard implements Shard {
   }
 
   leader(): Promise<Dispatcher> {
-    return this.leading.get();
+    return this.shardLeader.get();
   }
 
   currentLeader(): Dispatcher | undefined {
-    return this.leading.current;
+    return this.shardLeader.current;
   }
 
   knownLeader(): KnownLeader | null {
     // A request that was about to be forwarded when this node came to lead is carried out here.
-    return this.leading.current ? { url: this.host!.url, over: NEVER } : this.leadership.leader;
+    return this.shardLeader.current ? { url: this.host!.url, over: NEVER } : this.leadership.leader;
   }
 
   suspectLeader(): void {
@@ -180,17 +180,17 @@ export class RunningShard implements Shard {
       ...{ databaseUrl, shard: id, nodeId, log },
       url: () => this.host!.url,
       ttlMs: config.leaseTtl,
-      onTerm: (term) => this.leading.begin(term),
+      onTerm: (term) => this.shardLeader.begin(term),
       onFollowing: () => this.leaderNews.tell(),
       onReleased: () => this.host!.tellOfLease(id),
       onTime: (now, roundTripMs) => this.databaseClock.sample(now, roundTripMs),
     });
   }
 
-  private openLeading(): Leading {
+  private openLeader(): ShardLeader {
     const { id, config, log } = this.options;
     const { leader, pool, patient } = this.pools;
-    return new Leading({
+    return new ShardLeader({
       ...{ log, leadership: this.leadership, leaderNews: this.leaderNews },
       optionsFor: (term) => ({
         ...{ term, hot: leader, pool, patient, clock: this.clock, config, log, secret: this.host!.secret },

@@ -12,7 +12,7 @@ import { noLeader } from '../dispatch/leader-state.js';
 const PATIENCE_MS = 5_000;
 const MAX_LOAD_PAUSE_MS = 1_000;
 
-export interface LeadingParts {
+interface ShardLeaderParts {
   readonly log: Log;
   readonly leadership: Leadership;
   readonly optionsFor: (term: Term) => DispatcherOptions;
@@ -22,13 +22,13 @@ export interface LeadingParts {
   readonly onReady: () => void;
 }
 
-/** Builds a dispatcher for every term and throws it away when the term ends. */
-export class Leading {
+/** The leader of a shard as this node knows it: its own dispatcher, one for each of its terms, or the node that leads. */
+export class ShardLeader {
   private dispatcher: Dispatcher | undefined;
   private ending: Promise<unknown> = Promise.resolve();
   private closed = false;
 
-  constructor(private readonly parts: LeadingParts) {}
+  constructor(private readonly parts: ShardLeaderParts) {}
 
   /** The dispatcher while this node leads. */
   get current(): Dispatcher | undefined {
