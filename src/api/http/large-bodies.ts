@@ -3,27 +3,24 @@ import { PunctualError } from '../../core/errors.js';
 
 /**
  * Keeps large bodies from filling the memory of a node. Their bytes are counted from the arrival of their headers until
- * they are answered, and a body that would be too much is refused before it is read. Bodies that have arrived are
- * handled few at a time, first come, first served. One that is being handled waits for no other, so there is no
- * deadlock.
+ * they are answered, and a body beyond the limit is refused before it is read. Bodies that have arrived are handled a
+ * few at a time, in FIFO order. A body that is being handled waits for no other, so there is no deadlock.
  */
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Of a request whose body is large. */
+    /** Set if the body is large. */
     largeBody: LargeBody | null;
   }
 }
 
-/** Smaller bodies do not count. */
+/** Smaller bodies are not counted. */
 const LARGE_BYTES = 64 * 1024;
-/** Smaller bodies are handled at once: the reports of workers must not wait for bulks. */
-const IN_TURN_BYTES = 1024 * 1024;
-/** Bytes that are handled at a time; a single larger body is handled alone. */
+/** Smaller bodies are handled without queueing: reports of workers must not wait for bulks. */
+const QUEUED_BYTES = 1024 * 1024;
+/** The most bytes that are handled at a time; a single larger body is handled alone. */
 const HANDLED_BYTES = 32 * 1024 * 1024;
-/**
- * Bytes that arrive, wait and are handled together. One tenant has at most half of them, so that the others have room.
- */
+/** The most bytes of all large bodies together. One tenant may use half of them, so that others have room. */
 const COUNTED_BYTES = 256 * 1024 * 1024;
 const RETRY_AFTER_S = 1;
 
@@ -36,11 +33,11 @@ export class LargeBodies {
   private readonly most: number;
 
   constructor(maxBulkBytes: number) {
-    // The largest must always fit, even for a tenant that sends two.
+    // A body of the largest size must always fit, even for a tenant that sends two.
     this.most = Math.max(COUNTED_BYTES, 4 * maxBulkBytes);
   }
 
-  /** Counts every large body from now on. The credentials must have been checked by then. */
+  /** Counts every large body from now on. Must be registered after the check of credentials. */
   watch(server: FastifyInstance): void {
     server.decorateRequest('largeBody', null);
     server.addHook('onRequest', (request, reply, done) => {
@@ -50,7 +47,7 @@ export class LargeBodies {
       else {
         const body = this.count(request.caller?.tenant ?? '', bytes);
         request.largeBody = body;
-        // A body that breaks off is never answered, so it is freed here. One that has arrived is handled to its end.
+        // A body that breaks off is never answered, so it is uncounted here. One that has arrived is still handled.
         reply.raw.once('close', () => {
           if (!body.hasArrived) this.end(body);
         });
@@ -85,7 +82,7 @@ export class LargeBodies {
     const left = this.countedOf.get(tenant)! - bytes;
     if (left === 0) this.countedOf.delete(tenant);
     else this.countedOf.set(tenant, left);
-    if (body.hasTurn) this.handled -= bytes;
+    if (body.isHandled) this.handled -= bytes;
     this.letIn();
   }
 
@@ -94,7 +91,7 @@ export class LargeBodies {
       if (this.handled > 0 && this.handled + next.bytes > HANDLED_BYTES) return;
       this.waiting.shift();
       this.handled += next.bytes;
-      next.giveTurn();
+      next.start();
     }
   }
 }
@@ -102,9 +99,9 @@ export class LargeBodies {
 /** A large body between its headers and its answer. */
 class LargeBody {
   hasArrived = false;
-  hasTurn = false;
+  isHandled = false;
   hasEnded = false;
-  private readonly turn: Promise<void>;
+  private readonly started: Promise<void>;
   private resolve: () => void = () => undefined;
 
   constructor(
@@ -112,21 +109,21 @@ class LargeBody {
     readonly bytes: number,
     private readonly queueUp: (body: LargeBody) => void,
   ) {
-    this.turn = new Promise((resolve) => {
+    this.started = new Promise((resolve) => {
       this.resolve = resolve;
     });
   }
 
-  /** To be called when all of it is here; resolves when it may be handled. */
+  /** Must be called when the body has arrived completely; resolves when it may be handled. */
   arrive(): Promise<void> {
     this.hasArrived = true;
-    if (this.bytes <= IN_TURN_BYTES) return Promise.resolve();
+    if (this.bytes <= QUEUED_BYTES) return Promise.resolve();
     this.queueUp(this);
-    return this.turn;
+    return this.started;
   }
 
-  giveTurn(): void {
-    this.hasTurn = true;
+  start(): void {
+    this.isHandled = true;
     this.resolve();
   }
 }
@@ -142,8 +139,8 @@ function tooBusy(): PunctualError {
 }
 
 /**
- * What the body will weigh in memory. One that does not say may become as large as the route takes; one that is read as
- * it arrives is never there as a whole.
+ * How much memory the body will take. Without a length it may be as large as the route allows; a streamed body is never
+ * in memory as a whole.
  */
 function bytesOf({ headers, routeOptions }: FastifyRequest): number {
   if (routeOptions.config.route?.body?.kind === 'stream') return 0;
