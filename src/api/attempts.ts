@@ -12,7 +12,7 @@ import type { NodeContext } from './context.js';
 import { cutError, cutProgress, resultText } from './report-text.js';
 import { type HttpLimits, json, ONE_PAYLOAD, type Route, route } from './route.js';
 
-/** Room for one result, one error or some lines of a log; what is too long of it is cut. */
+/** The most bytes of a body with one result, one error or some lines of a log; longer values in it are cut. */
 const REPORT_BYTES = 1024 * 1024 + 64 * 1024;
 const ONE_REPORT = (limits: HttpLimits) => Math.max(REPORT_BYTES, ONE_PAYLOAD(limits));
 
@@ -72,7 +72,7 @@ export const attemptRoutes: readonly Route[] = [
   }),
 ];
 
-/** Takes note of how far a running attempt has come. */
+/** Records the progress of a running attempt. */
 export async function reportProgress(
   node: NodeContext,
   by: Caller | AttemptCredential,
@@ -116,7 +116,7 @@ async function reportOne(
   if (!accepted) throw stale(result.jobId, result.fence);
 }
 
-/** A token is good for the attempt it names and for no other, not even a later one of the same job. */
+/** A token is valid only for the attempt it names, not for a later one of the same job. */
 function mustOwn(by: Caller | AttemptCredential, jobId: string, fence: number): void {
   if (!('jobId' in by)) return;
   if (by.jobId !== jobId) throw new PunctualError('FORBIDDEN', 'The token belongs to another job.');
@@ -130,7 +130,7 @@ function stale(jobId: string, fence: number): PunctualError {
   );
 }
 
-/** A worker's result as the dispatcher takes it, cut to the limits. */
+/** A worker's result in the form of the dispatcher, cut to the limits. */
 export function toReport(
   tenant: string,
   result: wire.AttemptResult,

@@ -5,21 +5,21 @@ import type { Queryable } from '../store/database.js';
 import { findKeys, hashKey, isGenuineKey, type KeyRow } from '../store/operator-key.js';
 import type { AttemptCredential, KeyIdentity } from './caller.js';
 
-/** How old knowledge of a key may be: a revoked key is refused after this time. */
+/** How old a cached key may be: a revoked key is refused after this time. */
 const FRESH_MS = 1_000;
-/** From this age on a key is read again in the background, while requests go on with what is known. */
+/** The age from which on a cached key is read again in the background. */
 const RENEW_MS = 750;
-/** How long known keys are served while the database cannot be asked. */
+/** How long cached keys are accepted while the database cannot be reached. */
 const WITHOUT_DATABASE_MS = 30_000;
 const MAX_REMEMBERED = 10_000;
 
-/** What is known of a key that somebody has used. */
+/** A cached key. */
 interface Remembered {
   readonly hash: Buffer;
   identity: Promise<KeyIdentity | null>;
-  /** When the statement was sent that told who it is. */
+  /** When the statement that found its owner was sent. */
   askedAt: number;
-  /** Whether it was used since. */
+  /** Whether it was used since it was last read. */
   used: boolean;
 }
 
@@ -44,7 +44,7 @@ export class Authentication {
     this.localDigest = digestOf(localKey);
   }
 
-  /** A token that a node signed: for one attempt, or for another node that calls on somebody's behalf. */
+  /** Verifies a token that a node signed: for one attempt, or for a call of another node on behalf of a client. */
   private authenticateToken(token: string): KeyIdentity | AttemptCredential | null {
     const { secret, clock } = this.parts;
     const node = verifyNodeToken(secret, token, clock.now());
@@ -52,11 +52,11 @@ export class Authentication {
     return verifyAttemptToken(secret, token, clock.now());
   }
 
-  /** Whose credential it is; null when it is none of ours. */
+  /** The owner of a credential; null when it is not valid. */
   async authenticate(bearer: string): Promise<KeyIdentity | AttemptCredential | null> {
     if (bearer.startsWith('ey')) return this.authenticateToken(bearer);
     if (!bearer.startsWith('pk_') || bearer.length > 200) return null;
-    // Remembered by digest, so that a dump of memory shows no keys.
+    // Cached by digest, so that a dump of memory contains no keys.
     const digest = digestOf(bearer);
     if (digest === this.localDigest) return { operator: true, name: 'embedded' };
     const known = this.remembered.get(digest);
@@ -66,7 +66,7 @@ export class Authentication {
   }
 
   /**
-   * Asks the database once, however many requests come with the key meanwhile; that it is unknown is remembered too.
+   * Reads the key from the database, once for all requests that come with it meanwhile; an unknown key is cached too.
    */
   private lookUp(digest: string, key: string): Promise<KeyIdentity | null> {
     const hash = hashKey(this.parts.secret, key);
@@ -94,7 +94,7 @@ export class Authentication {
     return known.identity;
   }
 
-  /** Reads all keys again that are in use, in one statement; many who want it at once cause one. */
+  /** Reads all keys in use again, in one statement that concurrent callers share. */
   private async renew(known: Remembered): Promise<void> {
     const { askedAt } = known;
     const isUnderWay = this.renewing !== undefined;
@@ -102,7 +102,7 @@ export class Authentication {
       this.renewing = undefined;
     });
     await this.renewing;
-    // What was under way already may have left this key out.
+    // A statement that was in flight before may not include this key.
     if (isUnderWay && known.askedAt === askedAt) await this.renew(known);
   }
 
@@ -126,7 +126,7 @@ function identityOf(row: KeyRow | undefined): KeyIdentity | null {
   return row ? { operator: row.operator, name: row.name } : null;
 }
 
-/** Waits for work, but not for long: a database that hangs must not hold up callers whose key is known. */
+/** Waits for work, but not long: a database that hangs must not delay callers whose key is cached. */
 async function soon(work: Promise<void>): Promise<void> {
   const done = work.catch(() => undefined);
   let timer: NodeJS.Timeout | undefined;

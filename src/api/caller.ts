@@ -1,4 +1,4 @@
-/** Who asks. The tenant comes from the credential alone. */
+/** The caller of a route; its tenant comes from the credential alone. */
 export interface Caller {
   readonly tenant: string;
   /** Recorded as `createdBy`; the name of the key. */
@@ -13,7 +13,7 @@ export interface AttemptCredential {
   readonly fence: number;
 }
 
-/** Whom a key (or another node's token) belongs to. */
+/** The owner of a key or of another node's token. */
 export interface KeyIdentity {
   readonly operator: boolean;
   readonly name: string;
@@ -21,13 +21,13 @@ export interface KeyIdentity {
   readonly node?: boolean;
 }
 
-/** What a route asks of its caller. */
+/** The credential that a route requires. */
 export type Scope =
   /** Nothing: anyone may call it. */
   | 'public'
   /** A key that may read. */
   | 'read'
-  /** A key that may submit jobs and steer them. */
+  /** A key that may submit, cancel and change jobs. */
   | 'submit'
   /** A key of a worker. */
   | 'work'
@@ -41,8 +41,8 @@ export type Scope =
   | 'node';
 
 /**
- * Decides whether a credential satisfies the scope of a route: null, or why it does not. This is the only place that
- * decides it. Every key is an operator's so far, and so satisfies every scope of a key.
+ * Null if a credential satisfies the scope of a route, else why it does not. Access is decided here and nowhere else.
+ * Every key is an operator's so far, and so satisfies every scope of a key.
  */
 export function refusalOf(
   credential: KeyIdentity | AttemptCredential,
@@ -57,6 +57,6 @@ export function refusalOf(
     const isItsOwn = scope === 'attempt' && credential.jobId === jobId;
     return isItsOwn ? null : 'The token of an attempt can report about its own job only.';
   }
-  // A key that is not an operator's must bring its tenant along; guessing one would open another's door.
+  // A key that is not an operator's must name its tenant; a guess could give access to another tenant.
   return credential.operator ? null : 'The key belongs to no tenant.';
 }

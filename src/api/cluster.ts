@@ -12,11 +12,11 @@ import { type Answered, JsonText } from './json-text.js';
 import { type Route, route } from './route.js';
 import type { Shard } from './shard.js';
 
-/** A node that has not been seen for so long is dead: three times it did not say that it lives. */
+/** Silence after which a node counts as dead: three signs of life are missing. */
 const DEAD_AFTER_MS = 15_000;
 
 const MINUTE_MS = 60_000;
-/** Minutes of history that are read at once. */
+/** Minutes of history that one statement reads. */
 const MINUTES_AT_ONCE = 360;
 
 /** The cluster as a whole: who leads, the pause switch, statistics. */
@@ -109,7 +109,7 @@ async function readStats(node: NodeContext, historyMs: number): Promise<Answered
   const minutes: string[] = [];
   let from = clock.now() - historyMs;
   while (from < until) {
-    // Each portion ends with a minute, so that none is in two of them.
+    // Portions end at whole minutes, so that no minute is in two of them.
     const to = Math.min(until, Math.floor(from / MINUTE_MS + MINUTES_AT_ONCE) * MINUTE_MS);
     for (const minute of await minutesOf(shards, from, to)) minutes.push(minuteText(minute));
     from = to;

@@ -9,7 +9,7 @@ import { renderMetrics } from './metrics.js';
 import { Answer, type Route, route } from './route.js';
 import type { Shard } from './shard.js';
 
-/** Whether the process lives, whether it can be used, and its metrics. */
+/** Liveness, readiness and metrics of a node. */
 export const healthRoutes: readonly Route[] = [
   route({
     id: 'livez',
@@ -78,9 +78,9 @@ async function checkReady({ shards, config }: NodeContext): Promise<Health> {
 }
 
 /**
- * Ready means: the database answers, and requests reach a leader, here or elsewhere. Whether the database answers is
- * known from the connection of the lease, which is asked all the time and shared with nobody: no traffic makes a
- * healthy node look ill, and asking costs nothing.
+ * Ready means that the database answers and that requests reach a leader, here or elsewhere. Whether the database
+ * answers is known from the connection of the lease, which is used all the time and shared with nothing else. So no
+ * traffic makes a healthy node seem unready, and the check costs nothing.
  */
 async function checkShard(shard: Shard, leaseTtlMs: number): Promise<Health> {
   const silentMs = shard.databaseSilentMs();

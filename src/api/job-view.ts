@@ -16,10 +16,10 @@ import type { JobRow } from '../store/job-row.js';
 import type { ListedRow } from '../store/list-jobs.js';
 import { JsonText } from './json-text.js';
 
-/** What a list leaves out of a job. */
+/** The parts of a job that a list left out. */
 type Left = Partial<Pick<ListedRow, 'without_payload' | 'without_result' | 'without_stack'>>;
 
-/** A stored job as the API shows it, written when it is asked for. */
+/** A stored job as the API shows it; its text is made when it is read. */
 export class JobView extends JsonText {
   constructor(
     private readonly row: PlacedRow & Left,
@@ -45,7 +45,7 @@ export class JobView extends JsonText {
     return `${JSON.stringify(this.rest()).slice(0, -1)},${payload}${result}${error}}`;
   }
 
-  /** All that is not stored as JSON. */
+  /** The fields that are not stored as JSON. */
   private rest(): Omit<Job, 'payload' | 'result' | 'target' | 'error' | 'requires'> {
     const { row } = this;
     const attempts = (row.earlier_attempts ?? []).map(toAttempt);
@@ -66,7 +66,7 @@ export class JobView extends JsonText {
       runAt: time(row.run_at),
       startBefore: maybeTime(row.start_before),
       createdAt: time(row.created_at),
-      // A schedule creates its jobs on behalf of whoever wrote it.
+      // A schedule creates jobs on behalf of the caller who wrote it.
       createdBy: row.occurrence === null ? row.created_by : `schedule:${row.schedule}`,
       scheduledAt: maybeTime(row.occurrence),
       scheduledBy: row.occurrence === null ? null : row.created_by,
@@ -104,7 +104,7 @@ function omittedFrom(row: Left, attempts: boolean): JobPart[] {
   return JOB_PARTS.filter((part) => left[part]);
 }
 
-/** A new job as it would be read back, without reading it. */
+/** The row of a new job as it would be read back. */
 export function newlyPlaced(row: JobRow, queue: string, held: boolean): PlacedRow {
   return {
     ...row.definition,

@@ -34,17 +34,17 @@ import { PageText, writePage } from './page-text.js';
 import { Answer, json, jsonCheckedByRun, MANY_PAYLOADS, ONE_PAYLOAD, type Route, route } from './route.js';
 import type { Shard } from './shard.js';
 
-/** Rows of a list that are read at once. */
+/** Jobs of a list that one statement reads. */
 const PORTION = 50;
-/** The same when each may be large: Postgres has to unpack them to see how many fit. */
+/** The same with large parts, which Postgres has to decompress to see how many fit. */
 const LARGE_PORTION = 16;
 
-/** How often a key is tried whose job goes away before it can be read. */
+/** How often a submission is tried whose key belongs to a job that is removed before it can be read. */
 const KEY_TRIES = 5;
-/** For a call that does not wait, and so cannot be cut short. */
+/** The signal of a call that does not wait. */
 const NEVER = new AbortController().signal;
 
-/** Submitting, reading and steering jobs. */
+/** Submitting, reading, cancelling and changing jobs. */
 export const jobRoutes: readonly Route[] = [
   route({
     id: 'submitJob',
@@ -167,7 +167,7 @@ export const jobRoutes: readonly Route[] = [
     answers: { 200: RedriveAnswer },
     run: async ({ node, caller, body: { dryRun = false, all = false, ...filter } }) => {
       const isFiltered = filter.task !== undefined || filter.queue !== undefined;
-      // Nobody means everything by saying nothing; to count is no harm.
+      // Without a filter "all" must be explicit, except in a dry run, which only counts.
       if (all === isFiltered && !(dryRun && !all)) {
         throw invalid([{ pointer: '/all', detail: 'give "task", "queue" or both, or else "all": true' }]);
       }
@@ -200,7 +200,7 @@ function steering(verb: 'cancel' | 'retry' | 'hold' | 'release', summary: string
   });
 }
 
-/** Stores a job; one with the same key is found again instead. */
+/** Stores a job, or finds the earlier one with the same key. */
 export async function submitJob(
   node: NodeContext,
   { tenant, actor }: Caller,
@@ -240,7 +240,7 @@ export async function submitJobs(
 
 const envelopes = new Map<number, ReturnType<typeof bulkEnvelope>>();
 
-/** The schema around the jobs of a bulk, made once for each setting so that it is compiled once. */
+/** The schema around the jobs of a bulk, cached by its limit so that it is compiled once. */
 function envelopeOf(maxBulkJobs: number): ReturnType<typeof bulkEnvelope> {
   const known = envelopes.get(maxBulkJobs) ?? bulkEnvelope(maxBulkJobs);
   envelopes.set(maxBulkJobs, known);

@@ -1,6 +1,6 @@
 /**
- * An answer that is JSON text already. What is stored as JSON goes out as the text it is: parsing it, only to write it
- * again, would cost most of all, and a small text can become an enormous value.
+ * An answer that is JSON text already. Stored JSON is sent as its text: parsing it only to serialize it again would be
+ * the largest cost of an answer, and a small text can become a huge value.
  */
 export abstract class JsonText {
   abstract readonly text: string;

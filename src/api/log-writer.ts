@@ -19,15 +19,15 @@ interface Writer {
 }
 
 /**
- * Appends to the logs of jobs. Writes to one log wait for each other here, so that they do not hold a connection each.
+ * Appends to the logs of jobs. Writes to one log run one at a time, so that they do not hold a connection each.
  */
 export class LogWriter {
-  /** The last write to each log that is under way. */
+  /** The last write to each log that is in progress. */
   private readonly writing = new Map<string, Promise<unknown>>();
 
   constructor(private readonly options: LogWriterOptions) {}
 
-  /** Appends lines, each as JSON text; false when the attempt does not run any more. */
+  /** Appends lines, each as JSON text; answers false when the attempt no longer runs. */
   async append(writer: Writer, lines: readonly string[]): Promise<boolean> {
     const { job } = writer;
     const write = () => this.write(writer, lines);

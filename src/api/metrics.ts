@@ -30,9 +30,9 @@ const GAUGES: Record<string, [name: string, help: string]> = {
 };
 
 /**
- * Prometheus text. Counters are the cluster's totals from the database, so that they survive failovers; a
- * scrape of any node gives the same. Gauges of dispatch exist on the leader only, and the delay of the event loop
- * is that of the node that is asked.
+ * Metrics in Prometheus format. Counters are the cluster's totals from the database, so they survive failovers and are
+ * the same on every node. Gauges of dispatch exist on the leader only; the delay of the event loop is that of the
+ * scraped node.
  */
 export async function renderMetrics(
   totals: Tally,
@@ -68,7 +68,7 @@ export async function renderMetrics(
   return (await registry.metrics()) + histograms.join('');
 }
 
-/** A histogram of milliseconds as Prometheus writes one; a sum that was not kept is not claimed. */
+/** A histogram of milliseconds in Prometheus format; without a sum if none was recorded. */
 function renderHistogram(name: string, help: string, counts: readonly number[], sumMs?: number): string {
   const lines = [`# HELP ${name} ${help}`, `# TYPE ${name} histogram`];
   let seen = 0;

@@ -2,11 +2,11 @@ import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { Portion, PortionSize } from '../store/portion.js';
 import { JsonText } from './json-text.js';
 
-/** What the items of one page weigh at most, roughly; a single larger one is a page of its own. */
-export const MAX_PAGE_BYTES = 1024 * 1024;
+/** About how many bytes the items of one page have at most; a single larger item is a page of its own. */
+const MAX_PAGE_BYTES = 1024 * 1024;
 
-/** So much is written in one turn of the event loop: about a millisecond. */
-const TURN_BYTES = 64 * 1024;
+/** Bytes that are written in one iteration of the event loop: about a millisecond. */
+const SLICE_BYTES = 64 * 1024;
 
 /** One page of a list. */
 export class PageText extends JsonText {
@@ -20,37 +20,37 @@ export class PageText extends JsonText {
 
 /** How a list is read and written. */
 export interface List<Row> {
-  /** Rows that are read at once at most. */
+  /** The most rows that one statement reads. */
   readonly portion: number;
-  /** Reads what comes after the row; null is the beginning of the page. */
+  /** Reads the rows after the given one; null reads from the beginning of the page. */
   read(after: Row | null, size: PortionSize): Promise<Portion<Row>>;
   write(row: Row): string;
-  /** What goes into `?after=` for the page that follows the row. */
+  /** The value of `?after=` for the page after the row. */
   cursor(row: Row): string;
 }
 
 /**
- * Writes a page of a list: at most `limit` items, and fewer when they are large. It is read and written in portions, so
- * that nobody else in the process has to wait, and never holds much more than the page itself.
+ * Writes a page of a list: at most `limit` items, and fewer when they are large. It reads and writes in portions, so
+ * that it does not block the event loop and never holds much more than the page itself in memory.
  */
 export async function writePage<Row>(limit: number, list: List<Row>): Promise<PageText> {
   const items: string[] = [];
   let bytes = 0;
-  let thisTurn = 0;
+  let sincePause = 0;
   let last: Row | null = null;
   for (;;) {
     const size = { rows: Math.min(list.portion, limit - items.length), bytes: MAX_PAGE_BYTES - bytes };
     const { rows, more } = await list.read(last, size);
     for (const row of rows) {
-      // The database counts roughly; what was written counts.
+      // The database estimates sizes; the limit is on the bytes that were written.
       if (bytes >= MAX_PAGE_BYTES) return new PageText(items, list.cursor(last!));
       const item = list.write(row);
       items.push(item);
       last = row;
       bytes += item.length;
-      thisTurn += item.length;
-      if (thisTurn < TURN_BYTES) continue;
-      thisTurn = 0;
+      sincePause += item.length;
+      if (sincePause < SLICE_BYTES) continue;
+      sincePause = 0;
       await nextIteration();
     }
     if (!more || last === null) return new PageText(items, null);

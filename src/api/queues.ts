@@ -12,10 +12,10 @@ import type { NodeContext } from './context.js';
 import { writePage } from './page-text.js';
 import { json, type Route, route } from './route.js';
 
-/** Queues of a list that are read at once. */
+/** Queues of a list that one statement reads. */
 const PORTION = 200;
 
-/** Queues come into being on first use; here they are looked at, limited, paused and resumed. */
+/** Reading, limiting, pausing and resuming queues, which are made on first use. */
 export const queueRoutes: readonly Route[] = [
   route({
     id: 'listQueues',

@@ -1,9 +1,9 @@
 import type { JobError } from '../core/job.js';
 import { readJson } from '../core/submission.js';
 
-/** What workers report, cut to what may be stored. */
+/** Reports of workers, cut to the limits of what is stored. */
 
-/** The result as JSON text, or the failure that it becomes when it is too large or too deep. */
+/** The result as JSON text, or an error when it is too large or too deep. */
 export function resultText(
   result: unknown,
   limits: { readonly maxPayload: number; readonly maxDepth: number },
@@ -18,7 +18,7 @@ export function resultText(
   return json === null ? { error } : { json };
 }
 
-/** An error within the size limit: the message is kept first, then as much of the stack as fits. */
+/** An error cut to the size limit: the message first, then as much of the stack as fits. */
 export function cutError(error: JobError, maxBytes: number): JobError {
   const message = cut(error.message, maxBytes >> 1);
   const code = error.code === undefined ? undefined : cut(error.code, Math.min(256, maxBytes >> 2));
@@ -27,10 +27,10 @@ export function cutError(error: JobError, maxBytes: number): JobError {
   return { message, ...(code !== undefined && { code }), ...(stack !== undefined && { stack }) };
 }
 
-/** Bytes kept of the words that come with an attempt's progress. */
+/** The most bytes of the message in an attempt's progress. */
 const MAX_MESSAGE_BYTES = 1_024;
 
-/** Progress with a message that is short enough to be kept in memory and written every second. */
+/** Progress with its message cut, because it is kept in memory and written every second. */
 export function cutProgress<P extends { readonly message?: string }>(progress: P): P {
   if (progress.message === undefined) return progress;
   return { ...progress, message: cut(progress.message, MAX_MESSAGE_BYTES) };

@@ -8,19 +8,19 @@ import type { AttemptCredential, Caller, Scope } from './caller.js';
 import type { NodeContext } from './context.js';
 
 /**
- * How a route is declared: once, beside what it does. From the declaration come the HTTP route, its access check, the
- * checks of path, query and body, its entry in the OpenAPI document, and the tests that walk over all routes.
+ * How a route is declared: once, beside its implementation. The HTTP route, its access check, the checks of path, query
+ * and body, its entry in the OpenAPI document, and the tests of all routes are derived from the declaration.
  */
 
-/** The bounds of a request that the operator can set. */
+/** The limits of requests that the operator can set. */
 export type HttpLimits = Pick<Config, 'maxBulkBytes' | 'maxPayload' | 'maxDepth'>;
 
-/** What a body may weigh beyond the payloads in it. */
+/** The most bytes of a body besides its payloads. */
 const OVERHEAD_BYTES = 64 * 1024;
 
-/** The bound of a body that holds one payload. */
+/** The size limit of a body that holds one payload. */
 export const ONE_PAYLOAD = ({ maxPayload }: HttpLimits): number => maxPayload + OVERHEAD_BYTES;
-/** The bound of a body that holds many. */
+/** The size limit of a body that holds many payloads. */
 export const MANY_PAYLOADS = ({ maxBulkBytes }: HttpLimits): number => maxBulkBytes + OVERHEAD_BYTES;
 
 type MaxBytes = number | ((limits: HttpLimits) => number);
@@ -28,22 +28,24 @@ type MaxBytes = number | ((limits: HttpLimits) => number);
 interface JsonOptions {
   /** Default: 1 MiB. */
   readonly maxBytes?: MaxBytes;
-  /** The field of the body, or of each item of its lists, that is kept as the text in which it came. */
+  /** The field of the body, or of each item of its lists, that is kept as its original text. */
   readonly text?: 'payload' | 'result';
-  /** Fields of the body that hold lists which may be long. */
+  /** Fields of the body that hold long lists. */
   readonly lists?: readonly string[];
   /** Whether the body may be left out, which means an empty object. */
   readonly optional?: true;
 }
 
 /** A body of JSON. */
-export interface JsonBody<T> extends JsonOptions {
+interface JsonBody<T> extends JsonOptions {
   readonly kind: 'json';
   readonly schema: TSchema;
   readonly check: (value: unknown) => T | Promise<T>;
 }
 
-/** A body that is not JSON and is read as it arrives. Nobody keeps it, so its route must not need the leader. */
+/**
+ * A body that is not JSON and is read as it arrives. It is not kept, so its route cannot be forwarded to the leader.
+ */
 export interface StreamBody<T> {
   readonly kind: 'stream';
   /** Its media type. */
@@ -60,12 +62,12 @@ export function json<S extends TSchema>(schema: S, options: JsonOptions = {}): J
   return { ...options, kind: 'json', schema, check };
 }
 
-/** A body of JSON that is documented by the schema and checked by the route's `run`, which gets it as it came. */
+/** A body of JSON that is documented by the schema but checked by the route's `run`. */
 export function jsonCheckedByRun(schema: TSchema, options: JsonOptions = {}): JsonBody<unknown> {
   return { ...options, kind: 'json', schema, check: (value) => value };
 }
 
-/** A body of any other media type, to be read piece by piece; one that is too large fails while it is read. */
+/** A body of any other media type, read in chunks; one that is too large fails while it is read. */
 export function stream(type: string, maxBytes: number): StreamBody<AsyncIterable<Buffer>> {
   return { kind: 'stream', type, maxBytes, check: (value) => bounded(value as Readable, maxBytes) };
 }
@@ -79,18 +81,18 @@ async function* bounded(pieces: Readable, maxBytes: number): AsyncIterable<Buffe
   }
 }
 
-/** What a client hears whose streamed body goes beyond its bound. */
+/** The error for a streamed body that is too large. */
 export function tooLarge(maxBytes: number): PunctualError {
   return new PunctualError('BODY_TOO_LARGE', `The body is larger than ${maxBytes} bytes.`);
 }
 
-/** Makes sure that a call without a body brings none, or an empty object. */
+/** Checks that a route without a body is sent none, or an empty object. */
 export function checkNothing(value: unknown): undefined {
   if (value !== undefined && value !== null) validate(Nothing, value);
   return undefined;
 }
 
-/** An answer that is text, or one that goes on for as long as somebody listens. */
+/** An answer that is text, or a stream that lasts as long as the client listens. */
 export interface OtherAnswer {
   readonly kind: 'text' | 'stream';
   /** Its media type, with parameters. */
@@ -103,7 +105,7 @@ export interface OtherAnswer {
  */
 type Answers = Readonly<Record<number, TSchema | OtherAnswer | string>>;
 
-/** An answer with a status or headers of its own. A plain value has the status of the route's only success. */
+/** An answer with an explicit status or headers. A plain value gets the only success status of the route. */
 export class Answer {
   constructor(
     readonly status: number,
@@ -112,30 +114,30 @@ export class Answer {
   ) {}
 }
 
-/** What calls wait for. Each kind has room of its own, so that no number of one keeps the other out. */
+/** What calls wait for. Each kind has its own limit, so that one kind cannot shut out another. */
 export type WaitKind = 'results' | 'work' | 'nodes';
 
-/** An answer that goes on. */
+/** An answer that is sent in pieces. */
 export interface AnswerStream {
-  /** Aborts when nobody is there to hear more, or the server closes. */
+  /** Aborts when the client leaves or the server closes. */
   readonly gone: AbortSignal;
-  /** Sends the head of the answer. Until then an error is answered like any other. */
+  /** Sends the headers of the answer. Before that an error is answered as usual. */
   open(): void;
-  /** Sends a piece; where it answers with a promise, more should wait for it. */
+  /** Sends a piece; if it returns a promise, the next piece should wait for it. */
   write(piece: string): Promise<void> | undefined;
 }
 
-/** The call that a request makes, for routes that do more than answer at once. */
+/** The call of a request, for routes that wait, stream, or need to know more about it. */
 export interface Call {
   /** The shard that the request is about, where that does not follow from its caller; 0 unless it names another. */
   readonly shard: number;
   /** How long the request has waited at earlier leaders, which counts towards the wait that it asks for. */
   readonly waitedMs: number;
-  /** Runs what may wait; its signal aborts when nobody is there to hear the answer any more. */
+  /** Runs work that may wait; its signal aborts when the client leaves or the server closes. */
   wait<T>(kind: WaitKind, run: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** Answers with a stream, which ends when `tell` does. The route declares it among its answers. */
+  /** Answers with a stream, which ends when `tell` returns. The route declares it among its answers. */
   stream(kind: WaitKind, tell: (stream: AnswerStream) => Promise<void>): Promise<void>;
-  /** Whether the caller of a public route brings a key, so that it may be told more than anybody. */
+  /** Whether the caller of a public route sends a valid key, and so may be told more. */
   bringsKey(): Promise<boolean>;
 }
 
@@ -152,7 +154,7 @@ type DefaultedIn<P extends TProperties> = {
 /** The query as the schema describes it, with its defaults. */
 type QueryOf<Q extends TObject> = Static<Q> & (Q extends TObject<infer P> ? DefaultedIn<P> : unknown);
 
-/** What a route works with, checked. */
+/** The checked input of a route. */
 export interface Input<S extends Scope, P extends TSchema, Q extends TObject, B> {
   readonly node: NodeContext;
   readonly caller: CallerOf<S>;
@@ -178,9 +180,9 @@ interface Declaration<S extends Scope, P extends TSchema, Q extends TObject, B> 
   /** The name of the operation. */
   readonly id: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** With `:name` for what `params` describes. */
+  /** The path, with `:name` for the fields of `params`. */
   readonly path: `/${string}`;
-  /** Its section of the OpenAPI document; what is internal is not in it. */
+  /** Its section of the OpenAPI document; internal routes are not in it. */
   readonly tag: keyof typeof TAGS | 'internal';
   readonly summary: string;
   readonly scope: S;
@@ -190,7 +192,7 @@ interface Declaration<S extends Scope, P extends TSchema, Q extends TObject, B> 
   /** Default: there must be no body, or an empty object. */
   readonly body?: JsonBody<B> | StreamBody<B>;
   readonly answers: Answers;
-  /** Whether a request that changes something may be made again at the next leader if its answer was lost. */
+  /** Whether a request that changes something may be repeated at the next leader if its answer was lost. */
   readonly repeatable?: true;
   /**
    * Does it. What only the leader can do throws `LeaderElsewhere` before anything is done, and the request moves on.

@@ -14,12 +14,12 @@ import type { LedgerRow } from '../store/occurrences.js';
 import type { ScheduleWithLast } from '../store/schedules.js';
 import { JsonText } from './json-text.js';
 
-/** The most levels that a setting allows to be stored. */
+/** The deepest nesting of JSON that any setting allows. */
 const DEEPEST = 1_000;
 
 const time = (ms: number): string => new Date(ms).toISOString();
 
-/** A stored schedule as the API shows it. Its payload is passed on as the text it is. */
+/** A stored schedule as the API shows it. Its payload is sent as its stored text. */
 export class ScheduleText extends JsonText {
   readonly text: string;
 
@@ -32,7 +32,7 @@ export class ScheduleText extends JsonText {
       id: row.id,
       tenant: row.tenant,
       name: row.name,
-      // One that this program does not understand is shown as it was written, and spoils no list.
+      // A definition that this program cannot parse is shown as it was stored, and does not make a list fail.
       ...(parsed ? withDefaults(definition, parsed) : definition),
       paused: row.paused,
       nextAt: next === null ? null : time(next),
@@ -54,7 +54,7 @@ export class ScheduleText extends JsonText {
   }
 }
 
-/** The definition without its payload, which is passed on as the text it is. */
+/** The definition without its payload, and the payload as its stored text. */
 function apart(row: ScheduleWithLast): { definition: ScheduleDefinition; payload: string | null } {
   if (row.payload !== undefined) return { definition: JSON.parse(row.definition), payload: row.payload };
   const shape = { maxDepth: DEEPEST, text: 'payload', allowProto: true } as const;
@@ -82,7 +82,7 @@ function withDefaults(definition: ScheduleDefinition, parsed: ParsedSchedule): S
   };
 }
 
-/** The part about DST is shown with its defaults, above. */
+/** The definition without `dst`, which is shown with its defaults. */
 function withoutDst({ dst: _, ...rest }: ScheduleDefinition): ScheduleDefinition {
   return rest;
 }
@@ -100,7 +100,7 @@ export function toOccurrenceView(row: LedgerRow): OccurrenceView {
   };
 }
 
-/** What the ledger says, and what became of the job since it was recorded. */
+/** The state of an occurrence: from the ledger, and from its job since it was recorded. */
 function standing(row: LedgerRow): Pick<OccurrenceView, 'state'> & { reason: string | null } {
   const { reason } = row;
   if (row.state === 'waiting') return { state: 'pending', reason };

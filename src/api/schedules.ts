@@ -37,13 +37,13 @@ import { ScheduleText, toOccurrenceView } from './schedule-view.js';
 
 const PREVIEWED = 10;
 
-/** Schedules that are read at once: Postgres has to look through their definitions. */
+/** Schedules that one statement reads; few, because Postgres has to parse their definitions. */
 const PORTION = 50;
 
-/** The first moment that a date can say. */
+/** The first moment that a `Date` can hold. */
 const FIRST_MOMENT = -8.64e15;
 
-/** Making, reading and steering schedules. Changes go through the leader; everything else any node can answer. */
+/** Making, reading and changing schedules. Changes go through the leader; any node answers reads. */
 export const scheduleRoutes: readonly Route[] = [
   route({
     id: 'createSchedule',
@@ -224,7 +224,7 @@ async function viewSchedule(node: NodeContext, { tenant }: Caller, name: string)
   return new ScheduleText(row, node.config, now);
 }
 
-/** Which part of a ledger to read. */
+/** The part of a ledger to read. */
 interface LedgerFilter {
   readonly from?: string;
   readonly to?: string;
@@ -243,7 +243,7 @@ async function pageOfLedger(
   const schedule = await findScheduleWithLedger(pool, caller.tenant, name);
   if (!schedule) throw notFound(name);
   const from = filter.from === undefined ? FIRST_MOMENT : parseMoment(filter.from)!;
-  // What lies ahead is not yet part of the ledger, unless it is asked for.
+  // Future occurrences are not shown unless they are requested.
   const to = filter.to === undefined ? now : parseMoment(filter.to)!;
   const before = parsePosition(filter.after) ?? { at: to + 1, byHand: false };
   const rows = await readLedger(pool, schedule.id, { from, to, before, limit: filter.limit + 1 }, now);
@@ -268,7 +268,7 @@ function preview(body: Static<typeof PreviewRequest>, now: number): wire.Preview
   return { data };
 }
 
-/** What a paused schedule has skipped so far; it is recorded when the pause ends. */
+/** The occurrences that a paused schedule has skipped so far; they are recorded when the pause ends. */
 function skippedByNow(
   node: NodeContext,
   schedule: ScheduleRow,

@@ -21,7 +21,7 @@ export interface Owned {
   readonly submission: ParsedSubmission;
 }
 
-/** Where a submission ended up: a new job, or the earlier one with the same key. */
+/** The outcome of a submission: a new job, or the earlier one with the same key. */
 export interface Stored {
   readonly id: string;
   readonly created: boolean;
@@ -29,11 +29,11 @@ export interface Stored {
   readonly row: JobRow | null;
 }
 
-export interface SubmitterOptions {
+interface SubmitterOptions {
   readonly hot: Pool;
   readonly names: Names;
   readonly clock: Clock;
-  /** The database's clock, also where `clock` is another. */
+  /** The database's clock, even if `clock` is another one. */
   readonly databaseNow: () => number;
   readonly config: Config;
   readonly log: Log;
@@ -49,17 +49,17 @@ interface Gathered {
   reject(error: unknown): void;
 }
 
-/** Most single submissions that go into one insert, and most bytes of more than one. */
+/** The most single submissions of one insert, and the most bytes if there is more than one. */
 const MAX_BATCH = 500;
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
-/** Rows that are made between two looks at the clock. */
+/** Rows that are made before the time slice is checked again. */
 const LOOK_EVERY = 100;
-/** After this time a batch that takes too long is not tried in smaller parts any more: its submitters wait. */
+/** After this time a batch that timed out is not split further, because its callers wait. */
 const SMALLER_PARTS_WITHIN_MS = 10_000;
 
 /**
- * Stores new jobs. Single submissions that arrive together go into one insert: those without a key in one for
- * all tenants, keyed ones in one per tenant, so that nobody waits for another tenant's key.
+ * Stores new jobs. Single submissions that arrive together share one insert: those without a key one for all tenants,
+ * keyed ones one per tenant, so that no tenant waits for the key of another.
  */
 export class Submitter {
   private readonly groups = new Map<string, Gathered[]>();
@@ -76,7 +76,7 @@ export class Submitter {
     }
   }
 
-  /** Names that the database has lost are made anew once. */
+  /** Stores the jobs; if the database no longer has their names, resolves the names again, once. */
   private async store(owned: readonly Owned[]): Promise<Stored[]> {
     const kinds = kindsOf(owned);
     const resolved = await this.resolve(kinds);
@@ -126,7 +126,7 @@ export class Submitter {
     });
   }
 
-  /** Stores one, together with others that arrive within the same moment. */
+  /** Stores one job, batched with others that arrive at the same time. */
   submit(owned: Owned): Promise<Stored> {
     const group = owned.submission.definition.key === null ? '' : owned.tenant;
     return new Promise((resolve, reject) => {
@@ -139,8 +139,8 @@ export class Submitter {
 
   private flushSoon(group: string): void {
     this.flushing.add(group);
-    // The first of a quiet moment goes out with whatever arrives in the same turn of the event loop; while an
-    // insert is on its way the next one gathers, so batches grow with the load and idle submissions never wait.
+    // When idle, a batch is what arrives in the same iteration of the event loop. While an insert is in flight the next
+    // batch gathers, so batches grow with the load, and submissions to an idle node never wait.
     setImmediate(() => {
       void this.flush(group);
     });
@@ -210,7 +210,7 @@ export class Submitter {
   }
 }
 
-/** Submissions in a row that differ in their payloads only. */
+/** Consecutive submissions that differ in their payloads only. */
 interface Kind {
   readonly tenant: string;
   readonly createdBy: string;
@@ -218,7 +218,7 @@ interface Kind {
   readonly payloads: string[];
 }
 
-/** Those of a bulk are mostly of one kind, so what holds for a kind is worked out once. */
+/** Groups submissions by kind: a bulk is mostly of one kind, whose definition is then converted once. */
 function kindsOf(owned: readonly Owned[]): Kind[] {
   const kinds: Kind[] = [];
   let last: Kind | undefined;
@@ -234,7 +234,7 @@ function kindsOf(owned: readonly Owned[]): Kind[] {
   return kinds;
 }
 
-/** Bytes of a job's row, but for what is small in every one. */
+/** The bytes of a job's row without its small columns. */
 function sizeOf({ submission }: Owned): number {
   const { payload, definition } = submission;
   const { target, needs } = definition;

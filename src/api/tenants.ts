@@ -9,7 +9,9 @@ import { findTenant, listTenants, type TenantRow } from '../store/tenants.js';
 import type { NodeContext } from './context.js';
 import { json, type Route, route } from './route.js';
 
-/** Tenants with their shares and limits. Work can be submitted for a tenant that nobody made: it has the defaults. */
+/**
+ * Tenants with their weights and limits. Jobs can be submitted for a tenant that was not added: it has the defaults.
+ */
 export const tenantRoutes: readonly Route[] = [
   route({
     id: 'createTenant',

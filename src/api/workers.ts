@@ -25,12 +25,12 @@ import { JsonText } from './json-text.js';
 import { writePage } from './page-text.js';
 import { type Call, json, MANY_PAYLOADS, type Route, route } from './route.js';
 
-/** Workers of a list that are read at once. */
+/** Workers of a list that one statement reads. */
 const PORTION = 50;
-/** A leader keeps what its workers say about themselves in memory, and in lists they stand side by side. */
+/** The most bytes of a registration, because the leader keeps its parts in memory and lists show many at once. */
 const MAX_REGISTRATION_BYTES = 256 * 1024;
 
-/** What workers say to the scheduler. */
+/** The routes that workers call. */
 const sessionRoutes: readonly Route[] = [
   route({
     id: 'registerWorker',
@@ -81,7 +81,7 @@ const sessionRoutes: readonly Route[] = [
     params: IdPath,
     body: json(ClaimRequest),
     answers: { 200: ClaimAnswer },
-    // What was claimed for an answer that got lost is offered again.
+    // May be repeated: jobs that were claimed for a lost answer are offered again.
     repeatable: true,
     run: async ({ node, caller, params, body, call }) => {
       const session = keyOf(params, call);
@@ -100,13 +100,13 @@ const sessionRoutes: readonly Route[] = [
     params: IdPath,
     body: json(ReportRequest, { maxBytes: MANY_PAYLOADS, text: 'result', lists: ['results'] }),
     answers: { 200: ReportAnswer },
-    // A result that is on record is accepted again.
+    // May be repeated: a result that is on record is accepted again.
     repeatable: true,
     run: ({ node, caller, params, body, call }) => reportResults(node, caller, keyOf(params, call), body),
   }),
 ];
 
-/** Everything about workers: their side of the protocol, and what people see and ask of them. */
+/** The routes that workers call, and those that show, drain and remove workers. */
 export const workerRoutes: readonly Route[] = [
   ...sessionRoutes,
   route({
@@ -177,7 +177,7 @@ export async function registerWorker(
   return workers.register(caller.tenant, registration);
 }
 
-/** Takes a worker's sign of life, and answers with what is wanted of it. */
+/** Takes a heartbeat; answers with what the worker must do. */
 export async function takeHeartbeat(
   node: NodeContext,
   caller: Caller,
@@ -188,7 +188,7 @@ export async function takeHeartbeat(
   return workers.heartbeat(caller.tenant, workerId, heartbeat);
 }
 
-/** Hands jobs to a worker. `waitedMs` counts towards the wait that it asks for. Rejects when the signal aborts. */
+/** Hands jobs to a worker. `waitedMs` counts towards its wait. Rejects when the signal aborts. */
 export async function claimJobs(
   node: NodeContext,
   caller: Caller,
@@ -219,7 +219,7 @@ export async function reportResults(
   });
   const leader = await node.shard(shard).leader();
   leader.workers.seen(caller.tenant, workerId);
-  // Only an operator may speak for a tenant that its key does not name: its worker may serve them all.
+  // Only an operator may report for a tenant that its key does not name, because its worker may serve all tenants.
   const tenantOf = (result: wire.AttemptResult) =>
     (caller.operator ? result.tenant : undefined) ?? caller.tenant;
   const moments = new Map<string, number | null>();
@@ -252,7 +252,7 @@ async function viewWorker(node: NodeContext, caller: Caller, workerId: string): 
   return workers.view(row);
 }
 
-/** What was claimed. Stored payloads are JSON already; parsing them only to write them again would cost the most. */
+/** The answer to a claim. Payloads are sent as their stored text: parsing and serializing them would cost the most. */
 class ClaimText extends JsonText {
   readonly text: string;
 

@@ -223,7 +223,7 @@ export async function inTransaction<T>(pool: Pool, work: (db: Connection) => Pro
 }
 
 /** The SQLSTATE of an error from the server; null for other errors, such as a lost connection. */
-export function sqlState(error: unknown): string | null {
+function sqlState(error: unknown): string | null {
   return error instanceof pg.DatabaseError ? (error.code ?? null) : null;
 }
 

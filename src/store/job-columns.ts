@@ -90,7 +90,7 @@ const TABLE = {
 
 type Table = typeof TABLE;
 /** The name of a column of any of the tables. */
-export type ColumnName = keyof Table;
+type ColumnName = keyof Table;
 
 /** The names of the columns that have such a property. */
 type NamesWith<P> = { [N in ColumnName]: Table[N] extends P ? N : never }[ColumnName];

@@ -5,16 +5,16 @@ import { type AttemptCredential, type Caller, type KeyIdentity, refusalOf, type 
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** What the route asks of its caller. Where nothing is said, an operator's key, so that forgetting it is safe. */
+    /** The scope of the route; default an operator's key, so that forgetting it is safe. */
     scope?: Scope;
   }
   interface FastifyRequest {
-    /** Who asks; null until the credential is checked, and on public routes. */
+    /** The caller; null until the credential is checked, and on public routes. */
     caller: Caller | AttemptCredential | null;
   }
 }
 
-/** Resolves a bearer credential; null when it is none of ours. */
+/** Resolves a bearer credential; answers null when it is not valid. */
 export type Authenticate = (bearer: string) => Promise<KeyIdentity | AttemptCredential | null>;
 
 /** Whether a request belongs to the protocol of workers. One that has to wait for other calls makes its worker look dead. */
@@ -29,7 +29,7 @@ function bearerOf({ headers }: FastifyRequest): string | undefined {
   return BEARER.exec(headers.authorization ?? '')?.[1];
 }
 
-/** Checks the credential of every request before a byte of its body is read. */
+/** Checks the credential of every request before its body is read. */
 export function requireCredentials(
   server: FastifyInstance,
   authenticate: Authenticate,
@@ -51,7 +51,7 @@ export function requireCredentials(
   });
 }
 
-/** Whether a request brings a key. One that cannot be looked up at the moment does not count. */
+/** Whether a request has a valid key. A key that cannot be looked up at the moment does not count. */
 export async function bringsKey(request: FastifyRequest, authenticate: Authenticate): Promise<boolean> {
   const bearer = bearerOf(request);
   if (bearer === undefined) return false;

@@ -2,7 +2,7 @@ import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
 import { TAGS } from '../route.js';
 
-/** Lets the server describe itself: the document is made from the routes, so it cannot lag behind them. */
+/** Makes the server generate its OpenAPI document from its routes, so that the two cannot differ. */
 export function documentApi(server: FastifyInstance, version: string): void {
   server.register(swagger, {
     openapi: {

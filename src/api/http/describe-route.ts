@@ -3,10 +3,10 @@ import { Problem } from '../../core/schemas/problem.js';
 import type { Scope } from '../caller.js';
 import type { OtherAnswer, Route } from '../route.js';
 
-/** Turns declarations into the form that the OpenAPI generator reads, naming every schema that has a title. */
+/** Turns a declaration into the form that the OpenAPI generator reads; schemas with a title become references. */
 export type DescribeRoute = (route: Route) => FastifySchema;
 
-/** A describer that registers titled schemas with the server, so that the document holds each of them once. */
+/** A describer that registers titled schemas with the server, so that the document contains each once. */
 export function routeDescriber(server: FastifyInstance): DescribeRoute {
   const refer = (schema: unknown): unknown => {
     if (typeof schema !== 'object' || schema === null) return schema;

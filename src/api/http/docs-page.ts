@@ -1,4 +1,4 @@
-/** The reference as one plain page: no scripts, nothing from elsewhere. */
+/** The reference as one plain page without scripts or external resources. */
 
 interface Operation {
   readonly operationId?: string;
@@ -89,7 +89,7 @@ function text(raw: string): string {
     .replaceAll('"', '&quot;');
 }
 
-/** The look of the page, in the light or dark that the reader prefers. */
+/** The style sheet of the page, light or dark as the reader prefers. */
 export const DOCS_STYLE = `:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
 body { margin: 0; }
 main { max-width: 60rem; margin: 0 auto; padding: 1rem; }

@@ -20,7 +20,7 @@ declare module 'fastify' {
 /** Smaller bodies do not count. */
 const LARGE_BYTES = 64 * 1024;
 /** Smaller bodies are handled at once. */
-const IN_TURN_BYTES = 1024 * 1024;
+const QUEUED_BYTES = 1024 * 1024;
 /** Bytes that are handled at a time; a single larger body is handled alone. */
 const HANDLED_BYTES = 32 * 1024 * 1024;
 /** Bytes that arrive, wait and are handled together. */
@@ -85,9 +85,9 @@ class BodyRoom {
   }
 
   /** The body was answered or broke off. */
-  leave({ tenant, bytes, hasTurn }: LargeBody): void {
+  leave({ tenant, bytes, isHandled }: LargeBody): void {
     this.counted.giveBack(tenant, bytes);
-    if (hasTurn) this.handledBytes -= bytes;
+    if (isHandled) this.handledBytes -= bytes;
     this.letIn();
   }
 
@@ -96,7 +96,7 @@ class BodyRoom {
       if (this.handledBytes > 0 && this.handledBytes + next.bytes > HANDLED_BYTES) return;
       this.waiting.shift();
       this.handledBytes += next.bytes;
-      next.giveTurn();
+      next.start();
     }
   }
 }
@@ -104,9 +104,9 @@ class BodyRoom {
 /** A large body between its headers and its answer. */
 class LargeBody {
   hasArrived = false;
-  hasTurn = false;
+  isHandled = false;
   private hasEnded = false;
-  private readonly turn: Promise<void>;
+  private readonly started: Promise<void>;
   private resolve: () => void = () => undefined;
 
   constructor(
@@ -114,7 +114,7 @@ class LargeBody {
     readonly tenant: string,
     readonly bytes: number,
   ) {
-    this.turn = new Promise((resolve) => {
+    this.started = new Promise((resolve) => {
       this.resolve = resolve;
     });
   }
@@ -122,13 +122,13 @@ class LargeBody {
   /** To be called when all of it is here; resolves when it may be handled. */
   arrive(): Promise<void> {
     this.hasArrived = true;
-    if (this.bytes <= IN_TURN_BYTES) return Promise.resolve();
+    if (this.bytes <= QUEUED_BYTES) return Promise.resolve();
     this.room.queueUp(this);
-    return this.turn;
+    return this.started;
   }
 
-  giveTurn(): void {
-    this.hasTurn = true;
+  start(): void {
+    this.isHandled = true;
     this.resolve();
   }
 

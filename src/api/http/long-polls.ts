@@ -6,7 +6,7 @@ import { TenantRoom } from './tenant-room.js';
 /** How many calls of one kind may wait at a node at a time: each holds a connection and some memory. */
 const MOST_WAITS = 20_000;
 
-/** The calls that wait for something to happen, so that each ends when its client leaves or the server closes. */
+/** The calls that are waiting; each ends when its client leaves or the server closes. */
 export class LongPolls {
   private readonly open = new Set<AbortController>();
   private readonly rooms: Readonly<Record<WaitKind, TenantRoom>>;
@@ -17,7 +17,7 @@ export class LongPolls {
     this.rooms = { results: room(), work: room(), nodes: room() };
   }
 
-  /** Runs a call that may wait; its signal aborts when nobody is there to hear the answer any more. */
+  /** Runs a call that may wait; its signal aborts when the client leaves or the server closes. */
   async run<T>(reply: FastifyReply, kind: WaitKind, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const tenant = reply.request.caller?.tenant ?? '';
     const room = this.rooms[kind];
@@ -28,7 +28,7 @@ export class LongPolls {
       try {
         return await call(controller.signal);
       } catch (error) {
-        // A call that was cut short may end in any error; to a client that is still there it means one thing.
+        // An aborted call may end in any error; a client that is still there is told that the server closes.
         if (controller.signal.aborted) throw shuttingDown();
         throw error;
       } finally {
@@ -38,7 +38,7 @@ export class LongPolls {
     });
   }
 
-  /** Carries a call on elsewhere; the server closing cuts it short only if it had begun to wait for something. */
+  /** Runs a call that is forwarded; a closing server aborts it only if it had begun to wait. */
   async runOn<T>(
     reply: FastifyReply,
     kind: WaitKind | undefined,
@@ -54,7 +54,7 @@ export class LongPolls {
   ): Promise<T> {
     const controller = new AbortController();
     const abort = () => controller.abort();
-    // The client may have left while its credential was checked; that event does not come again.
+    // The client may have left while its credential was checked; that event is not repeated.
     if (reply.raw.destroyed) abort();
     reply.raw.once('close', abort);
     try {
@@ -64,14 +64,14 @@ export class LongPolls {
     }
   }
 
-  /** Ends all waiting calls, and from now on no call waits. */
+  /** Aborts all waiting calls, and lets no call wait from now on. */
   end(): void {
     this.ended = true;
     for (const controller of this.open) controller.abort();
   }
 }
 
-/** What a client hears that comes while the node stops. */
+/** The error for requests while the node stops. */
 export function shuttingDown(): PunctualError {
   return new PunctualError(
     'SHUTTING_DOWN',

@@ -3,11 +3,11 @@ import { PunctualError } from '../../core/errors.js';
 
 const METHODS: readonly HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-/** Remembers which methods each path takes, to answer all others with 405 and the list. */
+/** Answers methods that a path does not have with 405 and the list of those that it has. */
 export class AllowedMethods {
   private readonly byPath = new Map<string, Set<string>>();
 
-  /** Watches the routes of a server; to be called before they are registered. */
+  /** Collects the routes of a server. Must be called before they are registered. */
   constructor(private readonly server: FastifyInstance) {
     server.addHook('onRoute', ({ url, method }) => {
       const methods = this.byPath.get(url) ?? new Set();
@@ -16,7 +16,7 @@ export class AllowedMethods {
     });
   }
 
-  /** Registers the answer for every other method; to be called after all routes are registered. */
+  /** Registers the answer for all other methods. Must be called after all routes are registered. */
   refuseOthers(): void {
     for (const [url, taken] of [...this.byPath]) {
       const others = METHODS.filter((method) => !taken.has(method));
@@ -27,7 +27,7 @@ export class AllowedMethods {
         method: others,
         schema: { hide: true },
         config: { scope: 'public' },
-        // Refused here and not in the handler, so that no body is read first.
+        // Refused here and not in the handler, so that the body is not read first.
         onRequest: (request, reply, done) => {
           reply.header('allow', allow);
           done(new PunctualError('METHOD_NOT_ALLOWED', `${request.method} is not one of ${allow}.`));

@@ -3,7 +3,7 @@ import type { NodeContext } from '../context.js';
 import { ROUTES } from '../routes.js';
 import { createHttpServer } from './server.js';
 
-/** The OpenAPI document of the given version as it is committed; made without a running node. */
+/** The text of the committed OpenAPI document, made without a running node. */
 export async function openApiText(version: string): Promise<string> {
   const server = createHttpServer({
     node: {} as NodeContext,

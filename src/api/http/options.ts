@@ -3,12 +3,12 @@ import type { HttpLimits, Route } from '../route.js';
 import type { Authenticate } from './access.js';
 import type { ForwardingOptions } from './forwarding.js';
 
-/** Where the server tells what went wrong on our side; pino fits. */
+/** The log for internal errors; compatible with pino. */
 export interface HttpLog {
   error(fields: object, message: string): void;
 }
 
-/** What an HTTP server is made of. */
+/** What an HTTP server is made from. */
 export interface HttpServerOptions {
   /** What the routes work with. */
   readonly node: NodeContext;

@@ -7,7 +7,7 @@ import type { HttpLog } from './options.js';
 
 /** Errors as `application/problem+json` (RFC 9457). */
 
-/** What is thrown before a route is reached, by the code of the library that throws it. */
+/** Errors that libraries throw before a route is reached, by their codes. */
 const LIBRARY_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: ['BODY_TOO_LARGE', 'The body is larger than this route takes.'],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: [
@@ -22,7 +22,7 @@ const LIBRARY_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   FST_ERR_MAX_PARAM_LENGTH: ['NOT_FOUND', 'A part of the path is longer than any name.'],
 };
 
-/** What Node reports about a connection on which no request could be read. */
+/** Errors of Node for connections on which no request could be parsed, by their codes. */
 const CONNECTION_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   HPE_HEADER_OVERFLOW: ['HEADERS_TOO_LARGE', 'The headers are larger than the server takes.'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['BODY_TOO_LARGE', 'The chunks of the body say too much about themselves.'],
@@ -31,14 +31,14 @@ const CONNECTION_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> 
   ERR_HTTP_REQUEST_TIMEOUT: ['REQUEST_TIMED_OUT', 'The request was not complete in time.'],
 };
 
-/** Errors of a node that does not lead, or soon will not, and has done nothing: another node may be asked. */
+/** Errors of a node that does not lead, or is stopping, and has done nothing: the client may ask another node. */
 const NOT_LEADING = new Set<ErrorCode>(['NO_LEADER', 'SHUTTING_DOWN']);
 
-/** A body up to this size is read to its end after an early error, so that the client gets to see the answer. */
+/** A body up to this size is read to its end after an early error, so that the client receives the answer. */
 const MOST_READ_AFTER_ERROR = 64 * 1024 * 1024;
 
 /** The body of an error answer. */
-export function problemOf(error: PunctualError, requestId: string) {
+function problemOf(error: PunctualError, requestId: string) {
   return {
     type: `urn:punctual:error:${error.code}`,
     title: error.title,
@@ -50,7 +50,7 @@ export function problemOf(error: PunctualError, requestId: string) {
   };
 }
 
-/** Answers with what went wrong; what is our own fault is logged, and its details stay in the log. */
+/** Answers with an error; an internal one is logged, and its details stay in the log. */
 export function sendProblem(
   thrown: unknown,
   request: FastifyRequest,
@@ -73,7 +73,7 @@ export function sendProblem(
     .send(problemOf(error, request.id));
 }
 
-/** Answers on a connection whose request could not even be read, and closes it. */
+/** Answers on a connection whose request could not be parsed, and closes it. */
 export function refuseConnection(error: { code?: string }, socket: Duplex, requestId: string): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
@@ -97,7 +97,7 @@ function publicError(thrown: unknown): PunctualError {
   const { code, statusCode } = (thrown ?? {}) as { code?: unknown; statusCode?: unknown };
   const known = typeof code === 'string' ? LIBRARY_ERRORS[code] : undefined;
   if (known) return new PunctualError(known[0], known[1]);
-  // The connection broke in the middle of the body, or a library refused the request in a way not listed above.
+  // The connection broke in the middle of the body, or a library refused the request with a code not listed above.
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
     return new PunctualError('MALFORMED_REQUEST', 'The request could not be read.', { cause: thrown });
   }
@@ -111,9 +111,9 @@ function internal(cause: unknown): PunctualError {
 }
 
 /**
- * When an error is known before the body has arrived, closing the connection would reset it under the hands of
- * a client that is still sending, and it would never see why. So a body of bounded length is read and thrown
- * away, within the time that any request has; only endless ones are cut off.
+ * When an error is known before the body has arrived, closing the connection would reset it while the client is still
+ * sending, and the client would never see the error. So a body of bounded length is read and discarded, within the time
+ * limit of every request; only longer ones are cut off.
  */
 function decideOnConnection(request: FastifyRequest, reply: FastifyReply): void {
   if (request.raw.complete) return;

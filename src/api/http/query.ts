@@ -7,8 +7,8 @@ type Query = Readonly<Record<string, unknown>>;
 const INTEGER = /^-?\d{1,15}$/;
 
 /**
- * Makes the reader of a route's query. Numbers arrive as text and become numbers where the schema wants one, and what
- * is left out has the schema's default.
+ * Makes the parser of a route's query. Texts become numbers where the schema has a number, and missing fields get the
+ * defaults of the schema.
  */
 export function queryReader(schema: TObject = NoQuery): (query: Query) => Query {
   const properties: [string, { type?: unknown; default?: unknown }][] = Object.entries(schema.properties);
@@ -23,7 +23,7 @@ export function queryReader(schema: TObject = NoQuery): (query: Query) => Query 
       const isNumber = numbers.has(name) && typeof value === 'string' && INTEGER.test(value);
       return [name, isNumber ? Number(value) : value] as const;
     });
-    // Most requests have no query, and then there is nothing to check.
+    // Most requests have no query, so there is nothing to check.
     if (entries.length === 0 && !requiresSome) return defaults;
     return { ...defaults, ...(validate(schema, Object.fromEntries(entries)) as Query) };
   };

@@ -4,7 +4,7 @@ import { DOCS_STYLE, docsPage, type OpenApiDocument } from './docs-page.js';
 
 const PAGE_POLICY = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-/** The reference that the server serves about itself: the OpenAPI document and a page to read. */
+/** The routes of the reference: the OpenAPI document and a page made from it. */
 export function referenceRoutes(document: () => OpenApiDocument): readonly Route[] {
   const written: { document?: string; page?: string } = {};
   const common = { method: 'GET', tag: 'internal', scope: 'public', query: AnyQuery } as const;

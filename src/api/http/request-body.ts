@@ -4,10 +4,10 @@ import { readJsonText, readLargeJsonText } from '../../core/json-reader.js';
 import type { JsonShape } from '../../core/json-scanner.js';
 import { type StreamBody, tooLarge } from '../route.js';
 
-/** A body up to this size is read at once: it takes about a millisecond to walk over it. */
+/** A body up to this size is parsed in one piece, which takes about a millisecond. */
 const SMALL_BYTES = 256 * 1024;
 
-/** Makes JSON the only kind of body that the server reads; a route that declares a stream gets it unread. */
+/** Makes the server parse JSON bodies only; a route that declares a stream gets it unread. */
 export function acceptBodies(server: FastifyInstance, maxDepth: number): void {
   server.decorateRequest('rawBody', null);
   server.removeAllContentTypeParsers();
@@ -33,7 +33,7 @@ export function acceptBodies(server: FastifyInstance, maxDepth: number): void {
   });
 }
 
-/** Refuses what a route that takes a stream does not want, before any of it is read. */
+/** Refuses a stream of the wrong type or size before it is read. */
 export function refuseOtherStreams({ type, maxBytes }: StreamBody<unknown>): onRequestHookHandler {
   return (request, _reply, done) => {
     if (request.mediaType !== type) done(unsupported(`Send the body as ${type}.`));

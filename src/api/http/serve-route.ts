@@ -33,7 +33,7 @@ declare module 'fastify' {
 const SHARD_NUMBER = /^\d{1,4}$/;
 
 /** What routes are served with. */
-export interface ServingParts {
+interface ServingParts {
   readonly node: NodeContext;
   readonly limits: HttpLimits;
   readonly longPolls: LongPolls;
@@ -44,8 +44,8 @@ export interface ServingParts {
 }
 
 /**
- * Makes the HTTP route of a declaration. The credential is checked by then, and the body is read: what is left is to
- * check what was sent, to run it, and to answer, here or at the leader.
+ * Makes the HTTP route of a declaration. Credential and body have been handled before: the route checks the input,
+ * runs, and answers, here or at the leader.
  */
 export function serveRoute(server: FastifyInstance, route: Route, parts: ServingParts): void {
   const { node, limits, longPolls, forwarding } = parts;
@@ -73,8 +73,8 @@ export function serveRoute(server: FastifyInstance, route: Route, parts: Serving
         };
         return answerTo(reply, await route.run(input as never));
       } catch (error) {
-        // The leader is elsewhere and nothing has been done here, so the request moves on to it. A streamed body cannot:
-        // what was read of it is gone.
+        // The leader is elsewhere and nothing was done here, so the request is forwarded. A streamed body cannot be,
+        // because what was read of it is gone.
         if (!(error instanceof LeaderElsewhere) || route.body?.kind === 'stream') throw error;
         await longPolls.runOn(reply, call.waitsFor, (gone) =>
           forwarding.forward(error.shard, request, reply, gone, call.waitsFor !== undefined),
@@ -85,7 +85,7 @@ export function serveRoute(server: FastifyInstance, route: Route, parts: Serving
   });
 }
 
-/** How a route answers with what its `run` came to. */
+/** How a route answers with the result of its `run`. */
 function answerer({ answers }: Route): (reply: FastifyReply, result: unknown) => FastifyReply {
   const [status = 200] = Object.keys(answers).map(Number);
   const text = otherAnswer(answers[status], 'text');
@@ -112,7 +112,7 @@ function shardOf({ headers }: FastifyRequest): number {
 
 /** The call that an HTTP request makes. */
 class HttpCall implements Call {
-  /** What the call waits for, if it has begun to. */
+  /** What the call waits for, if it has begun to wait. */
   waitsFor: WaitKind | undefined;
 
   constructor(
@@ -146,7 +146,7 @@ class HttpCall implements Call {
         this.reply.raw.end();
       } catch (error) {
         if (!stream.isOpen) throw error;
-        // The head is sent; that the answer breaks off is all that can still be said.
+        // The headers are sent, so the error can only be shown by breaking the answer off.
         this.parts.log.error({ err: error, requestId: this.request.id }, 'an answer broke off');
         this.reply.raw.destroy();
       }
@@ -158,7 +158,7 @@ class HttpCall implements Call {
   }
 }
 
-/** An answer that goes on, over HTTP. */
+/** An answer that is sent in pieces over HTTP. */
 class HttpStream implements AnswerStream {
   isOpen = false;
 
@@ -172,7 +172,7 @@ class HttpStream implements AnswerStream {
     if (this.isOpen) return;
     this.isOpen = true;
     this.reply.hijack();
-    // Nobody needs the connection afterwards, and a server that closes would wait for it.
+    // The connection is not needed afterwards, and a closing server would wait for it.
     const headers = { ...this.reply.getHeaders(), 'content-type': this.type, connection: 'close' };
     this.reply.raw.writeHead(200, headers as OutgoingHttpHeaders).flushHeaders();
   }

@@ -19,29 +19,29 @@ import { serveRoute } from './serve-route.js';
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * From now on refuses requests and ends those that wait, so that clients ask another node. Closing the connections
-     * at once would reset those on which a request is on its way, and its client would not know what became of it.
+     * Refuses requests from now on and aborts those that wait, so that clients ask another node. Closing the
+     * connections at once would reset requests in flight, and their clients would not know the outcome.
      */
     endServing(): void;
   }
 }
 
-/** A whole request must have arrived within this time, however slowly it is sent. */
+/** The time within which a whole request must arrive. */
 const REQUEST_TIMEOUT_MS = 60_000;
 const HEADERS_TIMEOUT_MS = 15_000;
-/** How often connections are held against these times; Node's half a minute would double the shorter one. */
+/** How often these times are checked; Node's default of half a minute would double the shorter one. */
 const TIMEOUT_CHECK_MS = 1_000;
-/** Longer than any wait that a request may ask for, or the server would hang up on its own long-polls. */
+/** Longer than any wait that a request may ask for, or the server would close its own long polls. */
 const IDLE_SOCKET_TIMEOUT_MS = 120_000;
-/** Longer than common clients and proxies keep a connection, so that it is they who close it. */
+/** Longer than common clients and proxies keep an idle connection, so that they close it and not the server. */
 const KEEP_ALIVE_TIMEOUT_MS = 75_000;
 const MAX_HEADER_BYTES = 16 * 1024;
-/** Room for a name whose every character is escaped, and for wrong ids to be called wrong. */
+/** Enough for a name whose every character is escaped, and for wrong ids to reach the check that names the error. */
 const MAX_PARAM_LENGTH = 1_024;
 
 /**
- * The router also takes targets that name a host. This server is no proxy, so it has no use for them, and whoever
- * builds another address from a target must not be led astray.
+ * The router also accepts targets that name a host. This server is no proxy and refuses them, so that code which builds
+ * an address from a target cannot be sent to another host.
  */
 const PATH = /^\/(?![/\\])/;
 
@@ -85,7 +85,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
       done(new PunctualError('NOT_FOUND', 'The address leads nowhere; /docs lists the routes.'));
     else done();
   });
-  // A connection that was busy when the server began to close must not be kept for another request.
+  // A connection that was busy when the server began to close must not be kept alive.
   server.addHook('onSend', (_request, reply, _payload, done) => {
     if (closing.yes) reply.header('connection', 'close');
     done();
@@ -96,8 +96,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
 
   documentApi(server, options.version);
   server.register((scope, _options, done) => {
-    // The schemas of the routes are there to be read. Requests are checked once, when their route is served, and answers
-    // are written as they are: a serializer made from a schema would drop what the schema does not know.
+    // The schemas are for the document only. Requests are checked once, when their route is served, and answers are
+    // written as they are: a serializer made from a schema would drop fields that the schema does not know.
     scope.setValidatorCompiler(() => () => true);
     scope.setSerializerCompiler(() => writeJson);
     const allowed = new AllowedMethods(scope);
@@ -118,7 +118,7 @@ function bareServer({ log }: HttpServerOptions): FastifyInstance {
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     http: {
       maxHeaderSize: MAX_HEADER_BYTES,
-      // Node's own refusal has no words; the check is made with the others.
+      // Node's own refusal has no body; the check is made with the others.
       requireHostHeader: false,
       headersTimeout: HEADERS_TIMEOUT_MS,
       connectionsCheckingInterval: TIMEOUT_CHECK_MS,
@@ -132,7 +132,7 @@ function bareServer({ log }: HttpServerOptions): FastifyInstance {
       sendProblem(error, request, reply as never, log);
     },
   });
-  // An expectation that nobody knows may be ignored; Node would answer 417 without saying what is wrong.
+  // An unknown `expect` header is ignored; Node would answer 417 without a body.
   server.server.on('checkExpectation', (request, response) => {
     server.server.emit('request', request, response);
   });
