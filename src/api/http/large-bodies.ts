@@ -25,7 +25,7 @@ const QUEUED_BYTES = 1024 * 1024;
 const HANDLED_BYTES = 32 * 1024 * 1024;
 /** Bytes that arrive, wait and are handled together. */
 const COUNTED_BYTES = 256 * 1024 * 1024;
-/** The same for what workers send. It has room and turns of its own: a worker must not be silent because others are loud. */
+/** The same for the bodies that workers send: they have room and a queue of their own, so that bulks cannot silence a worker. */
 const COUNTED_WORKER_BYTES = 128 * 1024 * 1024;
 const RETRY_AFTER_S = 1;
 
