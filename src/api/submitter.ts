@@ -45,6 +45,8 @@ interface SubmitterOptions {
 
 interface Gathered {
   readonly owned: Owned;
+  /** Whether the quota of its tenant has refused it. */
+  isRefused: boolean;
   resolve(stored: Stored): void;
   reject(error: unknown): void;
 }
@@ -131,8 +133,8 @@ export class Submitter {
     const group = owned.submission.definition.key === null ? '' : owned.tenant;
     return new Promise((resolve, reject) => {
       const gathered = this.groups.get(group);
-      if (gathered) gathered.push({ owned, resolve, reject });
-      else this.groups.set(group, [{ owned, resolve, reject }]);
+      if (gathered) gathered.push({ owned, resolve, reject, isRefused: false });
+      else this.groups.set(group, [{ owned, resolve, reject, isRefused: false }]);
       if (!this.flushing.has(group)) this.flushSoon(group);
     });
   }
@@ -164,7 +166,10 @@ export class Submitter {
   }
 
   /** One tenant's quota must neither refuse nor delay what others have submitted in the same moment. */
-  private async storeFitting(batch: readonly Gathered[]): Promise<readonly Stored[]> {
+  private async storeFitting(part: readonly Gathered[]): Promise<readonly Stored[]> {
+    // A submission that was refused must not be stored when the rest of its batch is tried again in smaller parts.
+    const batch = part.filter((each) => !each.isRefused);
+    if (batch.length === 0) return [];
     try {
       const stored = await this.store(batch.map((each) => each.owned));
       batch.forEach((each, i) => {
@@ -173,13 +178,13 @@ export class Submitter {
       return stored;
     } catch (error) {
       if (!(error instanceof LabelSetsError)) throw error;
-      const isRefused = ({ owned: { tenant, submission } }: Gathered) => {
+      for (const each of batch) {
+        const { tenant, submission } = each.owned;
         const { queue, needs } = submission.definition;
-        return error.refuses({ tenant, queue, needs });
-      };
-      for (const each of batch) if (isRefused(each)) each.reject(error);
-      const fitting = batch.filter((each) => !isRefused(each));
-      return fitting.length === 0 ? [] : this.storeFitting(fitting);
+        each.isRefused = error.refuses({ tenant, queue, needs });
+        if (each.isRefused) each.reject(error);
+      }
+      return this.storeFitting(batch);
     }
   }
 

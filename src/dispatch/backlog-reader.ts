@@ -53,7 +53,7 @@ export class BacklogReader {
   /** How many segments one statement looks for; fewer after a timeout, so that each statement finds some. */
   private findAtOnce = MAX_SEGMENTS;
   /** Pages that are being read, each in its own statement. */
-  private readonly slowReads = new Set<Promise<void>>();
+  private readonly slowReads = new Set<Promise<boolean>>();
   /** Settles when the first segments of the term have been found. */
   private firstFind: Promise<void> = Promise.resolve();
 
@@ -163,28 +163,33 @@ export class BacklogReader {
       const cursors = state.backlog.wantedPages(state.isLoaded ? MAX_CURSORS : room);
       if (cursors.length === 0) return;
       if (state.isLoaded) await this.readPages(cursors);
-      else await this.readSlowly(cursors);
+      else if (!(await this.readSlowly(cursors))) return;
     }
   }
 
   /**
    * Reads each page in its own statement while the segments of a new term are being found: a page that lies behind
-   * millions of dead rows does not delay other segments.
+   * millions of dead rows does not delay other segments. Resolves with the first one; false when it failed, so that the
+   * next try waits for the next pass.
    */
-  private async readSlowly(cursors: readonly Cursor[]): Promise<void> {
+  private async readSlowly(cursors: readonly Cursor[]): Promise<boolean> {
     for (const cursor of cursors) {
-      const read: Promise<void> = this.readPages([cursor])
-        .catch((error: unknown) => {
-          if (this.state.term.over) return;
-          this.state.log.warn({ error: messageOf(error) }, 'a page of the backlog could not be read');
-        })
-        .finally(() => {
-          this.slowReads.delete(read);
-          this.pages.wake();
-        });
+      const read: Promise<boolean> = this.readPages([cursor])
+        .then(
+          () => {
+            this.pages.wake();
+            return true;
+          },
+          (error: unknown) => {
+            if (!this.state.term.over)
+              this.state.log.warn({ error: messageOf(error) }, 'a page of the backlog could not be read');
+            return false;
+          },
+        )
+        .finally(() => this.slowReads.delete(read));
       this.slowReads.add(read);
     }
-    await Promise.race(this.slowReads);
+    return Promise.race(this.slowReads);
   }
 
   private async readPages(cursors: readonly Cursor[]): Promise<void> {

@@ -114,7 +114,9 @@ export class Reconciler {
     attemptOf: (running: Running) => string | null,
   ): Promise<void> {
     const { state } = this;
-    const mine = given.filter((running) => state.turns.tryTake(running.id));
+    // While the list was made in slices, an attempt may have ended and its job may wait again.
+    const current = given.filter((running) => state.running.get(running.id) === running);
+    const mine = current.filter((running) => state.turns.tryTake(running.id));
     if (mine.length === 0) return;
     let freed = new Set<string>();
     try {

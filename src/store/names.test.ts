@@ -53,7 +53,8 @@ it('so are those that are refused, and who asks afterwards which ones computes n
   expect((await turnsOf(refused)).longestMs).toBeLessThan(LONGEST_MS);
   expect(error).toBeInstanceOf(LabelSetsError);
   const begun = process.cpuUsage();
-  expect(named.every((each) => (error as LabelSetsError).refuses(each))).toBe(true);
+  // Those that fit into the quota are not refused.
+  expect(named.filter((each) => (error as LabelSetsError).refuses(each))).toHaveLength(3_900);
   const { user, system } = process.cpuUsage(begun);
   expect((user + system) / 1_000).toBeLessThan(20);
 });

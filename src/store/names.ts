@@ -378,13 +378,14 @@ export class Names {
       [...added.keys()],
       maxLabelSets,
     ]);
-    const full = new Set(
-      counts
-        .filter(({ tenant, sets }) => sets + added.get(tenant)! > maxLabelSets)
-        .map(({ tenant }) => tenant),
-    );
-    if (full.size === 0) return;
-    const refused = sets.filter(({ tenant }, i) => full.has(tenant) && !isPresent.has(i));
+    const room = new Map(counts.map(({ tenant, sets }) => [tenant, maxLabelSets - sets]));
+    const refused = sets.filter(({ tenant }, i) => {
+      if (isPresent.has(i)) return false;
+      const left = room.get(tenant) ?? maxLabelSets;
+      room.set(tenant, left - 1);
+      return left <= 0;
+    });
+    if (refused.length === 0) return;
     throw new LabelSetsError(refused[0]!.tenant, maxLabelSets, new Set(refused.map(needsKey)));
   }
 }

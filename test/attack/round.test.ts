@@ -5,7 +5,7 @@ import { describe as describeOutcome, listViolations } from './report.js';
 import { run } from './run.js';
 
 /** What fits into a short round; `npm run attack` has more kinds, and more time for each. */
-const KINDS = ['bad-requests', 'odd-requests', 'odd-texts', 'raw-http', 'many-fields', 'many-bulks'];
+const KINDS = ['bad-requests', 'odd-requests', 'odd-texts', 'raw-http', 'many-fields'];
 const SECONDS = 14;
 const CALM_MS = 1_500;
 

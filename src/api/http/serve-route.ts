@@ -161,6 +161,7 @@ class HttpCall implements Call {
 /** An answer that is sent in pieces over HTTP. */
 class HttpStream implements AnswerStream {
   isOpen = false;
+  private drained: Promise<void> | undefined;
 
   constructor(
     private readonly reply: FastifyReply,
@@ -181,12 +182,15 @@ class HttpStream implements AnswerStream {
     this.open();
     const { raw } = this.reply;
     if (raw.write(piece)) return undefined;
-    return new Promise((resolve) => {
+    // One promise for all pieces that wait: a stalled reader must not gather listeners.
+    this.drained ??= new Promise((resolve) => {
       const goOn = () => {
         raw.off('drain', goOn).off('close', goOn);
+        this.drained = undefined;
         resolve();
       };
       raw.once('drain', goOn).once('close', goOn);
     });
+    return this.drained;
   }
 }

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { nodeForTest } from '../../node-for-tests.js';
+import { withClient } from '../../postgres-client.js';
 
 it('a tenant may require so many different sets of labels, and what it was refused costs no other tenant anything', async () => {
   const node = await nodeForTest({ settings: { maxLabelSets: 3 } });
@@ -58,4 +59,34 @@ it('a schedule that needs a label set beyond the quota is refused where somebody
   await node.get('POST', '/v1/schedules', { body: { ...body, requires: { n: '1' } } });
   const changed = await node.ask('PATCH', '/v1/schedules/s', { body: { requires: { n: '2' } } });
   expect([changed.status, changed.body.code]).toEqual([429, 'QUOTA_EXCEEDED']);
+});
+
+it('of label sets that come together, as many are taken as fit, over HTTP and in a transaction', async () => {
+  const node = await nodeForTest({ settings: { maxLabelSets: 3 } });
+  const single = node.newTenant();
+  const statuses = await Promise.all(
+    [1, 2, 3, 4, 5].map(
+      async (n) =>
+        (await single.ask('POST', '/v1/jobs', { body: { task: 'work', requires: { n: `${n}` } } })).status,
+    ),
+  );
+  expect(statuses.filter((status) => status === 201)).toHaveLength(3);
+  expect(statuses.filter((status) => status === 429)).toHaveLength(2);
+  const tenant = node.newTenant();
+  const ids = await withClient(node.database.url, async (client) => {
+    const { rows } = await client.query(
+      `SELECT punctual.submit_job($1, json_build_object('task', 'work', 'requires', json_build_object('n', n::text))) AS id
+       FROM generate_series(1, 5) n`,
+      [tenant.tenant],
+    );
+    return rows.map((row) => row.id as string);
+  });
+  await expect
+    .poll(async () => {
+      const jobs = await Promise.all(ids.map((id) => node.job(id, tenant.tenant)));
+      return jobs.filter((job) => job.state === 'failed' && job.error?.code === 'QUOTA_EXCEEDED').length;
+    })
+    .toBe(2);
+  const jobs = await Promise.all(ids.map((id) => node.job(id, tenant.tenant)));
+  expect(jobs.filter((job) => job.state === 'pending')).toHaveLength(3);
 });
