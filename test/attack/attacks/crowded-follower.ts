@@ -6,6 +6,8 @@ import type { Scene } from '../scene.js';
 import { WorkerByHand } from '../worker-by-hand.js';
 
 const LANES = 400;
+/** Between two new connections: Node accepts one per turn of its loop, and how fast it does is not what is asked here. */
+const RAMP_MS = 10;
 const MAX_CALLS = 20_000;
 const EXPIRING_JOBS = 2_000;
 const EXPIRES_MS = 500;
@@ -35,7 +37,8 @@ export const attack: Attack = {
       ['POST', '/v1/jobs/redrive', { queue: 'crowded' }],
       ['GET', `/v1/workers/${worker.id}`, undefined],
     ] as const;
-    const crowd = scene.inLanes(LANES, MAX_CALLS, (n) => {
+    const crowd = scene.inLanes(LANES, MAX_CALLS, async (n) => {
+      if (n < LANES) await sleep(n * RAMP_MS);
       const [method, path, body] = calls[n % calls.length]!;
       return scene.call(follower, method, path, body, 'one of a crowd');
     });
