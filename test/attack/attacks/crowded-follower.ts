@@ -6,7 +6,7 @@ import type { Scene } from '../scene.js';
 import { WorkerByHand } from '../worker-by-hand.js';
 
 const LANES = 400;
-/** Between two new connections: Node accepts one per turn of its loop, and how fast it does is not what is asked here. */
+/** Between two new connections: a node accepts few of them per iteration of its loop, and that is not tested here. */
 const RAMP_MS = 10;
 const MAX_CALLS = 20_000;
 const EXPIRING_JOBS = 2_000;
