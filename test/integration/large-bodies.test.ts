@@ -22,7 +22,7 @@ const LONGEST_MS = 200;
  * Makes sure that no turn of the event loop took long meanwhile, in time of the processor: what others on the machine
  * take does not count.
  */
-async function inShortTurns<T>(work: () => Promise<T>, mostMs = LONGEST_MS): Promise<T> {
+async function inShortTurns<T>(work: () => Promise<T>): Promise<T> {
   let longest = 0;
   let last = process.cpuUsage();
   const look = () => {
@@ -34,7 +34,7 @@ async function inShortTurns<T>(work: () => Promise<T>, mostMs = LONGEST_MS): Pro
   let probe = setImmediate(look);
   const result = await work();
   clearImmediate(probe);
-  expect(longest).toBeLessThan(mostMs);
+  expect(longest).toBeLessThan(LONGEST_MS);
   return result;
 }
 
@@ -110,15 +110,14 @@ describe('no request holds the event loop:', () => {
     },
   );
 
-  it('and fourteen at once are answered one after another, under the same term', async () => {
+  // Usually some 120 ms. A collection in other threads counts too and may come on top once, but not every time.
+  it('and fourteen at once are answered one after another, under the same term', { retry: 2 }, async () => {
     const body = Buffer.from(
       `{"jobs":[${times(5_000, '{"task":"large","payload":[[],[],[]]}')},{"nonsense":1}${','.padEnd(14 * MIB)}{"task":"a"}]}`,
     );
     const before = await node.get('GET', '/v1/cluster');
-    // The client puts 200 MB onto its sockets meanwhile, and the collector's threads count too.
-    const answers = await inShortTurns(
-      () => Promise.all(Array.from({ length: 14 }, (_, i) => send('/v1/jobs/bulk', body, `t${i % 3}`))),
-      3 * LONGEST_MS,
+    const answers = await inShortTurns(() =>
+      Promise.all(Array.from({ length: 14 }, (_, i) => send('/v1/jobs/bulk', body, `t${i % 3}`))),
     );
     expect(answers.map(({ status }) => status)).toEqual(Array(14).fill(422));
     expect(await node.get('GET', '/v1/cluster')).toMatchObject({
