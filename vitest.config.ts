@@ -3,6 +3,9 @@ import { defineConfig } from 'vitest/config';
 /** How long `expect.poll` waits: vitest's own second is too short on a busy machine. */
 const PATIENT = { poll: { timeout: 15_000 } };
 
+/** Workers of the tests themselves log nothing; processes that tests start have settings of their own. */
+const QUIET = { PUNCTUAL_LOG_LEVEL: 'silent' };
+
 export default defineConfig({
   test: {
     projects: [
@@ -10,6 +13,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           expect: PATIENT,
+          env: QUIET,
           include: [
             'src/**/*.test.ts',
             'scripts/**/*.test.ts',
@@ -26,6 +30,7 @@ export default defineConfig({
         test: {
           name: 'integration',
           expect: PATIENT,
+          env: QUIET,
           include: ['test/integration/**/*.test.ts'],
           globalSetup: ['test/postgres-for-tests.ts'],
           testTimeout: 60_000,

@@ -15,6 +15,7 @@ import { install } from './install.mjs';
 import { exitOnError, isCalled, root, run, say, secondsSince } from './step.mjs';
 
 const STAMP = join(root, '.cache', 'build');
+const COMPILER = join('node_modules', 'typescript', 'bin', 'tsc');
 const INPUTS_BESIDE_SOURCES = ['package-lock.json', 'tsconfig.json', 'tsconfig.build.json'];
 
 function filesBelow(folder) {
@@ -23,6 +24,11 @@ function filesBelow(folder) {
     .filter((entry) => entry.isFile())
     .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
     .sort();
+}
+
+/** Whether the packages for development are installed. */
+export function hasCompiler() {
+  return existsSync(join(root, COMPILER));
 }
 
 /** The files of dist/ that are made from one file of src/. */
@@ -57,8 +63,7 @@ export async function build({ force = false } = {}) {
   say('Building …');
   const begin = performance.now();
   rmSync(STAMP, { force: true });
-  const compiler = join('node_modules', 'typescript', 'bin', 'tsc');
-  const code = await run(process.execPath, [compiler, '-p', 'tsconfig.build.json']);
+  const code = await run(process.execPath, [COMPILER, '-p', 'tsconfig.build.json']);
   if (code !== 0) throw new Error('The build failed; the errors are above.');
   for (const source of sources.filter((path) => path.endsWith('.sql'))) {
     const target = join(root, 'dist', source);

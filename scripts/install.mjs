@@ -28,7 +28,7 @@ export function checkNode(version = process.versions.node) {
  */
 export function agrees(lock, installed, { platform, arch }) {
   return Object.entries(lock.packages).every(([path, wanted]) => {
-    if (!path.startsWith('node_modules/') || wanted.link) return true;
+    if (!path.includes('node_modules/') || wanted.link) return true;
     const present = installed.packages[path];
     if (present) return present.version === wanted.version && present.integrity === wanted.integrity;
     const fits = (list, value) => !list || list.includes(value);
@@ -67,12 +67,19 @@ export async function installByLock(folder) {
 function npm(...command) {
   // Development packages are needed to build, whatever NODE_ENV or the user's npm settings say.
   const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--include=dev', '--include=optional'];
+  // An npm that runs this script passes its own options on in the environment: `npm pack --dry-run`, `npm install -g`.
+  flags.push('--no-dry-run', '--no-global', '--no-install-links', '--no-package-lock-only');
   // `npm -s start` passes its log level on in the environment, and a silent npm would not print its error code.
   flags.push('--loglevel=error');
+  return runNpm(...command, ...flags);
+}
+
+/** Runs the npm that runs this script, or else the one of the search path, and returns its exit code and output. */
+export function runNpm(...args) {
   const script = process.env.npm_execpath;
   // Other package managers set this variable, too, to their own scripts.
-  if (!script?.endsWith('npm-cli.js')) return runSilently('npm', [...command, ...flags]);
-  return runSilently(process.execPath, [script, ...command, ...flags]);
+  if (!script?.endsWith('npm-cli.js')) return runSilently('npm', args);
+  return runSilently(process.execPath, [script, ...args]);
 }
 
 function installFailure({ code, output }) {

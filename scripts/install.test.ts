@@ -14,6 +14,7 @@ describe('installing', () => {
     packages: {
       '': { name: 'punctual' },
       'node_modules/a': { version: '1.0.0', integrity: 'sha512-a' },
+      'test/own/node_modules/b': { version: '2.0.0' },
       'node_modules/for-mac': { version: '1.0.0', optional: true, os: ['darwin'] },
       'node_modules/for-linux': { version: '1.0.0', optional: true, os: ['linux'], cpu: ['x64'] },
       'node_modules/for-musl': { version: '1.0.0', optional: true, os: ['linux'], libc: ['musl'] },
@@ -21,6 +22,7 @@ describe('installing', () => {
   };
   const complete = {
     'node_modules/a': { version: '1.0.0', integrity: 'sha512-a' },
+    'test/own/node_modules/b': { version: '2.0.0' },
     'node_modules/for-linux': { version: '1.0.0' },
   };
 
@@ -31,8 +33,9 @@ describe('installing', () => {
   it('is needed when a package has another version, is missing, or was left out as optional', () => {
     const { 'node_modules/a': _, ...withoutA } = complete;
     const { 'node_modules/for-linux': __, ...withoutOptional } = complete;
+    const { 'test/own/node_modules/b': ___, ...withoutNested } = complete;
     const changed = { ...complete, 'node_modules/a': { version: '1.0.0', integrity: 'sha512-b' } };
-    for (const packages of [withoutA, withoutOptional, changed]) {
+    for (const packages of [withoutA, withoutOptional, withoutNested, changed]) {
       expect(agrees(lock, { packages }, machine)).toBe(false);
     }
   });

@@ -1,5 +1,19 @@
 export { ApiClient, type ApiClientOptions } from './client/api-client.js';
-export { JobFailedError, JobHandle, type ResultOptions } from './client/job-handle.js';
+export type { JobFilterOptions } from './client/job-filter.js';
+export {
+  type ChangeOptions,
+  JobFailedError,
+  JobHandle,
+  type ListOptions,
+  type ResultOptions,
+} from './client/job-handle.js';
+export type {
+  JobSelection,
+  ManyOptions,
+  ManyProgress,
+  ManyResult,
+} from './client/many-jobs.js';
+export type { PageOptions } from './client/pages.js';
 export {
   type OccurrencesOptions,
   ScheduleHandle,
@@ -7,27 +21,41 @@ export {
   type ScheduleOptions,
   type ScheduleTiming,
 } from './client/schedule-handle.js';
-export type { SubmitOptions, TransactionClient } from './client/task-submission.js';
+export {
+  type ScheduleEntry,
+  type SchedulesOptions,
+  type SchedulesResult,
+  schedule,
+} from './client/schedules-as-code.js';
+export type { SubmitOptions, TaskOrName } from './client/task-submission.js';
 export { BulkError } from './client/task-submission.js';
+export type { TransactionClient } from './client/transaction-client.js';
+export type { Duration } from './core/duration.js';
 export { type ErrorCode, type FieldError, PunctualError } from './core/errors.js';
 export type { WorkerGateway } from './core/gateway.js';
 export type {
   Attempt,
   AttemptOutcome,
   Delivery,
+  EndError,
   ExecTarget,
   HandlerTarget,
   HttpTarget,
   Job,
   JobError,
+  JobPart,
   JobState,
   JobSubmission,
   Labels,
+  ListedJob,
   Progress,
   RetryInput,
+  SubmittedJob,
   Target,
 } from './core/job.js';
-export type { RateView } from './core/rate.js';
+export type { KeyMode, Repetition } from './core/keys.js';
+export type { Log } from './core/log.js';
+export type { RateText as Rate, RateView } from './core/rate.js';
 export type { Overlap, ScheduleDefinition } from './core/schedule.js';
 export type { SchemaInput, SchemaOutput, StandardSchema } from './core/standard-schema.js';
 export {
@@ -36,8 +64,9 @@ export {
   type JobContext,
   type JobLog,
   type Json,
+  type Middleware,
+  type MiddlewareContext,
   PermanentError,
-  type SchemaTaskOptions,
   type Task,
   type TaskDefaults,
   type TaskOptions,
@@ -49,7 +78,11 @@ export type {
   OccurrenceState,
   OccurrenceView,
   QueueView,
+  RedriveAnswer,
+  RefusedJob,
   ScheduleView,
+  StatsView,
+  StoredLogLine,
 } from './core/wire.js';
 export { type ConnectOptions, connect } from './sdk/connect.js';
 export type { QueueLimitOptions } from './sdk/punctual.js';
@@ -58,10 +91,13 @@ export {
   type InputArguments,
   Punctual,
   type PunctualParts,
+  type RedriveOptions,
   type SubmitOneOptions,
 } from './sdk/punctual.js';
+export { type TestContext, type TestContextOptions, testContext } from './sdk/test-context.js';
 export type { Method, RequestOptions, Transport } from './transport/transport.js';
 export type {
+  EndedAttempt,
   WorkerEnd,
   WorkerEvents,
   WorkerOptions,

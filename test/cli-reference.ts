@@ -31,6 +31,11 @@ appear on a terminal only, and never when \`NO_COLOR\` is set. Every error says 
 Commands that call a node take its address and key from \`--url\` and \`--api-key\`, else from \`PUNCTUAL_URL\` and
 \`PUNCTUAL_API_KEY\`, else from the \`credentials.json\` that \`punctual up\` writes to \`.punctual\` (or to the folder in
 \`PUNCTUAL_DATA\`).
+
+Tables fit the terminal: when one is too wide, ids are shortened, then long cells, then the least important columns are
+left out. \`--wide\` shows everything; so does a pipe or a file. A shortened id can be used wherever an id is expected: the
+first characters, 8 or more, are enough while no other job or worker of the tenant begins with them. \`--json\` is always
+whole. \`--watch\` shows a list or an item again every second, until Ctrl-C.
 `;
 
 /** The whole page. */
@@ -69,7 +74,8 @@ function globalOptions(program: Command): string {
 }
 
 function argumentText(argument: Argument): string {
-  return argument.required ? `<${argument.name()}>` : `[${argument.name()}]`;
+  const name = argument.variadic ? `${argument.name()}...` : argument.name();
+  return argument.required ? `<${name}>` : `[${name}]`;
 }
 
 function optionRow(option: Option): string {

@@ -7,6 +7,9 @@ export interface ShellOptions {
   readonly environment?: Readonly<Record<string, string | undefined>>;
   readonly folder?: string;
   readonly isTTY?: boolean;
+  /** The size of the terminal. */
+  readonly columns?: number;
+  readonly rows?: number;
   readonly interrupted?: AbortSignal;
   readonly readerGone?: AbortSignal;
   readonly supervisor?: Supervisor;
@@ -24,7 +27,8 @@ export function cliUnderTest(options: ShellOptions = {}): CliUnderTest {
   const printed = { stdout: '', stderr: '' };
   const stream = (name: 'stdout' | 'stderr') => ({
     isTTY: options.isTTY ?? false,
-    columns: 120,
+    columns: options.columns ?? 120,
+    rows: options.rows,
     write: (text: string) => {
       printed[name] += text;
     },

@@ -63,6 +63,7 @@ export class MemoryScheduler implements WorkerGateway {
       jobId: `job-${this.#nextJob}`,
       tenant: 'default',
       task,
+      queue: 'default',
       target: { type: 'handler', name: task },
       payload,
       attempt: 1,

@@ -35,6 +35,8 @@ export interface TestNodeOptions {
   /** Default: one of its own, dropped with the node. */
   readonly database?: TestDatabase;
   readonly log?: Log;
+  /** Whether dispatch is paused before the node starts. */
+  readonly paused?: boolean;
 }
 
 /** Somebody who talks to a node. */
@@ -96,6 +98,7 @@ export class TestNode extends ApiUser {
       config: resolveConfig(settings, {}, () => '').config,
       log: options.log ?? ERRORS_ONLY,
       ...(options.clock && { clock: options.clock }),
+      ...(options.paused && { paused: true }),
     });
     const test = new TestNode(node, database, key);
     if (!options.database) test.onStop(() => database.drop());

@@ -82,11 +82,12 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     jobs.attempts + 1 AS fence, jobs.size_kib AS "sizeKib"
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
--- cancel-claim
+-- cancel-claims
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.claims c SET cancelled_at = coalesce(c.cancelled_at, $6::bigint)
-  WHERE c.job = $4::uuid AND c.fence = $5::int AND EXISTS (SELECT 1 FROM term)
+  FROM unnest($4::uuid[], $5::int[]) u(job, fence)
+  WHERE c.job BETWEEN u.job AND u.job AND c.fence = u.fence AND EXISTS (SELECT 1 FROM term)
   RETURNING c.job
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
@@ -94,14 +95,16 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.later l SET
-    run_at = coalesce($5::bigint, l.run_at),
-    rank = coalesce($6::smallint, l.rank),
-    payload = coalesce($7::json, l.payload),
-    size_kib = coalesce((octet_length(($7::json)::text) + coalesce(octet_length(l.target::text), 0)) >> 10,
+    run_at = coalesce(u.run_at, l.run_at),
+    rank = coalesce(u.rank, l.rank),
+    payload = coalesce(u.payload, l.payload),
+    size_kib = coalesce((octet_length((u.payload)::text) + coalesce(octet_length(l.target::text), 0)) >> 10,
       l.size_kib),
-    admit_at = $8::bigint,
-    held = $9::boolean
-  WHERE l.id = $4::uuid AND l.submission IS NULL AND EXISTS (SELECT 1 FROM term)
+    admit_at = coalesce(u.admit_at, u.run_at, l.run_at),
+    held = u.held
+  FROM unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[], $8::bigint[], $9::boolean[])
+    u(id, run_at, rank, payload, admit_at, held)
+  WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND EXISTS (SELECT 1 FROM term)
   RETURNING l.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
@@ -133,47 +136,65 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 
 -- claim-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS (
-  SELECT j.id, CASE WHEN ($9::int[]) IS NULL THEN $8::int ELSE nullif(($9::int[])[width_bucket(j.id, $7::uuid[])],
-    -1) END AS fence, CASE WHEN ($11::uuid[]) IS NULL THEN $10::uuid ELSE ($11::uuid[])[width_bucket(j.id,
-    $7::uuid[])] END AS worker, j.tenant, j.task, j.timeout_ms, j.failures, j.losses, j.max_attempts, j.max_losses,
-    j.at_most_once, j.backoff, j.run_at, j.late_by, j.payload, j.target
-  FROM punctual.jobs j
-  WHERE j.id = ANY($7::uuid[]) AND j.attempts + 1 = CASE WHEN ($9::int[]) IS NULL THEN $8::int ELSE
-    nullif(($9::int[])[width_bucket(j.id, $7::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
-    term)
-), claimed AS (
-  INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
-  SELECT id, fence, worker, $2, $4 FROM chosen
-), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness)
-  SELECT $4, c.tenant, count(*), (
-    SELECT l.lateness::bigint[] FROM unnest($5::text[], $6::text[]) l(tenant, lateness) WHERE l.tenant = c.tenant)
-  FROM chosen c GROUP BY c.tenant
-), answer AS (SELECT c.id, c.task, c.timeout_ms AS "timeoutMs", c.failures, c.losses, c.max_attempts AS
-  "maxAttempts", c.max_losses AS "maxLosses", c.at_most_once AS "atMostOnce", c.backoff, c.run_at AS "runAt",
-  c.late_by AS "lateBy", c.payload, c.target FROM chosen c) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS (
+    SELECT j.id, CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE nullif(($11::int[])[width_bucket(j.id,
+      $9::uuid[])], -1) END AS fence, CASE WHEN ($13::uuid[]) IS NULL THEN $12::uuid ELSE
+      ($13::uuid[])[width_bucket(j.id, $9::uuid[])] END AS worker, j.tenant, j.task, j.timeout_ms, j.failures,
+      j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by, j.payload, j.target
+    FROM punctual.jobs j
+    WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
+      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
+      term)
+  ), claimed AS (
+    INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
+    SELECT id, fence, worker, $2, $4 FROM chosen
+  ), counted AS (
+    INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness, lateness_ms) 
+SELECT $4, c.tenant, c.jobs,
+  CASE WHEN c.jobs = l.jobs THEN l.lateness::bigint[] ELSE ARRAY(
+    SELECT count(f.id) FROM generate_series(0, 25) b LEFT JOIN chosen f
+      ON f.tenant = c.tenant AND f.fence = 1 AND width_bucket(greatest(0, $4 - f.run_at),
+        '{1,2,3,5,7,10,15,20,30,50,75,100,150,200,300,500,750,1000,2000,5000,10000,30000,60000,300000,3600000}'::bigint[])
+        = b
+    GROUP BY b ORDER BY b) END,
+  CASE WHEN c.jobs = l.jobs THEN l.lateness_ms ELSE (
+    SELECT coalesce(sum(greatest(0, $4 - f.run_at)), 0) FROM chosen f WHERE f.tenant = c.tenant AND f.fence = 1) END
+FROM (SELECT tenant, count(*) AS jobs FROM chosen GROUP BY tenant) c
+LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, lateness, jobs, lateness_ms)
+  ON l.tenant = c.tenant
+  ), answer AS (SELECT c.id, c.task, c.timeout_ms AS "timeoutMs", c.failures, c.losses, c.max_attempts AS
+    "maxAttempts", c.max_losses AS "maxLosses", c.at_most_once AS "atMostOnce", c.backoff, c.run_at AS "runAt",
+    c.late_by AS "lateBy", c.payload, c.target FROM chosen c) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- claim-known-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS (
-  SELECT j.id, CASE WHEN ($9::int[]) IS NULL THEN $8::int ELSE nullif(($9::int[])[width_bucket(j.id, $7::uuid[])],
-    -1) END AS fence, CASE WHEN ($11::uuid[]) IS NULL THEN $10::uuid ELSE ($11::uuid[])[width_bucket(j.id,
-    $7::uuid[])] END AS worker, j.tenant
-  FROM punctual.jobs j
-  WHERE j.id = ANY($7::uuid[]) AND j.attempts + 1 = CASE WHEN ($9::int[]) IS NULL THEN $8::int ELSE
-    nullif(($9::int[])[width_bucket(j.id, $7::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
-    term) AND NOT j.edited
-), claimed AS (
-  INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
-  SELECT id, fence, worker, $2, $4 FROM chosen
-), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness)
-  SELECT $4, c.tenant, count(*), (
-    SELECT l.lateness::bigint[] FROM unnest($5::text[], $6::text[]) l(tenant, lateness) WHERE l.tenant = c.tenant)
-  FROM chosen c GROUP BY c.tenant
-), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($7::uuid[]) THEN array_agg(id) END AS ids
-  FROM chosen) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS (
+    SELECT j.id, CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE nullif(($11::int[])[width_bucket(j.id,
+      $9::uuid[])], -1) END AS fence, CASE WHEN ($13::uuid[]) IS NULL THEN $12::uuid ELSE
+      ($13::uuid[])[width_bucket(j.id, $9::uuid[])] END AS worker, j.tenant, j.run_at
+    FROM punctual.jobs j
+    WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
+      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
+      term) AND NOT j.edited
+  ), claimed AS (
+    INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
+    SELECT id, fence, worker, $2, $4 FROM chosen
+  ), counted AS (
+    INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness, lateness_ms) 
+SELECT $4, c.tenant, c.jobs,
+  CASE WHEN c.jobs = l.jobs THEN l.lateness::bigint[] ELSE ARRAY(
+    SELECT count(f.id) FROM generate_series(0, 25) b LEFT JOIN chosen f
+      ON f.tenant = c.tenant AND f.fence = 1 AND width_bucket(greatest(0, $4 - f.run_at),
+        '{1,2,3,5,7,10,15,20,30,50,75,100,150,200,300,500,750,1000,2000,5000,10000,30000,60000,300000,3600000}'::bigint[])
+        = b
+    GROUP BY b ORDER BY b) END,
+  CASE WHEN c.jobs = l.jobs THEN l.lateness_ms ELSE (
+    SELECT coalesce(sum(greatest(0, $4 - f.run_at)), 0) FROM chosen f WHERE f.tenant = c.tenant AND f.fence = 1) END
+FROM (SELECT tenant, count(*) AS jobs FROM chosen GROUP BY tenant) c
+LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, lateness, jobs, lateness_ms)
+  ON l.tenant = c.tenant
+  ), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($9::uuid[]) THEN array_agg(id) END AS
+    ids FROM chosen) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- count-label-sets
 SELECT u.tenant, (
@@ -188,8 +209,9 @@ SELECT count(*)::int AS terms FROM punctual.terms WHERE shard = $1;
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   INSERT INTO punctual.schedules (id, tenant, name, definition, paused, watermark, fire_at, created_at, created_by,
-    changed_at, changed_by)
-  SELECT $4::uuid, $5::text, $6::text, $7::json, $8::boolean, $9::bigint, $10::bigint, $9, $11::text, $9, $11
+    changed_at, changed_by, managed_by)
+  SELECT $4::uuid, $5::text, $6::text, $7::json, $8::boolean, $9::bigint, $10::bigint, $9, $11::text, $9, $11,
+    $12::text
   WHERE EXISTS (SELECT 1 FROM term)
   ON CONFLICT (tenant, name) WHERE deleted_at IS NULL DO NOTHING
   RETURNING id
@@ -197,6 +219,22 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 
 -- database-time
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now;
+
+-- delete-ended-jobs
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  DELETE FROM punctual.job_history h USING unnest($5::uuid[]) u(id)
+  WHERE h.tenant = $4::text AND h.id = u.id AND h.finished_at >= $6::bigint AND EXISTS (SELECT 1 FROM term)
+  RETURNING h.id, h.key
+), theirs AS MATERIALIZED (
+  SELECT k.tenant, k.key FROM gone g JOIN punctual.keys k ON k.tenant = $4 AND k.key = g.key AND k.job = g.id
+  ORDER BY k.tenant, k.key FOR UPDATE OF k
+), freed AS (
+  DELETE FROM punctual.keys k USING theirs t WHERE k.tenant = t.tenant AND k.key = t.key
+), forgotten AS (
+  DELETE FROM punctual.job_logs l USING gone g
+  WHERE l.job BETWEEN g.id AND g.id AND l.tenant = $4 AND l.stored_at >= $6
+), answer AS (SELECT id FROM gone) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- delete-schedule
 UPDATE punctual.schedules s SET fire_at = NULL, changed_at = $3::bigint, changed_by = $4, deleted_at = $3::bigint,
@@ -235,7 +273,7 @@ ended AS (
     count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
   FROM ended GROUP BY tenant
 ),
-answer AS (SELECT id, tenant, state FROM ended) SELECT answer.* FROM term LEFT JOIN answer ON true;
+answer AS (SELECT id, tenant, ended_as AS state, task FROM gone) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- end-waiting-live
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -262,7 +300,7 @@ ended AS (
     count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
   FROM ended GROUP BY tenant
 ),
-answer AS (SELECT id, tenant, state FROM ended) SELECT answer.* FROM term LEFT JOIN answer ON true;
+answer AS (SELECT id, tenant, ended_as AS state, task FROM gone) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- ensure-lease
 INSERT INTO punctual.leases (shard, epoch, holder, holder_url, expires_at)
@@ -272,20 +310,59 @@ ON CONFLICT DO NOTHING;
 -- find-api-keys
 SELECT hash, id, name, operator FROM punctual.api_keys WHERE hash = ANY ($1::bytea[]);
 
+-- find-cancelled
+SELECT u.job FROM unnest($1::text[], $2::uuid[]) u(tenant, job)
+WHERE coalesce(
+  (SELECT true FROM punctual.cancel_requests c WHERE c.job = u.job AND c.tenant = u.tenant LIMIT 1), false);
+
 -- find-claims
 SELECT job AS id, fence FROM punctual.claims;
-
--- find-dead
-SELECT h.id, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
-  coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-  coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM punctual.job_history h
-WHERE h.tenant = $1 AND h.state = 'failed' AND NOT h.at_most_once AND ($2::text IS NULL OR h.task = $2)
-  AND ($3::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name = $3))
-ORDER BY h.id DESC LIMIT $4;
 
 -- find-ended
 SELECT h.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
 JOIN punctual.job_history h ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3;
+
+-- find-ended-jobs
+WITH ended AS MATERIALIZED (
+  SELECT h.id, h.bytes, h.state = ANY ($10::text[]) AND NOT ($11::boolean AND h.at_most_once)
+    AND ($6::text IS NULL OR h.task = $6) AND ($7::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $7))
+    AND ($8::uuid IS NULL OR h.worker = $8)
+    AND ($9::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($9)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $9 END) AS fits
+  FROM (
+    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+      punctual.job_history h
+    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND h.finished_at >= $12
+    ORDER BY h.id DESC LIMIT $4::int) h
+)
+SELECT f.*, r.reach FROM (SELECT (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1) AS reach) r
+LEFT JOIN LATERAL (
+  SELECT id, bytes, false AS raw, NULL::bigint AS "createdAt", NULL AS "createdBy" FROM ended
+  WHERE fits ORDER BY id DESC LIMIT $5::int) f ON true;
+
+-- find-ended-jobs-of-schedule
+WITH ended AS MATERIALIZED (
+  SELECT h.id, h.bytes, h.state = ANY ($10::text[]) AND NOT ($11::boolean AND h.at_most_once)
+    AND ($6::text IS NULL OR h.task = $6) AND ($7::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $7))
+    AND ($8::uuid IS NULL OR h.worker = $8)
+    AND ($9::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($9)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $9 END) AS fits
+  FROM (
+    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+      punctual.job_history h
+    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND h.finished_at >= $12 AND h.schedule = $13
+    ORDER BY h.id DESC LIMIT $4::int) h
+)
+SELECT f.*, r.reach FROM (SELECT (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1) AS reach) r
+LEFT JOIN LATERAL (
+  SELECT id, bytes, false AS raw, NULL::bigint AS "createdAt", NULL AS "createdBy" FROM ended
+  WHERE fits ORDER BY id DESC LIMIT $5::int) f ON true;
 
 -- find-expired
 (SELECT j.id, false AS later, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0)
@@ -299,13 +376,72 @@ UNION ALL
   coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) FROM punctual.later l
  WHERE l.start_before <= $1 AND l.attempts = 0 AND l.id <> ALL ($3::uuid[]) ORDER BY l.start_before LIMIT $2);
 
--- find-gone
-SELECT u.job FROM unnest($1::text[], $2::uuid[], $3::bigint[]) u(tenant, job, since)
-WHERE coalesce(
-  (SELECT true FROM punctual.jobs j WHERE j.id = u.job),
-  (SELECT true FROM punctual.later l WHERE l.id = u.job),
-  (SELECT true FROM punctual.job_history h
-   WHERE h.tenant = u.tenant AND h.id = u.job AND h.finished_at >= u.since LIMIT 1)) IS NULL;
+-- find-failed-jobs
+WITH ended AS MATERIALIZED (
+  SELECT h.id, h.bytes, h.state = ANY ($10::text[]) AND NOT ($11::boolean AND h.at_most_once)
+    AND ($6::text IS NULL OR h.task = $6) AND ($7::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $7))
+    AND ($8::uuid IS NULL OR h.worker = $8)
+    AND ($9::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($9)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $9 END) AS fits
+  FROM (
+    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+      punctual.job_history h
+    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND h.finished_at >= $12 AND h.state = 'failed'
+    ORDER BY h.id DESC LIMIT $4::int) h
+)
+SELECT f.*, r.reach FROM (SELECT (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1) AS reach) r
+LEFT JOIN LATERAL (
+  SELECT id, bytes, false AS raw, NULL::bigint AS "createdAt", NULL AS "createdBy" FROM ended
+  WHERE fits ORDER BY id DESC LIMIT $5::int) f ON true;
+
+-- find-holders
+SELECT u.id, p.* FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::bigint[], $5::json[], $6::json[], $7::json[])
+  u(id, holder, tenant, since, payload, target, requires) CROSS JOIN LATERAL (
+SELECT false AS ended, j.attempts > 0 OR (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NOT NULL AS
+  started, false AS held, j.queue::int, j.task::text, j.rank::smallint, j.run_at::bigint, j.created_at::bigint,
+  j.start_before::bigint, j.max_attempts::smallint, j.max_losses::smallint, j.at_most_once::boolean,
+  j.timeout_ms::bigint, j.concurrency_key::text, j.backoff::json,
+  j.payload::text IS NOT DISTINCT FROM (coalesce(u.payload, $11::json))::text AS same_payload, j.target::text IS NOT
+    DISTINCT FROM (coalesce(u.target, $12::json))::text AS same_target, j.requires::text IS NOT DISTINCT FROM
+    (coalesce(u.requires, $13::json))::text AS same_requires
+FROM punctual.jobs j
+WHERE j.id BETWEEN coalesce(u.holder, $8::uuid) AND coalesce(u.holder, $8::uuid)
+UNION ALL
+SELECT false AS ended, l.attempts > 0 AS started, l.held AS held, l.queue::int, l.task::text, l.rank::smallint,
+  l.run_at::bigint, l.created_at::bigint, l.start_before::bigint, l.max_attempts::smallint, l.max_losses::smallint,
+  l.at_most_once::boolean, l.timeout_ms::bigint, l.concurrency_key::text, l.backoff::json,
+  l.payload::text IS NOT DISTINCT FROM (coalesce(u.payload, $11::json))::text AS same_payload, l.target::text IS NOT
+    DISTINCT FROM (coalesce(u.target, $12::json))::text AS same_target, l.requires::text IS NOT DISTINCT FROM
+    (coalesce(u.requires, $13::json))::text AS same_requires
+FROM punctual.later l
+WHERE l.id BETWEEN coalesce(u.holder, $8::uuid) AND coalesce(u.holder, $8::uuid)
+UNION ALL
+SELECT true AS ended, true AS started, false AS held, h.queue::int, h.task::text, h.rank::smallint,
+  h.run_at::bigint, h.created_at::bigint, h.start_before::bigint, h.max_attempts::smallint, h.max_losses::smallint,
+  h.at_most_once::boolean, h.timeout_ms::bigint, h.concurrency_key::text, h.backoff::json,
+  h.payload::text IS NOT DISTINCT FROM (coalesce(u.payload, $11::json))::text AS same_payload, h.target::text IS NOT
+    DISTINCT FROM (coalesce(u.target, $12::json))::text AS same_target, h.requires::text IS NOT DISTINCT FROM
+    (coalesce(u.requires, $13::json))::text AS same_requires
+FROM punctual.job_history h
+WHERE h.tenant = coalesce(u.tenant, $9::text) AND h.id = coalesce(u.holder, $8::uuid)
+  AND h.finished_at >= coalesce(u.since, $10::bigint)) p;
+
+-- find-job-ids
+WITH near AS MATERIALIZED (
+  SELECT id, tenant FROM punctual.jobs WHERE id >= $2::uuid AND id <= $3::uuid ORDER BY id LIMIT $6::int)
+SELECT found.id, looked.cut FROM (SELECT count(*) >= $6::int AS cut FROM near) looked LEFT JOIN (
+  (SELECT id FROM near WHERE tenant = $1 ORDER BY id LIMIT $4::int)
+  UNION ALL
+  (SELECT id FROM punctual.later WHERE tenant = $1 AND id >= $2::uuid AND id <= $3::uuid
+   ORDER BY id LIMIT $4::int)
+  UNION ALL
+  (SELECT id FROM punctual.job_history
+   WHERE tenant = $1 AND id >= $2::uuid AND id <= $3::uuid AND finished_at >= $5::bigint
+   ORDER BY id LIMIT $4::int)) found ON true
+ORDER BY found.id LIMIT $4::int;
 
 -- find-key
 SELECT job AS id FROM punctual.keys WHERE tenant = $1 AND key = $2
@@ -313,7 +449,8 @@ UNION ALL
 (SELECT id FROM punctual.later WHERE tenant = $1 AND key = $2 AND submission IS NOT NULL LIMIT 1);
 
 -- find-keys
-SELECT u.place, k.job FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, key, place)
+SELECT u.place, k.job, k.said_at AS "saidAt"
+FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, key, place)
 JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key;
 
 -- find-later-names
@@ -349,17 +486,17 @@ JOIN punctual.queues q ON q.tenant = u.tenant AND q.name = u.name;
 
 -- find-schedule
 SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition FROM punctual.schedules s WHERE
-  s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL;
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition FROM
+  punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL;
 
 -- find-schedule-with-ledger
   (SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition FROM punctual.schedules s WHERE
-  s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL)
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition FROM
+  punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL)
   UNION ALL
   (SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition FROM punctual.schedules s WHERE
-  s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NOT NULL
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition FROM
+  punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NOT NULL
    ORDER BY s.deleted_at DESC LIMIT 1)
   LIMIT 1;
 
@@ -379,9 +516,87 @@ SELECT queue, needs, lane, rank, "runAt", id FROM segment OFFSET 1 LIMIT $5;
 -- find-tenant
 SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id = $1;
 
+-- find-waiting-jobs
+WITH live AS MATERIALIZED (
+  SELECT j.id, j.bytes, j.tenant = $1 AND ($6::text IS NULL OR j.task = $6)
+    AND ($7::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name = $7)) AND
+      ($8::uuid IS NULL OR c.worker = $8)
+    AND CASE WHEN c.job IS NULL THEN $9::boolean ELSE $10::boolean END AS fits
+  FROM (
+    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+      punctual.jobs j
+    WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $11::boolean IS NOT TRUE
+    ORDER BY j.id DESC LIMIT $4::int) j
+  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+), not_admitted AS MATERIALIZED (
+  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw, $9 AND $8 IS NULL
+    AND ($11 IS NULL OR l.held = $11)
+    AND ($6 IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $6)
+    AND ($7 IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q WHERE
+      q.tenant = $1 AND q.name = $7)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $7 END) AS fits
+  FROM (
+    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+      punctual.later l
+    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid
+    ORDER BY l.id DESC LIMIT $4::int) l
+)
+SELECT f.*, r.reach FROM (SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT
+  id FROM not_admitted ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1)) AS reach) r
+LEFT JOIN LATERAL (
+  SELECT id, bytes, false AS raw, NULL::bigint AS "createdAt", NULL AS "createdBy" FROM live
+  WHERE fits AND (r.reach IS NULL OR id >= r.reach)
+  UNION ALL
+  SELECT id, bytes, raw, created_at, created_by FROM not_admitted
+  WHERE fits AND (r.reach IS NULL OR id >= r.reach)
+  ORDER BY id DESC LIMIT $5::int) f ON true;
+
+-- find-waiting-jobs-of-schedule
+WITH live AS MATERIALIZED (
+  SELECT j.id, j.bytes, j.tenant = $1 AND ($6::text IS NULL OR j.task = $6)
+    AND ($7::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name = $7)) AND
+      ($8::uuid IS NULL OR c.worker = $8)
+    AND CASE WHEN c.job IS NULL THEN $9::boolean ELSE $10::boolean END AS fits
+  FROM (
+    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+      punctual.jobs j
+    WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $11::boolean IS NOT TRUE AND j.tenant = $1 AND j.schedule = $12
+    ORDER BY j.id DESC LIMIT $4::int) j
+  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+), not_admitted AS MATERIALIZED (
+  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw, $9 AND $8 IS NULL
+    AND ($11 IS NULL OR l.held = $11)
+    AND ($6 IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $6)
+    AND ($7 IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q WHERE
+      q.tenant = $1 AND q.name = $7)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $7 END) AS fits
+  FROM (
+    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+      punctual.later l
+    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND l.schedule = $12
+    ORDER BY l.id DESC LIMIT $4::int) l
+)
+SELECT f.*, r.reach FROM (SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT
+  id FROM not_admitted ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1)) AS reach) r
+LEFT JOIN LATERAL (
+  SELECT id, bytes, false AS raw, NULL::bigint AS "createdAt", NULL AS "createdBy" FROM live
+  WHERE fits AND (r.reach IS NULL OR id >= r.reach)
+  UNION ALL
+  SELECT id, bytes, raw, created_at, created_by FROM not_admitted
+  WHERE fits AND (r.reach IS NULL OR id >= r.reach)
+  ORDER BY id DESC LIMIT $5::int) f ON true;
+
 -- find-worker
 SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen" FROM
   punctual.workers WHERE tenant = $1 AND id = $2::uuid;
+
+-- find-worker-ids
+SELECT id, false AS cut FROM punctual.workers WHERE tenant = $1 AND id >= $2::uuid AND id <= $3::uuid
+ORDER BY id LIMIT $4::int;
 
 -- finish-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -445,15 +660,15 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), minutes AS (
   INSERT INTO punctual.tally_minutes AS m (minute, tenant, leader_elections, jobs_submitted, jobs_assigned,
     jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures,
-    occurrences_late, occurrences_missed, lateness)
+    occurrences_late, occurrences_missed, lateness_ms, lateness)
   SELECT (at / 60000) * 60000, tenant, sum(leader_elections)::bigint AS leader_elections,
     sum(jobs_submitted)::bigint AS jobs_submitted, sum(jobs_assigned)::bigint AS jobs_assigned,
     sum(jobs_completed)::bigint AS jobs_completed, sum(jobs_failed)::bigint AS jobs_failed,
     sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint AS jobs_retried,
     sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions,
     sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late,
-    sum(occurrences_missed)::bigint AS occurrences_missed, coalesce(punctual.sum_histograms(lateness),
-    '{}'::bigint[])
+    sum(occurrences_missed)::bigint AS occurrences_missed, sum(lateness_ms)::bigint AS lateness_ms,
+    coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
   FROM folded GROUP BY 1, 2
   ON CONFLICT (minute, tenant) DO UPDATE SET leader_elections = m.leader_elections + excluded.leader_elections,
     jobs_submitted = m.jobs_submitted + excluded.jobs_submitted, jobs_assigned = m.jobs_assigned +
@@ -462,19 +677,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     m.jobs_retried + excluded.jobs_retried, jobs_requeued = m.jobs_requeued + excluded.jobs_requeued,
     stale_completions = m.stale_completions + excluded.stale_completions, stale_failures = m.stale_failures +
     excluded.stale_failures, occurrences_late = m.occurrences_late + excluded.occurrences_late, occurrences_missed =
-    m.occurrences_missed + excluded.occurrences_missed, lateness = punctual.add_histograms(m.lateness,
-    excluded.lateness)
+    m.occurrences_missed + excluded.occurrences_missed, lateness_ms = m.lateness_ms + excluded.lateness_ms, lateness
+    = punctual.add_histograms(m.lateness, excluded.lateness)
 ), totals AS (
   INSERT INTO punctual.tally_totals AS m (tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed,
     jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late,
-    occurrences_missed, lateness)
+    occurrences_missed, lateness_ms, lateness)
   SELECT tenant, sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted,
     sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed,
     sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled,
     sum(jobs_retried)::bigint AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued,
     sum(stale_completions)::bigint AS stale_completions, sum(stale_failures)::bigint AS stale_failures,
     sum(occurrences_late)::bigint AS occurrences_late, sum(occurrences_missed)::bigint AS occurrences_missed,
-    coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
+    sum(lateness_ms)::bigint AS lateness_ms, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
   FROM folded GROUP BY 1
   ON CONFLICT (tenant) DO UPDATE SET leader_elections = m.leader_elections + excluded.leader_elections,
     jobs_submitted = m.jobs_submitted + excluded.jobs_submitted, jobs_assigned = m.jobs_assigned +
@@ -483,13 +698,21 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     m.jobs_retried + excluded.jobs_retried, jobs_requeued = m.jobs_requeued + excluded.jobs_requeued,
     stale_completions = m.stale_completions + excluded.stale_completions, stale_failures = m.stale_failures +
     excluded.stale_failures, occurrences_late = m.occurrences_late + excluded.occurrences_late, occurrences_missed =
-    m.occurrences_missed + excluded.occurrences_missed, lateness = punctual.add_histograms(m.lateness,
-    excluded.lateness)
+    m.occurrences_missed + excluded.occurrences_missed, lateness_ms = m.lateness_ms + excluded.lateness_ms, lateness
+    = punctual.add_histograms(m.lateness, excluded.lateness)
 ), answer AS (SELECT count(*) AS folded FROM folded) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- forget-ahead
 DELETE FROM punctual.occurrences o USING unnest($2::bigint[]) u(at)
 WHERE o.schedule = $1::uuid AND o.at = u.at AND NOT o.by_hand;
+
+-- forget-cancel-requests
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  DELETE FROM punctual.cancel_requests c USING unnest($4::bigint[]) u(id)
+  WHERE c.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM term)
+  RETURNING c.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- forget-dead-workers
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -512,7 +735,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), answer AS (SELECT count(*) AS forgotten FROM forgotten) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- forget-node
-DELETE FROM punctual.nodes WHERE id = $1;
+DELETE FROM punctual.nodes WHERE id = $1 AND url = $2;
 
 -- forget-occurrences
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -591,9 +814,10 @@ WITH valid AS MATERIALIZED (
 SELECT named, young FROM valid;
 
 -- insert-keys
-INSERT INTO punctual.keys (tenant, key, job)
-SELECT u.tenant, u.key, u.job FROM unnest($1::text[], $2::text[], $3::uuid[]) u(tenant, key, job)
-ORDER BY u.tenant, u.key
+INSERT INTO punctual.keys (tenant, key, job, said_at)
+SELECT u.tenant, u.key, u.job, coalesce(u.said_at, floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[]) WITH ORDINALITY u(tenant, key, job, said_at, place)
+ORDER BY u.tenant, u.key, u.place
 ON CONFLICT (tenant, key) DO NOTHING;
 
 -- insert-later
@@ -659,8 +883,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   ORDER BY o.judge_at LIMIT $5::int
 ), seen AS (
   SELECT o.schedule, o.at, o.by_hand, coalesce(o.late_by, j.late_by, h.late_by, l.late_by,
-    CASE WHEN c.job IS NOT NULL THEN greatest(0, c.claimed_at - j.run_at) END) AS late_by, h.id IS NOT NULL AS ended
-      FROM due o
+    CASE WHEN c.job IS NOT NULL THEN greatest(0, c.claimed_at - j.run_at) END) AS late_by, j.id IS NULL AND l.id IS
+      NULL AS ended FROM due o
     
 LEFT JOIN LATERAL (SELECT * FROM punctual.jobs WHERE id = o.job OFFSET 0) j ON true
 LEFT JOIN LATERAL (SELECT * FROM punctual.claims WHERE job = o.job OFFSET 0) c ON true
@@ -751,8 +975,10 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
 FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue
    WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.state = $9  ORDER BY h.id
-       DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
+     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $10 END) AND h.state = $11  ORDER BY h.id DESC LIMIT $3::int +
+          1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-ended-jobs-of-schedule
@@ -795,8 +1021,10 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
 FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue
    WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.schedule = $9 AND h.state =
-       $10  ORDER BY h.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
+     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $10 END) AND h.schedule = $11 AND h.state = $12  ORDER BY h.id
+          DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-failed-jobs
@@ -839,8 +1067,10 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
 FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue
    WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.state = 'failed'  ORDER BY
-       h.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
+     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $10 END) AND h.state = 'failed'  ORDER BY h.id DESC LIMIT
+          $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-failed-jobs-of-schedule
@@ -883,8 +1113,10 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
 FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue
    WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.schedule = $9 AND h.state =
-       'failed'  ORDER BY h.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
+     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $10 END) AND h.schedule = $11 AND h.state = 'failed'  ORDER BY
+          h.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-jobs
@@ -929,8 +1161,8 @@ FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
    WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) ORDER BY j.id DESC LIMIT $3::int
-       + 1) UNION ALL 
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
+     AND j.id >= $9::uuid AND $10::text IS NULL ORDER BY j.id DESC LIMIT $3::int + 1) UNION ALL 
   (
 SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
   'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
@@ -947,7 +1179,7 @@ CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue
    WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
      AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-      ORDER BY l.id DESC LIMIT $3::int + 1) UNION ALL 
+     AND l.id >= $9::uuid AND $10::text IS NULL ORDER BY l.id DESC LIMIT $3::int + 1) UNION ALL 
   (
 SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
@@ -957,8 +1189,10 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
 FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue
    WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) ORDER BY h.id DESC LIMIT $3::int
-       + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
+     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $10 END) ORDER BY h.id DESC LIMIT $3::int + 1)  ORDER BY id
+          DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-jobs-of-schedule
@@ -1003,8 +1237,9 @@ FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
    WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND j.schedule = $9 ORDER BY j.id
-       DESC LIMIT $3::int + 1) UNION ALL 
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
+     AND j.id >= $9::uuid AND $10::text IS NULL AND j.schedule = $11 ORDER BY j.id DESC LIMIT $3::int + 1) UNION ALL
+       
   (
 SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
   'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
@@ -1021,7 +1256,8 @@ CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue
    WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
      AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-      AND l.schedule = $9 ORDER BY l.id DESC LIMIT $3::int + 1) UNION ALL 
+     AND l.id >= $9::uuid AND $10::text IS NULL AND l.schedule = $11 ORDER BY l.id DESC LIMIT $3::int + 1) UNION ALL
+       
   (
 SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
@@ -1031,10 +1267,16 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
 FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue
    WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6) AND h.schedule = $9 ORDER BY h.id
-       DESC LIMIT $3::int + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id
-       DESC)) t
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
+     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $10 END) AND h.schedule = $11 ORDER BY h.id DESC LIMIT $3::int
+          + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+
+-- list-managed-schedules
+SELECT s.name FROM punctual.schedules s
+WHERE s.tenant = $1 AND s.managed_by = $2 AND s.name > $3 AND s.deleted_at IS NULL
+ORDER BY s.name LIMIT $4;
 
 -- list-nodes
 SELECT id, url, version, last_seen AS "lastSeen" FROM (
@@ -1083,8 +1325,8 @@ FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
    WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND c.job IS NULL  ORDER BY j.id
-       DESC LIMIT $3::int + 1) UNION ALL 
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
+     AND j.id >= $9::uuid AND $10::text IS NULL AND c.job IS NULL  ORDER BY j.id DESC LIMIT $3::int + 1) UNION ALL 
   (
 SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
   'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
@@ -1101,8 +1343,8 @@ CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue
    WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
      AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-      ORDER BY l.id DESC LIMIT $3::int + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS
-        (ORDER BY id DESC)) t
+     AND l.id >= $9::uuid AND $10::text IS NULL ORDER BY l.id DESC LIMIT $3::int + 1)  ORDER BY id DESC LIMIT
+       $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-pending-jobs-of-schedule
@@ -1147,8 +1389,9 @@ FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
    WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND j.schedule = $9 AND c.job IS
-       NULL  ORDER BY j.id DESC LIMIT $3::int + 1) UNION ALL 
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
+     AND j.id >= $9::uuid AND $10::text IS NULL AND j.schedule = $11 AND c.job IS NULL  ORDER BY j.id DESC LIMIT
+       $3::int + 1) UNION ALL 
   (
 SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
   'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
@@ -1165,8 +1408,8 @@ CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue
    WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
      AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-      AND l.schedule = $9 ORDER BY l.id DESC LIMIT $3::int + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r)
-        s WINDOW in_order AS (ORDER BY id DESC)) t
+     AND l.id >= $9::uuid AND $10::text IS NULL AND l.schedule = $11 ORDER BY l.id DESC LIMIT $3::int + 1)  ORDER BY
+       id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-queues
@@ -1215,8 +1458,9 @@ FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
    WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND c.job IS NOT NULL  ORDER BY
-       j.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
+     AND j.id >= $9::uuid AND $10::text IS NULL AND c.job IS NOT NULL  ORDER BY j.id DESC LIMIT $3::int + 1)) p
+       OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-running-jobs-of-schedule
@@ -1261,8 +1505,9 @@ FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job = j.id
    WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6) AND j.schedule = $9 AND c.job IS
-       NOT NULL  ORDER BY j.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
+     AND j.id >= $9::uuid AND $10::text IS NULL AND j.schedule = $11 AND c.job IS NOT NULL  ORDER BY j.id DESC LIMIT
+       $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-schedules
@@ -1272,14 +1517,15 @@ LEFT JOIN punctual.claims c ON c.job = j.id
     FROM (SELECT *, coalesce(octet_length(definition::text), 0) + coalesce(octet_length(payload::text), 0) AS bytes
       FROM (
      SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, definition, last_at, last_run, NOT (payload IS
-  NULL OR $6::boolean OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, definition, last_at, last_run, NOT
+  (payload IS NULL OR $6::boolean OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS
   without_payload,
        CASE WHEN (payload IS NULL OR $6::boolean OR pg_column_size(payload) <= 2056 AND octet_length(payload::text)
          <= 2048) THEN payload END AS payload
      FROM (
        SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, r.definition -> 'payload' AS payload,
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, r.definition -> 'payload' AS
+  payload,
 (SELECT json_object_agg(d.key, d.value) FROM json_each(r.definition) d WHERE d.key <> 'payload') AS definition,
   o.last_at, o.last_run FROM punctual.schedules s
        CROSS JOIN LATERAL (SELECT CASE WHEN s.definition::text LIKE '%\\u%' THEN punctual.readable(s.definition)
@@ -1304,6 +1550,34 @@ SELECT * FROM (
  WHERE tenant = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
 WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY id DESC;
 
+-- locate-jobs
+SELECT j.id, 'live' AS place, CASE WHEN (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL THEN
+  'pending' ELSE 'running' END AS state, false AS held,
+  false AS raw, j.at_most_once AS "atMostOnce", j.run_at AS "runAt", j.start_before AS "startBefore",
+  j.created_at AS "createdAt", j.created_by AS "createdBy", (256 + coalesce(pg_column_size(j.target), 0) +
+    coalesce(pg_column_size(j.requires), 0) + coalesce(pg_column_size(j.payload), 0) +
+    coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes
+FROM unnest($2::uuid[]) u(id) JOIN punctual.jobs j ON j.id BETWEEN u.id AND u.id WHERE j.tenant = $1
+UNION ALL
+SELECT l.id, 'later', 'pending', l.held, l.submission IS NOT NULL, coalesce(l.at_most_once, false),
+  coalesce(l.run_at, l.admit_at), l.start_before, l.created_at, l.created_by, (256 +
+    coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+    coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0))
+FROM unnest($2::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id WHERE l.tenant = $1
+UNION ALL
+SELECT h.id, 'history', h.state, false, false, h.at_most_once, h.run_at, NULL, h.created_at, h.created_by,
+  (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+    coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+    coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0))
+FROM unnest($2::uuid[]) u(id) JOIN punctual.job_history h
+  ON h.tenant = $1 AND h.id BETWEEN u.id AND u.id AND h.finished_at >= $3;
+
+-- lock-keys
+SELECT k.job
+FROM unnest($1::text[], $2::text[], $3::uuid[]) u(tenant, key, holder)
+JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key AND k.job = u.holder
+ORDER BY k.tenant, k.key FOR UPDATE OF k;
+
 -- look-at-lease
   SELECT l.epoch, l.holder, l.holder_url AS "holderUrl",
     (extract(epoch FROM l.expires_at) * 1000)::bigint AS "expiresAt",
@@ -1317,14 +1591,15 @@ l.session_pid IS NOT NULL AND l.session_start IS NOT NULL AND NOT EXISTS (
   FROM punctual.leases l WHERE l.shard = $1;
 
 -- look-back
-SELECT w.*, a.admit FROM (
-  SELECT EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND admit_at <= $4) AS admit) a
+SELECT w.*, a.admit, a.cancel FROM (
+  SELECT EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND admit_at <= $4) AS admit,
+    EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel) a
 LEFT JOIN LATERAL (
   SELECT j.id FROM punctual.jobs j WHERE j.id >= $1::uuid AND j.id > $2::uuid ORDER BY j.id LIMIT $3
 ) w ON true;
 
 -- measure-to-admit
-SELECT l.id, octet_length(l.submission::text) AS bytes
+SELECT l.id, octet_length(l.submission::text) AS bytes, l.said_at AS "saidAt"
 FROM unnest($2::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id
 WHERE NOT l.held AND l.admit_at <= $1;
 
@@ -1335,6 +1610,14 @@ FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6:
   u(id, version, moved_from, watermark, fire_at, last_job)
 WHERE s.id BETWEEN u.id AND u.id AND s.version = u.version AND s.watermark = u.moved_from
 RETURNING s.id;
+
+-- names-hold
+SELECT (SELECT count(*) FROM unnest($1::int[], $2::text[], $3::text[]) n(id, tenant, name)
+  JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+    cardinality($1::int[])
+AND (SELECT count(*) FROM unnest($4::int[], $5::bytea[]) n(id, signature)
+  JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($4::int[]) AS
+    named;
 
 -- next-expiry
 SELECT least(
@@ -1371,6 +1654,10 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING l.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- pause-before-start
+WITH ended AS (UPDATE punctual.leases SET epoch = epoch + 1, expires_at = 'epoch', session_pid = NULL)
+UPDATE punctual.cluster SET paused = true;
+
 -- pause-cluster
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -1387,13 +1674,15 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 rate_burst, full_at
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
--- postpone-job
+-- postpone-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
-  DELETE FROM punctual.jobs j
-  WHERE j.id = $4::uuid AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS (SELECT 1
-    FROM term)
-  RETURNING j.*, $5::bigint AS new_run_at, $6::smallint AS new_rank, $7::json AS new_payload
+  DELETE FROM punctual.jobs j USING unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[], $8::bigint[],
+    $9::boolean[])
+    u(id, run_at, rank, payload, admit_at, held)
+  WHERE j.id BETWEEN u.id AND u.id AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS
+    (SELECT 1 FROM term)
+  RETURNING j.*, u.run_at AS new_run_at, u.rank AS new_rank, u.payload AS new_payload, u.admit_at, u.held
 ), answer AS (
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
@@ -1404,9 +1693,17 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
     m.backoff, m.requires, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts, m.schedule,
     m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10,
-    m.size_kib) AS size_kib, $8::bigint AS admit_at, $9::boolean AS held
+    m.size_kib) AS size_kib, coalesce(m.admit_at, m.new_run_at, m.run_at) AS admit_at, m.held AS held
   FROM gone m
   RETURNING id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- publish-limits
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.cluster SET max_payload = $4::bigint, max_job_timeout = $5::bigint
+  WHERE (max_payload, max_job_timeout) IS DISTINCT FROM ($4::bigint, $5::bigint) AND EXISTS (SELECT 1 FROM term)
+  RETURNING max_payload
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- put-back-passed-over
@@ -1417,6 +1714,10 @@ SELECT $1::uuid, $2, u.* FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $
 -- read-ahead
 SELECT o.at, o.job FROM punctual.occurrences o
 WHERE o.schedule = $1::uuid AND o.at > $2 AND NOT o.by_hand AND o.job IS NOT NULL ORDER BY o.at;
+
+-- read-cancel-requests
+SELECT c.id, c.tenant, c.job, c.requested_by AS "requestedBy" FROM punctual.cancel_requests c
+WHERE c.id > $1 ORDER BY c.id LIMIT $2;
 
 -- read-claims
 SELECT c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt", c.cancelled_at AS "cancelledAt", c.handed_on_at AS
@@ -1433,7 +1734,7 @@ SELECT paused, secret FROM punctual.cluster;
 
 -- read-due-schedules
   SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition FROM (
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition FROM (
     SELECT s.*, sum(pg_column_size(s.definition)) OVER (ORDER BY s.fire_at, s.id) - pg_column_size(s.definition)
       AS bytes_before
     FROM (SELECT * FROM punctual.schedules WHERE fire_at <= $1 ORDER BY fire_at LIMIT $2) s) s
@@ -1561,8 +1862,8 @@ WHERE o.schedule = $1::uuid AND o.at >= $2 AND o.at <= $3 AND NOT o.by_hand
 
 -- read-schedule
   SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.definition, o.last_at, o.last_run FROM
-  punctual.schedules s 
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition, o.last_at, o.last_run
+  FROM punctual.schedules s 
 LEFT JOIN LATERAL (
   SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run FROM punctual.occurrences o
   WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true
@@ -1711,11 +2012,74 @@ WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), page AS (
   SELECT count(*) AS read, max(page.id) AS last, (SELECT count(*) FROM gone) AS removed FROM page
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- renew-keys
+UPDATE punctual.keys k SET said_at = coalesce(u.said_at, floor(extract(epoch FROM clock_timestamp()) *
+  1000000)::bigint)
+FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[]) u(tenant, key, job, said_at)
+WHERE k.tenant = u.tenant AND k.key = u.key AND k.job = u.job;
+
 -- renew-term
 UPDATE punctual.leases SET expires_at = clock_timestamp() + $4::bigint * interval '1 millisecond'
 WHERE shard = $1 AND epoch = $2 AND holder = $3 AND expires_at > clock_timestamp()
 RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, (extract(epoch FROM
   pg_postmaster_start_time()) * 1000)::bigint AS "serverStartedAt";
+
+-- replace-later
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.later l SET (id, payload, size_kib, queue, needs, lane, rank, run_at, max_attempts, max_losses,
+    at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff, requires, admit_at, held) =
+    ROW(u.id, coalesce(u.payload, $25::json), coalesce(u.size_kib, $26::int), coalesce(u.queue, $27::int),
+    coalesce(u.needs, $28::int), coalesce(u.lane, $29::int), coalesce(u.rank, $30::smallint), coalesce(u.run_at,
+    $31::bigint), coalesce(u.max_attempts, $32::smallint), coalesce(u.max_losses, $33::smallint),
+    coalesce(u.at_most_once, $34::boolean), coalesce(u.timeout_ms, $35::bigint), coalesce(u.start_before,
+    $36::bigint), coalesce(u.task, $37::text), coalesce(u.key, $38::text), coalesce(u.concurrency_key, $39::text),
+    coalesce(u.target, $40::json), coalesce(u.backoff, $41::json), coalesce(u.requires, $42::json),
+    coalesce(u.admit_at, $43::bigint), coalesce(u.held, $44::boolean))
+  FROM unnest($4::uuid[], $5::json[], $6::int[], $7::int[], $8::int[], $9::int[], $10::smallint[], $11::bigint[],
+    $12::smallint[], $13::smallint[], $14::boolean[], $15::bigint[], $16::bigint[], $17::text[], $18::text[],
+    $19::text[], $20::json[], $21::json[], $22::json[], $23::bigint[], $24::boolean[]) u(id, payload, size_kib,
+    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, start_before, task, key,
+    concurrency_key, target, backoff, requires, admit_at, held)
+  WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND l.attempts = 0 AND EXISTS (SELECT 1 FROM term)
+  RETURNING l.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- replace-live
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  DELETE FROM punctual.jobs j USING unnest($4::uuid[], $5::json[], $6::int[], $7::int[], $8::int[], $9::int[],
+    $10::smallint[], $11::bigint[], $12::smallint[], $13::smallint[], $14::boolean[], $15::bigint[], $16::bigint[],
+    $17::text[], $18::text[], $19::text[], $20::json[], $21::json[], $22::json[], $23::bigint[], $24::boolean[])
+    u(id, payload, size_kib, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
+    start_before, task, key, concurrency_key, target, backoff, requires, admit_at, held)
+  WHERE j.id BETWEEN u.id AND u.id AND j.attempts = 0 AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS
+    NULL AND EXISTS (SELECT 1 FROM term)
+  RETURNING j.*, u.id AS new_id, coalesce(u.payload, $25::json) AS new_payload, coalesce(u.size_kib, $26::int) AS
+    new_size_kib, coalesce(u.queue, $27::int) AS new_queue, coalesce(u.needs, $28::int) AS new_needs,
+    coalesce(u.lane, $29::int) AS new_lane, coalesce(u.rank, $30::smallint) AS new_rank, coalesce(u.run_at,
+    $31::bigint) AS new_run_at, coalesce(u.max_attempts, $32::smallint) AS new_max_attempts, coalesce(u.max_losses,
+    $33::smallint) AS new_max_losses, coalesce(u.at_most_once, $34::boolean) AS new_at_most_once,
+    coalesce(u.timeout_ms, $35::bigint) AS new_timeout_ms, coalesce(u.start_before, $36::bigint) AS
+    new_start_before, coalesce(u.task, $37::text) AS new_task, coalesce(u.key, $38::text) AS new_key,
+    coalesce(u.concurrency_key, $39::text) AS new_concurrency_key, coalesce(u.target, $40::json) AS new_target,
+    coalesce(u.backoff, $41::json) AS new_backoff, coalesce(u.requires, $42::json) AS new_requires,
+    coalesce(u.admit_at, $43::bigint) AS new_admit_at, coalesce(u.held, $44::boolean) AS new_held
+), answer AS (
+  INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, admit_at,
+    held)
+  SELECT m.new_id AS id, m.tenant, m.new_queue AS queue, m.new_needs AS needs, m.new_lane AS lane, m.new_rank AS
+    rank, m.new_run_at AS run_at, m.attempts, m.failures, m.losses, m.new_max_attempts AS max_attempts,
+    m.new_max_losses AS max_losses, m.new_at_most_once AS at_most_once, m.new_timeout_ms AS timeout_ms,
+    m.created_at, m.new_start_before AS start_before, m.late_by, m.new_task AS task, m.created_by, m.new_key AS key,
+    m.new_concurrency_key AS concurrency_key, m.new_target AS target, m.new_backoff AS backoff, m.new_requires AS
+    requires, m.new_payload AS payload, m.earlier_attempts, m.schedule, m.occurrence, m.new_size_kib AS size_kib,
+    m.new_admit_at AS admit_at, m.new_held AS held
+  FROM gone m
+  RETURNING id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- retry-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -1768,7 +2132,7 @@ WITH seen AS (
   INSERT INTO punctual.nodes (id, url, version, started_at, last_seen) VALUES ($1, $2, $3, $4, $4)
   ON CONFLICT (id) DO UPDATE SET url = $2, version = $3, last_seen = $4
 )
-SELECT id, url FROM punctual.nodes WHERE id <> $1;
+SELECT id, url FROM punctual.nodes WHERE id <> $1 AND last_seen > $4 - 60000;
 
 -- see-workers
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -1823,20 +2187,20 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
         cardinality($7::int[])
     AND (SELECT count(*) FROM unnest($10::int[], $11::bytea[]) n(id, signature)
       JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($10::int[])
-  RETURNING id, tenant
+  RETURNING id, tenant, run_at
 ), claimed AS (
   INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
   SELECT id, 1, $4::uuid, $2, $5::bigint FROM stored
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_submitted, jobs_assigned, lateness)
-  SELECT $5::bigint, tenant, 1, 1, $6::bigint[] FROM stored
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted, jobs_assigned, lateness, lateness_ms)
+  SELECT $5::bigint, tenant, 1, 1, $6::bigint[], greatest(0, $5::bigint - run_at) FROM stored
 ), answer AS (SELECT id FROM stored) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- take-over-keys
-UPDATE punctual.keys k SET job = u.job
-FROM (SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[], $4::uuid[]) n(tenant, key, gone, job)
-      ORDER BY n.tenant, n.key) u
-WHERE k.tenant = u.tenant AND k.key = u.key AND k.job = u.gone;
+UPDATE punctual.keys k SET job = u.job, said_at = coalesce(u.said_at, floor(extract(epoch FROM clock_timestamp()) *
+  1000000)::bigint)
+FROM unnest($1::text[], $2::text[], $3::uuid[], $4::uuid[], $5::bigint[]) u(tenant, key, holder, job, said_at)
+WHERE k.tenant = u.tenant AND k.key = u.key AND k.job = u.holder;
 
 -- take-passed-over
 DELETE FROM punctual.occurrences o
@@ -1875,15 +2239,16 @@ SELECT minute, sum(leader_elections)::bigint AS leader_elections, sum(jobs_submi
   sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint
   AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions,
   sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late,
-  sum(occurrences_missed)::bigint AS occurrences_missed, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
-  AS lateness
+  sum(occurrences_missed)::bigint AS occurrences_missed, sum(lateness_ms)::bigint AS lateness_ms,
+  coalesce(punctual.sum_histograms(lateness), '{}'::bigint[]) AS lateness
 FROM (
   SELECT minute, tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed, jobs_failed,
     jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late,
-    occurrences_missed, lateness FROM punctual.tally_minutes WHERE minute >= $2::bigint AND minute < $3::bigint
+    occurrences_missed, lateness_ms, lateness FROM punctual.tally_minutes WHERE minute >= $2::bigint AND minute <
+    $3::bigint
   UNION ALL SELECT (at / 60000) * 60000, tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed,
     jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late,
-    occurrences_missed, lateness FROM punctual.tallies
+    occurrences_missed, lateness_ms, lateness FROM punctual.tallies
   WHERE at >= $2::bigint AND at < $3::bigint
 ) t
 WHERE $1::text IS NULL OR tenant = $1
@@ -1895,13 +2260,13 @@ SELECT sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::b
   sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint
   AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions,
   sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late,
-  sum(occurrences_missed)::bigint AS occurrences_missed, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
-  AS lateness
+  sum(occurrences_missed)::bigint AS occurrences_missed, sum(lateness_ms)::bigint AS lateness_ms,
+  coalesce(punctual.sum_histograms(lateness), '{}'::bigint[]) AS lateness
 FROM (SELECT tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed, jobs_failed, jobs_cancelled,
-  jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late, occurrences_missed, lateness
-  FROM punctual.tally_totals UNION ALL SELECT tenant, leader_elections, jobs_submitted, jobs_assigned,
+  jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late, occurrences_missed, lateness_ms,
+  lateness FROM punctual.tally_totals UNION ALL SELECT tenant, leader_elections, jobs_submitted, jobs_assigned,
   jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures,
-  occurrences_late, occurrences_missed, lateness FROM punctual.tallies) t
+  occurrences_late, occurrences_missed, lateness_ms, lateness FROM punctual.tallies) t
 WHERE $1::text IS NULL OR tenant = $1;
 
 -- update-schedule

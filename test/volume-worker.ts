@@ -38,6 +38,7 @@ export class VolumeWorker {
         SLOTS: String(slots),
         PUNCTUAL_URL: node.url,
         PUNCTUAL_API_KEY: node.apiKey,
+        PUNCTUAL_LOG_LEVEL: 'error',
       },
       stdio: ['ignore', 'pipe', 'inherit'],
     });

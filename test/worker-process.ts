@@ -15,7 +15,12 @@ export class WorkerProcess {
 
   constructor(node: TestNode) {
     this.#child = spawn(process.execPath, [PROGRAM], {
-      env: { PATH: process.env.PATH, PUNCTUAL_URL: node.url, PUNCTUAL_API_KEY: node.apiKey },
+      env: {
+        PATH: process.env.PATH,
+        PUNCTUAL_URL: node.url,
+        PUNCTUAL_API_KEY: node.apiKey,
+        PUNCTUAL_LOG_LEVEL: 'error',
+      },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     this.#exit = once(this.#child, 'exit');

@@ -169,7 +169,10 @@ function toEnd(result: wire.AttemptResult, config: Config): AttemptEnd {
     case 'handed-on':
       return { outcome: 'handed-on' };
     case 'timed-out': {
-      const error = result.error ?? { code: 'TIMEOUT', message: 'The attempt took longer than its timeout.' };
+      const error = result.error ?? {
+        code: 'TIMED_OUT',
+        message: 'The attempt took longer than its timeout.',
+      };
       return { outcome: 'timed-out', error: cutError(error, config.maxError) };
     }
     case 'cancelled':

@@ -70,15 +70,14 @@ async function viewCluster({ shards }: NodeContext): Promise<wire.ClusterView> {
   const { now } = states[0]!;
   return {
     shards: states.map(({ view }) => view),
-    nodes: nodes
-      .filter((node) => now - node.lastSeen < DEAD_AFTER_MS)
-      .map((node) => ({
-        id: node.id,
-        url: node.url,
-        version: node.version,
-        leads: states.filter(({ view }) => view.leader === node.id).map(({ view }) => view.id),
-        lastSeen: new Date(node.lastSeen).toISOString(),
-      })),
+    nodes: nodes.map((node) => ({
+      id: node.id,
+      url: node.url,
+      state: now - node.lastSeen < DEAD_AFTER_MS ? 'alive' : 'dead',
+      version: node.version,
+      leads: states.filter(({ view }) => view.leader === node.id).map(({ view }) => view.id),
+      lastSeen: new Date(node.lastSeen).toISOString(),
+    })),
     paused: states.some(({ paused }) => paused),
   };
 }

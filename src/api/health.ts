@@ -1,5 +1,6 @@
 import type { Static } from 'typebox';
 import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
+import { type Figures, mergeFigures } from '../core/figures.js';
 import { greatest } from '../core/long-lists.js';
 import { HealthView } from '../core/schemas/cluster.js';
 import { AnyQuery, ReadyQuery } from '../core/schemas/query.js';
@@ -42,8 +43,9 @@ export const healthRoutes: readonly Route[] = [
     method: 'GET',
     path: '/metrics',
     tag: 'health',
-    summary: 'Metrics in the text format of Prometheus.',
-    scope: 'read',
+    summary: 'Metrics of all tenants in the text format of Prometheus.',
+    // It names the queues and tasks of all tenants.
+    scope: 'operator',
     answers: {
       200: {
         kind: 'text',
@@ -53,20 +55,19 @@ export const healthRoutes: readonly Route[] = [
     },
     run: async ({ node }) => {
       const { shards, loopDelay } = node;
-      const leaders = shards.flatMap((shard) => shard.currentLeader() ?? []);
+      const [totals, figures] = await Promise.all([totalsOf(shards), figuresOf(shards)]);
       const epochs = shards.map((shard) => shard.currentLeader()?.epoch ?? shard.lease()?.epoch ?? 0);
-      const gauges = { ...sumGauges(leaders.map((leader) => leader.gauges())), epoch: greatest(epochs) };
-      return renderMetrics(await totalsOf(shards), gauges, leaders.length > 0, loopDelay);
+      const leads = shards.some((shard) => shard.currentLeader() !== undefined);
+      return renderMetrics(totals, figures, { leads, epoch: greatest(epochs), loopDelay });
     },
   }),
 ];
 
-/** Adds up the figures of all shards that this node leads. */
-function sumGauges(all: readonly Readonly<Record<string, number>>[]): Record<string, number> {
-  const sums: Record<string, number> = {};
-  for (const gauges of all)
-    for (const [name, value] of Object.entries(gauges)) sums[name] = (sums[name] ?? 0) + value;
-  return sums;
+/** The figures of all leaders together; null if one of them cannot be asked, because a part would be wrong. */
+async function figuresOf(shards: readonly Shard[]): Promise<Figures | null> {
+  const all = await Promise.all(shards.map((shard) => shard.figures()));
+  const known = all.filter((figures) => figures !== null);
+  return known.length < all.length ? null : mergeFigures(known);
 }
 
 type Health = Required<Static<typeof HealthView>>;

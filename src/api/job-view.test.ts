@@ -93,6 +93,7 @@ describe('a job as the API shows it', () => {
       workflow: null,
       batch: null,
       attempt: 0,
+      failures: 0,
       maxAttempts: 4,
       retry: {
         maxAttempts: 4,

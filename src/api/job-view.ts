@@ -10,6 +10,7 @@ import {
   type Progress,
   type RetryInput,
 } from '../core/job.js';
+import type { Repetition } from '../core/keys.js';
 import { type Backoff, DEFAULT_BACKOFF } from '../core/retry.js';
 import type { PlacedRow, StoredAttempt } from '../store/job-places.js';
 import type { JobRow } from '../store/job-row.js';
@@ -24,6 +25,8 @@ export class JobView extends JsonText {
   constructor(
     private readonly row: PlacedRow & Left,
     private readonly newestProgress: Progress | null,
+    /** What the answer to a submission says about its key; missing in all other answers. */
+    private readonly repetition?: Repetition,
   ) {
     super();
   }
@@ -36,13 +39,26 @@ export class JobView extends JsonText {
     return this.row.state;
   }
 
+  get repeated(): boolean | undefined {
+    return this.repetition?.repeated;
+  }
+
+  get replaced(): boolean | undefined {
+    return this.repetition?.replaced;
+  }
+
+  get differs(): readonly string[] | undefined {
+    return this.repetition?.differs;
+  }
+
   get text(): string {
     const { row } = this;
     const payload = row.without_payload ? '' : `"payload":${row.payload},`;
     const result = row.without_result ? '' : `"result":${row.result},`;
     const target = row.target ?? JSON.stringify({ type: 'handler', name: row.task ?? '' });
     const error = `"target":${target},"error":${row.error},"requires":${row.requires ?? '{}'}`;
-    return `${JSON.stringify(this.rest()).slice(0, -1)},${payload}${result}${error}}`;
+    const repetition = this.repetition ? `,${JSON.stringify(this.repetition).slice(1, -1)}` : '';
+    return `${JSON.stringify(this.rest()).slice(0, -1)},${payload}${result}${error}${repetition}}`;
   }
 
   /** The fields that are not stored as JSON. */
@@ -74,6 +90,7 @@ export class JobView extends JsonText {
       workflow: null,
       batch: null,
       attempt: earlierLeft + attempts.length,
+      failures: row.failures,
       maxAttempts: row.max_attempts,
       retry: toRetry(row),
       timeout: formatDuration(row.timeout_ms),

@@ -1,9 +1,10 @@
 import type { Static } from 'typebox';
 import { parseDuration } from '../core/duration.js';
 import { invalid, PunctualError } from '../core/errors.js';
-import { isEnded, type JobPart } from '../core/job.js';
+import { isEnded, type JobError, type JobPart } from '../core/job.js';
+import { mayReplace, NOT_REPEATED, type Repetition } from '../core/keys.js';
 import { parseMoment } from '../core/moment.js';
-import { Job, JobPage, LogPage, Why } from '../core/schemas/job.js';
+import { Job, JobPage, LogPage, SubmittedJob, Why } from '../core/schemas/job.js';
 import { IdPath, JobListQuery, LogQuery, WaitQuery } from '../core/schemas/query.js';
 import {
   BulkAnswer,
@@ -11,8 +12,6 @@ import {
   bulkEnvelope,
   JobChange,
   JobSubmission,
-  Redrive,
-  RedriveAnswer,
 } from '../core/schemas/submission.js';
 import { validate } from '../core/schemas/validate.js';
 import {
@@ -22,6 +21,7 @@ import {
   type SubmissionContext,
 } from '../core/submission.js';
 import { isUuid } from '../core/uuid.js';
+import type { BulkRepetition, BulkAnswer as Stored } from '../core/wire.js';
 import type { Change } from '../dispatch/job-control.js';
 import { type LogRow, readLogLines } from '../store/job-logs.js';
 import type { PlacedRow } from '../store/job-places.js';
@@ -29,6 +29,7 @@ import { type ListFilter, listJobs } from '../store/list-jobs.js';
 import { findKey, readJob } from '../store/read-job.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
+import { idRange } from './id-range.js';
 import { JobView, newlyPlaced } from './job-view.js';
 import { PageText, writePage } from './page-text.js';
 import { Answer, json, jsonCheckedByRun, MANY_PAYLOADS, ONE_PAYLOAD, type Route, route } from './route.js';
@@ -51,10 +52,12 @@ export const jobRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/jobs',
     tag: 'jobs',
-    summary: 'Submit one job. The same key again answers 200 with the job that has it.',
+    summary:
+      'Submit one job. The same key again answers 200 with the job that has it, and says whether the submission differs; ' +
+      '`keyMode` says what else becomes of that job.',
     scope: 'submit',
     body: jsonCheckedByRun(JobSubmission, { maxBytes: ONE_PAYLOAD, text: 'payload' }),
-    answers: { 201: Job, 200: Job },
+    answers: { 201: SubmittedJob, 200: SubmittedJob },
     run: async ({ node, caller, body }) => {
       const { created, job } = await submitJob(node, caller, body);
       return new Answer(created ? 201 : 200, job, { location: `/v1/jobs/${job.id}` });
@@ -65,7 +68,8 @@ export const jobRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/jobs/bulk',
     tag: 'jobs',
-    summary: 'Submit many jobs, all or none. The ids are in the order of the jobs.',
+    summary:
+      'Submit many jobs, all or none. The ids are in the order of the jobs; `repetitions` names those whose keys had jobs.',
     scope: 'submit',
     body: jsonCheckedByRun(BulkSubmission, { maxBytes: MANY_PAYLOADS, text: 'payload', lists: ['jobs'] }),
     answers: { 201: BulkAnswer },
@@ -81,9 +85,11 @@ export const jobRoutes: readonly Route[] = [
     scope: 'read',
     query: JobListQuery,
     answers: { 200: JobPage },
-    run: ({ node, caller, query: { include, limit, ...filter } }) => {
+    run: ({ node, caller, query: { include, limit, after, since, until, ...filter } }) => {
       const parts = include === undefined ? {} : { include: include.split(',') as JobPart[] };
-      return pageOfJobs(node.shardOf(caller.tenant), caller, { ...filter, ...parts }, limit);
+      const shard = node.shardOf(caller.tenant);
+      const range = idRange({ since, until }, after, shard.clock.now());
+      return pageOfJobs(shard, caller, { ...filter, ...parts, ...range }, limit);
     },
   }),
   route({
@@ -156,26 +162,6 @@ export const jobRoutes: readonly Route[] = [
       return viewJob(shard, caller, id);
     },
   }),
-  route({
-    id: 'redriveJobs',
-    method: 'POST',
-    path: '/v1/jobs/redrive',
-    tag: 'jobs',
-    summary: 'Send many dead letters round again, or count them with `dryRun`.',
-    scope: 'submit',
-    body: json(Redrive, { optional: true }),
-    answers: { 200: RedriveAnswer },
-    run: async ({ node, caller, body: { dryRun = false, all = false, ...filter } }) => {
-      const isFiltered = filter.task !== undefined || filter.queue !== undefined;
-      // Without a filter "all" must be explicit, except in a dry run, which only counts.
-      if (all === isFiltered && !(dryRun && !all)) {
-        throw invalid([{ pointer: '/all', detail: 'give "task", "queue" or both, or else "all": true' }]);
-      }
-      const leader = await node.shardOf(caller.tenant).leader();
-      const answer = await leader.jobControl.redrive(caller.tenant, filter, dryRun);
-      return { ...answer, dryRun };
-    },
-  }),
   steering('cancel', 'Cancel a job, waiting or running.'),
   steering('retry', 'Send a dead letter round again.'),
   steering('hold', 'Keep a job from starting.'),
@@ -208,14 +194,19 @@ export async function submitJob(
 ): Promise<{ created: boolean; job: JobView }> {
   const shard = node.shardOf(tenant);
   const submission = parseSubmission(body, submissionContext(node, shard));
-  const { queue, hold } = submission.definition;
+  const { queue, hold, keyRule } = submission.definition;
+  // Throws before anything was done if the leader is elsewhere; then the whole request is made there.
+  if (mayReplace(keyRule)) await shard.leader();
   for (let tries = 1; ; tries += 1) {
-    const { id, row } = await shard.submitter.submit({ tenant, createdBy: actor, submission });
+    const { id, row, repetition } = await shard.submitter.submit({ tenant, createdBy: actor, submission });
     // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
-    if (row) return { created: true, job: new JobView(newlyPlaced(row, queue, hold), null) };
+    if (row) {
+      const job = new JobView(newlyPlaced(row, queue, hold), null, NOT_REPEATED);
+      return { created: true, job };
+    }
     const found = await readJob(shard.hot, tenant, id);
     // Nothing is found when its history was removed just now: then its key is free again.
-    if (found) return { created: false, job: viewOf(shard, found) };
+    if (found) return { created: false, job: viewOf(shard, found, repetition ?? undefined) };
     if (tries === KEY_TRIES) {
       throw new PunctualError('DATABASE_UNAVAILABLE', 'The job of this key cannot be read; try again.', {
         retryAfter: 1,
@@ -229,13 +220,19 @@ export async function submitJobs(
   node: NodeContext,
   { tenant, actor }: Caller,
   body: unknown,
-): Promise<{ ids: readonly string[] }> {
+): Promise<Stored> {
   const { jobs } = validate(envelopeOf(node.config.maxBulkJobs), body);
   const shard = node.shardOf(tenant);
   const submissions = await parseSubmissions(jobs, submissionContext(node, shard));
+  if (submissions.some(({ definition }) => mayReplace(definition.keyRule))) await shard.leader();
   const owned = submissions.map((submission) => ({ tenant, createdBy: actor, submission }));
   const stored = await shard.submitter.submitAll(owned);
-  return { ids: stored.map(({ id }) => id) };
+  const repetitions: BulkRepetition[] = [];
+  for (const [index, { repetition }] of stored.entries()) {
+    if (repetition !== null)
+      repetitions.push({ index, replaced: repetition.replaced, differs: repetition.differs });
+  }
+  return { ids: stored.map(({ id }) => id), repetitions };
 }
 
 const envelopes = new Map<number, ReturnType<typeof bulkEnvelope>>();
@@ -255,9 +252,6 @@ function pageOfJobs(
 ): Promise<PageText> {
   const { key, after, worker, include } = filter;
   if (key !== undefined) return jobOfKey(shard, caller, key, filter);
-  if (after !== undefined && !isUuid(after)) {
-    throw invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
-  }
   if (worker !== undefined && !isUuid(worker)) {
     throw invalid([{ pointer: '/worker', detail: 'must be the id of a worker' }]);
   }
@@ -278,9 +272,16 @@ async function jobOfKey(shard: Shard, caller: Caller, key: string, filter: ListF
     (filter.task === undefined || row.task === filter.task) &&
     (filter.queue === undefined || row.queue === filter.queue) &&
     (filter.worker === undefined || row.worker === filter.worker) &&
-    (filter.schedule === undefined || row.schedule === filter.schedule);
+    (filter.schedule === undefined || row.schedule === filter.schedule) &&
+    (filter.from === undefined || row.id >= filter.from) &&
+    (filter.after === undefined || row.id < filter.after) &&
+    (filter.errorCode === undefined || (row.error !== null && codeOf(row.error) === filter.errorCode));
   // It is one job at most, and so there is room for all of it.
   return new PageText(fits ? [viewOf(shard, row).text] : [], null);
+}
+
+function codeOf(error: string): string | undefined {
+  return (JSON.parse(error) as JobError).code;
 }
 
 /** Waits for the end of the job up to `waitMs`; 0 answers at once. */
@@ -311,9 +312,9 @@ async function mustRead(shard: Shard, caller: Caller, id: string): Promise<Place
   return row;
 }
 
-function viewOf(shard: Shard, row: PlacedRow): JobView {
+function viewOf(shard: Shard, row: PlacedRow, repetition?: Repetition): JobView {
   const progress = row.state === 'running' ? shard.currentLeader()?.progressOf(row.id) : undefined;
-  return new JobView(row, progress ?? null);
+  return new JobView(row, progress ?? null, repetition);
 }
 
 function submissionContext({ config }: NodeContext, { clock }: Shard): SubmissionContext {

@@ -1,5 +1,14 @@
 import { Counter, Gauge, Registry } from 'prom-client';
-import { BOUNDS } from '../core/histogram.js';
+import type {
+  AttemptFigures,
+  Figures,
+  HistogramFigures,
+  QueueFigures,
+  TotalFigures,
+} from '../core/figures.js';
+import { BOUNDS, WIDE_BOUNDS } from '../core/histogram.js';
+import { ATTEMPT_OUTCOMES } from '../core/job.js';
+import { TimeSlice } from '../core/time-slice.js';
 import { COUNTERS } from '../core/wire.js';
 import type { LoopDelay } from '../host/loop-delay.js';
 import type { Tally } from '../store/tallies.js';
@@ -22,62 +31,142 @@ const HELP: Record<(typeof COUNTERS)[number], [name: string, help: string]> = {
   occurrencesMissed: ['punctual_occurrences_missed_total', 'Occurrences of schedules that never ran.'],
 };
 
-const GAUGES: Record<string, [name: string, help: string]> = {
-  running: ['punctual_jobs_running', 'Jobs that run, as the leader knows.'],
-  waiting: ['punctual_jobs_waiting', "Jobs that wait in the leader's memory."],
+const TOTALS: Record<keyof TotalFigures, [name: string, help: string]> = {
+  running: ['punctual_jobs_running', 'Jobs that run.'],
+  waiting: ['punctual_jobs_waiting', "Jobs that wait in the leader's memory, due or not."],
+  ready: ['punctual_jobs_ready', "Due jobs that wait in the leader's memory."],
+  unserved: ['punctual_jobs_unserved', 'Due jobs that no live worker has served for a while.'],
   workers: ['punctual_workers', 'Live worker sessions.'],
-  epoch: ['punctual_epoch', 'The epoch of the shard as this node last saw it.'],
+  slots: ['punctual_worker_slots', 'Slots of the workers that take jobs.'],
 };
 
+const QUEUES: readonly [name: string, help: string, of: (queue: QueueFigures) => number][] = [
+  ['punctual_queue_jobs_ready', "Due jobs of a queue in the leader's memory.", ({ ready }) => ready],
+  ['punctual_queue_jobs_running', 'Jobs of a queue that run.', ({ running }) => running],
+  ['punctual_queue_jobs_unserved', 'Due jobs of a queue without a worker.', ({ unserved }) => unserved],
+  [
+    'punctual_queue_oldest_ready_seconds',
+    'How long the job of a queue that starts next has been due; of several kinds of jobs, the longest.',
+    ({ oldestReadyMs }) => oldestReadyMs / 1_000,
+  ],
+];
+
+const ATTEMPTS: readonly [name: string, help: string, of: (attempts: AttemptFigures) => HistogramFigures][] =
+  [
+    [
+      'punctual_attempt_wait_seconds',
+      'Time between due time and claim of attempts.',
+      ({ waiting }) => waiting,
+    ],
+    ['punctual_attempt_run_seconds', 'Time between start and end of attempts.', ({ runTime }) => runTime],
+  ];
+
+/** What only the scraped node knows about itself. */
+interface NodeFigures {
+  readonly leads: boolean;
+  /** The epoch as the node last saw it. */
+  readonly epoch: number;
+  readonly loopDelay: Pick<LoopDelay, 'counts' | 'sumMs'>;
+}
+
 /**
- * Metrics in Prometheus format. Counters are the cluster's totals from the database, so they survive failovers and are
- * the same on every node. Gauges of dispatch exist on the leader only; the delay of the event loop is that of the
- * scraped node.
+ * Metrics in Prometheus format. Counters of the cluster come from the database, so they survive failovers. Figures come
+ * from the leader, whichever node is scraped, and are missing while it does not answer; their counters begin anew with
+ * every term. Both are the same on every node.
  */
 export async function renderMetrics(
   totals: Tally,
-  gauges: Readonly<Record<string, number>>,
-  leads: boolean,
-  loopDelay: Pick<LoopDelay, 'counts' | 'sumMs'>,
+  figures: Figures | null,
+  { leads, epoch, loopDelay }: NodeFigures,
 ): Promise<string> {
   const registry = new Registry();
+  const registers = [registry];
   for (const counter of COUNTERS) {
     const [name, help] = HELP[counter];
-    new Counter({ name, help, registers: [registry] }).inc(totals[counter]);
+    new Counter({ name, help, registers }).inc(totals[counter]);
   }
-  for (const [key, value] of Object.entries(gauges)) {
-    const [name, help] = GAUGES[key]!;
-    new Gauge({ name, help, registers: [registry] }).set(value);
+  for (const [key, [name, help]] of Object.entries(TOTALS)) {
+    if (figures) new Gauge({ name, help, registers }).set(figures.totals[key as keyof TotalFigures]);
   }
-  new Gauge({ name: 'punctual_leader', help: 'Whether this node leads.', registers: [registry] }).set(
-    leads ? 1 : 0,
-  );
-  const histograms = [
-    renderHistogram(
+  const seen = 'The epoch of the shard as this node last saw it.';
+  new Gauge({ name: 'punctual_epoch', help: seen, registers }).set(epoch);
+  new Gauge({ name: 'punctual_leader', help: 'Whether this node leads.', registers }).set(leads ? 1 : 0);
+  const lateness = { counts: totals.lateness, sumMs: totals.latenessMs };
+  const families = [
+    family(
       'punctual_job_lateness_seconds',
+      'histogram',
       'Time between due time and claim of first attempts.',
-      totals.lateness,
+      [histogramLines('punctual_job_lateness_seconds', '', BOUNDS, lateness)],
     ),
-    renderHistogram(
+    family(
       'punctual_event_loop_delay_seconds',
+      'histogram',
       'By how much timers of this node came too late, because its thread was busy.',
-      loopDelay.counts,
-      loopDelay.sumMs,
+      [histogramLines('punctual_event_loop_delay_seconds', '', BOUNDS, loopDelay)],
     ),
+    ...(figures ? await labelled(figures) : []),
   ];
-  return (await registry.metrics()) + histograms.join('');
+  return (await registry.metrics()) + families.join('');
 }
 
-/** A histogram of milliseconds in Prometheus format; without a sum if none was recorded. */
-function renderHistogram(name: string, help: string, counts: readonly number[], sumMs?: number): string {
-  const lines = [`# HELP ${name} ${help}`, `# TYPE ${name} histogram`];
+/** The figures by queue and by task, written in time slices: there may be tens of thousands of lines. */
+async function labelled({ queues, attempts }: Figures): Promise<string[]> {
+  const slice = new TimeSlice();
+  const families: string[] = [];
+  for (const [name, help, of] of QUEUES) {
+    const lines = queues.map((each) => `${name}{${labels({ queue: each.queue })}} ${of(each)}`);
+    families.push(family(name, 'gauge', help, lines));
+    if (slice.isOver) await slice.next();
+  }
+  const ended: string[] = [];
+  for (const { queue, task, outcomes } of attempts) {
+    for (const outcome of ATTEMPT_OUTCOMES)
+      ended.push(`punctual_attempts_ended_total{${labels({ queue, task, outcome })}} ${outcomes[outcome]}`);
+    if (slice.isOver) await slice.next();
+  }
+  families.push(family('punctual_attempts_ended_total', 'counter', 'Attempts that ended.', ended));
+  for (const [name, help, of] of ATTEMPTS) {
+    const lines: string[] = [];
+    for (const each of attempts) {
+      const { queue, task } = each;
+      lines.push(histogramLines(name, labels({ queue, task }), WIDE_BOUNDS, of(each)));
+      if (slice.isOver) await slice.next();
+    }
+    families.push(family(name, 'histogram', help, lines));
+  }
+  return families;
+}
+
+/** A family of metrics with its description; nothing if it has no samples. */
+function family(name: string, type: string, help: string, lines: readonly string[]): string {
+  if (lines.length === 0) return '';
+  return `\n# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('\n')}\n`;
+}
+
+/** JSON escapes what Prometheus wants to be escaped. */
+function labels(values: Readonly<Record<string, string>>): string {
+  return Object.entries(values)
+    .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+    .join(',');
+}
+
+/** The samples of a histogram of milliseconds. */
+function histogramLines(
+  name: string,
+  inner: string,
+  bounds: readonly number[],
+  { counts, sumMs }: HistogramFigures,
+): string {
+  const [before, own] = inner === '' ? ['', ''] : [`${inner},`, `{${inner}}`];
+  const lines: string[] = [];
   let seen = 0;
-  BOUNDS.forEach((bound, i) => {
+  bounds.forEach((bound, i) => {
     seen += counts[i] ?? 0;
-    lines.push(`${name}_bucket{le="${bound / 1_000}"} ${seen}`);
+    lines.push(`${name}_bucket{${before}le="${bound / 1_000}"} ${seen}`);
   });
-  seen += counts[BOUNDS.length] ?? 0;
-  lines.push(`${name}_bucket{le="+Inf"} ${seen}`, `${name}_count ${seen}`);
-  if (sumMs !== undefined) lines.push(`${name}_sum ${sumMs / 1_000}`);
-  return `\n${lines.join('\n')}\n`;
+  seen += counts[bounds.length] ?? 0;
+  lines.push(`${name}_bucket{${before}le="+Inf"} ${seen}`);
+  lines.push(`${name}_sum${own} ${sumMs / 1_000}`, `${name}_count${own} ${seen}`);
+  return lines.join('\n');
 }

@@ -1,10 +1,15 @@
 import Type from 'typebox';
 import type { Hint } from '../cluster/hint-sender.js';
+import type { Figures } from '../core/figures.js';
 import { strict } from '../core/schemas/object.js';
+import { noLeader } from '../dispatch/leader-state.js';
 import type { NodeContext } from './context.js';
 import { type Call, json, jsonCheckedByRun, type Route, route } from './route.js';
 
 const MAX_HINT_BYTES = 16 * 1024 * 1024;
+
+/** Where a node asks a shard's leader for its figures. */
+export const FIGURES_PATH = '/internal/figures';
 
 /** The line between two nodes that a request is about; the node that opens it makes up its name. */
 const LinePath = strict({ line: Type.String() });
@@ -67,6 +72,21 @@ export const peerRoutes: readonly Route[] = [
     body: jsonCheckedByRun(Type.Object({}), { maxBytes: MAX_HINT_BYTES, lists: ['jobs'] }),
     answers: { 204: 'Taken note of.' },
     run: ({ node, body, call }) => takeHint(node, call.shard, body as Hint),
+  }),
+  route({
+    id: 'getFigures',
+    method: 'GET',
+    path: FIGURES_PATH,
+    tag: 'internal',
+    summary: 'What only the leader knows, for the metrics of the other nodes.',
+    scope: 'node',
+    answers: { 200: Type.Unsafe<Figures>(Type.Object({})) },
+    run: async ({ node, call }) => {
+      // The node that asks knows another leader by then, or does without.
+      const leader = node.shard(call.shard).currentLeader();
+      if (!leader) throw noLeader();
+      return leader.figures();
+    },
   }),
   telling(
     'leaseChanged',

@@ -1,10 +1,11 @@
-import { PunctualError } from '../core/errors.js';
+import { invalid, PunctualError } from '../core/errors.js';
 import { DEFAULT_QUEUE_LIMITS } from '../core/limits.js';
 import { rateOf } from '../core/rate.js';
 import { QueueChange } from '../core/schemas/limits.js';
-import { NamePath, ShortListQuery } from '../core/schemas/query.js';
-import { QueuePage, QueueView } from '../core/schemas/queue.js';
+import { NamePath, PageQuery, ShortListQuery } from '../core/schemas/query.js';
+import { QueuePage, QueueView, UnservedPage } from '../core/schemas/queue.js';
 import type * as wire from '../core/wire.js';
+import { type Unserved, UnservedCursor } from '../dispatch/unserved-jobs.js';
 import type { QueueRow } from '../store/names.js';
 import { findQueue, listQueues, rateOfRow } from '../store/queues.js';
 import type { Caller } from './caller.js';
@@ -14,6 +15,9 @@ import { json, type Route, route } from './route.js';
 
 /** Queues of a list that one statement reads. */
 const PORTION = 200;
+
+/** Kinds of jobs without a worker that are looked for at once: all of the largest page. */
+const UNSERVED_PORTION = 1_000;
 
 /** Reading, limiting, pausing and resuming queues, which are made on first use. */
 export const queueRoutes: readonly Route[] = [
@@ -67,6 +71,28 @@ export const queueRoutes: readonly Route[] = [
         rate: body.rate === undefined ? row && rateOfRow(row) : body.rate && rateOf(body.rate),
       }));
       return viewQueue(node, caller, name);
+    },
+  }),
+  route({
+    id: 'listUnserved',
+    method: 'GET',
+    path: '/v1/unserved',
+    tag: 'queues',
+    summary: 'List ready jobs that no live worker has served for a while, by queue and by what they need.',
+    scope: 'read',
+    query: PageQuery,
+    answers: { 200: UnservedPage },
+    run: async ({ node, caller, query: { limit, after } }) => {
+      const cursor = after === undefined ? null : UnservedCursor.parse(after);
+      if (cursor === undefined)
+        throw invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
+      const { unserved } = await node.shardOf(caller.tenant).leader();
+      return writePage<Unserved>(limit, {
+        portion: UNSERVED_PORTION,
+        read: (last, { rows }) => unserved.list(caller.tenant, last?.cursor ?? cursor, rows),
+        write: ({ view }) => JSON.stringify(view),
+        cursor: (row) => row.cursor.text,
+      });
     },
   }),
   pausing('pause', true, 'Stop handing out jobs of a queue; running ones go on.'),

@@ -1,7 +1,9 @@
 import { attemptRoutes } from './attempts.js';
 import { clusterRoutes } from './cluster.js';
 import { healthRoutes } from './health.js';
+import { idRoutes } from './ids.js';
 import { jobRoutes } from './jobs.js';
+import { manyJobRoutes } from './many-jobs.js';
 import { peerRoutes } from './peers.js';
 import { queueRoutes } from './queues.js';
 import type { Route } from './route.js';
@@ -12,6 +14,8 @@ import { workerRoutes } from './workers.js';
 /** Every route of a node. */
 export const ROUTES: readonly Route[] = [
   ...jobRoutes,
+  ...manyJobRoutes,
+  ...idRoutes,
   ...attemptRoutes,
   ...workerRoutes,
   ...queueRoutes,

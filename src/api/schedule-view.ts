@@ -36,6 +36,7 @@ export class ScheduleText extends JsonText {
       ...(parsed ? withDefaults(definition, parsed) : definition),
       paused: row.paused,
       nextAt: next === null ? null : time(next),
+      managedBy: row.managed_by,
       lastAt: row.last_at === null ? null : time(row.last_at),
       lastJobId: row.last_run,
       createdAt: time(row.created_at),

@@ -6,6 +6,7 @@ import { parseTimetable } from '../core/schedule-definition.js';
 import { Job } from '../core/schemas/job.js';
 import { LedgerQuery, NamePath, ScheduleListQuery } from '../core/schemas/query.js';
 import {
+  AppliedSchedules,
   BackfillAnswer,
   BackfillRequest,
   OccurrencePage,
@@ -14,6 +15,7 @@ import {
   ScheduleChange,
   ScheduleInput,
   SchedulePage,
+  ScheduleSet,
   ScheduleView,
 } from '../core/schemas/schedule.js';
 import type * as wire from '../core/wire.js';
@@ -60,6 +62,23 @@ export const scheduleRoutes: readonly Route[] = [
       await changes.create(by(caller, name), definition, paused);
       const schedule = await viewSchedule(node, caller, name);
       return new Answer(201, schedule, { location: `/v1/schedules/${encodeURIComponent(name)}` });
+    },
+  }),
+  route({
+    id: 'applySchedules',
+    method: 'PUT',
+    path: '/v1/schedules',
+    tag: 'schedules',
+    summary:
+      'Make the schedules of a program what its code says; with `dryRun`, tell what would be done. One that another program manages: 409, and nothing is done.',
+    scope: 'admin',
+    body: json(ScheduleSet, { lists: ['schedules'] }),
+    answers: { 200: AppliedSchedules },
+    repeatable: true,
+    run: async ({ node, caller, body: { managedBy, schedules, prune = false, dryRun = false } }) => {
+      const leader = await node.shardOf(caller.tenant).leader();
+      const owner = { tenant: caller.tenant, actor: caller.actor, name: managedBy };
+      return leader.schedules.manage(owner, schedules, { prune, dryRun });
     },
   }),
   route({

@@ -1,5 +1,6 @@
 import type { KnownLeader } from '../cluster/leader-elsewhere.js';
 import type { Clock } from '../core/clock.js';
+import type { Figures } from '../core/figures.js';
 import type { News } from '../core/news.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import type { Pool } from '../store/database.js';
@@ -38,6 +39,8 @@ export interface Shard extends FollowedShard {
   leader(): Promise<Dispatcher>;
   /** The dispatcher if this node leads at this moment. */
   currentLeader(): Dispatcher | undefined;
+  /** What only the leader knows, at most a second or two old; null if it cannot be had at once. */
+  figures(): Promise<Figures | null>;
   lease(): LeaseView | undefined;
   /** How long ago the database answered on the connection of the lease; null while there is none. */
   databaseSilentMs(): number | null;

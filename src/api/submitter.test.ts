@@ -2,6 +2,7 @@ import pg from 'pg';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { TestClock } from '../../test/test-clock.js';
 import { resolveConfig } from '../core/config.js';
+import { PunctualError } from '../core/errors.js';
 import { SILENT_LOG } from '../core/log.js';
 import { parseSubmission } from '../core/submission.js';
 import type { Pool } from '../store/database.js';
@@ -17,6 +18,8 @@ const { config } = resolveConfig({}, {}, () => '');
 const clock = new TestClock();
 const hint = vi.fn(async (_jobs: readonly Waiting[], _startBefore: number | null) => undefined);
 
+const submitKeyed = vi.fn(async (jobs: readonly NewJob[]) => storeAll({} as Pool, jobs));
+
 function submitter(change: { hints?: boolean } = {}): Submitter {
   return new Submitter({
     hot: {} as Pool,
@@ -27,6 +30,7 @@ function submitter(change: { hints?: boolean } = {}): Submitter {
     databaseNow: () => clock.now(),
     config: { ...config, ...change },
     log: SILENT_LOG,
+    submitKeyed,
     directStart: async () => false,
     hint,
   });
@@ -37,7 +41,10 @@ function owned(change: Record<string, unknown> = {}, tenant = 'acme'): Owned {
   return { tenant, createdBy: 'ann', submission };
 }
 
-const storeAll = async (_pool: Pool, jobs: readonly NewJob[]) => jobs.map((job) => job.row.id);
+const storeAll = async (_pool: Pool, jobs: readonly NewJob[]) => ({
+  registered: jobs.map((job) => ({ id: job.row.id, repetition: null })),
+  fresh: jobs,
+});
 const batches = () => store.mock.calls.map(([, jobs]) => jobs.map((job) => job.row.payload));
 
 function databaseError(code: string): pg.DatabaseError {
@@ -57,7 +64,7 @@ describe('single submissions', () => {
     const stored = await Promise.all([1, 2, 3].map((payload) => jobs.submit(owned({ payload }))));
     expect(batches()).toEqual([['1', '2', '3']]);
     expect(new Set(stored.map((each) => each.id)).size).toBe(3);
-    expect(stored.every((each) => each.created)).toBe(true);
+    expect(stored.every((each) => each.repetition === null)).toBe(true);
   });
 
   it('that arrive while an insert is on its way gather for the next one', async () => {
@@ -103,8 +110,11 @@ describe('single submissions', () => {
 
   it('count what they say besides the payload', async () => {
     const jobs = submitter();
-    const target = { type: 'http', url: 'http://a', body: 'x'.repeat(200_000) };
-    await Promise.all(Array.from({ length: 30 }, () => jobs.submit(owned({ task: undefined, target }))));
+    const target = { type: 'http', url: 'http://a', body: 'x'.repeat(200_000) } as const;
+    const { submission, ...rest } = owned();
+    const definition = { ...submission.definition, task: null, target };
+    const job = { ...rest, submission: { ...submission, definition } };
+    await Promise.all(Array.from({ length: 30 }, () => jobs.submit(job)));
     expect(Math.max(...batches().map((batch) => batch.length))).toBeLessThan(22);
   });
 
@@ -176,17 +186,25 @@ describe('single submissions', () => {
     for (const outcome of outcomes) {
       expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'DATABASE_UNAVAILABLE' } });
     }
-    await expect(jobs.submit(owned())).resolves.toMatchObject({ created: true });
+    await expect(jobs.submit(owned())).resolves.toMatchObject({ repetition: null });
   });
 
   it('with a key that is taken are answered with the earlier job, of which nobody is told again', async () => {
-    store.mockResolvedValueOnce(['earlier']);
-    expect(await submitter().submit(owned({ key: 'k' }))).toEqual({
-      id: 'earlier',
-      created: false,
-      row: null,
-    });
+    const repetition = { repeated: true, replaced: false, differs: ['payload'] };
+    store.mockResolvedValueOnce({ registered: [{ id: 'earlier', repetition }], fresh: [] });
+    expect(await submitter().submit(owned({ key: 'k' }))).toEqual({ id: 'earlier', repetition, row: null });
     expect(hint).not.toHaveBeenCalled();
+  });
+
+  it('that only the leader can store are stored apart from those that every node can', async () => {
+    submitKeyed.mockRejectedValueOnce(new PunctualError('NO_LEADER', 'none'));
+    const jobs = submitter();
+    const outcomes = await Promise.allSettled([
+      jobs.submit(owned({ key: 'a', payload: 'kept' })),
+      jobs.submit(owned({ key: 'b', payload: 'replacing', keyMode: 'replace' })),
+    ]);
+    expect(outcomes).toMatchObject([{ status: 'fulfilled' }, { reason: { code: 'NO_LEADER' } }]);
+    expect(batches()).toEqual([['"kept"']]);
   });
 });
 

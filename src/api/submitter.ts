@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { messageOf } from '../core/errors.js';
+import { mayReplace, type Repetition } from '../core/keys.js';
 import type { Log } from '../core/log.js';
 import { least } from '../core/long-lists.js';
 import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
@@ -10,9 +11,10 @@ import { admissionTime } from '../dispatch/admission-time.js';
 import { bisect } from '../store/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
 import { type JobRow, toStored } from '../store/job-row.js';
-import { LabelSetsError, type Names, type Resolved, StaleNamesError } from '../store/names.js';
+import { LabelSetsError } from '../store/label-set-quota.js';
+import { type Names, type Resolved, StaleNamesError } from '../store/names.js';
 import { toWaiting, type Waiting } from '../store/read-backlog.js';
-import { type NewJob, submitJobs } from '../store/submit-jobs.js';
+import { type Made, type NewJob, type Submitted, submitJobs } from '../store/submit-jobs.js';
 
 /** A submission with its owner. */
 export interface Owned {
@@ -24,7 +26,8 @@ export interface Owned {
 /** The outcome of a submission: a new job, or the earlier one with the same key. */
 export interface Stored {
   readonly id: string;
-  readonly created: boolean;
+  /** What is to be said about a job that has the key already; null for a new one. */
+  readonly repetition: Repetition | null;
   /** The row of a new job. */
   readonly row: JobRow | null;
 }
@@ -39,6 +42,8 @@ interface SubmitterOptions {
   readonly log: Log;
   /** Stores and starts a job in one transaction, where the leader is here and can; else false, with nothing done. */
   readonly directStart: (row: JobRow, names: Resolved) => Promise<boolean>;
+  /** Stores jobs of which some may replace others with the same key; only the leader can. */
+  readonly submitKeyed: (jobs: readonly NewJob[], made: Made, now: number) => Promise<Submitted>;
   /** Tells the leader about jobs after their commit; failing to is no harm. */
   readonly hint: (jobs: readonly Waiting[], startBefore: number | null) => Promise<void>;
 }
@@ -102,35 +107,41 @@ export class Submitter {
   private async storeKinds(kinds: readonly Kind[], resolved: readonly Resolved[]): Promise<Stored[]> {
     const { clock, config, hot, databaseNow } = this.options;
     const now = clock.now();
-    const made = { names: resolved, at: databaseNow(), since: performance.now() };
+    const made: Made = { names: resolved, at: databaseNow(), since: performance.now() };
     const jobs: NewJob[] = [];
     const slice = new TimeSlice();
     for (const [i, { tenant, createdBy, definition, payloads }] of kinds.entries()) {
-      const { hold, runAt } = definition;
+      const { hold, runAt, keyRule } = definition;
       const { queue, needs } = resolved[i]!;
-      const stored = toStored(definition, { queue, needs, tenant, createdAt: now, createdBy });
+      // Its times count from when it was submitted; so a delay can be read off the row.
+      const stored = toStored(definition, { queue, needs, tenant, createdAt: definition.at, createdBy });
       const admitAt = hold ? runAt : admissionTime(runAt, now, config.laterThreshold);
       for (const payload of payloads) {
-        jobs.push({ row: { id: uuidv7(now), payload, definition: stored }, admitAt, held: hold });
+        const row = { id: uuidv7(now), payload, definition: stored };
+        jobs.push({ row, admitAt, held: hold, keyRule, saidAt: null });
         if (jobs.length % LOOK_EVERY === 0 && slice.isOver) await slice.next();
       }
     }
     const [first] = jobs;
     if (jobs.length === 1 && first && first.admitAt === null) {
       if (await this.options.directStart(first.row, resolved[0]!))
-        return [{ id: first.row.id, created: true, row: first.row }];
+        return [{ id: first.row.id, repetition: null, row: first.row }];
     }
-    const stored = await submitJobs(hot, jobs, made, now);
-    this.tell(jobs.filter((job, i) => stored[i] === job.row.id));
+    const { registered, fresh } = jobs.some(({ keyRule }) => mayReplace(keyRule))
+      ? await this.options.submitKeyed(jobs, made, now)
+      : await submitJobs(hot, jobs, made, now);
+    this.tell(fresh);
     return jobs.map(({ row }, i) => {
-      const created = stored[i] === row.id;
-      return { id: stored[i]!, created, row: created ? row : null };
+      const { id, repetition } = registered[i]!;
+      return { id, repetition, row: repetition === null ? row : null };
     });
   }
 
   /** Stores one job, batched with others that arrive at the same time. */
   submit(owned: Owned): Promise<Stored> {
-    const group = owned.submission.definition.key === null ? '' : owned.tenant;
+    const { key, keyRule } = owned.submission.definition;
+    // What only the leader can store must not fail together with what every node can.
+    const group = key === null ? '' : `${mayReplace(keyRule) ? 'leader' : 'any'} ${owned.tenant}`;
     return new Promise((resolve, reject) => {
       const gathered = this.groups.get(group);
       if (gathered) gathered.push({ owned, resolve, reject, isRefused: false });

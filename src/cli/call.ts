@@ -5,7 +5,9 @@ import { PunctualError } from '../core/errors.js';
 import type { Page } from '../core/wire.js';
 import type { RequestOptions, Transport } from '../transport/transport.js';
 import type { Cli } from './cli.js';
+import { inputOf, nameInputs } from './input-names.js';
 import { Output } from './output.js';
+import { completeArguments, completeOptions } from './short-ids.js';
 
 /** Options that may be given anywhere on the command line. */
 export interface GlobalOptions {
@@ -80,10 +82,14 @@ export function runsLocally<O extends object>(
 ): void {
   used.set(command, globals);
   command.action(async () => {
-    const options = command.optsWithGlobals<O & GlobalOptions>();
-    const output = new Output(cli, options.json === true);
+    const options = command.optsWithGlobals<O & GlobalOptions & { readonly wide?: boolean }>();
+    const output = new Output(cli, options);
     const exitWith = (code: number): void => void exitCodes.set(cli, code);
-    await run({ cli, output, options, args: command.args, exitWith });
+    try {
+      await run({ cli, output, options, args: command.args, exitWith });
+    } catch (error) {
+      throw nameInputs(error, (pointer) => inputOf(command, pointer));
+    }
   });
 }
 
@@ -97,7 +103,9 @@ export function callsServer<O extends object>(
   runsLocally<O>(cli, command, globals, async (call) => {
     const api = openApi(findCredentials(cli, call.options), call.options.tenant);
     try {
-      await run({ ...call, api });
+      const args = await completeArguments(api, command, cli.interrupted);
+      const options = await completeOptions(api, command, call.options, cli.interrupted);
+      await run({ ...call, api, args, options });
     } finally {
       await api.close();
     }

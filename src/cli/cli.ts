@@ -5,6 +5,7 @@ import { MAX_TIMER_MS } from '../core/clock.js';
 export interface OutputStream {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
+  readonly rows?: number | undefined;
   write(text: string, done?: (error?: Error | null) => void): unknown;
 }
 

@@ -1,13 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { ClusterView } from '../core/wire.js';
-import { callsServer } from './call.js';
+import { callsServer, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
 import type { Cell, Output } from './output.js';
 import { relativeTime } from './output.js';
-
-const WATCH_EVERY_MS = 1_000;
-const CLEAR_SCREEN = '\u001b[H\u001b[2J';
+import { WIDE, watched } from './watch.js';
 
 /** `punctual cluster …`: nodes and leaders; pausing and resuming dispatch. */
 export function addClusterCommands(program: Command, cli: Cli): void {
@@ -15,16 +12,12 @@ export function addClusterCommands(program: Command, cli: Cli): void {
   const status = cluster
     .command('status')
     .description('show nodes, leaders and terms')
-    .option('--watch', 'repeat every second; one JSON document per line with --json');
-  callsServer<{ watch?: boolean }>(cli, status, async ({ api, output, options }) => {
-    const signal = AbortSignal.any([cli.interrupted, cli.readerGone]);
-    do {
-      const view = await api.request<ClusterView>('GET', '/v1/cluster', { signal });
-      const redraw = options.watch && cli.stdout.isTTY && !output.json;
-      output.document(view, () => (redraw ? CLEAR_SCREEN : '') + renderCluster(output, view, cli.now()));
-      if (options.watch) await sleep(WATCH_EVERY_MS, undefined, { signal });
-    } while (options.watch);
-  });
+    .option(...WIDE);
+  const show = async ({ api, output }: ServerCall<object>): Promise<void> => {
+    const view = await api.request<ClusterView>('GET', '/v1/cluster', { signal: cli.interrupted });
+    output.document(view, () => renderCluster(output, view, cli.now()));
+  };
+  callsServer(cli, status, watched(status, show));
   addSwitch(cluster, cli, 'pause', 'start no more jobs; running ones go on');
   addSwitch(cluster, cli, 'resume', 'start jobs again');
 }
@@ -34,6 +27,12 @@ function addSwitch(cluster: Command, cli: Cli, verb: 'pause' | 'resume', descrip
     const view = await api.request<ClusterView>('POST', `/v1/cluster/${verb}`, { signal: cli.interrupted });
     output.document(view, () => `dispatch is ${view.paused ? 'paused' : 'on'}\n`);
   });
+}
+
+/** The shards that a node leads; a bare number would read as how many. */
+export function leadsText(shards: readonly number[]): string {
+  if (shards.length === 0) return '-';
+  return `${shards.length === 1 ? 'shard' : 'shards'} ${shards.join(', ')}`;
 }
 
 /** The cluster as text: dispatch, shards, nodes. */
@@ -48,7 +47,8 @@ function renderCluster(output: Output, view: ClusterView, now: number): string {
   const nodes = view.nodes.map((node): Cell[] => [
     node.id,
     node.url,
-    node.leads.join(', ') || '-',
+    node.state === 'dead' ? { text: 'dead', style: 'red' } : { text: node.state, style: 'green' },
+    leadsText(node.leads),
     relativeTime(node.lastSeen, now),
     node.version,
   ]);
@@ -57,7 +57,7 @@ function renderCluster(output: Output, view: ClusterView, now: number): string {
     output.table(
       [
         { header: 'SHARD' },
-        { header: 'LEADER' },
+        { header: 'LEADER', shrink: 'name' },
         { header: 'EPOCH', align: 'right' },
         { header: 'TERM ENDS' },
       ],
@@ -65,11 +65,12 @@ function renderCluster(output: Output, view: ClusterView, now: number): string {
     ),
     output.table(
       [
-        { header: 'NODE' },
-        { header: 'URL', shrink: true },
+        { header: 'NODE', shrink: 'name' },
+        { header: 'URL', shrink: 'name' },
+        { header: 'STATE' },
         { header: 'LEADS' },
         { header: 'SEEN' },
-        { header: 'VERSION' },
+        { header: 'VERSION', drop: 1 },
       ],
       nodes,
     ),

@@ -1,53 +1,8 @@
-import {
-  closeSync,
-  existsSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { mkdtempSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { LogFile, openLog, RepeatFilter } from './command-log.js';
-
-const plain = (_style: unknown, text: string) => text;
-
-it.runIf(existsSync('/dev/full'))(
-  'a log whose disk is full is dropped, and says so once there is room',
-  () => {
-    const full = openSync('/dev/full', 'w');
-    let isFull = true;
-    const written: string[] = [];
-    const stream = {
-      write(text: string, done?: (error?: Error | null) => void): void {
-        try {
-          if (isFull) writeSync(full, text);
-          written.push(text);
-          done?.();
-        } catch (error) {
-          done?.(error as Error);
-        }
-      },
-    };
-    const log = openLog(stream, 'info', plain);
-    log.info('lost');
-    log.warn('lost too');
-    isFull = false;
-    log.info('after');
-    log.info('and on');
-    closeSync(full);
-    const messages = written
-      .join('')
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line).msg);
-    expect(messages).toEqual([expect.stringMatching(/^2 lines .* ENOSPC/), 'after', 'and on']);
-  },
-);
+import { LogFile } from './command-log.js';
 
 vi.mock('node:fs', async (original) => {
   const fs = await original<typeof import('node:fs')>();
@@ -128,16 +83,4 @@ it('goes on when the next file could not be begun', () => {
   log.write('after');
   log.close();
   expect(readFileSync(path, 'utf8')).toMatch(/\nafter\n$/);
-});
-
-it('lets the same words through once per window, and other words at any time', () => {
-  let now = 0;
-  const repeats = new RepeatFilter(1_000, () => now);
-  expect(repeats.isNew('a')).toBe(true);
-  expect(repeats.isNew('a')).toBe(false);
-  expect(repeats.isNew('b')).toBe(true);
-  now = 999;
-  expect(repeats.isNew('a')).toBe(false);
-  now = 1_000;
-  expect(repeats.isNew('a')).toBe(true);
 });

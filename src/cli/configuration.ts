@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   type ConfigInput,
@@ -12,20 +12,37 @@ import {
 } from '../core/config.js';
 import { formatDuration } from '../core/duration.js';
 import { messageOf, PunctualError } from '../core/errors.js';
+import { makeDataFolder } from '../host/data-folder.js';
+import { flagOf } from './call.js';
 import type { Cli } from './cli.js';
 import type { Output } from './output.js';
 
 /** Resolves all settings from flags, the environment of the program and the defaults. */
 export function resolveSettings(cli: Cli, flags: ConfigInput): ResolvedConfig {
-  return resolveConfig(flags, cli.environment, (path) => {
-    try {
-      return readFileSync(path, 'utf8');
-    } catch (error) {
-      throw new PunctualError('CONFIGURATION', `A file named by a _FILE variable: ${messageOf(error)}.`, {
-        cause: error,
-      });
-    }
-  });
+  try {
+    return resolveConfig(flags, cli.environment, readSetting);
+  } catch (error) {
+    throw nameFlag(error, flags);
+  }
+}
+
+function readSetting(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new PunctualError('CONFIGURATION', `A file named by a _FILE variable: ${messageOf(error)}.`, {
+      cause: error,
+    });
+  }
+}
+
+/** The error about a setting that was given by a flag, with the name of the flag. */
+function nameFlag(thrown: unknown, flags: ConfigInput): unknown {
+  if (!(thrown instanceof PunctualError)) return thrown;
+  const { code, message } = thrown;
+  const name = Object.keys(flags).find((each) => message.startsWith(`${each}: `));
+  if (name === undefined) return thrown;
+  return new PunctualError(code, flagOf(name) + message.slice(name.length), { cause: thrown });
 }
 
 /** The first database of the list, which holds the catalog and the operator keys. */
@@ -62,7 +79,7 @@ export function printConfig(output: Output, resolved: ResolvedConfig): void {
         { header: 'SETTING' },
         { header: 'VALUE', shrink: true },
         { header: 'FROM' },
-        { header: 'ENVIRONMENT' },
+        { header: 'ENVIRONMENT', drop: 1 },
       ],
       settings.map(({ name, value, source, environment }) => [name, String(value), source, environment]),
     ),
@@ -94,7 +111,7 @@ export async function readApiKey(dataFolder: string): Promise<string | null> {
 
 /** Replaces the credentials file atomically; only its owner may read it. */
 export async function writeCredentials(dataFolder: string, credentials: StoredCredentials): Promise<void> {
-  await mkdir(dataFolder, { recursive: true, mode: 0o700 });
+  await makeDataFolder(dataFolder);
   const temporary = `${credentialsPath(dataFolder)}.${randomBytes(6).toString('hex')}`;
   try {
     await writeFile(temporary, `${JSON.stringify(credentials)}\n`, { mode: 0o600, flag: 'wx' });

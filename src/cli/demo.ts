@@ -5,6 +5,7 @@ import type { ApiClient } from '../client/api-client.js';
 import { PunctualError } from '../core/errors.js';
 import type { Job, JobState, JobSubmission } from '../core/job.js';
 import type { Page } from '../core/wire.js';
+import { plural } from './output.js';
 import { type Progress, progressBar } from './progress-line.js';
 
 /** The demo of `punctual up --demo`: jobs that sleep, one that recurs, and their progress. */
@@ -69,7 +70,10 @@ export async function runDemo(api: ApiClient, progress: Progress, signal: AbortS
     signal,
     retry: true,
   });
-  if (left.length > 0) progress.line(`demo: ${left.length} jobs of an earlier demo go on`);
+  if (left.length > 0)
+    progress.line(
+      `demo: ${plural(left.length, 'job of an earlier demo goes', 'jobs of an earlier demo go')} on`,
+    );
   progress.line(`demo: ${ids.length} jobs submitted that sleep 1 to ${LONGEST_NAP} s`);
   await scheduleNap(api, signal);
   progress.line(

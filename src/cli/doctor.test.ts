@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../core/job.js';
 import { VERSION } from '../core/version.js';
-import type { ClusterView, Why, WorkerView } from '../core/wire.js';
+import type { ClusterView, UnservedView, Why, WorkerView } from '../core/wire.js';
 import {
   checkClock,
   checkCluster,
@@ -13,7 +13,9 @@ import {
 
 const cluster: ClusterView = {
   shards: [{ id: 0, leader: 'node-a', epoch: 3, expiresAt: '', terms: 3 }],
-  nodes: [{ id: 'node-a', url: 'http://127.0.0.1:1', leads: [0], lastSeen: '', version: VERSION }],
+  nodes: [
+    { id: 'node-a', url: 'http://127.0.0.1:1', state: 'alive', leads: [0], lastSeen: '', version: VERSION },
+  ],
   paused: false,
 };
 
@@ -38,14 +40,20 @@ describe('doctor', () => {
     });
   });
 
-  it('finds a shard without a leader, paused dispatch and other versions', () => {
-    expect(checkCluster(cluster).map((check) => check.status)).toEqual(['ok', 'ok', 'ok']);
+  it('finds a shard without a leader, paused dispatch, dead nodes and other versions', () => {
+    expect(checkCluster(cluster).map((check) => check.status)).toEqual(['ok', 'ok', 'ok', 'ok']);
     const ill: ClusterView = {
       shards: [{ ...cluster.shards[0]!, leader: null }],
-      nodes: [{ ...cluster.nodes[0]!, version: '9.9.9' }],
+      nodes: [
+        { ...cluster.nodes[0]!, version: '9.9.9' },
+        { ...cluster.nodes[0]!, id: 'node-b', state: 'dead', version: '8.8.8' },
+      ],
       paused: true,
     };
-    expect(checkCluster(ill).map((check) => check.status)).toEqual(['fail', 'warn', 'warn']);
+    expect(checkCluster(ill).map((check) => check.status)).toEqual(['fail', 'warn', 'warn', 'warn']);
+    expect(checkCluster(ill).map((check) => check.detail)).toEqual([
+      ...['none', 'paused', 'dead: node-b', `nodes run 9.9.9, this program is ${VERSION}`],
+    ]);
     for (const check of checkCluster(ill)) expect(check.advice).toBeTruthy();
   });
 
@@ -57,17 +65,25 @@ describe('doctor', () => {
 
   it('finds jobs that no worker can run, and says of which kind they are', () => {
     const because = (gate: Why['gate']) => ({ gate }) as Why;
-    expect(checkWaiting([]).status).toBe('ok');
-    expect(checkWaiting([{ job, why: because('due-time') }]).status).toBe('ok');
-    const found = checkWaiting([
+    const unserved = (task: string | null, queue: string) =>
+      ({ ...{ task, queue, target: task === null ? 'http' : 'handler' }, requires: {} }) as UnservedView;
+    expect(checkWaiting([], []).status).toBe('ok');
+    expect(checkWaiting([{ job, why: because('due-time') }], []).status).toBe('ok');
+    const newest = [
       { job, why: because('no-fitting-worker') },
       { job: { ...job, id: 'j2', queue: 'blue' }, why: because('no-free-slot') },
       { job: { ...job, id: 'j3', task: 'bill', requires: { gpu: 'a' } }, why: because('no-fitting-worker') },
-    ]);
+    ];
+    const found = checkWaiting(newest, [unserved('mail', 'red'), unserved(null, 'calls')]);
+    const calls = 'jobs with a target of type http in queue calls';
     expect(found).toMatchObject({
       status: 'warn',
-      detail: 'no worker can run task mail in queue red; task bill in queue red with gpu=a',
+      detail: `no worker can run task mail in queue red; task bill in queue red with gpu=a; ${calls}`,
       advice: expect.stringContaining('punctual job why j1'),
+    });
+    expect(checkWaiting([], [unserved('mail', 'red')])).toMatchObject({
+      detail: 'no worker can run task mail in queue red',
+      advice: 'Start a worker that has all of that.',
     });
   });
 

@@ -6,9 +6,11 @@ import { humanDuration } from '../core/duration.js';
 import { ERROR_CODES, messageOf, PunctualError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import { addAll } from '../core/long-lists.js';
+import type { Style } from '../core/paint.js';
 import { compareVersions, VERSION } from '../core/version.js';
-import type { ClusterView, Page, Why, WorkerView } from '../core/wire.js';
+import type { ClusterView, Page, UnservedView, Why, WorkerView } from '../core/wire.js';
 import { migrationStatus } from '../store/migrate.js';
+import { findSettingsBy } from '../store/pooler.js';
 import type { RequestOptions, Transport } from '../transport/transport.js';
 import {
   findCredentials,
@@ -20,8 +22,7 @@ import {
 } from './call.js';
 import type { Cli } from './cli.js';
 import { credentialsPath, firstDatabase, resolveSettings } from './configuration.js';
-import type { Output } from './output.js';
-import type { Style } from './paint.js';
+import { type Output, plural } from './output.js';
 
 interface DoctorOptions {
   readonly databaseUrl?: string;
@@ -74,6 +75,8 @@ const REQUEST_TIMEOUT_MS = 5_000;
 /** How many waiting jobs are read, and for how many kinds of them the reason is asked for. */
 const WAITING_JOBS = 200;
 const WAITING_KINDS = 20;
+/** How many kinds of jobs without a worker are named. */
+const UNSERVED_KINDS = 20;
 /** The `Date` header has whole seconds, so smaller differences mean nothing. */
 const CLOCK_TOLERANCE_MS = 2_000;
 
@@ -182,9 +185,13 @@ export function checkCluster(cluster: ClusterView): Check[] {
     const advice = 'Start it again with `punctual cluster resume`.';
     checks.push({ name: 'dispatch', status: 'warn', detail: 'paused', advice });
   } else checks.push({ name: 'dispatch', status: 'ok', detail: 'on' });
-  const others = [...new Set(cluster.nodes.map((node) => node.version))].filter(
-    (version) => version !== VERSION,
-  );
+  const dead = cluster.nodes.filter(({ state }) => state === 'dead').map(({ id }) => id);
+  const alive = cluster.nodes.filter(({ state }) => state === 'alive');
+  const others = [...new Set(alive.map((node) => node.version))].filter((version) => version !== VERSION);
+  if (dead.length > 0) {
+    const advice = 'Start them again, or wait: a node that stays away is forgotten after ten minutes.';
+    checks.push({ name: 'nodes', status: 'warn', detail: `dead: ${dead.join(', ')}`, advice });
+  } else checks.push({ name: 'nodes', status: 'ok', detail: `${alive.length} alive` });
   if (others.length > 0) {
     const detail = `nodes run ${others.join(', ')}, this program is ${VERSION}`;
     checks.push({ name: 'version', status: 'warn', detail, advice: 'Use the same version everywhere.' });
@@ -197,7 +204,7 @@ export function checkWorkers(workers: readonly WorkerView[]): Check {
   const alive = workers.filter((worker) => worker.state === 'alive');
   const slots = alive.reduce((sum, worker) => sum + worker.slots, 0);
   if (alive.length > 0) {
-    return { name: 'workers', status: 'ok', detail: `${alive.length} alive with ${slots} slots` };
+    return { name: 'workers', status: 'ok', detail: `${alive.length} alive with ${plural(slots, 'slot')}` };
   }
   const advice = 'Start one with `punctual worker run --module FILE`.';
   return { name: 'workers', status: 'warn', detail: 'none is alive, so no job can run', advice };
@@ -211,7 +218,12 @@ interface Waiting {
 
 async function checkWaitingJobs(api: Transport, request: RequestOptions): Promise<Check> {
   try {
-    return checkWaiting(await whyOfWaiting(api, request));
+    const path = `/v1/unserved?limit=${UNSERVED_KINDS}`;
+    const [waiting, unserved] = await Promise.all([
+      whyOfWaiting(api, request),
+      api.request<Page<UnservedView>>('GET', path, request),
+    ]);
+    return checkWaiting(waiting, unserved.data);
   } catch (error) {
     return { ...failed('waiting jobs', error), status: 'warn' };
   }
@@ -244,21 +256,25 @@ export function examples(jobs: readonly Job[]): Job[] {
   return [...kinds.values()];
 }
 
-/** Whether there are jobs that no worker can run. */
-export function checkWaiting(waiting: readonly Waiting[]): Check {
+/** Whether there are jobs that no worker can run: among the newest ones, or those that nodes warn about. */
+export function checkWaiting(waiting: readonly Waiting[], unserved: readonly UnservedView[]): Check {
   const name = 'waiting jobs';
-  const stuck = waiting.filter(({ why }) => why.gate === 'no-fitting-worker');
-  if (stuck.length === 0)
-    return { name, status: 'ok', detail: `workers for all of the newest ${WAITING_JOBS} that are due` };
-  const kinds = new Set(stuck.map(({ job }) => describeKind(job)));
+  const stuck = waiting.filter(({ why }) => why.gate === 'no-fitting-worker').map(({ job }) => job);
+  const kinds = new Set([
+    ...stuck.map((job) => describeKind({ ...job, target: job.target.type })),
+    ...unserved.map(describeKind),
+  ]);
+  if (kinds.size === 0) {
+    const detail = `none is without a worker for long, nor are the newest ${WAITING_JOBS}`;
+    return { name, status: 'ok', detail };
+  }
   const detail = `no worker can run ${[...kinds].join('; ')}`;
-  const example = stuck[0]!.job.id;
-  const advice = `Start a worker that has all of that; \`punctual job why ${example}\` says what is missing.`;
-  return { name, status: 'warn', detail, advice };
+  const why = stuck[0] ? `; \`punctual job why ${stuck[0].id}\` says what is missing` : '';
+  return { name, status: 'warn', detail, advice: `Start a worker that has all of that${why}.` };
 }
 
-function describeKind({ task, target, queue, requires }: Job): string {
-  const what = task === null ? `jobs with a target of type ${target.type}` : `task ${task}`;
+function describeKind({ task, target, queue, requires }: Omit<UnservedView, 'ready' | 'since' | 'detail'>) {
+  const what = task === null ? `jobs with a target of type ${target}` : `task ${task}`;
   const labels = Object.entries(requires).map(([name, value]) => `${name}=${value}`);
   return `${what} in queue ${queue}${labels.length === 0 ? '' : ` with ${labels.join(', ')}`}`;
 }
@@ -267,8 +283,10 @@ function describeKind({ task, target, queue, requires }: Job): string {
 export async function checkDatabase(databaseUrl: string): Promise<Check[]> {
   const name = 'database';
   try {
-    const { serverVersion, pending } = await migrationStatus(firstDatabase(databaseUrl));
-    const server: Check = { name, status: 'ok', detail: `Postgres ${serverVersion}` };
+    const url = firstDatabase(databaseUrl);
+    const { serverVersion, pending } = await migrationStatus(url);
+    const behind = (await findSettingsBy(url)) === 'startup' ? '' : ' behind a pooler in session mode';
+    const server: Check = { name, status: 'ok', detail: `Postgres ${serverVersion}${behind}` };
     if (pending.length === 0) return [server, { name: 'schema', status: 'ok', detail: 'up to date' }];
     const advice = 'Run `punctual db migrate`, or start a node, which does it too.';
     return [server, { name: 'schema', status: 'warn', detail: `lacks ${pending.join(', ')}`, advice }];

@@ -1,8 +1,8 @@
 import { CommanderError } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { ERROR_CODES, PunctualError } from '../core/errors.js';
+import { painterFor } from '../core/paint.js';
 import { failureDocument, failureOf, renderFailure } from './failure.js';
-import { painterFor } from './paint.js';
 
 const paint = painterFor({ isTTY: false }, {});
 

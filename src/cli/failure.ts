@@ -1,6 +1,12 @@
 import { CommanderError } from 'commander';
 import { ERROR_CODES, type FieldError, messageOf, PunctualError } from '../core/errors.js';
-import { type Paint, printable } from './paint.js';
+import { type Paint, printable } from '../core/paint.js';
+
+/** A wrong field of a request, and what was typed for it. */
+export interface InputError extends FieldError {
+  /** The option or argument. */
+  readonly input?: string;
+}
 
 /** How a run that did not go well ends: its exit code and what is said about it. */
 export interface Failure {
@@ -8,7 +14,7 @@ export interface Failure {
   readonly code: string;
   readonly detail: string;
   readonly hint: string | null;
-  readonly errors: readonly FieldError[];
+  readonly errors: readonly InputError[];
 }
 
 export const EXIT_USAGE = 2;
@@ -46,7 +52,9 @@ export function renderFailure(failure: Failure, paint: Paint): string {
   const detail = failure.detail.split('\n').map(printable).join('\n  ');
   const lines = [`${paint('red', 'error:')} ${detail} ${paint('dim', `(${failure.code})`)}`];
   if (failure.errors.length > 1) {
-    for (const { pointer, detail } of failure.errors) lines.push(`  ${printable(`${pointer}: ${detail}`)}`);
+    for (const { pointer, input = pointer, detail } of failure.errors) {
+      lines.push(`  ${printable(`${input}: ${detail}`)}`);
+    }
   }
   if (failure.hint) lines.push(`  ${failure.hint}`);
   return `${lines.join('\n')}\n`;

@@ -3,12 +3,12 @@ import type { ApiClient } from '../client/api-client.js';
 import { formatDuration, humanDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import { isEnded, type Job } from '../core/job.js';
-import type { LogLevel, Page, StoredLogLine } from '../core/wire.js';
+import { printable, type Style } from '../core/paint.js';
+import type { LogLevel, Page, StoredLogLine, Why } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
 import { errorText, progressText, workOf } from './job-text.js';
 import type { Output } from './output.js';
-import { printable, type Style } from './paint.js';
 import { Progress, progressBar } from './progress-line.js';
 
 /** How long one request waits for the end of the job; progress is shown after each. */
@@ -49,15 +49,23 @@ export async function waitForEnd(
   api: ApiClient,
   first: Job,
   timeoutMs: number | null,
-): Promise<{ readonly job: Job; readonly timedOut: boolean }> {
+): Promise<{ readonly job: Job; readonly timedOut: boolean; readonly reason: string | null }> {
   const progress = new Progress({ screen: cli.stderr, now: cli.now, plainEveryMs: PLAIN_EVERY_MS });
+  const waiting = new WaitingReason(api, cli);
   const startedAt = cli.now();
   const remaining = () => (timeoutMs === null ? Number.POSITIVE_INFINITY : startedAt + timeoutMs - cli.now());
   let job = first;
+  let told: string | null = null;
   try {
     while (!isEnded(job.state)) {
-      if (remaining() <= 0) return { job, timedOut: true };
-      progress.show(barOf(cli, job, startedAt), `${job.id} ${stateText(job)}`);
+      const isOver = remaining() <= 0;
+      const reason = await waiting.of(job, isOver);
+      if (isOver) return { job, timedOut: true, reason };
+      const state = reason === null ? stateText(job) : `${stateText(job)}: ${reason}`;
+      if (!progress.live && reason !== null && reason !== told)
+        progress.line(printable(`${job.id} ${state}`));
+      told = reason;
+      progress.show(barOf(cli, job, state, startedAt), printable(`${job.id} ${state}`));
       job = await readJob(
         api,
         job.id,
@@ -65,7 +73,7 @@ export async function waitForEnd(
         Math.max(1, Math.min(STEP_MS, Math.ceil(remaining()))),
       );
     }
-    return { job, timedOut: false };
+    return { job, timedOut: false, reason: null };
   } finally {
     progress.clear();
   }
@@ -89,9 +97,44 @@ export function stateText(job: Job): string {
   }
 }
 
-function barOf(cli: Cli, job: Job, startedAt: number): string {
+function barOf(cli: Cli, job: Job, state: string, startedAt: number): string {
   const bar = job.progress ? `${progressBar(job.progress.progress, 20)} ` : '';
-  return printable(`${workOf(job)}  ${bar}${stateText(job)}  ${humanDuration(cli.now() - startedAt)}`);
+  return printable(`${workOf(job)}  ${humanDuration(cli.now() - startedAt)}  ${bar}${state}`);
+}
+
+/** A job that starts soon needs no explanation, and the reason changes rarely. */
+const FIRST_REASON_MS = 1_000;
+const NEXT_REASON_MS = 5_000;
+
+/** Why a job that somebody waits for has not started; asked for from time to time. */
+class WaitingReason {
+  readonly #api: ApiClient;
+  readonly #cli: Cli;
+  #askAt: number;
+  #reason: string | null = null;
+
+  constructor(api: ApiClient, cli: Cli) {
+    this.#api = api;
+    this.#cli = cli;
+    this.#askAt = cli.now() + FIRST_REASON_MS;
+  }
+
+  /** The reason, null if it runs or nobody could say; `now` asks even if it was asked for lately. */
+  async of(job: Job, now: boolean): Promise<string | null> {
+    if (job.state !== 'pending') return null;
+    if (!now && this.#cli.now() < this.#askAt) return this.#reason;
+    this.#askAt = this.#cli.now() + NEXT_REASON_MS;
+    const request = { signal: this.#cli.interrupted };
+    try {
+      const why = await this.#api.request<Why>('GET', `/v1/jobs/${job.id}/why`, request);
+      // By now it may have started.
+      this.#reason = why.state === 'pending' ? why.detail : null;
+    } catch (error) {
+      if (this.#cli.interrupted.aborted) throw error;
+      this.#reason = null;
+    }
+    return this.#reason;
+  }
 }
 
 const PAGE = 1_000;

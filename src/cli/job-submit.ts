@@ -2,17 +2,21 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type Command, Option } from 'commander';
-import { inChunks } from '../client/task-submission.js';
-import { humanDuration } from '../core/duration.js';
+import { inChunks, isRepeatable } from '../client/task-submission.js';
+import { type Duration, humanDuration } from '../core/duration.js';
 import { messageOf, PunctualError } from '../core/errors.js';
-import type { Delivery, Job, JobSubmission, Labels } from '../core/job.js';
+import type { Delivery, JobSubmission, Labels, SubmittedJob } from '../core/job.js';
 import { readJsonText } from '../core/json-reader.js';
+import { KEY_MODES, type KeyMode } from '../core/keys.js';
 import { addAll } from '../core/long-lists.js';
+import type { BulkAnswer } from '../core/wire.js';
 import { callsServer, flagOf, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
+import { nameInputs } from './input-names.js';
 import { requireSuccess, waitForEnd } from './job-follow.js';
 import { jobDetails } from './job-text.js';
 import { durationMs, durationText, given, label, moment, wholeNumber } from './option-values.js';
+import { type Output, plural } from './output.js';
 import { Progress, progressBar } from './progress-line.js';
 
 /** `punctual job submit`: one job from options, or many from a file. */
@@ -27,6 +31,10 @@ export function addSubmitCommand(job: Command, cli: Cli): void {
     .option('--queue <name>', 'the queue to wait in')
     .option('--priority <n>', 'from 1 to 9, 9 first', wholeNumber(1, 9))
     .option('--key <key>', 'the same key again gives the same job')
+    .addOption(
+      new Option('--key-mode <mode>', 'what happens if the key has a job already').choices(KEY_MODES),
+    )
+    .option('--key-window <duration>', 'the window of the modes debounce and throttle', durationText)
     .option('--timeout <duration>', 'the longest time an attempt may take', durationText)
     .option('--max-attempts <n>', 'attempts in all, the first one included', wholeNumber(1, 1_000))
     .option(
@@ -53,16 +61,21 @@ export function addSubmitCommand(job: Command, cli: Cli): void {
 
 async function submitOne({ cli, api, output, options }: ServerCall<SubmitOptions>): Promise<void> {
   const body = submissionOf(options, await readPayload(cli, options.payload));
-  // If the answer is lost, the job may exist; with a key the request can be repeated safely.
-  const retry = body.key !== undefined;
-  const submitted = await api.request<Job>('POST', '/v1/jobs', { body, signal: cli.interrupted, retry });
+  // If the answer is lost, the job may exist; with a key that its job keeps the request can be repeated safely.
+  const retry = isRepeatable(body);
+  const submitted = await api.request<SubmittedJob>('POST', '/v1/jobs', {
+    body,
+    signal: cli.interrupted,
+    retry,
+  });
+  noteRepetition(output, submitted);
   if (options.wait === undefined) {
     output.document(submitted, () => `${submitted.id}\n`);
     return;
   }
   const limit = options.wait === true ? null : options.wait;
   if (!output.json) output.note(`submitted ${submitted.id}`);
-  const { job, timedOut } = await waitForEnd(cli, api, submitted, limit).catch((error) => {
+  const { job, timedOut, reason } = await waitForEnd(cli, api, submitted, limit).catch((error) => {
     if (cli.interrupted.aborted) output.note(`The job goes on: punctual job watch ${submitted.id}`);
     throw error;
   });
@@ -70,10 +83,20 @@ async function submitOne({ cli, api, output, options }: ServerCall<SubmitOptions
   if (timedOut) {
     throw new PunctualError(
       'TIMED_OUT',
-      `Job ${job.id} has not ended within ${humanDuration(limit ?? 0)}; it is ${job.state}.`,
+      `Job ${job.id} has not ended within ${humanDuration(limit ?? 0)}; it is ${job.state}${reason === null ? '.' : `: ${reason}`}`,
     );
   }
   requireSuccess(job);
+}
+
+/** Says what became of a submission whose key had a job already; with --json the fields of the answer say it. */
+function noteRepetition(output: Output, { key, id, repeated, replaced, differs }: SubmittedJob): void {
+  if (output.json || !repeated) return;
+  const fields = differs.join(', ') || 'nothing';
+  const became = replaced
+    ? `it took from this submission: ${fields}`
+    : `this submission differs in: ${fields}`;
+  output.note(`Job ${id} has the key ${key} already; ${became}.`);
 }
 
 /** The lines of a file hold all options of their jobs, so other options beside `--file` are a mistake. */
@@ -98,21 +121,25 @@ function refuseBesideFile(options: SubmitOptions): void {
 }
 
 async function submitFile({ cli, api, output }: ServerCall<SubmitOptions>, path: string): Promise<void> {
-  const jobs = parseJobLines(await readInput(cli, path));
+  const source = await readInput(cli, path);
+  const jobs = parseJobLines(source);
   const ranges = [...inChunks(jobs.map((job) => Buffer.byteLength(JSON.stringify(job)) + 1))];
   const progress = new Progress({ screen: cli.stderr, now: cli.now });
   const ids: string[] = [];
+  let repetitions = 0;
   try {
     for (const [from, to] of ranges) {
       if (ranges.length > 1) {
-        const count = `${ids.length} of ${jobs.length} jobs submitted`;
+        const count = `${ids.length} of ${plural(jobs.length, 'job')} submitted`;
         progress.show(`${progressBar(ids.length / jobs.length, 30)} ${count}`, count);
       }
-      const answer = await api.request<{ ids: string[] }>('POST', '/v1/jobs/bulk', {
-        body: { jobs: jobs.slice(from, to) },
-        signal: cli.interrupted,
+      const request = { body: { jobs: jobs.slice(from, to) }, signal: cli.interrupted };
+      const answer = await api.request<BulkAnswer>('POST', '/v1/jobs/bulk', request).catch((error) => {
+        throw nameInputs(error, (pointer) => lineOf(source, from, pointer));
       });
       addAll(ids, answer.ids);
+      // A node of an older version says nothing about repetitions.
+      repetitions += answer.repetitions?.length ?? 0;
     }
   } catch (error) {
     progress.clear();
@@ -127,6 +154,17 @@ async function submitFile({ cli, api, output }: ServerCall<SubmitOptions>, path:
   }
   progress.clear();
   output.document({ ids }, () => ids.map((id) => `${id}\n`).join(''));
+  if (repetitions > 0) output.note(`${repetitions} of ${jobs.length} had keys that have jobs already.`);
+}
+
+/** The line of the file that a JSON pointer into the request leads to; the request began with the job at `from`. */
+function lineOf(source: string, from: number, pointer: string): string | null {
+  const match = /^\/jobs\/(\d+)(.*)$/.exec(pointer);
+  if (!match) return null;
+  const lines = [...source.split('\n').entries()].filter(([, line]) => line.trim() !== '');
+  const index = lines[from + Number(match[1])]?.[0];
+  if (index === undefined) return null;
+  return `line ${index + 1} of the file${match[2] === '' ? '' : ` (${match[2]})`}`;
 }
 
 /** More than any server accepts, so that the server's own limit decides. */
@@ -137,12 +175,14 @@ interface SubmitOptions {
   readonly task?: string;
   readonly payload?: string;
   readonly file?: string;
-  readonly delay?: string;
+  readonly delay?: Duration;
   readonly runAt?: string;
   readonly queue?: string;
   readonly priority?: number;
   readonly key?: string;
-  readonly timeout?: string;
+  readonly keyMode?: KeyMode;
+  readonly keyWindow?: Duration;
+  readonly timeout?: Duration;
   readonly maxAttempts?: number;
   readonly concurrencyKey?: string;
   readonly requires?: Labels;
@@ -162,7 +202,7 @@ export function submissionOf(options: SubmitOptions, payload: unknown): JobSubmi
   }
   return {
     ...given(options, ['task', 'delay', 'runAt', 'queue', 'priority', 'key', 'timeout', 'concurrencyKey']),
-    ...given(options, ['requires', 'startBefore', 'delivery', 'hold']),
+    ...given(options, ['requires', 'startBefore', 'delivery', 'hold', 'keyMode', 'keyWindow']),
     ...(options.maxAttempts !== undefined && { retry: { maxAttempts: options.maxAttempts } }),
     ...(payload !== undefined && { payload }),
   };

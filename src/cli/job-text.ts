@@ -1,8 +1,10 @@
 import { humanDuration } from '../core/duration.js';
-import type { Job, JobState, ListedJob } from '../core/job.js';
+import type { Job, JobError, JobState, ListedJob } from '../core/job.js';
+import { indented } from '../core/log-line.js';
+import type { Style } from '../core/paint.js';
 import type { Cell, Column, Output } from './output.js';
 import { elapsed, relativeTime } from './output.js';
-import type { Style } from './paint.js';
+import { truncate } from './text-width.js';
 
 /** Jobs as text. */
 
@@ -27,31 +29,56 @@ export function workOf(job: Pick<Job, 'task' | 'target'>): string {
 }
 
 const COLUMNS: readonly Column[] = [
-  { header: 'ID' },
+  { header: 'ID', shrink: 'id' },
   { header: 'STATE' },
-  { header: 'TASK', shrink: true },
-  { header: 'QUEUE', shrink: true },
-  { header: 'PRIO', align: 'right' },
-  { header: 'ATTEMPT', align: 'right' },
+  { header: 'TASK', shrink: 'name' },
+  { header: 'QUEUE', shrink: 'name', drop: 5 },
+  { header: 'PRIO', align: 'right', drop: 1 },
+  { header: 'ATTEMPT', align: 'right', drop: 4 },
   { header: 'DUE' },
-  { header: 'TOOK', align: 'right' },
-  { header: 'KEY', shrink: true },
+  { header: 'TOOK', align: 'right', drop: 3 },
+  { header: 'KEY', shrink: 'name', drop: 2 },
 ];
 
-/** A table of jobs. */
-export function jobTable(output: Output, jobs: readonly ListedJob[], now: number): string {
+/** How much of an error a table shows, where it is not narrower. */
+const MAX_ERROR_LENGTH = 80;
+
+/** A table of jobs, with their errors if those are asked for. */
+export function jobTable(
+  output: Output,
+  jobs: readonly ListedJob[],
+  now: number,
+  withErrors = false,
+): string {
   const rows = jobs.map((job): Cell[] => [
     job.id,
     stateCell(job.state),
     workOf(job),
     job.queue,
     String(job.priority),
-    `${job.attempt}/${job.maxAttempts}`,
+    `${triesOf(job)}/${job.maxAttempts}`,
     job.hold ? 'on hold' : relativeTime(job.runAt, now),
     elapsed(job.startedAt, job.finishedAt) ?? '-',
     job.key ?? '-',
+    ...(withErrors ? [truncate(errorLine(job.error), MAX_ERROR_LENGTH)] : []),
   ]);
-  return output.table(COLUMNS, rows);
+  return output.table(withErrors ? [...COLUMNS, { header: 'ERROR', shrink: true }] : COLUMNS, rows);
+}
+
+/**
+ * Which of its `maxAttempts` a job has used or uses now. Lost attempts do not count, nor do those before the job was run
+ * again.
+ */
+function triesOf({ state, failures, attempts }: Pick<Job, 'state' | 'failures' | 'attempts'>): number {
+  const last = attempts.at(-1);
+  const isInFailures = !last || ['failed', 'timed-out', 'lost'].includes(last.outcome ?? '');
+  return state === 'pending' || isInFailures ? failures : failures + 1;
+}
+
+/** The code and the message of an error on one line. */
+function errorLine(error: JobError | null): string {
+  if (error === null) return '-';
+  return error.code ? `${error.code}: ${error.message}` : error.message;
 }
 
 function json(value: unknown): string | null {
@@ -63,8 +90,9 @@ function attemptTable(output: Output, job: Job): string {
   const columns: Column[] = [
     { header: 'ATTEMPT', align: 'right' },
     { header: 'OUTCOME' },
-    { header: 'WORKER' },
-    { header: 'CLAIMED' },
+    // Never shortened: a node does not know workers any more that have left, and could not complete their ids.
+    { header: 'WORKER', drop: 1 },
+    { header: 'CLAIMED', drop: 2 },
     { header: 'TOOK', align: 'right' },
     { header: 'ERROR', shrink: true },
   ];
@@ -74,7 +102,7 @@ function attemptTable(output: Output, job: Job): string {
     attempt.worker,
     attempt.claimedAt,
     elapsed(attempt.startedAt, attempt.finishedAt) ?? '-',
-    attempt.error?.message ?? '',
+    attempt.error ? errorLine(attempt.error) : '',
   ]);
   return `\n${output.table(columns, rows)}`;
 }
@@ -97,10 +125,10 @@ export function jobDetails(output: Output, job: Job): string {
     ['due', job.runAt],
     ['start before', job.startBefore],
     ['started', job.startedAt],
-    ['late by', job.lateBy === null ? null : humanDuration(job.lateBy)],
+    ['late by', latenessText(job)],
     ['finished', job.finishedAt],
     ['took', elapsed(job.startedAt, job.finishedAt)],
-    ['attempt', `${job.attempt} of ${job.maxAttempts}`],
+    ['attempt', attemptText(job)],
     ['timeout', job.timeout],
     ['delivery', job.delivery],
     ['concurrency key', job.concurrencyKey],
@@ -111,7 +139,20 @@ export function jobDetails(output: Output, job: Job): string {
     ['result', json(job.result)],
     ['error', job.error === null ? null : { text: errorText(job), style: 'red' }],
   ]);
-  return details + attemptTable(output, job);
+  const stack = job.error?.stack ? `\n${output.paint('dim', indented(job.error.stack))}\n` : '';
+  return details + stack + attemptTable(output, job);
+}
+
+/** The start that was late is that of the first attempt; the due time and the start above it are those of the last. */
+function latenessText({ lateBy, attempt }: Job): string | null {
+  if (lateBy === null) return null;
+  return attempt > 1 ? `${humanDuration(lateBy)} (the first attempt)` : humanDuration(lateBy);
+}
+
+function attemptText(job: Job): string {
+  const tries = triesOf(job);
+  if (tries === job.attempt) return `${tries} of ${job.maxAttempts}`;
+  return `${job.attempt}, of which ${tries} of ${job.maxAttempts} count`;
 }
 
 /** The last reported progress of a job as text. */

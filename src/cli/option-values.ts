@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { parseDuration } from '../core/duration.js';
+import { type Duration, parseDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import { formatRate, MAX_RATE_COUNT, type RateView, readRate } from '../core/rate.js';
 
@@ -34,11 +34,11 @@ export function orNone<T>(parse: (text: string) => T): (text: string) => T | typ
 }
 
 /** A duration as text, which is the form of the API. */
-export function durationText(text: string): string {
+export function durationText(text: string): Duration {
   if (parseDuration(text) === null) {
     throw new InvalidArgumentError('Expected a duration such as 250ms, 30s, 20m, 6h or 2d.');
   }
-  return text;
+  return text as Duration;
 }
 
 /** A duration in milliseconds. */

@@ -1,58 +1,10 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { elapsed, relativeTime, renderDetails, renderTable, truncate } from './output.js';
-import { painterFor } from './paint.js';
+import { cliUnderTest } from '../../test/cli-under-test.js';
+import { painterFor } from '../core/paint.js';
+import { elapsed, Output, plural, relativeTime, renderDetails } from './output.js';
 
 const paint = painterFor({ isTTY: false }, {});
 const colour = painterFor({ isTTY: true }, {});
-
-describe('renderTable', () => {
-  it('aligns columns and leaves no blanks at the end of lines', () => {
-    const text = renderTable(
-      [{ header: 'NAME' }, { header: 'COUNT', align: 'right' }, { header: 'NOTE' }],
-      [
-        ['a', '1', ''],
-        ['longer', '200', 'x'],
-      ],
-      { paint },
-    );
-    expect(text).toBe('NAME    COUNT  NOTE\na           1\nlonger    200  x\n');
-  });
-
-  it('cuts only the columns that may be cut when the terminal is narrow', () => {
-    const text = renderTable(
-      [{ header: 'ID' }, { header: 'TEXT', shrink: true }],
-      [['0198c4f2-aaaa-7bbb-8ccc-123456789abc', 'a long text that does not fit']],
-      { paint, width: 50 },
-    );
-    expect(text.split('\n')[1]).toBe('0198c4f2-aaaa-7bbb-8ccc-123456789abc  a long text…');
-  });
-
-  it('does not let a cell move the cursor or break the line', () => {
-    const text = renderTable([{ header: 'TEXT' }], [['a\u001b[2Jb\nc\r']], { paint });
-    expect(text).toBe('TEXT\na\ufffd[2Jb c\ufffd\n');
-  });
-
-  it('fits any rows into the terminal when every column may shrink', () => {
-    const cell = fc.string({ unit: 'grapheme', maxLength: 60 });
-    fc.assert(
-      fc.property(
-        fc.array(fc.tuple(cell, cell), { maxLength: 8 }),
-        fc.integer({ min: 14, max: 90 }),
-        (rows, width) => {
-          const columns = [
-            { header: 'A', shrink: true },
-            { header: 'B', shrink: true },
-          ];
-          const lines = renderTable(columns, rows, { paint, width }).split('\n');
-          expect(lines.pop()).toBe('');
-          expect(lines).toHaveLength(rows.length + 1);
-          for (const line of lines) expect([...line].length).toBeLessThanOrEqual(width);
-        },
-      ),
-    );
-  });
-});
 
 describe('renderDetails', () => {
   it('leaves out what is absent and lines up the rest', () => {
@@ -79,13 +31,6 @@ describe('painterFor', () => {
   });
 });
 
-describe('truncate', () => {
-  it('counts characters, not code units', () => {
-    expect(truncate('😀😀😀', 3)).toBe('😀😀😀');
-    expect(truncate('😀😀😀', 2)).toBe('😀…');
-  });
-});
-
 describe('relativeTime', () => {
   const now = Date.parse('2026-12-24T18:00:00Z');
 
@@ -101,5 +46,35 @@ describe('elapsed', () => {
   it('needs both ends', () => {
     expect(elapsed('2026-12-24T18:00:00Z', '2026-12-24T18:00:02.500Z')).toBe('2.5s');
     expect(elapsed(null, '2026-12-24T18:00:02Z')).toBeNull();
+  });
+});
+
+describe('plural', () => {
+  it('counts one thing as one', () => {
+    expect([plural(0, 'job'), plural(1, 'job'), plural(2, 'job')]).toEqual(['0 jobs', '1 job', '2 jobs']);
+    expect(plural(1, 'job runs', 'jobs run')).toBe('1 job runs');
+    expect(plural(3, 'job runs', 'jobs run')).toBe('3 jobs run');
+  });
+});
+
+describe('an output that redraws', () => {
+  it('writes over what the screen shows, and no more than fits on it', () => {
+    const { cli, stdout } = cliUnderTest({ isTTY: true, rows: 5 });
+    const output = new Output(cli);
+    output.redraw();
+    output.document(null, () => 'a\nb\nc\nd\n');
+    expect(stdout()).toBe('\u001b[Ha\u001b[K\nb\u001b[K\n… 2 more lines\u001b[K\n\u001b[J');
+  });
+
+  it('separates documents by an empty line where there is no screen, and keeps JSON by the line', () => {
+    const shown = (json: boolean) => {
+      const { cli, stdout } = cliUnderTest();
+      const output = new Output(cli, { json });
+      output.redraw();
+      for (const text of ['a', 'b']) output.document(text, () => `${text}\n`);
+      return stdout();
+    };
+    expect(shown(false)).toBe('a\n\nb\n');
+    expect(shown(true)).toBe('"a"\n"b"\n');
   });
 });

@@ -1,24 +1,48 @@
 import { humanDuration } from '../core/duration.js';
 import { greatest } from '../core/long-lists.js';
+import { type Paint, painterFor } from '../core/paint.js';
 import type { Cli } from './cli.js';
-import { type Paint, painterFor, printable, type Style } from './paint.js';
+import { type Cell, type Column, GAP, renderTable, type TableOptions, textOf } from './table.js';
+import { textWidth } from './text-width.js';
+
+export type { Cell, Column } from './table.js';
+
+const HOME = '\u001b[H';
+const CLEAR_LINE = '\u001b[K';
+const CLEAR_BELOW = '\u001b[J';
+
+/** How a command prints. */
+interface OutputOptions {
+  readonly json?: boolean | undefined;
+  /** Whether tables are shown in full, however wide. */
+  readonly wide?: boolean | undefined;
+}
 
 /** Prints the data of a command on stdout, as text or as JSON; notes go to stderr. */
 export class Output {
   readonly json: boolean;
   readonly paint: Paint;
   readonly #cli: Cli;
+  readonly #wide: boolean;
+  #redraws = false;
+  #frames = 0;
 
-  constructor(cli: Cli, json: boolean) {
+  constructor(cli: Cli, { json = false, wide = false }: OutputOptions = {}) {
     this.#cli = cli;
     this.json = json;
+    this.#wide = wide;
     this.paint = painterFor(cli.stdout, cli.environment);
   }
 
   /** Prints `value` as JSON on one line, or the text that `text` returns. */
   document(value: unknown, text: () => string): void {
     if (this.json) this.#cli.stdout.write(`${JSON.stringify(value)}\n`);
-    else this.#cli.stdout.write(text());
+    else this.#cli.stdout.write(this.#redraws ? this.#frame(text()) : text());
+  }
+
+  /** From now on each document replaces the one before it on the screen; where there is no screen, it follows it. */
+  redraw(): void {
+    this.#redraws = true;
   }
 
   table(columns: readonly Column[], rows: readonly (readonly Cell[])[]): string {
@@ -34,82 +58,23 @@ export class Output {
     this.#cli.stderr.write(`${text}\n`);
   }
 
+  /** The text over what the screen shows, cut to its height so that it does not scroll. */
+  #frame(text: string): string {
+    const { isTTY, rows } = this.#cli.stdout;
+    this.#frames += 1;
+    if (!isTTY) return this.#frames === 1 ? text : `\n${text}`;
+    const lines = text.trimEnd().split('\n');
+    // The last rows are for a note below the text and for the cursor.
+    const room = rows ? Math.max(1, rows - 2) : lines.length;
+    const shown =
+      lines.length <= room ? lines : [...lines.slice(0, room - 1), `… ${lines.length - room + 1} more lines`];
+    return `${HOME}${shown.map((line) => `${line}${CLEAR_LINE}\n`).join('')}${CLEAR_BELOW}`;
+  }
+
   #width(): number | undefined {
-    return this.#cli.stdout.isTTY ? this.#cli.stdout.columns : undefined;
+    const { isTTY, columns } = this.#cli.stdout;
+    return isTTY && !this.#wide ? columns || undefined : undefined;
   }
-}
-
-/** A column of a table. */
-export interface Column {
-  readonly header: string;
-  readonly align?: 'left' | 'right';
-  /** Whether cells may be truncated to fit the terminal; ids must not be. */
-  readonly shrink?: boolean;
-}
-
-/** A cell is text, or text in a style. */
-export type Cell = string | { readonly text: string; readonly style: Style };
-
-interface TableOptions {
-  readonly paint: Paint;
-  /** The width of the terminal; undefined when the table goes to a file or a pipe. */
-  readonly width?: number | undefined;
-}
-
-const GAP = '  ';
-const NARROWEST = 6;
-
-const textOf = (cell: Cell): string => printable(typeof cell === 'string' ? cell : cell.text);
-const lengthOf = (text: string): number => [...text].length;
-
-/** Truncates a text to a length, with an ellipsis. */
-export function truncate(text: string, length: number): string {
-  if (lengthOf(text) <= length) return text;
-  return length <= 0 ? '' : `${[...text].slice(0, length - 1).join('')}…`;
-}
-
-/** Narrows the widest columns that may shrink until the table fits or none can be narrowed any more. */
-function shrinkToFit(widths: number[], columns: readonly Column[], total: number): void {
-  let excess = widths.reduce((sum, width) => sum + width, 0) + GAP.length * (widths.length - 1) - total;
-  while (excess > 0) {
-    let widest = -1;
-    for (const [index, column] of columns.entries()) {
-      const width = widths[index]!;
-      if (column.shrink && width > NARROWEST && (widest < 0 || width > widths[widest]!)) widest = index;
-    }
-    if (widest < 0) return;
-    widths[widest]! -= 1;
-    excess -= 1;
-  }
-}
-
-/** A table with aligned columns; every row ends with a newline. */
-export function renderTable(
-  columns: readonly Column[],
-  rows: readonly (readonly Cell[])[],
-  options: TableOptions,
-): string {
-  const widths = columns.map((column, index) =>
-    greatest(
-      rows.map((row) => lengthOf(textOf(row[index] ?? ''))),
-      lengthOf(column.header),
-    ),
-  );
-  if (options.width !== undefined) shrinkToFit(widths, columns, options.width);
-  const line = (cells: readonly Cell[], heading: boolean): string => {
-    const parts = columns.map((column, index) => {
-      const cell = cells[index] ?? '';
-      const text = truncate(textOf(cell), widths[index]!);
-      const padding = ' '.repeat(widths[index]! - lengthOf(text));
-      const style = heading ? 'bold' : typeof cell === 'string' ? null : cell.style;
-      const painted = style && text ? options.paint(style, text) : text;
-      if (column.align === 'right') return padding + painted;
-      return index === columns.length - 1 ? painted : painted + padding;
-    });
-    return `${parts.join(GAP).trimEnd()}\n`;
-  };
-  const heading = columns.map((column) => column.header);
-  return line(heading, true) + rows.map((row) => line(row, false)).join('');
 }
 
 /** Names and values, one pair per line. Values that are null or undefined are left out. */
@@ -121,7 +86,7 @@ export function renderDetails(
     (entry): entry is [string, Cell] => entry[1] !== null && entry[1] !== undefined,
   );
   const width = greatest(
-    shown.map(([name]) => lengthOf(name)),
+    shown.map(([name]) => textWidth(name)),
     0,
   );
   return shown
@@ -143,6 +108,11 @@ export function relativeTime(time: string | null, now: number): string {
   if (Number.isNaN(distance)) return time;
   if (Math.abs(distance) < SECOND) return 'now';
   return distance > 0 ? `in ${humanDuration(distance)}` : `${humanDuration(-distance)} ago`;
+}
+
+/** A number of things: `1 job`, `2 jobs`. */
+export function plural(number: number, noun: string, nouns = `${noun}s`): string {
+  return `${number} ${number === 1 ? noun : nouns}`;
 }
 
 /** The duration between two times; null when one of them is missing. */

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { json } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { cliUnderTest, type ShellOptions } from '../../test/cli-under-test.js';
-import type { Job } from '../core/job.js';
+import type { Attempt, Job } from '../core/job.js';
 import { runCli } from './program.js';
 
 /**
@@ -67,6 +67,7 @@ const job = (fields: Partial<Job> = {}): Job => ({
   workflow: null,
   batch: null,
   attempt: 0,
+  failures: 0,
   maxAttempts: 4,
   retry: {},
   timeout: '20m',
@@ -86,13 +87,13 @@ const job = (fields: Partial<Job> = {}): Job => ({
   ...fields,
 });
 
+const shellEnvironment = () => ({
+  PUNCTUAL_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+  PUNCTUAL_API_KEY: 'secret',
+});
+
 async function punctual(args: string[], shell: ShellOptions = {}) {
-  const environment = {
-    PUNCTUAL_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    PUNCTUAL_API_KEY: 'secret',
-    ...shell.environment,
-  };
-  const run = cliUnderTest({ ...shell, environment });
+  const run = cliUnderTest({ ...shell, environment: { ...shellEnvironment(), ...shell.environment } });
   const code = await runCli(args, run.cli);
   return { code, stdout: run.stdout(), stderr: run.stderr() };
 }
@@ -188,6 +189,32 @@ describe('job list', () => {
   });
 });
 
+describe('a list on a terminal of 80 columns', () => {
+  const jobs = ['a1', 'a2', 'b1'].map((end) =>
+    job({ id: `0198c4f2-0000-7000-8000-0000000000${end}`, task: 'a-task', key: `the-key-of-the-job-${end}` }),
+  );
+  const terminal = { isTTY: true, columns: 80, environment: { NO_COLOR: '1' } };
+  const lines = async (...args: string[]) => {
+    answers['GET /v1/jobs?limit=50'] = { data: jobs, next: null };
+    return (await punctual(['job', 'list', ...args], terminal)).stdout.trimEnd().split('\n');
+  };
+
+  it('does not wrap, and its ids are beginnings that differ', async () => {
+    const [heading, ...rows] = await lines();
+    for (const line of [heading!, ...rows]) expect(line.length).toBeLessThanOrEqual(80);
+    const ids = rows.map((row) => row.split(' ')[0]!);
+    expect(new Set(ids).size).toBe(3);
+    for (const [at, id] of ids.entries()) expect(jobs[at]!.id.startsWith(id)).toBe(true);
+    expect(heading).not.toContain('PRIO');
+  });
+
+  it('is whole with --wide', async () => {
+    const [heading, ...rows] = await lines('--wide');
+    expect(heading).toMatch(/PRIO.*KEY$/);
+    for (const [at, row] of rows.entries()) expect(row).toContain(jobs[at]!.id);
+  });
+});
+
 describe('job watch', () => {
   it('prints every change once and exits 0 at a success', async () => {
     const states = [
@@ -218,11 +245,108 @@ describe('job get', () => {
     expect(run.stdout).toMatch(/^key +order-42$/m);
   });
 
+  it('shows the stack of an error below it, and nothing of it that moves the cursor', async () => {
+    const error = { code: 'E1', message: 'boom', stack: 'Error: boom\n    at handler (t.mjs:1:2)\u001b[2J' };
+    answers[`GET /v1/jobs/${ID}`] = job({ state: 'failed', attempt: 1, failures: 1, error });
+    const run = await punctual(['job', 'get', ID]);
+    expect(run.stdout).toMatch(/^error +boom \(E1\)$/m);
+    expect(run.stdout).toContain('\n    Error: boom\n    at handler (t.mjs:1:2)\ufffd[2J\n');
+  });
+
+  it('counts the attempts since the job was run again, and says whose start was late', async () => {
+    const attempt = (fence: number, outcome: Attempt['outcome']) =>
+      ({ attempt: fence, fence, outcome, worker: 'w', claimedAt: '', error: null }) as Attempt;
+    const late = { lateBy: 3_900, maxAttempts: 3 };
+    const attempts = [1, 2, 3].map((fence) => attempt(fence, 'failed'));
+    const again = job({ ...late, attempt: 4, attempts: [...attempts, attempt(4, null)], state: 'running' });
+    answers[`GET /v1/jobs/${ID}`] = again;
+    answers['GET /v1/jobs?limit=50'] = { data: [again], next: null };
+    const shown = await punctual(['job', 'get', ID]);
+    expect(shown.stdout).toMatch(/^attempt +4, of which 1 of 3 count$/m);
+    expect(shown.stdout).toMatch(/^late by +3\.9s \(the first attempt\)$/m);
+    expect((await punctual(['job', 'list'])).stdout).toMatch(/ 1\/3 /);
+    for (const [fields, expected] of [
+      [{ state: 'pending', attempt: 1, failures: 1, attempts: [attempt(1, 'failed')] }, '1 of 3'],
+      [{ state: 'succeeded', attempt: 2, failures: 1, attempts: [attempt(2, 'succeeded')] }, '2 of 3'],
+      [{ state: 'failed', attempt: 3, failures: 3, attempts: [attempt(3, 'timed-out')] }, '3 of 3'],
+      [
+        { state: 'running', attempt: 2, failures: 0, attempts: [attempt(2, null)] },
+        '2, of which 1 of 3 count',
+      ],
+    ] as [Partial<Job>, string][]) {
+      answers[`GET /v1/jobs/${ID}`] = job({ maxAttempts: 3, ...fields });
+      expect((await punctual(['job', 'get', ID])).stdout).toMatch(new RegExp(`^attempt +${expected}$`, 'm'));
+    }
+  });
+
+  it('shows the workers of attempts whole or not at all: those that have left cannot be found by a beginning', async () => {
+    const worker = '0198aaaa-0000-7000-8000-000000000002';
+    const claimedAt = '2026-12-24T18:00:00.000Z';
+    const error = { message: 'no luck '.repeat(20) };
+    const attempt = { attempt: 1, fence: 1, outcome: 'failed', worker, claimedAt, error } as Attempt;
+    answers[`GET /v1/jobs/${ID}`] = job({ state: 'failed', attempt: 1, failures: 1, attempts: [attempt] });
+    const shown = async (columns: number) =>
+      (await punctual(['job', 'get', ID], { isTTY: true, columns })).stdout.match(/0198aaaa[0-9a-f-]*/g);
+    expect(await shown(80)).toBeNull();
+    expect(await shown(140)).toEqual([worker]);
+  });
+
   it('exits 5 for a job that does not exist and says what to do', async () => {
     const run = await punctual(['job', 'get', ID]);
     expect(run.code).toBe(5);
     expect(run.stdout).toBe('');
     expect(run.stderr).toContain('punctual job list');
+  });
+});
+
+describe('job list', () => {
+  it('shows the errors of failed jobs, shortened', async () => {
+    const failed = (error: Job['error']) => job({ state: 'failed', attempt: 1, failures: 1, error });
+    const data = [
+      failed({ code: 'E1', message: 'boom' }),
+      failed({ message: 'long '.repeat(50) }),
+      failed(null),
+    ];
+    answers['GET /v1/jobs?limit=50&state=failed'] = { data, next: null };
+    const [heading, coded, long, none] = (await punctual(['job', 'list', '--state', 'failed'])).stdout.split(
+      '\n',
+    );
+    expect(heading).toMatch(/ERROR$/);
+    expect(coded).toMatch(/ E1: boom$/);
+    expect(long).toMatch(/ long long .{60,80}…$/);
+    expect(none).toMatch(/-$/);
+    answers['GET /v1/jobs?limit=50'] = { data, next: null };
+    expect((await punctual(['job', 'list'])).stdout).not.toContain('ERROR');
+  });
+});
+
+describe('a change of many jobs', () => {
+  const part = { matched: 3, changed: 3, dryRun: false, more: false, next: null, refused: [] };
+
+  it('changes what it has counted, however long that takes', async () => {
+    const run = cliUnderTest({ environment: shellEnvironment() });
+    let now = Date.parse('2026-07-01T12:00:00Z');
+    answers['POST /v1/jobs/delete'] = () => {
+      now += 3_600_000;
+      return part;
+    };
+    const args = ['job', 'delete', '--since', '2d', '--until', '1h', '--yes'];
+    expect(await runCli(args, { ...run.cli, now: () => now })).toBe(0);
+    const filter = { since: '2026-06-29T12:00:00.000Z', until: '2026-07-01T11:00:00.000Z' };
+    expect(seen.map(({ body }) => body)).toEqual([{ filter, dryRun: true }, { filter }]);
+  });
+
+  it('ends after the part that is under way when it is interrupted, and says how many were changed', async () => {
+    const stop = new AbortController();
+    answers['POST /v1/jobs/cancel'] = ({ body }: Seen) => {
+      if ((body as { dryRun?: boolean }).dryRun) return { ...part, matched: 9, changed: 0 };
+      stop.abort();
+      return { ...part, more: true, next: ID };
+    };
+    const run = await punctual(['job', 'cancel', '--all', '--yes'], { interrupted: stop.signal });
+    expect(run).toMatchObject({ code: 130, stdout: '' });
+    expect(run.stderr).toMatch(/^3 jobs cancelled before this ended early\.$/m);
+    expect(seen).toHaveLength(2);
   });
 });
 
@@ -280,6 +404,8 @@ describe('errors', () => {
     ['a missing argument', ['job', 'get'], 'Give the id'],
     ['an option without effect', ['up', '--tenant', 'acme'], '--tenant has no meaning'],
     ['no node at all', ['up', '--nodes', '0'], 'from 1 to 100'],
+    ['another database', ['up', '--database-url', 'mysql://a'], '--database-url: expected the address of a'],
+    ['a state that is none', ['job', 'list', '--state', 'done'], 'Allowed choices are blocked, pending'],
   ])('exits 2 on %s', async (_what, args, part) => {
     const run = await punctual(args);
     expect(run.code).toBe(2);

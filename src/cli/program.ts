@@ -1,15 +1,16 @@
 import { Command, type Help } from 'commander';
+import { painterFor } from '../core/paint.js';
 import { VERSION } from '../core/version.js';
 import { exitCodeOf, globalsOf, refuseUnusedGlobals } from './call.js';
 import type { Cli } from './cli.js';
 import { addClusterCommands } from './cluster-commands.js';
 import { addCompletionCommand } from './completion.js';
+import { printValues, VALUES_COMMAND } from './completion-values.js';
 import { addDatabaseCommands } from './db-commands.js';
 import { addDoctorCommand } from './doctor.js';
 import { EXIT_INTERRUPTED, failureDocument, failureOf, renderFailure } from './failure.js';
 import { addJobCommands } from './job-commands.js';
 import { addKeyCommands } from './key-commands.js';
-import { painterFor } from './paint.js';
 import { addQueueCommands } from './queue-commands.js';
 import { addScheduleCommands } from './schedule-commands.js';
 import { addServerCommand } from './server-command.js';
@@ -65,6 +66,10 @@ export function buildProgram(cli: Cli): Command {
 
 /** Runs one command line and returns the exit code. Errors are printed on stderr. */
 export async function runCli(args: readonly string[], cli: Cli): Promise<number> {
+  if (args[0] === VALUES_COMMAND) {
+    await printValues(args.slice(1), cli);
+    return 0;
+  }
   try {
     await buildProgram(cli).parseAsync([...args], { from: 'user' });
     return exitCodeOf(cli);

@@ -1,4 +1,4 @@
-import { truncate } from './output.js';
+import { truncate } from './text-width.js';
 
 /** A bar of the given width for a fraction between 0 and 1. */
 export function progressBar(fraction: number, width: number): string {

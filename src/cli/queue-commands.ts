@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { humanDuration } from '../core/duration.js';
 import type { QueueView } from '../core/wire.js';
-import { callsServer, readPages } from './call.js';
+import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
 import {
   addRateOptions,
@@ -15,16 +15,17 @@ import {
   weight,
 } from './option-values.js';
 import type { Cell, Column, Output } from './output.js';
+import { WIDE, watched } from './watch.js';
 
 const COLUMNS: readonly Column[] = [
-  { header: 'QUEUE', shrink: true },
+  { header: 'QUEUE', shrink: 'name' },
   { header: 'STATE' },
   { header: 'READY', align: 'right' },
-  { header: 'UPCOMING', align: 'right' },
+  { header: 'UPCOMING', align: 'right', drop: 3 },
   { header: 'RUNNING', align: 'right' },
-  { header: 'LIMIT', align: 'right' },
-  { header: 'RATE', align: 'right' },
-  { header: 'WEIGHT', align: 'right' },
+  { header: 'LIMIT', align: 'right', drop: 4 },
+  { header: 'RATE', align: 'right', drop: 2 },
+  { header: 'WEIGHT', align: 'right', drop: 1 },
   { header: 'OLDEST', align: 'right' },
 ];
 
@@ -59,7 +60,11 @@ function details(output: Output, queue: QueueView): string {
 /** `punctual queue …`: showing, limiting, pausing and resuming queues. */
 export function addQueueCommands(program: Command, cli: Cli): void {
   const queue = program.command('queue').description('show, limit, pause and resume queues');
-  callsServer(cli, queue.command('list').description('list the queues'), async ({ api, output }) => {
+  const list = queue
+    .command('list')
+    .description('list the queues')
+    .option(...WIDE);
+  const showList = async ({ api, output }: ServerCall<object>): Promise<void> => {
     const page = await readPages<QueueView>(api, '/v1/queues', {
       signal: cli.interrupted,
     });
@@ -75,13 +80,15 @@ export function addQueueCommands(program: Command, cli: Cli): void {
       oldest(view),
     ]);
     output.document(page, () => output.table(COLUMNS, rows));
-  });
+  };
+  callsServer(cli, list, watched(list, showList));
   const get = queue.command('get').description('show one queue').argument('<name>', 'the name of the queue');
-  callsServer(cli, get, async ({ api, output, args }) => {
+  const showOne = async ({ api, output, args }: ServerCall<object>): Promise<void> => {
     const path = `/v1/queues/${encodeURIComponent(args[0]!)}`;
     const view = await api.request<QueueView>('GET', path, { signal: cli.interrupted });
     output.document(view, () => details(output, view));
-  });
+  };
+  callsServer(cli, get, watched(get, showOne));
   addLimitCommand(queue, cli);
   addSwitch(queue, cli, 'pause', 'start no more jobs of a queue; running ones go on');
   addSwitch(queue, cli, 'resume', 'start jobs of a queue again');

@@ -1,11 +1,13 @@
 import type { Command } from 'commander';
 import type { Job } from '../core/job.js';
 import type { BackfillAnswer, OccurrenceView, Page, ScheduleView } from '../core/wire.js';
-import { callsServer, readPages } from './call.js';
+import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
 import { moment, wholeNumber } from './option-values.js';
+import { plural } from './output.js';
 import { addCreateCommand, addPreviewCommand } from './schedule-create.js';
 import { occurrenceTable, scheduleDetails, schedulePath, scheduleTable } from './schedule-text.js';
+import { WIDE, watched } from './watch.js';
 
 const LARGEST_PAGE = 1_000;
 const NAME = ['<name>', 'the name of the schedule'] as const;
@@ -24,19 +26,26 @@ export function addScheduleCommands(program: Command, cli: Cli): void {
   addDeleteCommand(schedule, cli);
 }
 
+interface ListOptions {
+  readonly limit: number;
+  readonly after?: string;
+}
+
 function addListCommand(schedule: Command, cli: Cli): void {
   const command = schedule
     .command('list')
     .description('list schedules by name')
     .option('--limit <n>', 'how many to show at most', wholeNumber(1, LARGEST_PAGE), 100)
-    .option('--after <name>', 'begin after this name');
-  callsServer<{ limit: number; after?: string }>(cli, command, async ({ api, output, options }) => {
+    .option('--after <name>', 'begin after this name')
+    .option(...WIDE);
+  const show = async ({ api, output, options }: ServerCall<ListOptions>): Promise<void> => {
     const { limit, after } = options;
     const listing = { limit, query: { ...(after !== undefined && { after }) } };
     const page = await readPages<ScheduleView>(api, '/v1/schedules', { signal: cli.interrupted }, listing);
     output.document(page, () => scheduleTable(output, page.data, cli.now()));
     if (page.next !== null && !output.json) output.note(`There are more: use --after ${page.next}.`);
-  });
+  };
+  callsServer<ListOptions>(cli, command, watched(command, show));
 }
 
 interface GetOptions {
@@ -52,8 +61,9 @@ function addGetCommand(schedule: Command, cli: Cli): void {
     .argument(...NAME)
     .option('--occurrences <n>', 'how many occurrences to show', wholeNumber(1, LARGEST_PAGE), 10)
     .option('--from <moment>', 'only occurrences from then on', moment)
-    .option('--to <moment>', 'only occurrences until then', moment);
-  callsServer<GetOptions>(cli, command, async ({ api, output, options, args }) => {
+    .option('--to <moment>', 'only occurrences until then', moment)
+    .option(...WIDE);
+  const show = async ({ api, output, options, args }: ServerCall<GetOptions>): Promise<void> => {
     const path = schedulePath(args[0]!);
     const query = new URLSearchParams({ limit: String(options.occurrences) });
     if (options.from !== undefined) query.set('from', options.from);
@@ -65,7 +75,8 @@ function addGetCommand(schedule: Command, cli: Cli): void {
       const details = scheduleDetails(output, view);
       return ledger.data.length === 0 ? details : `${details}\n${occurrenceTable(output, ledger.data)}`;
     });
-  });
+  };
+  callsServer<GetOptions>(cli, command, watched(command, show));
 }
 
 function addSwitch(schedule: Command, cli: Cli, verb: 'pause' | 'resume', description: string): void {
@@ -115,8 +126,13 @@ function addBackfillCommand(schedule: Command, cli: Cli): void {
       retry: true,
     });
     output.document(answer, () => answer.occurrences.map((at) => `${at}\n`).join(''));
-    if (!output.json) output.note(dryRun ? `${answer.matched} would run.` : `${answer.started} run now.`);
+    if (!output.json) output.note(backfilled(answer));
   });
+}
+
+function backfilled({ dryRun, matched, started }: BackfillAnswer): string {
+  if (dryRun) return `${plural(matched, 'occurrence')} would run.`;
+  return `${plural(started, 'occurrence runs', 'occurrences run')} now.`;
 }
 
 function addDeleteCommand(schedule: Command, cli: Cli): void {

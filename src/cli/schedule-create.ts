@@ -1,8 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { ApiClient } from '../client/api-client.js';
 import { putSchedule } from '../client/schedule-handle.js';
-import { parseDuration } from '../core/duration.js';
+import { type Duration, parseDuration } from '../core/duration.js';
 import type { Delivery, Labels } from '../core/job.js';
+import { jitterOf } from '../core/schedule/jitter.js';
 import {
   CATCH_UPS,
   DST_GAPS,
@@ -18,11 +19,12 @@ import { readPayload } from './job-submit.js';
 import { durationText, given, label, moment, wholeNumber } from './option-values.js';
 import type { Cell, Column } from './output.js';
 import { scheduleDetails, schedulePath } from './schedule-text.js';
+import { WIDE } from './watch.js';
 
 /** Options that say when a schedule is due. */
 interface WhenOptions {
   readonly cron?: string;
-  readonly every?: string;
+  readonly every?: Duration;
   readonly at?: string;
   readonly timezone?: string;
   readonly dstGap?: (typeof DST_GAPS)[number];
@@ -36,13 +38,13 @@ interface CreateOptions extends WhenOptions {
   readonly payload?: string;
   readonly catchUp?: NonNullable<ScheduleDefinition['catchUp']>;
   readonly overlap?: (typeof OVERLAPS)[number];
-  readonly jitter?: string;
-  readonly lateAfter?: string;
+  readonly jitter?: Duration;
+  readonly lateAfter?: Duration;
   readonly paused?: boolean;
   readonly replace?: boolean;
   readonly queue?: string;
   readonly priority?: number;
-  readonly timeout?: string;
+  readonly timeout?: Duration;
   readonly maxAttempts?: number;
   readonly concurrencyKey?: string;
   readonly requires?: Labels;
@@ -84,7 +86,7 @@ export function whenOf(options: WhenOptions): ScheduleDefinition {
 /** A catch-up policy: a word, or a duration. */
 function catchUp(text: string): NonNullable<ScheduleDefinition['catchUp']> {
   if ((CATCH_UPS as readonly string[]).includes(text)) return text as (typeof CATCH_UPS)[number];
-  if (parseDuration(text) !== null) return { within: text };
+  if (parseDuration(text) !== null) return { within: text as Duration };
   throw new InvalidArgumentError('Expected none, latest, all, or a duration such as 6h.');
 }
 
@@ -165,7 +167,12 @@ interface PreviewOptions extends WhenOptions {
   readonly count?: number;
 }
 
-const COLUMNS: readonly Column[] = [{ header: 'AT' }, { header: 'THERE' }, { header: 'NOTE', shrink: true }];
+const AT: Column = { header: 'AT' };
+const STARTS: Column = { header: 'STARTS' };
+const REST: readonly Column[] = [
+  { header: 'THERE', drop: 1 },
+  { header: 'NOTE', shrink: true },
+];
 
 /** The timing of a schedule, without the fields that are null in its view. */
 function timingOf(view: ScheduleView): ScheduleDefinition {
@@ -184,13 +191,7 @@ function changed(timing: ScheduleDefinition, options: ScheduleDefinition): Sched
 }
 
 /** When an existing schedule is due with these changes. Without `startAt` its intervals count from its creation. */
-async function whenOfSchedule(
-  api: ApiClient,
-  name: string,
-  options: ScheduleDefinition,
-  signal: AbortSignal,
-): Promise<ScheduleDefinition> {
-  const view = await api.request<ScheduleView>('GET', schedulePath(name), { signal });
+function whenOfSchedule(view: ScheduleView, options: ScheduleDefinition): ScheduleDefinition {
   const when = changed(timingOf(view), options);
   const everyMs = when.every === undefined ? null : parseDuration(when.every);
   if (everyMs === null || when.startAt !== undefined) return when;
@@ -205,12 +206,16 @@ export function addPreviewCommand(schedule: Command, cli: Cli): void {
     .argument('[name]', 'a schedule; options show it with these changes');
   addWhenOptions(command)
     .option('--from <moment>', 'show due times after this; default now', moment)
-    .option('--count <n>', 'how many to show', wholeNumber(1, 1_000));
+    .option('--count <n>', 'how many to show', wholeNumber(1, 1_000))
+    .option(...WIDE);
   callsServer<PreviewOptions>(cli, command, async ({ api, output, options, args }) => {
     const { from, count } = options;
     const signal = cli.interrupted;
     const changes = whenOf(options);
-    const when = args[0] === undefined ? changes : await whenOfSchedule(api, args[0], changes, signal);
+    const [name] = args;
+    const view =
+      name === undefined ? null : await api.request<ScheduleView>('GET', schedulePath(name), { signal });
+    const when = view === null ? changes : whenOfSchedule(view, changes);
     const body = { ...when, ...(from && { from }), ...(count && { count }) };
     const answer = await api.request<PreviewAnswer>('POST', '/v1/schedules/preview', {
       body,
@@ -218,9 +223,23 @@ export function addPreviewCommand(schedule: Command, cli: Cli): void {
       retry: true,
     });
     const there = clockOf(when.timezone ?? 'UTC');
-    const rows = answer.data.map((each): Cell[] => [each.at, there(each.at), each.note ?? '']);
-    output.document(answer, () => output.table(COLUMNS, rows));
+    const delay = view === null ? null : delayOf(view);
+    if (delay === null) {
+      const rows = answer.data.map((each): Cell[] => [each.at, there(each.at), each.note ?? '']);
+      output.document(answer, () => output.table([AT, ...REST], rows));
+      return;
+    }
+    const data = answer.data.map((each) => ({ ...each, dueAt: delay(each.at) }));
+    const rows = data.map((each): Cell[] => [each.at, each.dueAt, there(each.at), each.note ?? '']);
+    output.document({ data }, () => output.table([AT, STARTS, ...REST], rows));
   });
+}
+
+/** Delays a due time by the jitter that the schedule has for it; null for a schedule without jitter. */
+function delayOf({ id, jitter }: ScheduleView): ((at: string) => string) | null {
+  const jitterMs = parseDuration(jitter ?? '0ms') ?? 0;
+  if (jitterMs === 0) return null;
+  return (at) => new Date(Date.parse(at) + jitterOf(id, Date.parse(at), jitterMs)).toISOString();
 }
 
 /** Formats a time in a zone, which the server has checked. */

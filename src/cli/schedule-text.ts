@@ -1,24 +1,24 @@
 import { humanDuration } from '../core/duration.js';
+import type { Style } from '../core/paint.js';
 import type { OccurrenceView, ScheduleView } from '../core/wire.js';
 import { type Cell, type Column, type Output, relativeTime } from './output.js';
-import type { Style } from './paint.js';
 
 /** Schedules and occurrences as text. */
 
 const COLUMNS: readonly Column[] = [
-  { header: 'SCHEDULE', shrink: true },
+  { header: 'SCHEDULE', shrink: 'name' },
   { header: 'STATE' },
-  { header: 'WHEN', shrink: true },
-  { header: 'RUNS', shrink: true },
+  { header: 'WHEN', shrink: 'name' },
+  { header: 'RUNS', shrink: 'name', drop: 2 },
   { header: 'NEXT' },
-  { header: 'LAST' },
+  { header: 'LAST', drop: 1 },
 ];
 
 const OCCURRENCES: readonly Column[] = [
   { header: 'AT' },
   { header: 'STATE' },
   { header: 'LATE BY', align: 'right' },
-  { header: 'JOB' },
+  { header: 'JOB', shrink: 'id' },
   { header: 'WHY', shrink: true },
 ];
 

@@ -1,11 +1,10 @@
 import type { Command } from 'commander';
+import { openLineLog } from '../host/line-log.js';
 import { type LocalCall, runsLocally } from './call.js';
 import type { Cli } from './cli.js';
 import { anyAborted } from './cli.js';
-import { openLog } from './command-log.js';
 import { printConfig, resolveSettings } from './configuration.js';
 import { wholeNumber } from './option-values.js';
-import { painterFor } from './paint.js';
 
 interface ServerOptions {
   readonly databaseUrl?: string;
@@ -13,6 +12,7 @@ interface ServerOptions {
   readonly host?: string;
   readonly advertiseUrl?: string;
   readonly id?: string;
+  readonly paused?: boolean;
   readonly logLevel?: string;
   readonly printConfig?: boolean;
 }
@@ -27,21 +27,22 @@ export function addServerCommand(program: Command, cli: Cli): void {
     .option('--host <address>', 'address to listen on (default: 127.0.0.1)')
     .option('--advertise-url <url>', 'address under which others reach this node')
     .option('--id <id>', 'the name of the node (default: a random one)')
+    .option('--paused', 'pause dispatch first: no job starts until `cluster resume`')
     .option('--log-level <level>', 'trace, debug, info, warn, error or silent (default: info)')
     .option('--print-config', 'show every setting and where it came from, and exit');
   runsLocally<ServerOptions>(cli, command, ['json'], runServer);
 }
 
 async function runServer({ cli, output, options }: LocalCall<ServerOptions>): Promise<void> {
-  const { id, printConfig: print, ...flags } = options;
+  const { id, paused = false, printConfig: print, ...flags } = options;
   const { databaseUrl, port, host, advertiseUrl, logLevel } = flags;
   const resolved = resolveSettings(cli, { databaseUrl, port, host, advertiseUrl, logLevel });
   if (print) return printConfig(output, resolved);
   const { config } = resolved;
-  const log = openLog(cli.stderr, config.logLevel, painterFor(cli.stderr, cli.environment));
+  const log = openLineLog(cli.stderr, config.logLevel, cli.environment);
   // Imported here, so that other commands start faster without the code of a node.
   const { startNode } = await import('../node/start-node.js');
-  const node = await startNode({ config, log, ...(id !== undefined && { id }) });
+  const node = await startNode({ config, log, paused, ...(id !== undefined && { id }) });
   try {
     output.document({ ready: true, url: node.url }, () => `ready ${node.url}\n`);
     cli.supervisor?.ready();

@@ -3,8 +3,11 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { humanDuration } from '../core/duration.js';
 import { type ErrorCode, isErrorCode, PunctualError } from '../core/errors.js';
+import { fieldsText, parseLogLine, WARNING_LEVEL } from '../core/log-line.js';
+import { printable } from '../core/paint.js';
+import { RepeatFilter } from '../core/repeat-filter.js';
 import type { Supervisor } from './cli.js';
-import { type LogFile, parseLogLine, RepeatFilter, WARNING_LEVEL } from './command-log.js';
+import type { LogFile } from './command-log.js';
 
 export interface ProcessOptions {
   /** Its name in messages, e.g. `worker-2`. */
@@ -147,7 +150,9 @@ export class SupervisedProcess {
       // Before it is ready its last output becomes part of the error that `start` throws.
       const matters = entry === null ? this.#everReady : entry.level >= WARNING_LEVEL;
       const text = entry?.message ?? line;
-      if (matters && this.#repeats.isNew(text)) report(`${name}: ${text}`);
+      if (!matters || !this.#repeats.isNew(text)) return;
+      const { stack: _stack, ...fields } = entry?.fields ?? {};
+      report(`${name}: ${printable(`${text} ${fieldsText(fields)}`.trim())}`);
     });
   }
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { RateView } from '../core/rate.js';
 import type { TenantView } from '../core/wire.js';
-import { callsServer, readPages } from './call.js';
+import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
 import {
   addRateOptions,
@@ -12,14 +12,15 @@ import {
   weight,
 } from './option-values.js';
 import type { Cell, Column, Output } from './output.js';
+import { WIDE, watched } from './watch.js';
 
 const COLUMNS: readonly Column[] = [
-  { header: 'TENANT', shrink: true },
-  { header: 'NAME', shrink: true },
-  { header: 'SHARD', align: 'right' },
+  { header: 'TENANT', shrink: 'name' },
+  { header: 'NAME', shrink: 'name', drop: 3 },
+  { header: 'SHARD', align: 'right', drop: 1 },
   { header: 'WEIGHT', align: 'right' },
   { header: 'RATE', align: 'right' },
-  { header: 'CREATED' },
+  { header: 'CREATED', drop: 2 },
 ];
 
 interface TenantOptions extends RateOptions {
@@ -51,18 +52,15 @@ export function addTenantCommands(program: Command, cli: Cli): void {
     },
     GLOBALS,
   );
-  const list = tenant.command('list').description('list the tenants that were created');
-  callsServer(
-    cli,
-    list,
-    async ({ api, output }) => {
-      const page = await readPages<TenantView>(api, '/v1/tenants', {
-        signal: cli.interrupted,
-      });
-      output.document(page, () => output.table(COLUMNS, page.data.map(row)));
-    },
-    GLOBALS,
-  );
+  const list = tenant
+    .command('list')
+    .description('list the tenants that were created')
+    .option(...WIDE);
+  const show = async ({ api, output }: ServerCall<object>): Promise<void> => {
+    const page = await readPages<TenantView>(api, '/v1/tenants', { signal: cli.interrupted });
+    output.document(page, () => output.table(COLUMNS, page.data.map(row)));
+  };
+  callsServer(cli, list, watched(list, show), GLOBALS);
   addLimitCommand(tenant, cli);
 }
 

@@ -1,6 +1,9 @@
+import { stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { ApiClient } from '../client/api-client.js';
 import type { ResolvedConfig } from '../core/config.js';
+import { PunctualError } from '../core/errors.js';
 import { type LocalCall, runsLocally } from './call.js';
 import type { Cli } from './cli.js';
 import { anyAborted } from './cli.js';
@@ -8,6 +11,7 @@ import { printConfig, resolveSettings } from './configuration.js';
 import { DEMO_MODULE, runDemo } from './demo.js';
 import { waitUntilIdle } from './idle.js';
 import { several, wholeNumber } from './option-values.js';
+import { plural } from './output.js';
 import { Progress } from './progress-line.js';
 import { startUp, type Up } from './up-processes.js';
 
@@ -21,6 +25,7 @@ interface UpOptions {
   readonly module?: readonly string[];
   readonly demo?: boolean;
   readonly untilIdle?: boolean;
+  readonly paused?: boolean;
   readonly logLevel?: string;
   readonly printConfig?: boolean;
 }
@@ -42,6 +47,7 @@ export function addUpCommand(program: Command, cli: Cli): void {
     .option('--module <file>', 'a module whose tasks the workers run; repeatable', several)
     .option('--demo', 'submit 100 jobs that sleep 1 to 20 s, and show their progress')
     .option('--until-idle', 'exit when no job is left to run')
+    .option('--paused', 'pause dispatch first: no job starts until `cluster resume`')
     .option('--log-level <level>', 'level of the logs in DATA/logs (default: info)')
     .option('--print-config', 'show every setting and where it came from, and exit');
   runsLocally<UpOptions>(cli, command, ['json'], runUp);
@@ -56,11 +62,12 @@ async function runUp({ cli, output, options }: LocalCall<UpOptions>): Promise<vo
   if (up === null) return;
   try {
     const { workers, url, urls, credentials } = up;
-    const parts = `${count(urls.length, 'node')}, ${count(workers, 'worker')}, key in ${credentials}`;
+    const parts = `${plural(urls.length, 'node')}, ${plural(workers, 'worker')}, key in ${credentials}`;
     output.document(
       { ready: true, url, urls, nodes: urls.length, workers, credentials },
       () => `ready ${url} (${parts})\n`,
     );
+    if (options.paused) progress.line('dispatch is paused: `punctual cluster resume` starts jobs');
     await serve(cli, up, options, progress);
   } finally {
     progress.line('stopping: workers finish their jobs; press Ctrl-C again to stop at once');
@@ -68,10 +75,6 @@ async function runUp({ cli, output, options }: LocalCall<UpOptions>): Promise<vo
     progress.line('stopped');
   }
   if (up.lost.aborted) throw up.lost.reason;
-}
-
-function count(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
 /** Starts everything; null when it was interrupted before it was ready. */
@@ -84,6 +87,7 @@ async function begin(
   const modules = [...(options.module ?? []), ...(options.demo ? [DEMO_MODULE] : [])];
   const nodes = options.nodes ?? (options.demo ? DEMO_NODES : 1);
   const workers = options.workers ?? (options.demo ? DEMO_WORKERS : 1);
+  await requireModules(cli.folder, modules);
   try {
     return await startUp({
       cli,
@@ -92,11 +96,21 @@ async function begin(
       workers,
       slots: options.slots,
       modules,
+      paused: options.paused ?? false,
       report,
     });
   } catch (error) {
     if (cli.interrupted.aborted) return null;
     throw error;
+  }
+}
+
+/** Refuses a module that is not there, before anything is made or started. */
+async function requireModules(folder: string, modules: readonly string[]): Promise<void> {
+  for (const module of modules) {
+    const found = await stat(resolve(folder, module)).catch(() => null);
+    if (found?.isFile()) continue;
+    throw new PunctualError('USAGE', `The module ${module} cannot be loaded: there is no such file.`);
   }
 }
 

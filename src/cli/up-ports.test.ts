@@ -32,29 +32,33 @@ it('refuses a taken port at once and names the option', async () => {
 });
 
 it('says where the other `punctual up` of the folder runs when it is alive', async () => {
-  await markRunning(folder, [port]);
+  await markRunning(folder, '127.0.0.1', [port]);
   server.on('connection', (socket) =>
     socket.resume().end('HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n'),
   );
-  await expect(claimUpPorts(folder, '127.0.0.1', port, 1)).rejects.toMatchObject({
-    code: 'PORT_IN_USE',
-    message: expect.stringMatching(
-      new RegExp(`already, at http://127\\.0\\.0\\.1:${port} \\(process ${process.pid}\\)`),
-    ),
-  });
+  // Also when another port is asked for, or any.
+  for (const wanted of [port, 0]) {
+    await expect(claimUpPorts(folder, '127.0.0.1', wanted, 1)).rejects.toMatchObject({
+      code: 'ALREADY_RUNNING',
+      message: expect.stringContaining(`already, at http://127.0.0.1:${port} (process ${process.pid})`),
+    });
+  }
 });
 
 it('does not take another program for it, whatever the note says', async () => {
   const refused = { message: expect.stringContaining('taken by another program') };
-  await markRunning(folder, [port]);
+  await markRunning(folder, '127.0.0.1', [port]);
   server.on('connection', (socket) => socket.destroy());
   await expect(claimUpPorts(folder, '127.0.0.1', port, 1)).rejects.toMatchObject(refused);
-  await markRunning(folder, [port === 65_535 ? 1 : port + 1]);
+  await markRunning(folder, '127.0.0.1', [port === 65_535 ? 1 : port + 1]);
   await expect(claimUpPorts(folder, '127.0.0.1', port, 1)).rejects.toMatchObject(refused);
 });
 
 it('waits for the node of a killed `punctual up` to give the port free', async () => {
-  writeFileSync(join(folder, 'up.json'), JSON.stringify({ pid: deadPid(), ports: [port] }));
+  writeFileSync(
+    join(folder, 'up.json'),
+    JSON.stringify({ pid: deadPid(), host: '127.0.0.1', ports: [port] }),
+  );
   const claimed = claimUpPorts(folder, '127.0.0.1', port, 1);
   setTimeout(() => server.close(), 150);
   expect(await claimed).toEqual([port]);
@@ -65,7 +69,7 @@ it('picks a free port for 0', async () => {
 });
 
 it('forgets the start that ended in order', async () => {
-  await markRunning(folder, [port]);
+  await markRunning(folder, '127.0.0.1', [port]);
   await unmarkRunning(folder);
   await expect(claimUpPorts(folder, '127.0.0.1', port, 1)).rejects.toMatchObject({ code: 'PORT_IN_USE' });
 });

@@ -1,8 +1,9 @@
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf, PunctualError } from '../core/errors.js';
+import { makeDataFolder } from '../host/data-folder.js';
 
 /**
  * The content of a file that exists while `punctual up` runs. If the process it names is gone, that `punctual up` was
@@ -10,6 +11,8 @@ import { messageOf, PunctualError } from '../core/errors.js';
  */
 interface Marker {
   readonly pid: number;
+  /** The address that its nodes listen on. */
+  readonly host: string;
   readonly ports: readonly number[];
 }
 
@@ -21,8 +24,9 @@ const pathIn = (dataFolder: string): string => join(dataFolder, 'up.json');
 
 async function readMarker(dataFolder: string): Promise<Marker | null> {
   try {
-    const { pid, ports } = JSON.parse(await readFile(pathIn(dataFolder), 'utf8'));
-    return typeof pid === 'number' && Array.isArray(ports) ? { pid, ports } : null;
+    const { pid, host, ports } = JSON.parse(await readFile(pathIn(dataFolder), 'utf8'));
+    const isWhole = typeof pid === 'number' && typeof host === 'string' && Array.isArray(ports);
+    return isWhole ? { pid, host, ports } : null;
   } catch {
     return null;
   }
@@ -49,17 +53,13 @@ export async function claimUpPorts(
 ): Promise<number[]> {
   const marker = await readMarker(dataFolder);
   const isAlive = marker !== null && isRunning(marker.pid);
+  if (isAlive) await refuseSecond(marker);
   const heldByKilled = marker?.ports.includes(port) && !isAlive;
   const deadline = performance.now() + (heldByKilled ? RELEASE_WITHIN_MS : 0);
   const claimed: number[] = [];
   while (claimed.length < count) {
     const next = port === 0 ? 0 : port + claimed.length;
-    const chosen = await claimBefore(deadline, host, next).catch(async (error: unknown) => {
-      const url = `http://${reachableHost(host)}:${next}`;
-      // Another process may have the same id by now, so the node is asked, too.
-      const isOurs = isAlive && isTaken(error) && marker.ports.includes(next) && (await isNode(url));
-      throw isOurs ? runsAlready(url, marker.pid, error) : error;
-    });
+    const chosen = await claimBefore(deadline, host, next);
     if (!claimed.includes(chosen)) claimed.push(chosen);
   }
   return claimed;
@@ -76,12 +76,17 @@ async function isNode(url: string): Promise<boolean> {
   );
 }
 
-function runsAlready(url: string, pid: number, cause: unknown): PunctualError {
-  return new PunctualError(
-    'PORT_IN_USE',
-    `Punctual runs in this folder already, at ${url} (process ${pid}). Use it, or stop it with \`kill ${pid}\`; for a second one choose --data and --port.`,
-    { cause },
-  );
+/** Throws when the `punctual up` of the marker still runs, on whichever port. */
+async function refuseSecond({ pid, host, ports }: Marker): Promise<void> {
+  for (const port of ports) {
+    const url = `http://${reachableHost(host)}:${port}`;
+    // Another process may have the same id by now, so the node is asked, too.
+    if (!(await isNode(url))) continue;
+    throw new PunctualError(
+      'ALREADY_RUNNING',
+      `Punctual runs in this folder already, at ${url} (process ${pid}). Use it, or stop it with \`kill ${pid}\`; for a second one choose --data and --port.`,
+    );
+  }
 }
 
 async function claimBefore(deadline: number, host: string, port: number): Promise<number> {
@@ -96,9 +101,10 @@ async function claimBefore(deadline: number, host: string, port: number): Promis
 }
 
 /** Writes the marker file. */
-export async function markRunning(dataFolder: string, ports: readonly number[]): Promise<void> {
-  await mkdir(dataFolder, { recursive: true, mode: 0o700 });
-  await writeFile(pathIn(dataFolder), `${JSON.stringify({ pid: process.pid, ports } satisfies Marker)}\n`);
+export async function markRunning(dataFolder: string, host: string, ports: readonly number[]): Promise<void> {
+  await makeDataFolder(dataFolder);
+  const marker: Marker = { pid: process.pid, host, ports };
+  await writeFile(pathIn(dataFolder), `${JSON.stringify(marker)}\n`);
 }
 
 /** Removes the marker file after everything has stopped. */

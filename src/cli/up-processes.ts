@@ -1,9 +1,11 @@
+import { hostname } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import { migrate } from '../store/migrate.js';
 import { createOperatorKey, verifyOperatorKey } from '../store/operator-key.js';
+import { pauseBeforeStart } from '../store/pause-before-start.js';
 import type { Cli } from './cli.js';
 import { LogFile } from './command-log.js';
 import { credentialsPath, firstDatabase, readApiKey, writeCredentials } from './configuration.js';
@@ -18,6 +20,7 @@ interface UpPlan {
   readonly workers: number;
   readonly slots: number;
   readonly modules: readonly string[];
+  readonly paused: boolean;
   readonly report: (line: string) => void;
 }
 
@@ -78,17 +81,19 @@ async function startAll(
   const lost = new AbortController();
   const database = await openDatabase(plan, dataFolder, lost);
   started.add(() => database.stop());
-  await markRunning(dataFolder, ports);
+  await markRunning(dataFolder, config.host, ports);
   started.add(() => unmarkRunning(dataFolder));
   cli.interrupted.throwIfAborted();
   await migrate(database.url);
+  // Not by an option of the nodes: one that is started again later must not pause the cluster again.
+  if (plan.paused) await pauseBeforeStart(database.url);
   const urls = ports.map((port) => `http://${reachableHost(config.host)}:${port}`);
   const apiKey = await findOrCreateKey(dataFolder, database.url);
   await writeCredentials(dataFolder, { url: urls[0]!, urls, apiKey });
   const nodes = ports.map((port, index) =>
     launch(plan, dataFolder, {
       name: `node-${index + 1}`,
-      args: ['server', '--host', config.host, '--port', String(port)],
+      args: serverArguments(config, index + 1, port),
       secrets: { PUNCTUAL_DATABASE_URL: database.url },
       stopTimeoutMs: NODE_STOP_MS,
     }),
@@ -130,6 +135,16 @@ async function findOrCreateKey(dataFolder: string, databaseUrl: string): Promise
   const kept = await readApiKey(dataFolder);
   if (kept !== null && (await verifyOperatorKey(databaseUrl, kept))) return kept;
   return (await createOperatorKey(databaseUrl, 'punctual up')).key;
+}
+
+/**
+ * The id of a node is its name here. A database of one's own may have other nodes, also of another `punctual up`, so
+ * there the id also says where the node is.
+ */
+function serverArguments({ host, databaseUrl }: Config, number: number, port: number): string[] {
+  const name = `node-${number}`;
+  const id = databaseUrl === '' ? name : `${name}-${hostname()}-${port}`;
+  return ['server', '--host', host, '--port', String(port), '--id', id];
 }
 
 function workerArguments(plan: UpPlan, name: string, url: string): string[] {

@@ -1,37 +1,44 @@
 import { join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
-import type { Logger } from 'pino';
-import { messageOf, PunctualError } from '../core/errors.js';
 import type { Labels } from '../core/job.js';
+import type { Log } from '../core/log.js';
+import type { Style } from '../core/paint.js';
 import { formatRate, type RateView } from '../core/rate.js';
-import type { AnyTask } from '../core/task.js';
 import type { WorkerState, WorkerView } from '../core/wire.js';
+import { makeDataFolder } from '../host/data-folder.js';
+import { openLineLog } from '../host/line-log.js';
 import { HttpTransport } from '../transport/http-transport.js';
 import { HttpWorkerGateway } from '../worker/http-gateway.js';
 import { HandlerRunner } from '../worker/runners/handler.js';
 import { WorkerRuntime } from '../worker/worker-runtime.js';
-import { callsServer, findCredentials, type LocalCall, readPages, runsLocally } from './call.js';
+import {
+  callsServer,
+  findCredentials,
+  type LocalCall,
+  readPages,
+  runsLocally,
+  type ServerCall,
+} from './call.js';
 import type { Cli } from './cli.js';
-import { openLog, RepeatFilter } from './command-log.js';
 import { printConfig, resolveSettings } from './configuration.js';
 import { EXIT_INTERRUPTED } from './failure.js';
 import { commaList, durationMs, label, rate, several, wholeNumber } from './option-values.js';
 import { type Cell, type Column, relativeTime } from './output.js';
-import { painterFor, type Style } from './paint.js';
+import { loadTasks } from './task-modules.js';
+import { WIDE, watched } from './watch.js';
 
 const STYLES: Readonly<Record<WorkerState, Style>> = { alive: 'green', draining: 'yellow', dead: 'red' };
 
 const COLUMNS: readonly Column[] = [
-  { header: 'ID' },
-  { header: 'NAME', shrink: true },
+  { header: 'ID', shrink: 'id' },
+  { header: 'NAME', shrink: 'name' },
   { header: 'STATE' },
   { header: 'RUNNING', align: 'right' },
   { header: 'SLOTS', align: 'right' },
-  { header: 'RATE', align: 'right' },
-  { header: 'TENANTS' },
-  { header: 'QUEUES', shrink: true },
-  { header: 'TASKS', shrink: true },
+  { header: 'RATE', align: 'right', drop: 1 },
+  { header: 'TENANTS', drop: 2 },
+  { header: 'QUEUES', shrink: true, drop: 4 },
+  { header: 'TASKS', shrink: true, drop: 3 },
   { header: 'SEEN' },
 ];
 
@@ -39,7 +46,11 @@ const COLUMNS: readonly Column[] = [
 export function addWorkerCommands(program: Command, cli: Cli): void {
   const worker = program.command('worker').description('run, list and drain workers');
   addRunCommand(worker, cli);
-  callsServer(cli, worker.command('list').description('list the workers'), async ({ api, output }) => {
+  const list = worker
+    .command('list')
+    .description('list the workers')
+    .option(...WIDE);
+  const show = async ({ api, output }: ServerCall<object>): Promise<void> => {
     const page = await readPages<WorkerView>(api, '/v1/workers', {
       signal: cli.interrupted,
     });
@@ -56,7 +67,8 @@ export function addWorkerCommands(program: Command, cli: Cli): void {
       relativeTime(view.lastSeen, cli.now()),
     ]);
     output.document(page, () => output.table(COLUMNS, rows));
-  });
+  };
+  callsServer(cli, list, watched(list, show));
   const drain = worker
     .command('drain')
     .description('let a worker finish its jobs, take no more, and leave')
@@ -87,8 +99,6 @@ interface RunOptions {
  * restarts soon.
  */
 const ORPHAN_MS = 20_000;
-/** How often the same warning is logged; while no node answers, every loop of the worker repeats it. */
-const SAME_WARNING_EVERY_MS = 10_000;
 /** Signals that make the worker log its status; on macOS Ctrl-T sends SIGINFO. */
 const STATUS_SIGNALS =
   process.platform === 'darwin' ? (['SIGUSR2', 'SIGINFO'] as const) : (['SIGUSR2'] as const);
@@ -102,7 +112,7 @@ export function addRunCommand(worker: Command, cli: Cli): void {
     )
     .option(
       '--queues <names>',
-      'queues to take jobs from, separated by commas; * for all, also future ones (default: default)',
+      'queues to take jobs from, separated by commas; * for all, also future ones (default: those of the tasks)',
       commaList,
     )
     .option('--slots <n>', 'jobs to run at a time', wholeNumber(1, 10_000), 10)
@@ -129,14 +139,13 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
   const { url, apiKey, tenant, logLevel } = options;
   const resolved = resolveSettings(cli, { url, apiKey, logLevel });
   if (options.printConfig) return printConfig(output, resolved);
-  const log = openLog(cli.stderr, resolved.config.logLevel, painterFor(cli.stderr, cli.environment));
+  const log = openLineLog(cli.stderr, resolved.config.logLevel, cli.environment);
   const tasks = await loadTasks(cli.folder, options.module ?? []);
   if (tasks.length === 0)
-    log.warn('the worker has no tasks and will get no jobs: name a module with --module');
+    log.warn({}, 'the worker has no tasks and will get no jobs: name a module with --module');
   const credentials = findCredentials(cli, options);
   const transport = new HttpTransport({ ...credentials, ...(tenant !== undefined && { tenant }) });
-  const keepResultsIn = resultsFolder(cli, options, resolved.config.data);
-  const repeats = new RepeatFilter(SAME_WARNING_EVERY_MS, cli.now);
+  const keepResultsIn = await resultsFolder(cli, options, resolved.config.data);
   const runtime = new WorkerRuntime({
     gateway: new HttpWorkerGateway(transport),
     runners: [new HandlerRunner(tasks)],
@@ -149,19 +158,12 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
       ...(options.label !== undefined && { labels: options.label }),
       ...(keepResultsIn !== null && { keepResultsIn }),
       ...(options.drainTimeout !== undefined && { drainTimeoutMs: options.drainTimeout }),
-      events: {
-        onRegistered: (workerId) => {
-          log.info({ workerId, tasks: tasks.map((task) => task.name) }, 'registered');
-          cli.supervisor?.ready();
-        },
-        onWarning: (warning) => {
-          if (repeats.isNew(warning.message)) log.warn({ code: warning.code }, warning.message);
-        },
-      },
+      log,
+      events: { onRegistered: () => cli.supervisor?.ready() },
     },
   });
   drainWhenAbandoned(cli, runtime, log);
-  const tellStatus = () => log.info(runtime.status(), 'status');
+  const tellStatus = () => log.info({ ...runtime.status() }, 'status');
   for (const signal of STATUS_SIGNALS) process.on(signal, tellStatus);
   try {
     if ((await runtime.run()) === 'stopped') exitWith(EXIT_INTERRUPTED);
@@ -172,68 +174,26 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
 }
 
 /** The folder for kept results: the given one, or one by the worker's name; null for a worker without a name. */
-function resultsFolder(cli: Cli, { results, name }: RunOptions, dataFolder: string): string | null {
+async function resultsFolder(cli: Cli, { results, name }: RunOptions, data: string): Promise<string | null> {
   if (results !== undefined) return resolve(cli.folder, results);
   if (name === undefined) return null;
   // The name may contain slashes or dots; it must not lead out of the folder.
   const folder = encodeURIComponent(name).replaceAll('.', '%2E');
-  return join(resolve(cli.folder, dataFolder), 'results', folder);
+  const dataFolder = resolve(cli.folder, data);
+  // If it cannot be made, opening the results says so.
+  await makeDataFolder(dataFolder).catch(() => undefined);
+  return join(dataFolder, 'results', folder);
 }
 
 /** Drains the worker when the terminal is closed or the supervisor is gone; the runtime itself handles SIGTERM and SIGINT. */
-function drainWhenAbandoned(cli: Cli, runtime: WorkerRuntime, log: Logger): void {
+function drainWhenAbandoned(cli: Cli, runtime: WorkerRuntime, log: Log): void {
   cli.interrupted.addEventListener('abort', () => {
-    log.info(runtime.status(), 'draining');
     // The runtime's own signal handler must run first: it takes a signal during a drain as the order to stop.
     setImmediate(() => void runtime.drain());
   });
   cli.supervisor?.gone.addEventListener('abort', () => {
-    log.warn(runtime.status(), 'the supervisor is gone; draining');
+    log.warn({ ...runtime.status() }, 'the supervisor is gone; draining');
     void runtime.drain();
     setTimeout(() => void runtime.stop(), ORPHAN_MS).unref();
   });
-}
-
-/**
- * Whether a value was made by `task()`. Its shape decides, because a module may import another copy of the package.
- */
-function isTask(value: unknown): value is AnyTask {
-  if (typeof value !== 'object' || value === null) return false;
-  const { name, defaults, handler } = value as Partial<AnyTask>;
-  return typeof name === 'string' && typeof defaults === 'object' && typeof handler === 'function';
-}
-
-/** All tasks that the modules export; two different tasks of the same name are an error. */
-export async function loadTasks(folder: string, modules: readonly string[]): Promise<AnyTask[]> {
-  const tasks = new Map<string, AnyTask>();
-  for (const module of modules) {
-    const found = Object.values(await load(folder, module)).filter(isTask);
-    if (found.length === 0) {
-      throw new PunctualError(
-        'USAGE',
-        `${module} exports no task; export what \`task(name, handler)\` returns.`,
-      );
-    }
-    for (const task of found) {
-      const known = tasks.get(task.name);
-      if (known !== undefined && known !== task) {
-        throw new PunctualError(
-          'USAGE',
-          `The task ${task.name} of ${module} is exported twice; rename one of them.`,
-        );
-      }
-      tasks.set(task.name, task);
-    }
-  }
-  return [...tasks.values()];
-}
-
-async function load(folder: string, module: string): Promise<Record<string, unknown>> {
-  try {
-    return await import(pathToFileURL(resolve(folder, module)).href);
-  } catch (error) {
-    throw new PunctualError('USAGE', `The module ${module} cannot be loaded: ${messageOf(error)}.`, {
-      cause: error,
-    });
-  }
 }

@@ -121,6 +121,14 @@ describe('a request', () => {
     });
   });
 
+  it('that cannot reach any of several nodes names them all, however short its time was', async () => {
+    const urls = [await deadUrl(), await deadUrl(), await deadUrl()];
+    const client = clientOf(urls, { retryForMs: 0 });
+    const error = await client.request('POST', '/v1/jobs', { body: {} }).catch((thrown: Error) => thrown);
+    expect(error).toMatchObject({ code: 'UNREACHABLE', sent: false });
+    for (const url of urls) expect((error as Error).message).toContain(`${url} (connect ECONNREFUSED`);
+  });
+
   it('goes to the next node when one is down, even if it must not be made twice', async () => {
     const node = await serve((_, response) => json(response, 201, { ok: true }));
     const client = clientOf([await deadUrl(), node.url]);

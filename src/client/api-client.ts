@@ -1,5 +1,10 @@
 import { PunctualError } from '../core/errors.js';
-import { HttpTransport, type HttpTransportOptions, UnreachableError } from '../transport/http-transport.js';
+import {
+  HttpTransport,
+  type HttpTransportOptions,
+  noneReachable,
+  UnreachableError,
+} from '../transport/http-transport.js';
 import { GrowingPause, pause } from '../transport/pause.js';
 import type { Method, RequestOptions, Transport } from '../transport/transport.js';
 
@@ -29,13 +34,17 @@ export class ApiClient implements Transport {
     const repeatable = options.retry ?? method === 'GET';
     const until = performance.now() + this.#retryForMs;
     const growing = new GrowingPause(50, 1_000);
+    const unreachable = new Map<string, UnreachableError>();
     for (let tries = 1; ; tries++) {
       try {
         return await this.#transport.request<T>(method, path, options);
       } catch (error) {
-        if (!mayRepeat(error, repeatable) || performance.now() >= until) throw error;
-        // All nodes are asked before the first pause.
-        if (tries % this.#transport.nodeCount === 0) await pause(growing.nextMs(), options.signal);
+        if (error instanceof UnreachableError) unreachable.set(error.url, error);
+        // All nodes are asked before the first pause, and before giving up if that can do no harm.
+        const isRound = tries % this.#transport.nodeCount === 0;
+        const isOver = performance.now() >= until && (isRound || !isUnsent(error));
+        if (!mayRepeat(error, repeatable) || isOver) throw together(error, [...unreachable.values()]);
+        if (isRound) await pause(growing.nextMs(), options.signal);
       }
     }
   }
@@ -46,9 +55,21 @@ export class ApiClient implements Transport {
   }
 }
 
-function mayRepeat(error: unknown, repeatable: boolean): boolean {
+/** The error of the last try, which names all nodes that could not be reached if it is about one of them. */
+function together(error: unknown, unreachable: readonly UnreachableError[]): unknown {
+  return error instanceof UnreachableError && unreachable.length > 1
+    ? noneReachable(error, unreachable)
+    : error;
+}
+
+function isUnsent(error: unknown): boolean {
+  return error instanceof UnreachableError && !error.sent;
+}
+
+/** Whether to repeat a request after this error; one that is not `repeatable` only if it did certainly nothing. */
+export function mayRepeat(error: unknown, repeatable: boolean): boolean {
   if (!(error instanceof PunctualError)) return false;
-  if (error instanceof UnreachableError && !error.sent) return true;
+  if (isUnsent(error)) return true;
   // A node that is stopping or overloaded refuses the request before it does anything.
   if (error.code === 'SHUTTING_DOWN' || error.code === 'TOO_BUSY') return true;
   return repeatable && error.status === 503;

@@ -1,3 +1,4 @@
+import type { Duration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import { DEFINITION_FIELDS, type ScheduleDefinition } from '../core/schedule.js';
@@ -5,6 +6,7 @@ import type { AnyTask, TaskDefaults } from '../core/task.js';
 import type { BackfillAnswer, OccurrenceView, Page, ScheduleView } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
 import { JobHandle, type Jobs } from './job-handle.js';
+import { eachItem, type PageOptions, queryText } from './pages.js';
 import { buildSubmission, momentOf } from './task-submission.js';
 
 /** Options of a schedule; the defaults are those of the task, then those of the server. */
@@ -24,7 +26,7 @@ export interface ScheduleOptions
 /** When the schedule is due: exactly one of the three. */
 export type ScheduleTiming =
   | { readonly cron: string; readonly every?: undefined; readonly at?: undefined }
-  | { readonly every: string; readonly cron?: undefined; readonly at?: undefined }
+  | { readonly every: Duration; readonly cron?: undefined; readonly at?: undefined }
   | { readonly at: Date | string; readonly cron?: undefined; readonly every?: undefined };
 
 /** The input of every job; optional if the task's input may be undefined. */
@@ -118,12 +120,9 @@ export class ScheduleHandle<Output> {
   }
 
   /** The ledger of its occurrences, newest first. */
-  async occurrences(options: OccurrencesOptions = {}): Promise<readonly OccurrenceView[]> {
-    const query = new URLSearchParams();
-    if (options.from !== undefined) query.set('from', momentOf(options.from, 'from'));
-    if (options.to !== undefined) query.set('to', momentOf(options.to, 'to'));
-    if (options.limit !== undefined) query.set('limit', String(options.limit));
-    const path = `${pathOf(this.name)}/occurrences?${query}`;
+  async occurrences({ limit, ...range }: OccurrencesOptions = {}): Promise<readonly OccurrenceView[]> {
+    const query = { ...rangeQuery(range), limit: limit === undefined ? undefined : String(limit) };
+    const path = `${pathOf(this.name)}/occurrences${queryText(query)}`;
     return (await this.#transport.request<Page<OccurrenceView>>('GET', path)).data;
   }
 
@@ -131,6 +130,23 @@ export class ScheduleHandle<Output> {
   async delete(): Promise<void> {
     await this.#transport.request('DELETE', pathOf(this.name));
   }
+}
+
+/** The whole ledger of a schedule, newest first; it outlives the schedule. */
+export function eachOccurrence(
+  transport: Transport,
+  name: string,
+  { from, to, ...paging }: Omit<OccurrencesOptions, 'limit'> & PageOptions,
+): AsyncGenerator<OccurrenceView, void, undefined> {
+  const range = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) };
+  return eachItem(transport, `${pathOf(name)}/occurrences`, rangeQuery(range), paging);
+}
+
+function rangeQuery({ from, to }: Omit<OccurrencesOptions, 'limit'>) {
+  return {
+    from: from === undefined ? undefined : momentOf(from, 'from'),
+    to: to === undefined ? undefined : momentOf(to, 'to'),
+  };
 }
 
 function pathOf(name: string): string {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { inChunks } from './task-submission.js';
+import { buildSubmissions, inChunks } from './task-submission.js';
 
 it('a bulk is divided so that every job is sent once, in order, within the limits of a request', () => {
   const maxJobs = 7;
@@ -17,4 +17,16 @@ it('a bulk is divided so that every job is sent once, in order, within the limit
       }
     }),
   );
+});
+
+it('many jobs take neither one key together nor a transaction, and each may have a key of its own', async () => {
+  const refused = (options: object) => buildSubmissions('greet', [1, 2], options);
+  await expect(refused({ key: 'same' })).rejects.toMatchObject({
+    code: 'INVALID_REQUEST',
+    errors: [{ pointer: '/key' }],
+  });
+  await expect(refused({ tx: {} })).rejects.toMatchObject({ errors: [{ pointer: '/tx' }] });
+  const keyed = await buildSubmissions('greet', [1, 2], (n: number) => ({ key: `k${n}` }));
+  expect(keyed.map(({ key }) => key)).toEqual(['k1', 'k2']);
+  expect(await buildSubmissions('greet', [1], { key: 'one' })).toHaveLength(1);
 });

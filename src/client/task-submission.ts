@@ -1,8 +1,10 @@
 import { SETTINGS } from '../core/config.js';
-import { MAX_DURATION_MS } from '../core/duration.js';
+import type { Duration } from '../core/duration.js';
 import { asPunctualError, invalid, messageOf, PunctualError } from '../core/errors.js';
 import type { JobSubmission } from '../core/job.js';
-import { type AnyTask, checkInput, type TaskDefaults } from '../core/task.js';
+import { type KeyMode, NOT_REPEATED, type Repetition } from '../core/keys.js';
+import { type AnyTask, checkInput, type Task, type TaskDefaults } from '../core/task.js';
+import type { BulkAnswer } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
 
 /** Options of one job; the defaults are those of its task, then those of the server. */
@@ -10,9 +12,13 @@ export interface SubmitOptions extends TaskDefaults {
   /** When the job is due; default now. */
   readonly runAt?: Date | string;
   /** How long from now the job is due, e.g. `5s`; instead of `runAt`. */
-  readonly delay?: string;
+  readonly delay?: Duration;
   /** A second submission with the same key returns the same job, so a submission can be repeated safely. */
   readonly key?: string;
+  /** What happens if the key has a job already; default `keep`, which returns that job as it is. */
+  readonly keyMode?: KeyMode;
+  /** The window of the modes `debounce` and `throttle`, e.g. `5m`. */
+  readonly keyWindow?: Duration;
   /** Jobs of the same key run one after another, or as many at once as `keyConcurrency` of their queue allows. */
   readonly concurrencyKey?: string;
   /** The job fails if it has not started by this time. */
@@ -20,6 +26,12 @@ export interface SubmitOptions extends TaskDefaults {
   /** Whether the job waits until it is released. */
   readonly hold?: boolean;
 }
+
+/**
+ * A task, or its name, of which the compiler knows neither input nor output. Both are one parameter and not two
+ * overloads: about a wrong input the compiler would say that the task is not a name.
+ */
+export type TaskOrName<Input, Output> = string | Task<Input, Output>;
 
 /** The submission of one job: the options over the task's defaults, and the checked input. */
 export async function buildSubmission(
@@ -38,12 +50,34 @@ export async function buildSubmissions(
   options: SubmitOptions | ((input: never, index: number) => SubmitOptions),
 ): Promise<JobSubmission[]> {
   const all = Array.from(inputs);
+  if (typeof options !== 'function') mustBeForMany(options, all.length);
   if (typeof taskOrName !== 'string' && taskOrName.schema)
     await Promise.all(all.map((input) => checkAgainstSchema(taskOrName, input)));
   if (typeof options === 'function')
     return all.map((input, i) => withInput(commonPart(taskOrName, options(input as never, i)), input));
   const common = commonPart(taskOrName, options);
   return all.map((input) => withInput(common, input));
+}
+
+/** Refuses options that cannot be meant for each of many jobs. */
+function mustBeForMany(options: SubmitOptions, count: number): void {
+  if ('tx' in options && options.tx !== undefined) {
+    const detail = 'a bulk cannot be part of your transaction; call submit() for each job';
+    throw invalid([{ pointer: '/tx', detail }]);
+  }
+  if (options.key !== undefined && count > 1) {
+    const detail =
+      'one key cannot be that of several jobs; give the options as a function: (input) => ({ key: … })';
+    throw invalid([{ pointer: '/key', detail }]);
+  }
+}
+
+/**
+ * Whether a submission whose answer was lost may be sent again: if it has a key that its job keeps. With the other modes
+ * the second try would make a second job if that of the first one had started or ended meanwhile, or its window was over.
+ */
+export function isRepeatable({ key, keyMode = 'keep' }: JobSubmission): boolean {
+  return key !== undefined && (keyMode === 'keep' || keyMode === 'replace');
 }
 
 /** The submission as JSON text; the error names the payload if that cannot be written as JSON. */
@@ -92,7 +126,7 @@ export function momentOf(moment: Date | string, field: string): string {
 }
 
 /** The options without those that are undefined, which mean the default. */
-function withoutUndefined<T extends object>(options: T): Partial<T> {
+export function withoutUndefined<T extends object>(options: T): Partial<T> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
@@ -112,33 +146,44 @@ export class BulkError extends PunctualError {
   }
 }
 
+/** A job of a bulk that was submitted. */
+interface Submitted {
+  readonly id: string;
+  readonly repetition: Repetition;
+}
+
 /** The size of a request without its jobs. */
 const ENVELOPE_BYTES = 64;
 
 /**
  * Submits any number of jobs in as few requests as the limits allow. Each request is stored as a whole or not at all;
- * it is repeated after a lost answer only if every job in it has a key.
+ * it is repeated after a lost answer only if every job in it may be.
  */
 export async function submitBulk(
   transport: Transport,
   submissions: readonly JobSubmission[],
-): Promise<readonly string[]> {
-  const submitted: string[] = [];
+): Promise<readonly Submitted[]> {
+  const submitted: Submitted[] = [];
   // Within a process nothing is written as JSON, so the limit on bytes does not apply.
   const texts = transport.inProcess ? null : submissions.map(submissionText);
   const sizes = texts ? texts.map((text) => Buffer.byteLength(text) + 1) : submissions.map(() => 0);
   for (const [from, to] of inChunks(sizes)) {
     const jobs = submissions.slice(from, to);
     try {
-      const { ids } = await transport.request<{ ids: string[] }>('POST', '/v1/jobs/bulk', {
+      // A node of an older version says nothing about repetitions.
+      const { ids, repetitions = [] } = await transport.request<BulkAnswer>('POST', '/v1/jobs/bulk', {
         ...(texts ? { bodyText: `{"jobs":[${texts.slice(from, to).join(',')}]}` } : { body: { jobs } }),
-        retry: jobs.every((job) => job.key !== undefined),
+        retry: jobs.every(isRepeatable),
         timeoutMs: 60_000,
       });
-      for (const id of ids) submitted.push(id);
+      for (const id of ids) submitted.push({ id, repetition: NOT_REPEATED });
+      for (const { index, replaced, differs } of repetitions) {
+        submitted[from + index] = { id: ids[index]!, repetition: { repeated: true, replaced, differs } };
+      }
     } catch (error) {
       if (submitted.length === 0) throw error;
-      throw new BulkError(asPunctualError(error), submitted, submissions.length);
+      const ids = submitted.map(({ id }) => id);
+      throw new BulkError(asPunctualError(error), ids, submissions.length);
     }
   }
   return submitted;
@@ -162,38 +207,4 @@ export function* inChunks(
     bytes += size;
   }
   if (start < sizes.length) yield [start, sizes.length];
-}
-
-/** A Postgres client that is inside a transaction; a client of `pg` is one. */
-export interface TransactionClient {
-  query(text: string, values: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
-}
-
-const SUBMIT_JOB = 'SELECT punctual.submit_job($1, $2) AS id';
-
-/**
- * Submits a job in the caller's own transaction: the job exists once that commits. The submission is checked here,
- * because the SQL function does not; the operator's limits are not known here, so the defaults apply, and no limit on
- * timeouts.
- */
-export async function submitInTransaction(
-  tx: TransactionClient,
-  tenant: string,
-  submission: JobSubmission,
-): Promise<string> {
-  // Loading the schemas takes longer than loading the rest of a client, and few programs submit in transactions.
-  const { parseSubmission } = await import('../core/submission.js');
-  parseSubmission(submission, {
-    now: Date.now(),
-    maxPayload: SETTINGS.maxPayload.default,
-    jobTimeout: SETTINGS.jobTimeout.default,
-    maxJobTimeout: MAX_DURATION_MS,
-    maxDepth: SETTINGS.maxDepth.default,
-  });
-  const { rows } = await tx.query(SUBMIT_JOB, [tenant, JSON.stringify(submission)]);
-  const id = (rows[0] as { id?: unknown } | undefined)?.id;
-  if (typeof id !== 'string') {
-    throw new PunctualError('INTERNAL', 'The database took the job but gave no id; run "punctual doctor".');
-  }
-  return id;
 }

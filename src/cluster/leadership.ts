@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { messageOf } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { Loop, logFailure } from '../core/loop.js';
-import { openConnection } from '../store/database.js';
+import { openConnection, type SettingsBy } from '../store/database.js';
 import {
   endLeaseBlockers,
   ensureLease,
@@ -14,6 +14,7 @@ import {
   sessionPid,
   takeTerm,
 } from '../store/lease.js';
+import { announcedPid } from '../store/pooler.js';
 import type { KnownLeader } from './leader-elsewhere.js';
 import { Term } from './term.js';
 
@@ -32,6 +33,8 @@ import { Term } from './term.js';
 
 interface LeadershipOptions {
   readonly databaseUrl: string;
+  /** How the connection gets its settings; default with its start. */
+  readonly settingsBy?: SettingsBy;
   readonly shard: number;
   readonly nodeId: string;
   readonly url: () => string;
@@ -259,9 +262,10 @@ export class Leadership {
 
   /** Notes which node leads, and aborts the requests to a leader whose term is over. */
   private noteLeader(view: LeaseView): void {
-    const leads =
-      !view.expired && !view.sessionGone && view.holderUrl !== '' && view.holder !== this.options.nodeId;
     const { epoch, holder, holderUrl: url } = view;
+    // Another process may have this node's id for a while: the one that it replaces. Their addresses differ.
+    const isSelf = holder === this.options.nodeId && url === this.options.url();
+    const leads = !view.expired && !view.sessionGone && url !== '' && !isSelf;
     if (leads && this.followed?.epoch === epoch && this.followed.holder === holder) return;
     this.followed?.controller.abort();
     this.followed = leads ? { epoch, holder, url, controller: new AbortController() } : undefined;
@@ -340,6 +344,7 @@ export class Leadership {
     const deadline = Math.round(this.options.ttlMs * 0.6);
     return openConnection(this.options.databaseUrl, {
       applicationName: `punctual lease ${this.options.nodeId}`,
+      ...(this.options.settingsBy && { settingsBy: this.options.settingsBy }),
       hot: false,
       statementTimeoutMs: deadline,
       lockTimeoutMs: deadline,
@@ -375,9 +380,4 @@ function whyOver({ holder, expiresAt, expired }: LeaseView): string {
 async function ownSession(connection: pg.Client): Promise<number | null> {
   const pid = await sessionPid(connection);
   return pid === announcedPid(connection) ? pid : null;
-}
-
-/** The id that was sent at the start of the connection; the driver keeps it to cancel statements. */
-function announcedPid(connection: pg.Client): number | null {
-  return (connection as pg.Client & { readonly processID?: number | null }).processID ?? null;
 }

@@ -54,7 +54,7 @@ export class Membership {
 
   /** Removes this node from the table. */
   async leave(): Promise<void> {
-    await forgetNode(this.parts.db, this.parts.self.id).catch(() => undefined);
+    await forgetNode(this.parts.db, this.parts.self).catch(() => undefined);
   }
 
   private async runOnce(): Promise<void> {

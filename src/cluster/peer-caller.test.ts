@@ -58,3 +58,10 @@ it('news about no shard in particular name none', async () => {
   expect(await caller().post(url, '/internal/node-joined', {})).toBe(true);
   expect(asked.all).toEqual([['POST', 'node-joined', undefined]]);
 });
+
+it('a question to a node that begins to answer and then hangs, or is not there, has no answer', async () => {
+  const { asked, url } = await peer();
+  expect(await caller().get(url, '/internal/figures', 2)).toBeNull();
+  expect(asked.all).toEqual([['GET', 'figures', '2']]);
+  expect(await caller().get('http://127.0.0.1:1', '/internal/figures', 2)).toBeNull();
+});

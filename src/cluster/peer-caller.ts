@@ -38,6 +38,23 @@ export class PeerCaller {
     }
   }
 
+  /** Asks a node for something, about a shard; null if there is no answer in time. */
+  async get(url: string, path: string, shard: number): Promise<unknown> {
+    try {
+      const answer = await request(new URL(path, url), {
+        headers: { authorization: `Bearer ${this.token()}`, [SHARD_HEADER]: String(shard) },
+        dispatcher: this.agent,
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+      });
+      if (answer.statusCode === 200) return await answer.body.json();
+      await answer.body.dump();
+      return null;
+    } catch (error) {
+      this.log.debug({ url, path, error: messageOf(error) }, 'another node could not be asked');
+      return null;
+    }
+  }
+
   async close(): Promise<void> {
     await this.agent.destroy();
   }

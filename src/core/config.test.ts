@@ -133,4 +133,22 @@ describe('the configuration', () => {
     expect(Object.isFrozen(config)).toBe(true);
     expect(Object.isFrozen(sources)).toBe(true);
   });
+
+  it('takes the addresses of Postgres only, and quotes none in an error', () => {
+    for (const databaseUrl of [
+      '',
+      'postgres://a:b@c/d',
+      'postgresql://c/d?sslmode=require',
+      'POSTGRES://a/b, postgres://c/d',
+    ]) {
+      expect(resolveConfig({ databaseUrl }, {}, noFile).config.databaseUrl).toBe(databaseUrl);
+    }
+    const environment = { PUNCTUAL_DATABASE_URL: 'mysql://root:secret@c/d' };
+    const message = configurationError(() => resolveConfig({}, environment, noFile));
+    expect(message).toMatch(/^PUNCTUAL_DATABASE_URL: expected the address of a Postgres.*got mysql:\/\//);
+    expect(message).not.toContain('secret');
+    for (const databaseUrl of ['c:5432/secret', 'postgres://c/d,http://e:secret@f']) {
+      expect(configurationError(() => resolveConfig({ databaseUrl }, {}, noFile))).not.toContain('secret');
+    }
+  });
 });

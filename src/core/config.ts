@@ -61,6 +61,13 @@ export const SETTINGS = {
   historyRetention: duration('30d', 'How long ended jobs are kept.', 86_400_000),
   ledgerRetention: duration('30d', 'How long the ledger of schedules is kept.', 60_000),
   databaseConnections: integer(12, 'Connections of a node to the database.', 4, 1_000),
+  unservedAfter: duration('30s', 'How long ready jobs may lack a fitting worker before nodes warn.', 100),
+  metricsLabels: integer(
+    100,
+    'Queues, and pairs of queue and task, that metrics name; the rest is counted as `other`.',
+    0,
+    1_000,
+  ),
   laterThreshold: duration('15m', 'Jobs due beyond this wait outside the live table.', 1_000),
   hints: boolean(true, 'Wake the leader after each submission; without it the look-back finds new jobs.'),
 } as const;
@@ -92,6 +99,7 @@ function parse(name: SettingName, value: string | number | boolean, from: string
       'CONFIGURATION',
       `${from}: expected ${expected}, got ${JSON.stringify(String(value))}.`,
     );
+  if (name === 'databaseUrl') return parseDatabaseUrls(String(value), from);
   if (setting.kind === 'text' || setting.kind === 'secret') return String(value);
   if (setting.kind === 'boolean') {
     if (value === true || value === 'true' || value === '1') return true;
@@ -112,6 +120,20 @@ function parse(name: SettingName, value: string | number | boolean, from: string
   }
   if (setting.max !== undefined && number > setting.max) throw wrong(`at most ${setting.max}`);
   return number;
+}
+
+const DATABASE_URL = /^postgres(ql)?:\/\//i;
+
+/** One address per shard, with commas between them. Addresses contain passwords, so the error quotes none. */
+function parseDatabaseUrls(value: string, from: string): string {
+  const wrong = value.split(',').find((url) => url.trim() !== '' && !DATABASE_URL.test(url.trim()));
+  if (wrong === undefined) return value;
+  const scheme = /^\s*([a-z][a-z0-9+.-]*):\/\//i.exec(wrong)?.[1];
+  const got = scheme === undefined ? 'something else' : `${scheme}://…`;
+  throw new PunctualError(
+    'CONFIGURATION',
+    `${from}: expected the address of a Postgres, such as postgres://user@host:5432/name, got ${got}.`,
+  );
 }
 
 /** The settings, and where they came from. */

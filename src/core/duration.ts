@@ -1,5 +1,8 @@
 /** Durations as people write them: `250ms`, `30s`, `20m`, `6h`, `2d`. */
 
+/** A duration as text, e.g. `250ms`, `30s`, `1.5h`. A text that is not known before run time: `text as Duration`. */
+export type Duration = `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`;
+
 const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const PATTERN = /^(\d{1,15}(?:\.\d{1,6})?)(ms|s|m|h|d)$/;
 
@@ -15,7 +18,7 @@ export function parseDuration(text: string): number | null {
 }
 
 /** A number of milliseconds in the largest unit that needs no fraction. */
-export function formatDuration(ms: number): string {
+export function formatDuration(ms: number): Duration {
   for (const unit of ['d', 'h', 'm', 's'] as const) {
     const size = UNITS[unit]!;
     if (ms >= size && ms % size === 0) return `${ms / size}${unit}`;

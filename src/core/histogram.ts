@@ -30,3 +30,20 @@ export function percentile(counts: readonly number[], share: number): number | n
   }
   return BOUNDS[BOUNDS.length - 1]!;
 }
+
+/** Fewer and wider buckets, for histograms of which there are many. */
+export const WIDE_BOUNDS = [5, 10, 50, 100, 500, 1_000, 5_000, 30_000, 60_000, 300_000, 3_600_000] as const;
+
+/** Milliseconds in wide buckets, and their sum. */
+export class WideHistogram {
+  readonly counts: number[] = new Array(WIDE_BOUNDS.length + 1).fill(0);
+  sumMs = 0;
+
+  /** Counts a value. Called for every attempt, so it looks for the bucket from the front: most values are small. */
+  add(value: number): void {
+    let bucket = 0;
+    while (bucket < WIDE_BOUNDS.length && value >= WIDE_BOUNDS[bucket]!) bucket += 1;
+    this.counts[bucket]! += 1;
+    this.sumMs += value;
+  }
+}

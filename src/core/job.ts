@@ -1,10 +1,10 @@
-import type { Shape } from './schemas/object.js';
-import type * as submission from './schemas/submission.js';
-import type * as target from './schemas/target.js';
+import type { Duration } from './duration.js';
+import type { KeyMode, Repetition } from './keys.js';
 
 /**
- * The shape of a job in the public contract: what users submit, and what they read back. What they submit has its shape
- * from the schema that checks it.
+ * The shape of a job in the public contract: what users submit, and what they read back. The types are written out and
+ * not derived from the schemas that check them, because a program that uses them would have to compile all of TypeBox.
+ * `schemas/schemas.test-d.ts` proves that both are the same.
  */
 
 /** The rule for names of tasks, queues, schedules and tenants. */
@@ -33,7 +33,7 @@ export const END_STATES = ['succeeded', 'failed', 'cancelled', 'skipped'] as con
 export type EndState = (typeof END_STATES)[number];
 
 /** How often a job may start: again after a lost attempt, or once. */
-export type Delivery = Shape<typeof submission.Delivery>;
+export type Delivery = 'at-least-once' | 'at-most-once';
 
 /** How an attempt can end. */
 export const ATTEMPT_OUTCOMES = ['succeeded', 'failed', 'timed-out', 'lost', 'cancelled'] as const;
@@ -41,11 +41,30 @@ export const ATTEMPT_OUTCOMES = ['succeeded', 'failed', 'timed-out', 'lost', 'ca
 export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number];
 
 /** A function in a worker, by the name of its task. */
-export type HandlerTarget = Shape<typeof target.HandlerTarget>;
+export interface HandlerTarget {
+  readonly type: 'handler';
+  readonly name: string;
+}
+
 /** A call to a URL. */
-export type HttpTarget = Shape<typeof target.HttpTarget>;
+export interface HttpTarget {
+  readonly type: 'http';
+  readonly url: string;
+  /** Default `POST`. */
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Default: the payload. */
+  readonly body?: unknown;
+}
+
 /** An uploaded binary or a command. */
-export type ExecTarget = Shape<typeof target.ExecTarget>;
+export interface ExecTarget {
+  readonly type: 'exec';
+  readonly artifact?: string;
+  readonly command?: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
 
 /** Where the work of a job happens. */
 export type Target = HandlerTarget | HttpTarget | ExecTarget;
@@ -60,6 +79,12 @@ export interface JobError {
   readonly message: string;
   readonly code?: string;
   readonly stack?: string;
+}
+
+/** Why a job ended as it did. */
+export interface EndError extends JobError {
+  /** With the code DUPLICATE_KEY, the id of the job that has the key. */
+  readonly job?: string;
 }
 
 /** How far an attempt has come, as its handler last said. */
@@ -93,7 +118,7 @@ export interface Job {
   readonly priority: number;
   readonly payload: unknown;
   readonly result: unknown;
-  readonly error: JobError | null;
+  readonly error: EndError | null;
   readonly key: string | null;
   readonly hold: boolean;
   readonly runAt: string;
@@ -105,7 +130,10 @@ export interface Job {
   readonly schedule: string | null;
   readonly workflow: string | null;
   readonly batch: string | null;
+  /** Counts every attempt, also lost ones and those before the job was run again. */
   readonly attempt: number;
+  /** The failed attempts that count against `maxAttempts`. */
+  readonly failures: number;
   readonly maxAttempts: number;
   readonly retry: RetryInput;
   readonly timeout: string;
@@ -116,6 +144,7 @@ export interface Job {
   readonly worker: string | null;
   readonly startedAt: string | null;
   readonly finishedAt: string | null;
+  /** Milliseconds between the due time and the start of the first attempt; null before that. */
   readonly lateBy: number | null;
   readonly progress: Progress | null;
   readonly dependsOn: readonly string[];
@@ -125,6 +154,9 @@ export interface Job {
   /** The parts that are left out because they are large; of `attempts` only the oldest are. Missing when none is. */
   readonly omitted?: readonly JobPart[];
 }
+
+/** A job as the answer to its submission shows it. */
+export interface SubmittedJob extends Job, Repetition {}
 
 /** The parts of a job that lists leave out when they are large, unless they are asked for. */
 export const JOB_PARTS = ['payload', 'result', 'stack', 'attempts'] as const;
@@ -137,11 +169,57 @@ export interface ListedJob extends Omit<Job, 'payload' | 'result'> {
   readonly result?: unknown;
 }
 
+/** What a submission and a schedule both say about their jobs. */
+export interface JobTemplate {
+  /** The task to run; instead of `target`. */
+  readonly task?: string;
+  readonly target?: Target;
+  readonly payload?: unknown;
+  /** Default `default`. */
+  readonly queue?: string;
+  /** 1 … 9, 9 first; default 5. */
+  readonly priority?: number;
+  readonly retry?: RetryInput;
+  /** How long an attempt may run. */
+  readonly timeout?: Duration;
+  readonly delivery?: Delivery;
+  readonly concurrencyKey?: string;
+  /** Labels a worker must have. */
+  readonly requires?: Labels;
+}
+
 /** What a client sends to have a job run. */
-export type JobSubmission = Shape<typeof submission.JobSubmission>;
+export interface JobSubmission extends JobTemplate {
+  /** When it is due (RFC 3339); neither this nor `delay` means now. */
+  readonly runAt?: string;
+  readonly delay?: Duration;
+  /** A second submission with the same key gets the same job. */
+  readonly key?: string;
+  /** What the same key means; default `keep`. */
+  readonly keyMode?: KeyMode;
+  /** The window of `debounce` and `throttle`, e.g. `5m`. */
+  readonly keyWindow?: Duration;
+  /** The job fails if it has not started by this time (RFC 3339). */
+  readonly startBefore?: string;
+  /** Whether it waits until it is released. */
+  readonly hold?: boolean;
+}
 
 /** The retry part of a submission; what is left out takes its default. */
-export type RetryInput = Shape<typeof submission.Retry>;
+export interface RetryInput {
+  /** How many attempts may fail, the first one included; default 4. */
+  readonly maxAttempts?: number;
+  /** The pause before the next attempt: `base`, times `factor` after each further failure, up to `max`. */
+  readonly backoff?: {
+    readonly base?: Duration;
+    readonly factor?: number;
+    readonly max?: Duration;
+    /** The part of the pause, from 0 to 1, by which it is varied at random. */
+    readonly jitter?: number;
+  };
+  /** Attempts whose worker died are counted apart; default 3. */
+  readonly onWorkerLost?: { readonly maxAttempts?: number };
+}
 
 /** Whether a job in this state has ended. */
 export function isEnded(state: JobState): state is EndState {

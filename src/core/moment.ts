@@ -11,6 +11,8 @@ export function parseMoment(text: string): number | null {
   const ms = Date.parse(text.replace(/(\.\d{3})\d+/, '$1'));
   if (Number.isNaN(ms) || ms > LAST_MOMENT) return null;
   const day = Number(text.slice(8, 10));
-  const lastDay = new Date(Date.UTC(Number(text.slice(0, 4)), Number(text.slice(5, 7)), 0)).getUTCDate();
+  // The calendar repeats after 400 years, and Date.UTC takes the years 0 to 99 for those of the last century.
+  const year = 2000 + (Number(text.slice(0, 4)) % 400);
+  const lastDay = new Date(Date.UTC(year, Number(text.slice(5, 7)), 0)).getUTCDate();
   return day <= lastDay ? ms : null;
 }

@@ -127,7 +127,7 @@ describe('a rate as people write it', () => {
     ['100/1s', { limit: 100, per: '1s' }],
     ['1/30d', { limit: 1, per: '30d' }],
     ['1000000/1ms', { limit: 1_000_000, per: '1ms' }],
-  ])('%s is read and written', (text, rate) => {
+  ] as const)('%s is read and written', (text, rate) => {
     expect(readRate(text)).toEqual(rate);
     expect(formatRate(rate)).toBe(text);
   });

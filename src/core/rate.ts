@@ -1,5 +1,5 @@
 import type { Clock } from './clock.js';
-import { formatDuration, parseDuration } from './duration.js';
+import { type Duration, formatDuration, parseDuration } from './duration.js';
 
 /** At most `limit` starts in `perMs` on average, and at most `burst` at once. */
 export interface Rate {
@@ -11,9 +11,12 @@ export interface Rate {
 /** A rate in the API: `{"limit": 100, "per": "1s", "burst": 10}`. */
 export interface RateView {
   readonly limit: number;
-  readonly per: string;
+  readonly per: Duration;
   readonly burst?: number;
 }
+
+/** A rate as users write it, e.g. `100/1s`: so many starts in this time. Programs know this type as `Rate`. */
+export type RateText = `${number}/${Duration}`;
 
 /** The longest period of a rate. */
 export const MAX_PER_MS = 30 * 86_400_000;
@@ -34,13 +37,15 @@ export function readRate(input: string | RateView): RateView | null {
 }
 
 /** A rate as users write it: `100/1s`. */
-export function formatRate({ limit, per }: RateView): string {
+export function formatRate({ limit, per }: RateView): RateText {
   return `${limit}/${per}`;
 }
 
 function parseRate(text: string): RateView | null {
   const [limit = '', per = '', more] = text.split('/');
-  return /^\d{1,7}$/.test(limit) && more === undefined ? { limit: Number(limit), per } : null;
+  return /^\d{1,7}$/.test(limit) && more === undefined
+    ? { limit: Number(limit), per: per as Duration }
+    : null;
 }
 
 function isCount(value: number): boolean {

@@ -1,8 +1,8 @@
+import type { Duration } from './duration.js';
+import type { JobTemplate } from './job.js';
 import type { Dst } from './schedule/timetable.js';
-import type { Shape } from './schemas/object.js';
-import type * as schedule from './schemas/schedule.js';
 
-/** The words of a schedule: what people write about one. Its shape is that of the schema that checks it. */
+/** The words of a schedule: what people write about one, in the shape of the schema that checks it. */
 
 export const OVERLAPS = ['allow', 'skip', 'queue', 'cancel-previous'] as const;
 /** What becomes of an occurrence that is due while the job of the one before still lives. */
@@ -12,8 +12,36 @@ export const DST_GAPS = ['shift', 'skip'] as const;
 export const DST_OVERLAPS = ['first', 'last', 'both'] as const;
 export const CATCH_UPS = ['none', 'latest', 'all'] as const;
 
-/** A schedule as people write it, apart from its name. Exactly one of `cron`, `every` and `at` is given. */
-export type ScheduleDefinition = Shape<typeof schedule.ScheduleDefinition>;
+/** When a schedule is due. Exactly one of `cron`, `every` and `at` is given. */
+export interface ScheduleTimes {
+  /** Five fields, or six with seconds first. */
+  readonly cron?: string;
+  /** The interval, at least 1 s. */
+  readonly every?: Duration;
+  /** Once, at this time (RFC 3339). */
+  readonly at?: string;
+  /** The IANA name of the zone of `cron`; default `UTC`. */
+  readonly timezone?: string;
+  /** What happens to times that a change of the clocks leaves out or repeats. */
+  readonly dst?: {
+    readonly gap?: (typeof DST_GAPS)[number];
+    readonly overlap?: (typeof DST_OVERLAPS)[number];
+  };
+  readonly startAt?: string;
+  readonly endAt?: string;
+}
+
+/** A schedule as people write it, apart from its name. */
+export interface ScheduleDefinition extends ScheduleTimes, JobTemplate {
+  /** Each occurrence is delayed by a random time up to this. */
+  readonly jitter?: Duration;
+  /** Which occurrences still run after downtime; default `latest`. */
+  readonly catchUp?: (typeof CATCH_UPS)[number] | { readonly within: Duration };
+  /** What happens to an occurrence that is due before the job of the previous one has ended; default `allow`. */
+  readonly overlap?: Overlap;
+  /** A start later than this counts as late; default 30 s. */
+  readonly lateAfter?: Duration;
+}
 
 export const TIMING_FIELDS = ['cron', 'every', 'at'] as const;
 /** Everything that a definition may hold, in the order in which it is stored. */

@@ -10,6 +10,7 @@ import { parseDefinition } from './schedule-definition.js';
 import { nearlyFromSchema } from './schemas/from-schema.fixture.js';
 import { ScheduleDefinition } from './schemas/schedule.js';
 import { JobSubmission as Form } from './schemas/submission.js';
+import { AVAILABLE_TARGETS } from './schemas/target.js';
 import { parseSubmission, parseSubmissions } from './submission.js';
 
 /** What is accepted is what the documented schema and the rules between fields allow, and nothing else. */
@@ -44,6 +45,7 @@ const RULES: Readonly<Record<string, (job: JobSubmission) => boolean>> = {
   'runAt or delay': ({ runAt, delay }) => runAt === undefined || delay === undefined,
   'artifact or command': ({ target }) =>
     target?.type !== 'exec' || (target.artifact === undefined) !== (target.command === undefined),
+  'a target that exists': ({ target }) => !target || AVAILABLE_TARGETS.includes(target.type),
   'a target within limits': ({ target }) => isJson(target),
   'a payload within limits': ({ payload }) => isJson(payload),
   'labels within limits': ({ requires = {} }) => Buffer.byteLength(JSON.stringify(requires)) <= 4_096,
@@ -52,7 +54,16 @@ const RULES: Readonly<Record<string, (job: JobSubmission) => boolean>> = {
   'one start': ({ delivery, retry }) =>
     delivery !== 'at-most-once' ||
     ((retry?.maxAttempts ?? 1) === 1 && (retry?.onWorkerLost?.maxAttempts ?? 1) === 1),
-  'a last moment after the first': ({ startBefore, runAt, delay = '0s' }) => {
+  'a mode of a key': ({ key, keyMode }) => keyMode === undefined || key !== undefined,
+  'a window for the modes with one': ({ keyMode = 'keep', keyWindow }) =>
+    ['debounce', 'throttle'].includes(keyMode)
+      ? keyWindow !== undefined && parseDuration(keyWindow)! > 0
+      : keyWindow === undefined,
+  'a debounced job without a time': ({ keyMode, runAt, delay }) =>
+    keyMode !== 'debounce' || (runAt === undefined && delay === undefined),
+  'a last moment after the first': ({ startBefore, runAt, keyMode, keyWindow = '0s', delay = '0s' }) => {
+    if (keyMode === 'debounce' && startBefore !== undefined)
+      return parseMoment(startBefore)! > NOW + parseDuration(keyWindow)!;
     const due = runAt === undefined ? NOW + parseDuration(delay)! : Math.max(NOW, parseMoment(runAt)!);
     return startBefore === undefined || parseMoment(startBefore)! > due;
   },
@@ -80,7 +91,7 @@ describe('a submission is refused', () => {
       fc.property(nearlyFromSchema(Form), (value) => {
         const code = refusal(() => parseSubmission(value, context));
         expect(code === null).toBe(isGood(value));
-        expect([null, 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE']).toContain(code);
+        expect([null, 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE', 'TARGET_UNAVAILABLE']).toContain(code);
         seen[code === null ? 'good' : 'bad'] += 1;
       }),
       { numRuns: 3_000 },
@@ -92,12 +103,17 @@ describe('a submission is refused', () => {
   it.each<[rule: string, body: JobSubmission]>([
     ['task or target', {}],
     ['runAt or delay', { task: 'a', delay: '0s', runAt: '2026-01-01T00:00:05Z' }],
-    ['artifact or command', { target: { type: 'exec' } }],
-    ['a target within limits', { target: { type: 'http', url: 'http://a', body: 'x'.repeat(600) } }],
+    ['a target that exists', { target: { type: 'exec', command: 'ls' } }],
     ['a payload within limits', { task: 'a', payload: 'x'.repeat(599) }],
     ['labels within limits', { task: 'a', requires: MANY_LABELS }],
     ['a timeout within limits', { task: 'a', timeout: '0s' }],
     ['one start', { task: 'a', delivery: 'at-most-once', retry: { maxAttempts: 2 } }],
+    ['a mode of a key', { task: 'a', keyMode: 'replace' }],
+    ['a window for the modes with one', { task: 'a', key: 'k', keyMode: 'throttle' }],
+    [
+      'a debounced job without a time',
+      { task: 'a', key: 'k', keyMode: 'debounce', keyWindow: '5m', delay: '1s' },
+    ],
     ['a last moment after the first', { task: 'a', startBefore: '2026-01-01T00:00:00Z' }],
   ])('for a rule alone: %s', (rule, body) => {
     expect(Object.keys(RULES).filter((name) => !RULES[name]!(body))).toEqual([rule]);
@@ -124,12 +140,17 @@ describe('a schedule', () => {
     expect(Object.keys(ScheduleDefinition.properties)).toEqual([...DEFINITION_FIELDS]);
   });
 
+  it('with a target that does not exist yet is refused with the code for that', () => {
+    const definition = { every: '1m', target: { type: 'http', url: 'http://a' } };
+    expect(refusal(() => parseDefinition(definition, context))).toBe('TARGET_UNAVAILABLE');
+  });
+
   it('is refused when the documented schema says so, and never in another way', () => {
     const compiled = Compile(ScheduleDefinition);
     fc.assert(
       fc.property(nearlyFromSchema(ScheduleDefinition), (value) => {
         const code = refusal(() => parseDefinition(value, context));
-        expect([null, 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE']).toContain(code);
+        expect([null, 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE', 'TARGET_UNAVAILABLE']).toContain(code);
         if (!compiled.Check(value)) expect(code).not.toBeNull();
       }),
       { numRuns: 2_000 },

@@ -1,8 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Duration } from './duration.js';
 import { PunctualError } from './errors.js';
 import type { JobSubmission } from './job.js';
 import { DEFAULT_BACKOFF, DEFAULT_RETRY } from './retry.js';
+import { UNAVAILABLE_TARGET } from './schemas/target.js';
 import { parseSubmission, parseSubmissions, readJson, type SubmissionContext } from './submission.js';
 
 const NOW = Date.UTC(2026, 0, 1);
@@ -38,6 +40,7 @@ describe('a submission', () => {
     const { definition, payload } = parseSubmission({ task: 'mail' }, context);
     expect(payload).toBe('null');
     expect(definition).toEqual({
+      at: NOW,
       queue: 'default',
       task: 'mail',
       target: null,
@@ -45,6 +48,7 @@ describe('a submission', () => {
       priority: 5,
       runAt: NOW,
       key: null,
+      keyRule: { mode: 'keep', windowMs: 0 },
       retry: DEFAULT_RETRY,
       backoffIsDefault: true,
       timeoutMs: 1_200_000,
@@ -62,6 +66,8 @@ describe('a submission', () => {
       runAt: '2026-01-02T00:00:00+01:00',
       priority: 9,
       key: 'order-42 ü',
+      keyMode: 'throttle',
+      keyWindow: '5m',
       retry: {
         maxAttempts: 2,
         backoff: { base: '1s', factor: 3, max: '1m', jitter: 0 },
@@ -75,6 +81,7 @@ describe('a submission', () => {
     });
     expect(parsed.payload).toBe('{"to":["a",1,null,true,"\\u0000","\\ud800"]}');
     expect(parsed.definition).toEqual({
+      at: NOW,
       queue: 'q:1',
       task: 'mail',
       target: null,
@@ -82,6 +89,7 @@ describe('a submission', () => {
       priority: 9,
       runAt: Date.UTC(2026, 0, 1, 23),
       key: 'order-42 ü',
+      keyRule: { mode: 'throttle', windowMs: 300_000 },
       retry: {
         maxAttempts: 2,
         backoff: { baseMs: 1_000, factor: 3, maxMs: 60_000, jitter: 0 },
@@ -114,6 +122,19 @@ describe('a submission', () => {
     [{ key: 'a\0b' }, '/key'],
     [{ key: 'x'.repeat(513) }, '/key'],
     [{ key: '\ud83d' }, '/key'],
+    [{ keyMode: 'replace' }, '/keyMode'],
+    [{ keyMode: 'keep' }, '/keyMode'],
+    [{ key: 'k', keyMode: 'forget' }, '/keyMode'],
+    [{ key: 'k', keyMode: 'forget', keyWindow: '5m' }, '/keyMode'],
+    [{ key: 'k', keyWindow: '5m' }, '/keyWindow'],
+    [{ key: 'k', keyMode: 'replace', keyWindow: '5m' }, '/keyWindow'],
+    [{ key: 'k', keyMode: 'debounce' }, '/keyWindow'],
+    [{ key: 'k', keyMode: 'throttle' }, '/keyWindow'],
+    [{ key: 'k', keyMode: 'throttle', keyWindow: '0s' }, '/keyWindow'],
+    [{ key: 'k', keyMode: 'throttle', keyWindow: 'long' }, '/keyWindow'],
+    [{ key: 'k', keyMode: 'debounce', keyWindow: '5m', delay: '1s' }, '/delay'],
+    [{ key: 'k', keyMode: 'debounce', keyWindow: '5m', runAt: '2026-01-02T00:00:00Z' }, '/runAt'],
+    [{ key: 'k', keyMode: 'debounce', keyWindow: '5m', startBefore: '2026-01-01T00:05:00Z' }, '/startBefore'],
     [{ concurrencyKey: 5 }, '/concurrencyKey'],
     [{ timeout: '0s' }, '/timeout'],
     [{ timeout: '61m' }, '/timeout'],
@@ -146,6 +167,11 @@ describe('a submission', () => {
     [{ 'a/b~c': 1 }, '/a~1b~0c'],
   ])('is refused for %j, at %s', (change, pointer) => {
     expect(wrongAt(change)).toEqual([pointer]);
+  });
+
+  it('that is debounced is due when its window has passed', () => {
+    expect(parse({ key: 'k', keyMode: 'debounce', keyWindow: '5m' }).definition.runAt).toBe(NOW + 300_000);
+    expect(parse({ key: 'k', keyMode: 'throttle', keyWindow: '5m' }).definition.runAt).toBe(NOW);
   });
 
   it('is told everything that is wrong with it at once, below the pointer of its place', () => {
@@ -191,23 +217,26 @@ describe('a target', () => {
   const wrong = (value: unknown) =>
     refusal({ target: value }).errors.map((each) => `${each.pointer} ${each.detail}`);
 
-  it('may be a handler, an HTTP call or a program', () => {
+  it('may be a handler', () => {
     expect(target({ type: 'handler', name: 'mail' })).toMatchObject({
       task: null,
       target: { type: 'handler', name: 'mail' },
       needs: { target: 'handler', handler: 'mail' },
     });
-    const http = {
-      type: 'http',
-      url: 'https://example.com/x?y',
-      method: 'PUT',
-      headers: { a: 'b' },
-      body: null,
-    };
-    expect(target(http)).toMatchObject({ target: http, needs: { target: 'http', handler: '' } });
-    const exec = { type: 'exec', artifact: 'tool@1', args: ['-v', ''], env: { A: '1' } };
-    expect(target(exec)).toMatchObject({ target: exec, needs: { target: 'exec', handler: '' } });
-    expect(target({ type: 'exec', command: 'ls' }).target).toEqual({ type: 'exec', command: 'ls' });
+  });
+
+  it.each([
+    { type: 'http', url: 'https://example.com/x?y', method: 'PUT', headers: { a: 'b' }, body: null },
+    { type: 'exec', artifact: 'tool@1', args: ['-v', ''], env: { A: '1' } },
+    { type: 'exec', command: 'ls' },
+  ])('of a kind that does not exist yet is refused with a code of its own: %j', async (value) => {
+    const error = refusal({ target: value });
+    expect(error).toMatchObject({ code: 'TARGET_UNAVAILABLE', status: 422 });
+    expect(error.errors).toEqual([{ pointer: '/target/type', detail: UNAVAILABLE_TARGET }]);
+    await expect(parseSubmissions([{ task: 'a' }, { target: value }], context)).rejects.toMatchObject({
+      code: 'TARGET_UNAVAILABLE',
+      errors: [{ pointer: '/jobs/1/target/type' }],
+    });
   });
 
   it.each([
@@ -319,7 +348,9 @@ describe('many submissions', () => {
 
 const name = fc.stringMatching(/^[A-Za-z0-9._:-]{1,20}$/);
 const line = fc.stringMatching(/^[ -~ä-ü]{1,40}$/);
-const duration = fc.tuple(fc.nat(1_000), fc.constantFrom('ms', 's')).map(([n, unit]) => `${n}${unit}`);
+const duration = fc
+  .tuple(fc.nat(1_000), fc.constantFrom('ms', 's'))
+  .map(([n, unit]): Duration => `${n}${unit}`);
 
 const goodSubmission: fc.Arbitrary<JobSubmission> = fc.record(
   {
@@ -345,7 +376,7 @@ const goodSubmission: fc.Arbitrary<JobSubmission> = fc.record(
       },
       { requiredKeys: [] },
     ),
-    timeout: fc.integer({ min: 1, max: 3_600 }).map((n) => `${n}s`),
+    timeout: fc.integer({ min: 1, max: 3_600 }).map((n): Duration => `${n}s`),
     concurrencyKey: line,
     requires: fc.dictionary(name, line, { maxKeys: 4 }),
     hold: fc.boolean(),
@@ -386,7 +417,7 @@ describe('any input', () => {
         } catch (error) {
           expect(error).toBeInstanceOf(PunctualError);
           const { code, errors } = error as PunctualError;
-          expect(['INVALID_REQUEST', 'PAYLOAD_TOO_LARGE']).toContain(code);
+          expect(['INVALID_REQUEST', 'PAYLOAD_TOO_LARGE', 'TARGET_UNAVAILABLE']).toContain(code);
           expect(errors.length).toBeGreaterThan(0);
           for (const each of errors) expect(each.pointer).toMatch(/^\/jobs\/0(\/|$)/);
         }

@@ -1,11 +1,14 @@
+import { environmentName } from './config.js';
 import { formatDuration, parseDuration } from './duration.js';
 import { type FieldError, invalid, MOST_ERRORS, PunctualError } from './errors.js';
 import type { Delivery, JobSubmission, Labels, RetryInput, Target, TargetType } from './job.js';
 import { JsonText, readJsonText } from './json-reader.js';
+import { hasWindow, KEEP, type KeyRule } from './keys.js';
 import { parseMoment } from './moment.js';
 import { type Backoff, DEFAULT_BACKOFF, DEFAULT_RETRY, type RetryPolicy } from './retry.js';
 import { isPlainObject } from './schemas/explain.js';
 import { JobSubmission as Form } from './schemas/submission.js';
+import { AVAILABLE_TARGETS, UNAVAILABLE_TARGET } from './schemas/target.js';
 import { readFields } from './schemas/validate.js';
 import { TimeSlice } from './time-slice.js';
 
@@ -24,6 +27,8 @@ export interface Needs {
 
 /** All that a submission says but for its payload. The jobs of a bulk that differ in nothing else share one. */
 export interface JobDefinition {
+  /** The moment that its times count from: when it was submitted. */
+  readonly at: number;
   readonly queue: string;
   readonly task: string | null;
   /** Null when the target is the handler that the task names. */
@@ -32,6 +37,7 @@ export interface JobDefinition {
   readonly priority: number;
   readonly runAt: number;
   readonly key: string | null;
+  readonly keyRule: KeyRule;
   readonly retry: RetryPolicy;
   /** Whether the user left the backoff to the default, which then need not be stored. */
   readonly backoffIsDefault: boolean;
@@ -57,8 +63,8 @@ export interface SubmissionContext {
   readonly maxDepth: number;
 }
 
-/** The leader keeps the label sets of waiting jobs in memory. */
-const MAX_LABELS_BYTES = 4_096;
+/** How long the JSON of labels may be: the leader keeps the label sets of waiting jobs in memory. */
+export const MAX_LABELS_BYTES = 4_096;
 const NO_LABELS: Labels = Object.freeze({});
 
 /** Checks one submission; throws INVALID_REQUEST with a pointer to every wrong field. */
@@ -72,6 +78,12 @@ export function parseSubmission(input: unknown, context: SubmissionContext, poin
 /** A submission that stands in the database as text: its payload stays the text that it is. */
 export function readSubmissionText(text: string, { maxDepth }: { readonly maxDepth: number }): unknown {
   return readJsonText(Buffer.from(text), { maxDepth, text: 'payload', allowProto: true });
+}
+
+/** When the job of a submission that is not valid would have been due, as far as its fields say. */
+export function dueTimeOf(input: unknown, now: number): number {
+  const fields = readFields(Form, input, '', []) ?? {};
+  return readRunAt(fields, {}, KEEP, now, { pointer: '', errors: [] });
 }
 
 /** Checks many; either all are good or the error names what is wrong with each. */
@@ -166,12 +178,14 @@ export function completeSubmission(
   }
   const retry = readRetry(fields.retry, delivery, place);
   const payload = readJsonAt('/payload', given.payload, context, place) ?? 'null';
-  const runAt = readRunAt(fields, given, context.now, place);
+  const keyRule = readKeyRule(fields, given, place);
+  const runAt = readRunAt(fields, given, keyRule, context.now, place);
   const startBefore = fields.startBefore === undefined ? null : parseMoment(fields.startBefore)!;
   if (startBefore !== null && startBefore <= runAt) {
     wrong(place, '/startBefore', 'must lie after the time the job is due');
   }
   const definition = {
+    at: context.now,
     queue: fields.queue ?? 'default',
     task: task ?? null,
     target: target ?? null,
@@ -179,6 +193,7 @@ export function completeSubmission(
     priority: fields.priority ?? 5,
     runAt,
     key: fields.key ?? null,
+    keyRule,
     retry,
     backoffIsDefault: retry.backoff === DEFAULT_BACKOFF,
     timeoutMs: readTimeout(fields.timeout, context, place),
@@ -187,6 +202,7 @@ export function completeSubmission(
     startBefore,
     hold: fields.hold ?? false,
   };
+  if (target && place.errors.length === 0) refuseUnavailable(target, place.pointer);
   return { definition, payload };
 }
 
@@ -195,7 +211,35 @@ function needsOf(task: string | undefined, target: Target | undefined, labels: L
   return { target: target.type, handler: target.type === 'handler' ? target.name : '', labels };
 }
 
-function readRunAt({ runAt, delay }: JobSubmission, given: Given, now: number, place: Place): number {
+function readKeyRule({ keyMode, keyWindow }: JobSubmission, given: Given, place: Place): KeyRule {
+  if (given.keyMode !== undefined && given.key === undefined) wrong(place, '/keyMode', 'needs a "key"');
+  if (keyMode === undefined || !hasWindow(keyMode)) {
+    // Nothing is said about the window of a mode that is no mode.
+    if (given.keyWindow !== undefined && given.keyMode === keyMode) {
+      wrong(place, '/keyWindow', 'belongs to the modes "debounce" and "throttle" of "keyMode"');
+    }
+    return keyMode === undefined || keyMode === 'keep' ? KEEP : { mode: keyMode, windowMs: 0 };
+  }
+  const windowMs = keyWindow === undefined ? null : parseDuration(keyWindow)!;
+  if (given.keyWindow === undefined) wrong(place, '/keyWindow', `is needed with the mode "${keyMode}"`);
+  if (windowMs === 0) wrong(place, '/keyWindow', 'must be at least 1ms');
+  return { mode: keyMode, windowMs: windowMs ?? 0 };
+}
+
+function readRunAt(
+  { runAt, delay }: JobSubmission,
+  given: Given,
+  { mode, windowMs }: KeyRule,
+  now: number,
+  place: Place,
+): number {
+  if (mode === 'debounce') {
+    for (const time of ['runAt', 'delay'] as const) {
+      if (given[time] !== undefined)
+        wrong(place, `/${time}`, 'is given by "keyWindow" with the mode "debounce"');
+    }
+    return now + windowMs;
+  }
   if (given.runAt !== undefined && given.delay !== undefined) {
     wrong(place, '/delay', 'give either "runAt" or "delay"');
   }
@@ -209,7 +253,9 @@ function readTimeout(given: string | undefined, context: SubmissionContext, plac
   const timeout = given === undefined ? Math.min(jobTimeout, maxJobTimeout) : parseDuration(given)!;
   if (timeout < 1) wrong(place, '/timeout', 'must be at least 1ms');
   if (timeout > maxJobTimeout) {
-    wrong(place, '/timeout', `must be at most ${formatDuration(maxJobTimeout)}`);
+    const limit = formatDuration(maxJobTimeout);
+    const setting = environmentName('maxJobTimeout');
+    wrong(place, '/timeout', `must be at most ${limit}, the limit that ${setting} sets on the nodes`);
   }
   return timeout;
 }
@@ -252,6 +298,13 @@ function readTarget(
     wrong(place, '/target/artifact', 'give either "artifact" or "command"');
   }
   return target;
+}
+
+/** A job with a target that does not exist yet would wait for ever. */
+function refuseUnavailable({ type }: Target, pointer: string): void {
+  if (AVAILABLE_TARGETS.includes(type)) return;
+  const error = { pointer: `${pointer}/target/type`, detail: UNAVAILABLE_TARGET };
+  throw new PunctualError('TARGET_UNAVAILABLE', `${error.pointer}: ${error.detail}`, { errors: [error] });
 }
 
 /** JSON text of a payload on its own; throws INVALID_REQUEST or PAYLOAD_TOO_LARGE. */

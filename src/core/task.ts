@@ -1,12 +1,7 @@
+import type { Duration } from './duration.js';
 import { invalid, PunctualError } from './errors.js';
 import { type Delivery, type Labels, NAME_PATTERN, NAME_RULE, type RetryInput } from './job.js';
-import {
-  fieldErrorsOf,
-  isStandardSchema,
-  type SchemaInput,
-  type SchemaOutput,
-  type StandardSchema,
-} from './standard-schema.js';
+import { fieldErrorsOf, isStandardSchema, type StandardSchema } from './standard-schema.js';
 
 /** How jobs of a task run unless their submission says otherwise. */
 export interface TaskDefaults {
@@ -17,32 +12,36 @@ export interface TaskDefaults {
   /** How many attempts there are and how long the pauses between them; default 4 attempts, 2 s, 4 s and 8 s apart. */
   readonly retry?: RetryInput;
   /** How long an attempt may run, e.g. `2m`; default and maximum 20 minutes unless the operator changed it. */
-  readonly timeout?: string;
+  readonly timeout?: Duration;
   /** `at-most-once` starts the job exactly once, whatever happens; default `at-least-once`. */
   readonly delivery?: Delivery;
   /** Labels a worker must have. */
   readonly requires?: Labels;
 }
 
-/** Options of a task whose input is not checked. */
-export interface TaskOptions extends TaskDefaults {
-  readonly input?: undefined;
-}
-
-/** Options with a schema: inputs are checked at submission, and the handler gets the schema's output. */
-export interface SchemaTaskOptions<Schema extends StandardSchema> extends TaskDefaults {
-  readonly input: Schema;
+/** Options of a task. */
+export interface TaskOptions<Input = unknown, Submitted = Input> extends TaskDefaults {
+  /** A schema that checks inputs when they are submitted and before they run; the handler gets its output. */
+  readonly input?: StandardSchema<Submitted, Input>;
 }
 
 /** A function that does the work of a task. */
 export type Handler<Input, Result> = (input: Input, context: JobContext) => Result;
 
-/** A task with its handler. `Input` is the type of a submission's input, `Output` the type of a job's result. */
-export interface Task<Input, Output> {
+/**
+ * A task with its handler. `Input` is the type of a submission's input, `Output` the type of a job's result, `Work` the
+ * type of the handler.
+ */
+export interface Task<Input, Output, Work extends Handler<never, unknown> = Handler<never, unknown>> {
   readonly name: string;
   readonly defaults: TaskDefaults;
   readonly schema: StandardSchema | null;
-  readonly handler: Handler<never, unknown>;
+  readonly handler: Work;
+  /**
+   * Calls the handler as a worker would, without any node: the input passes through JSON and the schema, the result
+   * through JSON. For unit tests, with the context that `testContext()` makes.
+   */
+  run(input: Input, context: JobContext): Promise<Output>;
   /** Never set at run time: tells the compiler the types of input and output. */
   readonly types?: { readonly input: (input: Input) => void; readonly output: Output };
 }
@@ -54,20 +53,17 @@ export type AnyTask = Task<never, unknown>;
 export function task<Input, Result>(
   name: string,
   handler: Handler<Input, Result>,
-): Task<Input, Json<Awaited<Result>>>;
-export function task<Schema extends StandardSchema, Result>(
+): Task<Input, Json<Awaited<Result>>, Handler<Input, Result>>;
+// One signature with and without a schema: about a wrong option of two, the compiler would tell what is wrong with the
+// signature that was not meant.
+export function task<Input, Result, Submitted = Input>(
   name: string,
-  options: SchemaTaskOptions<Schema>,
-  handler: Handler<SchemaOutput<Schema>, Result>,
-): Task<SchemaInput<Schema>, Json<Awaited<Result>>>;
-export function task<Input, Result>(
-  name: string,
-  options: TaskOptions,
+  options: TaskOptions<Input, Submitted>,
   handler: Handler<Input, Result>,
-): Task<Input, Json<Awaited<Result>>>;
+): Task<Submitted, Json<Awaited<Result>>, Handler<Input, Result>>;
 export function task(
   name: string,
-  optionsOrHandler: TaskOptions | SchemaTaskOptions<StandardSchema> | Handler<never, unknown>,
+  optionsOrHandler: TaskOptions | Handler<never, unknown>,
   maybeHandler?: Handler<never, unknown>,
 ): AnyTask {
   const options = typeof optionsOrHandler === 'function' ? {} : optionsOrHandler;
@@ -85,7 +81,30 @@ export function task(
       `The input of the task ${name} is not a Standard Schema; pass a schema of zod, valibot, arktype or the like.`,
     );
   }
-  return Object.freeze({ name, defaults: Object.freeze(defaults), schema: schema ?? null, handler });
+  const definition: AnyTask = {
+    name,
+    defaults: Object.freeze(defaults),
+    schema: schema ?? null,
+    handler,
+    run: (input, context) => runHandler(definition, input, context),
+  };
+  return Object.freeze(definition);
+}
+
+async function runHandler(definition: AnyTask, input: unknown, context: JobContext): Promise<unknown> {
+  const checked = await checkInput(definition, asJson(input));
+  // The compiler has checked the type of the input; only a schema checks it at run time.
+  return asJson(await (definition.handler as Handler<unknown, unknown>)(checked, context));
+}
+
+/** A value as it is after its way through JSON; throws if JSON cannot represent it. */
+function asJson(value: unknown): unknown {
+  if (value === undefined) return null;
+  const text = JSON.stringify(value);
+  if (text === undefined) {
+    throw new PunctualError('INVALID_REQUEST', `JSON cannot represent a ${typeof value}.`);
+  }
+  return JSON.parse(text);
 }
 
 /** Checks an input against the task's schema, if it has one, and returns the schema's output. */
@@ -103,6 +122,8 @@ export interface JobContext {
   readonly tenant: string;
   /** The task's name; null for a job that was submitted with an inline target. */
   readonly task: string | null;
+  /** The queue that the job waited in. */
+  readonly queue: string;
   /** Counts every attempt of the job, from 1. */
   readonly attempt: number;
   /**
@@ -123,6 +144,19 @@ export interface JobContext {
   /** Adds a line to the job's log; also `log.debug`, `log.info`, `log.warn` and `log.error`. */
   readonly log: JobLog;
 }
+
+/** What a middleware knows about the attempt: what its handler knows, and the payload. */
+export interface MiddlewareContext extends JobContext {
+  /** The payload as it was submitted; a task with a schema has not checked it yet. */
+  readonly payload: unknown;
+}
+
+/**
+ * A function around the handlers of a worker: for tracing, reporting errors, transactions. `next()` runs the rest and
+ * resolves with its result, or rejects with its error; call it once. What the middleware returns is the result of the
+ * attempt; if it returns nothing, the result or the error of `next()` is.
+ */
+export type Middleware = (context: MiddlewareContext, next: () => Promise<unknown>) => unknown;
 
 /** Adds lines to a job's log. Values that are not strings are formatted as by `console.log`. */
 export interface JobLog {

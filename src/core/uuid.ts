@@ -65,6 +65,16 @@ export function uuidTime(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
+/** Below and above every UUID that is in use. */
+export const FIRST_UUID = '00000000-0000-0000-0000-000000000000';
+export const LAST_UUID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+/** The UUID that follows the given one. */
+export function nextUuid(id: string): string {
+  const next = (BigInt(`0x${id.replaceAll('-', '')}`) + 1n).toString(16).padStart(32, '0');
+  return next.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
+
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** Whether a text is a UUID in the form that Postgres prints. */

@@ -1,8 +1,6 @@
-import type { JobError, Labels, Target, TargetType } from './job.js';
+import type { JobError, JobState, Labels, Target, TargetType } from './job.js';
 import type { RateView } from './rate.js';
-import type { ScheduleDefinition } from './schedule.js';
-import type { Shape } from './schemas/object.js';
-import type * as schedule from './schemas/schedule.js';
+import type { ScheduleDefinition, ScheduleTimes } from './schedule.js';
 
 /** The messages between workers, nodes and clients. Shapes are those of the public contract. */
 
@@ -11,6 +9,23 @@ export const SHARD_HEADER = 'punctual-shard';
 
 /** Among the queues of a worker: every queue there is or will be. */
 export const ALL_QUEUES = '*';
+
+/** A job of a bulk whose key had a job already. */
+export interface BulkRepetition {
+  /** Its place in the bulk. */
+  readonly index: number;
+  /** Whether the job with that key took what it says. */
+  readonly replaced: boolean;
+  /** The fields in which it differed from that job. */
+  readonly differs: readonly string[];
+}
+
+/** The answer to a bulk. */
+export interface BulkAnswer {
+  /** In the order of the jobs. */
+  readonly ids: readonly string[];
+  readonly repetitions: readonly BulkRepetition[];
+}
 
 export interface WorkerRegistration {
   readonly name: string;
@@ -92,6 +107,7 @@ export interface Assignment {
   /** Whose job it is; a worker may serve several tenants. */
   readonly tenant: string;
   readonly task: string | null;
+  readonly queue: string;
   readonly target: Target;
   readonly payload: unknown;
   readonly attempt: number;
@@ -201,7 +217,7 @@ export interface QueueView {
   /** Jobs of one concurrency key that run at the same time at most. */
   readonly keyConcurrency: number;
   readonly rate: RateView | null;
-  /** How long the oldest ready job has been due, in milliseconds. */
+  /** How long the job that starts next has been due, in milliseconds; of several kinds of jobs, the longest. */
   readonly oldestReadyMs: number | null;
   readonly createdAt: string;
 }
@@ -216,6 +232,9 @@ export interface TenantView {
   readonly createdAt: string;
 }
 
+/** Whether a node has given a sign of life lately. */
+export type NodeState = 'alive' | 'dead';
+
 export interface ClusterView {
   readonly shards: readonly {
     readonly id: number;
@@ -227,6 +246,8 @@ export interface ClusterView {
   readonly nodes: readonly {
     readonly id: string;
     readonly url: string;
+    /** Dead once several signs of life are missing. */
+    readonly state: NodeState;
     readonly leads: readonly number[];
     readonly lastSeen: string;
     readonly version: string;
@@ -260,6 +281,21 @@ export interface Why {
   readonly figures: Readonly<Record<string, number | string | boolean | null>>;
 }
 
+/** Ready jobs of one queue with the same needs, which no live worker has served for a while. */
+export interface UnservedView {
+  readonly queue: string;
+  readonly target: string;
+  /** The handler that is wanted; null for other targets. */
+  readonly task: string | null;
+  readonly requires: Labels;
+  /** The due jobs that the leader has in memory. */
+  readonly ready: number;
+  /** Since when there has been no worker, as far as this leader knows. */
+  readonly since: string;
+  /** One sentence for people. */
+  readonly detail: string;
+}
+
 /** A schedule as the API shows it: its definition with every default, and where it stands. */
 export interface ScheduleView extends ScheduleDefinition {
   readonly id: string;
@@ -268,6 +304,8 @@ export interface ScheduleView extends ScheduleDefinition {
   readonly paused: boolean;
   /** The next occurrence; null when none comes, or while it is paused. */
   readonly nextAt: string | null;
+  /** The program that created it from its code; null when it was made in another way. */
+  readonly managedBy: string | null;
   /** The newest occurrence that was due, and its job if it got one. */
   readonly lastAt: string | null;
   readonly lastJobId: string | null;
@@ -285,7 +323,33 @@ export interface ListedSchedule extends ScheduleView {
 }
 
 /** What a client sends to make a schedule. */
-export type ScheduleInput = Shape<typeof schedule.ScheduleInput>;
+export interface ScheduleInput extends ScheduleDefinition {
+  readonly name: string;
+  readonly paused?: boolean;
+}
+
+/** The schedules that the code of a program says. */
+export interface ScheduleSet {
+  /** The name of the program. */
+  readonly managedBy: string;
+  readonly schedules: readonly ScheduleInput[];
+  /** Whether to remove the schedules of this program that are not in the set. */
+  readonly prune?: boolean;
+  /** Whether only to tell what would be done. */
+  readonly dryRun?: boolean;
+}
+
+/** What was done, or with `dryRun` would be, so that the schedules are as the code says. */
+export interface AppliedSchedules {
+  readonly created: readonly string[];
+  readonly changed: readonly string[];
+  readonly removed: readonly string[];
+  /** How many were as they should be. */
+  readonly unchanged: number;
+  /** Whether there are more to remove than one call does. */
+  readonly more: boolean;
+  readonly dryRun: boolean;
+}
 
 export const OCCURRENCE_STATES = ['ran', 'late', 'skipped', 'missed', 'pending'] as const;
 /** `pending` is an occurrence that has its job, or waits for the one before, and has not started. */
@@ -304,13 +368,21 @@ export interface OccurrenceView {
 }
 
 /** Which moments a schedule would come to. */
-export type PreviewRequest = Shape<typeof schedule.PreviewRequest>;
+export interface PreviewRequest extends ScheduleTimes {
+  readonly from?: string;
+  readonly count?: number;
+}
 
 export interface PreviewAnswer {
   readonly data: readonly { readonly at: string; readonly note?: string }[];
 }
 
-export type BackfillRequest = Shape<typeof schedule.BackfillRequest>;
+/** Which past time to fill; with `dryRun` the answer only says what would run. */
+export interface BackfillRequest {
+  readonly from: string;
+  readonly to: string;
+  readonly dryRun?: boolean;
+}
 
 export interface BackfillAnswer {
   /** Occurrences of the time without a run on record. */
@@ -358,10 +430,68 @@ export interface Page<T> {
   readonly next: string | null;
 }
 
-export interface RedriveAnswer {
+/** The most ids that one change of many jobs names. */
+export const MAX_IDS = 1_000;
+
+/** What can be done to many jobs at once; `redrive` runs them again. */
+export const MANY_VERBS = ['cancel', 'hold', 'release', 'redrive', 'delete'] as const;
+export type ManyVerb = (typeof MANY_VERBS)[number];
+
+/** Which jobs: those to which everything applies that is given. */
+export interface JobFilter {
+  readonly state?: JobState;
+  readonly task?: string;
+  readonly queue?: string;
+  readonly key?: string;
+  /** The id of the worker that runs or ran the job. */
+  readonly worker?: string;
+  readonly schedule?: string;
+  /** Created at this moment or later; a moment (RFC 3339) or a duration, which means so long ago. */
+  readonly since?: string;
+  /** Created before this moment. */
+  readonly until?: string;
+  readonly errorCode?: string;
+}
+
+/** Which jobs to change, and from where to go on. */
+export interface ManyJobsRequest {
+  readonly filter?: JobFilter;
+  readonly ids?: readonly string[];
+  /** Every job that can be changed in this way. */
+  readonly all?: boolean;
+  /** Only counts the jobs. */
+  readonly dryRun?: boolean;
+  readonly after?: string;
+}
+
+/** A job that was not changed, and why. */
+export interface RefusedJob {
+  readonly id: string;
+  readonly code: string;
+  readonly detail: string;
+}
+
+export interface ManyJobsAnswer {
+  /** Jobs that matched in this part of the work; with `more`, at least so many in all. */
   readonly matched: number;
-  readonly redriven: number;
+  readonly changed: number;
   readonly dryRun: boolean;
-  /** Whether more dead letters match than one call sends round again. */
+  /** Whether more jobs may match. */
+  readonly more: boolean;
+  /** The `after` with which to go on; null when all is done. */
+  readonly next: string | null;
+  /** Jobs of `ids` that cannot be changed, and jobs whose change failed. */
+  readonly refused: readonly RefusedJob[];
+}
+
+export interface RedriveAnswer extends ManyJobsAnswer {
+  /** The same number as `changed`. */
+  readonly redriven: number;
+}
+
+/** Ids that begin alike. */
+export interface MatchingIds {
+  readonly ids: readonly string[];
+  /** Whether there are, or may be, more. */
   readonly more: boolean;
 }

@@ -5,22 +5,13 @@ import { SerialQueue } from '../core/serial-queue.js';
 import { Batcher } from '../store/batcher.js';
 import { bisect } from '../store/bisect.js';
 import { isDatabaseBusy, isDataError } from '../store/database.js';
-import { endWaitingJobs } from '../store/end-waiting-jobs.js';
-import { leaderTransaction } from '../store/leader-statement.js';
-import {
-  admitJobs,
-  measureToAdmit,
-  parseLater,
-  readToAdmit,
-  type ToAdmit,
-  unchanged,
-} from '../store/place-jobs.js';
+import { admitJobs, measureToAdmit, readToAdmit, type ToAdmit, unchanged } from '../store/place-jobs.js';
 import type { Waiting } from '../store/read-backlog.js';
-import { registerKeys } from '../store/submit-jobs.js';
 import type { BacklogReader } from './backlog-reader.js';
 import type { LeaderState } from './leader-state.js';
 import { SetAside } from './set-aside.js';
-import { type Raw, SubmissionParser } from './submission-parser.js';
+import { type Settled, Settler, UNSETTLED } from './settler.js';
+import { SubmissionParser } from './submission-parser.js';
 
 const EVERY_MS = 60_000;
 /** The largest batch that is moved in one transaction. Texts of submissions are read in portions of the same size. */
@@ -36,6 +27,7 @@ const MAX_SKIPPED = 1_000;
 export class Admitter {
   private readonly loop: Loop;
   private readonly parser: SubmissionParser;
+  private readonly settler: Settler;
   private readonly passes = new SerialQueue();
   private readonly batcher = new Batcher<ToAdmit>(LIMITS, (job) => job.bytes);
   private readonly aside: SetAside;
@@ -43,9 +35,10 @@ export class Admitter {
   constructor(
     private readonly state: LeaderState,
     private readonly backlogReader: BacklogReader,
-    private readonly onStartBefore: (at: number | null) => void,
+    onStartBefore: (at: number | null) => void,
   ) {
     this.parser = new SubmissionParser(state);
+    this.settler = new Settler(state, onStartBefore);
     this.aside = new SetAside(state.clock);
     this.loop = new Loop({
       name: 'admitting',
@@ -74,13 +67,21 @@ export class Admitter {
 
   /** Admits one unparsed submission ahead of all others. */
   async admitNow(job: Omit<ToAdmit, 'bytes'>): Promise<void> {
-    await this.state.turn(job.id);
-    const one = [{ ...job, bytes: 0 }];
-    await bisect(
-      one,
-      (jobs) => this.admitInTurn(jobs).then(() => []),
-      (job, error) => this.cannotAdmit(job, error),
-    );
+    const { state } = this;
+    for (let busy: readonly string[] = [job.id]; busy.length > 0; ) {
+      // No turn is held here, so whoever has the turn of the job that it replaces can go on.
+      for (const id of busy) await state.turns.untilFree(id);
+      await state.turn(job.id);
+      busy = [];
+      await bisect(
+        [{ ...job, bytes: 0 }],
+        async (jobs) => {
+          ({ busy } = await this.admitInTurn(jobs));
+          return [];
+        },
+        (job, error) => this.cannotAdmit(job, error),
+      );
+    }
   }
 
   private async pass(): Promise<void> {
@@ -97,7 +98,7 @@ export class Admitter {
           // Whoever holds the turn of a job is about to change it, so this pass leaves it alone.
           const taken = new Set(mine);
           for (const job of jobs) if (!taken.has(job)) skipped.add(job.id);
-          await this.admitInTurn(mine);
+          for (const id of (await this.admitInTurn(mine)).left) skipped.add(id);
         },
         async (job, error) => {
           skipped.add(job.id);
@@ -109,38 +110,53 @@ export class Admitter {
     }
   }
 
-  /** Admits jobs whose turns the caller has taken, and releases the turns. */
-  private async admitInTurn(jobs: readonly ToAdmit[]): Promise<void> {
+  /** Admits jobs whose turns the caller has taken, and releases the turns; answers with what was left for later. */
+  private async admitInTurn(jobs: readonly ToAdmit[]): Promise<Left> {
     const { state } = this;
-    if (jobs.length === 0) return;
-    let admitted: readonly Waiting[];
+    if (jobs.length === 0) return UNSETTLED;
+    const replaced = new Set<string>();
+    let admitted: readonly Waiting[] = [];
+    let settled: Settled;
     try {
-      admitted = await this.admit(jobs);
+      settled = await this.settle(jobs, replaced);
+      const ready = settled.ready.map(unchanged);
+      if (ready.length > 0) admitted = await state.write(() => admitJobs(state.hot, state.term, ready));
     } finally {
       for (const job of jobs) state.turns.release(job.id);
+      // Also after a failure, because what was replaced before it is in the live table already.
+      await state.follow([...replaced]);
     }
     await state.admit(admitted);
     this.backlogReader.wake();
+    return settled;
   }
 
-  private async admit(jobs: readonly ToAdmit[]): Promise<readonly Waiting[]> {
+  /** Settles the unread submissions among the jobs, in portions; notes in `replaced` which jobs took what others said. */
+  private async settle(jobs: readonly ToAdmit[], replaced: Set<string>): Promise<Settled> {
     const { state } = this;
-    const measured = await measureToAdmit(
-      state.hot,
-      state.clock.now(),
-      jobs.map((job) => job.id),
-    );
-    const ready = jobs.filter((job) => measured.get(job.id) === null).map((job) => job.id);
-    const unread = jobs
-      .filter((job) => typeof measured.get(job.id) === 'number')
-      .map((job) => ({ ...job, bytes: measured.get(job.id)! }));
+    const mine = new Set(jobs.map((job) => job.id));
+    const measured = await measureToAdmit(state.hot, state.clock.now(), [...mine]);
+    const ready = new Set([...mine].filter((id) => measured.get(id)?.bytes === null));
+    const unread = jobs.flatMap((job) => {
+      const { bytes = null, saidAt = null } = measured.get(job.id) ?? {};
+      return bytes === null ? [] : [{ ...job, bytes, saidAt }];
+    });
+    const busy: string[] = [];
+    const left: string[] = [];
     for (let from = 0; from < unread.length; ) {
       const portion = unread.slice(from, from + this.batcher.count(unread, from));
-      addAll(ready, await this.settle(await this.parser.parse(portion)));
+      const settled = await this.settler.settle(await this.parser.parse(portion), mine);
+      for (const id of settled.ready) ready.add(id);
+      for (const id of settled.replaced) {
+        // It may be due at another time than when it was read.
+        ready.delete(id);
+        replaced.add(id);
+      }
+      addAll(busy, settled.busy);
+      addAll(left, settled.left);
       from += portion.length;
     }
-    if (ready.length === 0) return [];
-    return state.write(() => admitJobs(state.hot, state.term, ready.map(unchanged)));
+    return { ready: [...ready], replaced: [...replaced], busy, left };
   }
 
   /** Fails a job whose data cannot be stored; sets one aside that met a timeout or a lock, to be tried again later. */
@@ -150,7 +166,8 @@ export class Admitter {
     state.log.error({ job: job.id, tenant: job.tenant, error: messageOf(error) }, 'a job cannot be admitted');
     if (isDataError(error) && state.tryTurn(job.id)) {
       try {
-        await this.settle(await this.parser.refused(job, { code: 'UNSTORABLE', message }));
+        const raws = await this.parser.refused(job, { code: 'UNSTORABLE', message });
+        await this.settler.settle(raws, new Set([job.id]));
         return;
       } catch (failure) {
         if (!isDataError(failure) && !isDatabaseBusy(failure)) throw failure;
@@ -160,47 +177,10 @@ export class Admitter {
     }
     this.aside.add(job.id);
   }
-
-  /** Registers keys, ends jobs that cannot run, keeps those that are not due; answers with those to admit now. */
-  private async settle(raws: readonly Raw[]): Promise<string[]> {
-    if (raws.length === 0) return [];
-    const { state } = this;
-    const now = state.clock.now();
-    const ended = await state.writeEnds(() =>
-      leaderTransaction(state.hot, state.term, async (db) => {
-        const valid = raws.filter((raw) => raw.refusal === null);
-        const winners = await registerKeys(
-          db,
-          valid.map((raw) => raw.row),
-        );
-        const duplicates = new Map(
-          valid.flatMap((raw, i) => (winners[i] === raw.id ? [] : [[raw.id, winners[i]!] as const])),
-        );
-        await parseLater(
-          db,
-          state.term,
-          raws.map((raw) => ({ row: raw.row, held: raw.held, admitAt: raw.admitAt ?? now })),
-        );
-        const refused = raws.filter((raw) => raw.refusal !== null || duplicates.has(raw.id));
-        if (refused.length === 0) return [];
-        const ends = refused.map((raw) => refuse(raw, duplicates.get(raw.id)));
-        return endWaitingJobs(db, state.term, 'later', ends, now);
-      }),
-    );
-    for (const raw of raws) this.onStartBefore(raw.row.definition.start_before);
-    const gone = new Set(ended.map(({ id }) => id));
-    const isReady = (raw: Raw) => raw.refusal === null && !raw.held && raw.admitAt === null;
-    return raws.filter((raw) => isReady(raw) && !gone.has(raw.id)).map((raw) => raw.id);
-  }
 }
 
-function refuse(raw: Raw, winner: string | undefined) {
-  if (winner !== undefined) {
-    const error = { code: 'DUPLICATE_KEY', message: `The key belongs to job ${winner}.` };
-    return { id: raw.id, state: 'skipped' as const, error: JSON.stringify(error) };
-  }
-  return { id: raw.id, state: 'failed' as const, error: JSON.stringify(raw.refusal) };
-}
+/** What could not be admitted because others had the turns of jobs. */
+type Left = Pick<Settled, 'busy' | 'left'>;
 
 /**
  * Jobs ordered fairly by bytes: each comes after as many bytes as its own tenant has before it. A few small jobs thus

@@ -23,6 +23,8 @@ export class OwnAssignment implements Assignment {
   constructor(
     protected readonly running: Running,
     private readonly work: Work,
+    /** The name of the queue. */
+    readonly queue: string,
   ) {}
 
   get jobId(): string {
@@ -70,7 +72,7 @@ export class OwnAssignment implements Assignment {
     const { payload, target } = this.work;
     return (
       `{"jobId":"${id}","payload":${payload},"attempt":${fence},"fence":${fence},"epoch":${epoch},` +
-      `${this.tokenText}${commonText(tenant, facts, target)}}`
+      `${this.tokenText}${commonText(tenant, this.queue, facts, target)}}`
     );
   }
 
@@ -88,10 +90,11 @@ class SignedAssignment extends OwnAssignment {
   constructor(
     running: Running,
     work: Work,
+    queue: string,
     private readonly secret: Buffer,
     private readonly graceMs: number,
   ) {
-    super(running, work);
+    super(running, work, queue);
   }
 
   get token(): string {
@@ -114,29 +117,41 @@ export interface Handed {
 export function assignmentsOf(
   attempts: readonly Handed[],
   session: WorkerSession,
-  { secret, config }: Pick<LeaderState, 'secret' | 'config'>,
+  { secret, config, directory }: Pick<LeaderState, 'secret' | 'config' | 'directory'>,
 ): OwnAssignment[] {
-  if (!session.wantsTokens) return attempts.map(({ running, work }) => new OwnAssignment(running, work));
+  const queueOf = ({ queue }: Running) => directory.queue(queue)?.name ?? '';
+  if (!session.wantsTokens) {
+    return attempts.map(({ running, work }) => new OwnAssignment(running, work, queueOf(running)));
+  }
   const graceMs = config.workerTimeout + TOKEN_GRACE_MS;
-  return attempts.map(({ running, work }) => new SignedAssignment(running, work, secret, graceMs));
+  return attempts.map(
+    ({ running, work }) => new SignedAssignment(running, work, queueOf(running), secret, graceMs),
+  );
 }
 
 /** A cache of one entry: the text that most assignments of an answer have in common. */
 let written:
   | {
       readonly tenant: string;
+      readonly queue: string;
       readonly facts: JobFacts;
       readonly target: string | null;
       readonly text: string;
     }
   | undefined;
 
-function commonText(tenant: string, facts: JobFacts, target: string | null): string {
-  if (written?.facts !== facts || written.tenant !== tenant || written.target !== target) {
+function commonText(tenant: string, queue: string, facts: JobFacts, target: string | null): string {
+  const isSame =
+    written?.facts === facts &&
+    written.tenant === tenant &&
+    written.queue === queue &&
+    written.target === target;
+  if (!written || !isSame) {
     const { task, timeoutMs } = facts;
     const targetText = target ?? `{"type":"handler","name":${JSON.stringify(task)}}`;
-    const names = `"tenant":${JSON.stringify(tenant)},"task":${JSON.stringify(task)}`;
-    written = { tenant, facts, target, text: `${names},"target":${targetText},"timeoutMs":${timeoutMs}` };
+    const names = `"tenant":${JSON.stringify(tenant)},"task":${JSON.stringify(task)},"queue":${JSON.stringify(queue)}`;
+    const text = `${names},"target":${targetText},"timeoutMs":${timeoutMs}`;
+    written = { tenant, queue, facts, target, text };
   }
   return written.text;
 }

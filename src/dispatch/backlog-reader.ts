@@ -60,7 +60,7 @@ export class BacklogReader {
   constructor(
     private readonly state: LeaderState,
     private readonly submitTimeoutMs: number,
-    private readonly parts: { onAdmit(): void; onStartBefore(at: number | null): void },
+    private readonly parts: { onAdmit(): void; onCancel(): void; onStartBefore(at: number | null): void },
   ) {
     const onError = (loop: string, error: unknown) => {
       if (!state.term.over)
@@ -230,6 +230,7 @@ export class BacklogReader {
     for (;;) {
       const found = await lookBack(state.reads, from, after, LOOK_BACK_JOBS, now);
       if (found.admit) this.parts.onAdmit();
+      if (found.cancel) this.parts.onCancel();
       const unknown = found.ids.filter((id) => !state.backlog.find(id) && !state.isTaken(id));
       if (unknown.length > 0) await this.hint(await readWaiting(state.hot, unknown));
       if (found.ids.length < LOOK_BACK_JOBS) break;

@@ -147,9 +147,9 @@ class Leader {
       case 'read-tenants':
         return { rows: [] };
       case 'claim-jobs':
-        return { rows: this.claim((values[6] as string).slice(1, -1).split(',')) };
+        return { rows: this.claim((values[8] as string).slice(1, -1).split(',')) };
       case 'claim-known-jobs':
-        return { rows: [this.claimKnown((values[6] as string).slice(1, -1).split(','))] };
+        return { rows: [this.claimKnown((values[8] as string).slice(1, -1).split(','))] };
       case 'read-waiting':
         return {
           rows: (values[0] as string[]).flatMap((id) => (this.gone.has(id) ? [] : this.fences.get(id)!)),

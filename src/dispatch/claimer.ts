@@ -4,7 +4,7 @@ import { bucketOf, emptyHistogram } from '../core/histogram.js';
 import { addAll } from '../core/long-lists.js';
 import { Loop, logFailure } from '../core/loop.js';
 import { bisect } from '../store/bisect.js';
-import { type ClaimIntent, claimJobs, claimKnownJobs } from '../store/claim-jobs.js';
+import { type ClaimCounts, type ClaimIntent, claimJobs, claimKnownJobs } from '../store/claim-jobs.js';
 import type { Work } from '../store/claims.js';
 import type { StoredDefinition } from '../store/job-row.js';
 import { leaderTransaction } from '../store/leader-statement.js';
@@ -20,6 +20,9 @@ import type { Poll, WorkerSession } from './worker-session.js';
 const MAX_BATCH = 1_000;
 /** The size in kibibytes from which on a statement takes no further job. */
 const MAX_CLAIM_KIB = 4 * 1_024;
+
+/** The counts of claims while they are being made. */
+type ExpectedCounts = { -readonly [K in keyof ClaimCounts]: ClaimCounts[K] } & { lateness: number[] };
 
 interface Intent extends ClaimIntent {
   readonly entry: Entry;
@@ -206,24 +209,27 @@ export class Claimer {
 
   /** Claims the jobs; answers with a look-up of what was claimed. */
   private write(intents: readonly Intent[], now: number): Promise<Found> {
-    const lateness = new Map<string, number[]>();
+    const expected = new Map<string, ExpectedCounts>();
     for (const { entry } of intents) {
-      if (entry.fence > 1) continue;
-      let counts = lateness.get(entry.tenant);
+      let counts = expected.get(entry.tenant);
       if (!counts) {
-        counts = emptyHistogram();
-        lateness.set(entry.tenant, counts);
+        counts = { jobs: 0, lateness: emptyHistogram(), latenessMs: 0 };
+        expected.set(entry.tenant, counts);
       }
-      counts[bucketOf(Math.max(0, now - entry.runAt))]! += 1;
+      counts.jobs += 1;
+      if (entry.fence > 1) continue;
+      const lateBy = Math.max(0, now - entry.runAt);
+      counts.lateness[bucketOf(lateBy)]! += 1;
+      counts.latenessMs += lateBy;
     }
     const { hot, term } = this.state;
     const claim = intents.every(({ entry }) => entry.row) ? claimFromMemory : claimFromTable;
     const buckets = this.bucketsOf(intents);
     if (buckets.queues.size === 0 && buckets.tenants.size === 0)
-      return claim(hot, term, intents, now, lateness);
+      return claim(hot, term, intents, now, expected);
     return leaderTransaction(hot, term, async (db) => {
       await saveBuckets(db, term, buckets);
-      return claim(db, term, intents, now, lateness);
+      return claim(db, term, intents, now, expected);
     });
   }
 

@@ -1,7 +1,8 @@
 import type { Labels } from '../core/job.js';
 import { DEFAULT_TENANT_LIMITS, type QueueLimits, type TenantLimits } from '../core/limits.js';
 import type { Queryable } from '../store/database.js';
-import { type QueueRow, textLabels } from '../store/names.js';
+import type { QueueRow } from '../store/names.js';
+import { textLabels } from '../store/needs-digest.js';
 import { rateOfRow, readNeeds, readQueues } from '../store/queues.js';
 import { readTenantsOf, type TenantRow } from '../store/tenants.js';
 

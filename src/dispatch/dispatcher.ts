@@ -1,5 +1,6 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { messageOf } from '../core/errors.js';
+import type { Figures } from '../core/figures.js';
 import type { Progress } from '../core/job.js';
 import { PORTION } from '../core/time-slice.js';
 import type { AttemptEnd } from '../core/transition.js';
@@ -14,14 +15,19 @@ import type { Waiting } from '../store/read-backlog.js';
 import { readJob } from '../store/read-job.js';
 import { Admitter } from './admitter.js';
 import { BacklogReader } from './backlog-reader.js';
+import { CancelRequests } from './cancel-requests.js';
 import { Claimer } from './claimer.js';
 import { DirectStart } from './direct-start.js';
 import { DispatchSettings } from './dispatch-settings.js';
 import { Expirer } from './expirer.js';
 import { type EndListener, Finisher } from './finisher.js';
 import { JobControl } from './job-control.js';
+import { KeyedSubmissions } from './keyed-submissions.js';
+import { LeaderFigures } from './leader-figures.js';
 import { type LeaderOptions, LeaderState } from './leader-state.js';
+import { ManyControl } from './many-control.js';
 import { type Running, resumeRunning } from './running.js';
+import { UnservedJobs } from './unserved-jobs.js';
 import { Upkeep } from './upkeep.js';
 import { explainWaiting } from './why.js';
 import { Workers } from './worker-sessions.js';
@@ -49,14 +55,19 @@ const AFTER_TAKEOVER_MS = 50;
 export class Dispatcher {
   readonly workers: Workers;
   readonly jobControl: JobControl;
+  readonly manyControl: ManyControl;
   readonly settings: DispatchSettings;
   readonly schedules: Schedules;
+  readonly unserved: UnservedJobs;
+  private readonly leaderFigures: LeaderFigures;
+  readonly keyed: KeyedSubmissions;
   private readonly directStart: DirectStart;
   private readonly state: LeaderState;
   private readonly finisher: Finisher;
   private readonly claimer: Claimer;
   private readonly backlogReader: BacklogReader;
   private readonly admitter: Admitter;
+  private readonly cancelRequests: CancelRequests;
   private readonly expirer: Expirer;
   private readonly upkeep: Upkeep;
   private rest: NodeJS.Timeout | undefined;
@@ -67,6 +78,7 @@ export class Dispatcher {
     this.expirer = new Expirer(this.state);
     this.backlogReader = new BacklogReader(this.state, options.submitTimeoutMs, {
       onAdmit: () => this.admitter.wake(),
+      onCancel: () => this.cancelRequests.wake(),
       onStartBefore: (at) => this.expirer.expect(at),
     });
     this.admitter = new Admitter(this.state, this.backlogReader, (at) => this.expirer.expect(at));
@@ -76,13 +88,19 @@ export class Dispatcher {
       onOrphans: (orphans) => this.giveBack(orphans),
     });
     this.workers = new Workers(this.state, this.finisher);
-    this.jobControl = new JobControl(this.state, this.admitter, {
-      onStartBefore: (at) => this.expirer.expect(at),
-      onCancelRunning: (running) => this.workers.cancelled(running),
-    });
+    const parts = {
+      onStartBefore: (at: number | null) => this.expirer.expect(at),
+      onCancelRunning: (running: Running) => this.workers.cancelled(running),
+    };
+    this.jobControl = new JobControl(this.state, this.admitter, parts);
+    this.manyControl = new ManyControl(this.state, this.admitter, parts);
+    this.cancelRequests = new CancelRequests(this.state, this.jobControl);
+    this.keyed = new KeyedSubmissions(this.state, parts.onStartBefore);
     this.settings = new DispatchSettings(this.state);
     this.directStart = new DirectStart(this.state, (orphans) => this.giveBack(orphans));
     this.schedules = new Schedules(this.state, (tenant, jobId) => this.jobControl.cancel(tenant, jobId));
+    this.unserved = new UnservedJobs(this.state);
+    this.leaderFigures = new LeaderFigures(this.state, this.unserved);
     this.upkeep = new Upkeep(this.state);
   }
 
@@ -114,7 +132,15 @@ export class Dispatcher {
 
   private startRest(): void {
     this.backlogReader.startLooking();
-    for (const part of [this.admitter, this.expirer, this.schedules, this.upkeep]) part.start();
+    const rest = [
+      this.admitter,
+      this.cancelRequests,
+      this.expirer,
+      this.schedules,
+      this.unserved,
+      this.upkeep,
+    ];
+    for (const part of rest) part.start();
   }
 
   /** Ends all background work of this term; nothing is written afterwards. */
@@ -130,9 +156,11 @@ export class Dispatcher {
       this.claimer,
       this.backlogReader,
       this.admitter,
+      this.cancelRequests,
       this.expirer,
       this.workers,
       this.schedules,
+      this.unserved,
       this.upkeep,
     ];
   }
@@ -222,13 +250,14 @@ export class Dispatcher {
     return this.state.paused;
   }
 
-  /** Figures for metrics. */
-  gauges(): { running: number; waiting: number; workers: number } {
-    return {
-      running: this.state.running.size,
-      waiting: this.state.backlog.size,
-      workers: this.state.sessions.size,
-    };
+  /** How many waiting jobs are in memory. */
+  get waiting(): number {
+    return this.state.backlog.size;
+  }
+
+  /** Figures for metrics, at most a second old. */
+  figures(): Promise<Figures> {
+    return this.leaderFigures.get();
   }
 }
 

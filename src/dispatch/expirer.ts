@@ -15,10 +15,8 @@ const SOON_MS = 50;
 const AFTER_FAILURE_MS = 1_000;
 
 /** The error of a job that could not start in time. */
-const EXPIRED = JSON.stringify({
-  code: 'EXPIRED',
-  message: 'The job could not be started before its startBefore.',
-});
+const EXPIRED = { code: 'EXPIRED', message: 'The job could not be started before its startBefore.' };
+const EXPIRED_TEXT = JSON.stringify(EXPIRED);
 
 /** Ends jobs that were not started by their `startBefore`. Asks the database only when one may have passed. */
 export class Expirer {
@@ -97,9 +95,10 @@ export class Expirer {
     if (mine.length === 0) return new Set();
     let ended: ReadonlySet<string> = new Set();
     try {
-      const ends = mine.map((id) => ({ id, state: 'failed' as const, error: EXPIRED }));
+      const ends = mine.map((id) => ({ id, state: 'failed' as const, error: EXPIRED_TEXT }));
       const gone = await state.writeEnds(() => endWaitingJobs(state.hot, state.term, place, ends, now));
       ended = new Set(gone.map(({ id }) => id));
+      for (const job of gone) state.failures.failed(job, EXPIRED);
     } finally {
       for (const id of mine) state.turns.release(id);
       // Also after a failure, because taking the turn removed the job from the backlog.

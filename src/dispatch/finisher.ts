@@ -178,8 +178,10 @@ export class Finisher {
               const { decision } = pending;
               pending.isSettled = true;
               this.settle(pending, !refused.has(id), now);
-              if (decision.kind === 'end' && !refused.has(id))
+              if (decision.kind === 'end' && !refused.has(id)) {
                 ended.push({ id, tenant, state: decision.state });
+                if (decision.state === 'failed') this.logFailure(pending.running, decision.error);
+              }
             }
             this.state.ended(ended);
             return part;
@@ -200,6 +202,15 @@ export class Finisher {
     }
   }
 
+  private logFailure(running: Running, error: JobError | null): void {
+    const { id, tenant, task, fence: attempt } = running;
+    const queue = this.state.directory.queue(running.queue)?.name;
+    this.state.failures.failed(
+      { id, tenant, task, queue, attempt },
+      error ?? { message: 'no error is known' },
+    );
+  }
+
   private giveTurn(running: Running): void {
     running.isEnding = false;
     this.state.turns.wake(running.id);
@@ -210,6 +221,8 @@ export class Finisher {
     const { running, decision } = pending;
     if (accepted && decision.kind === 'hand-on') state.handOn(running, startOf(pending, now));
     else state.endRunning(running);
+    if (accepted && decision.kind !== 'hand-on')
+      state.meters.ended(running, decision.outcome, startOf(pending, now), now);
     this.giveTurn(running);
     if (accepted && decision.kind === 'again') {
       const runAt = retryAt(running, decision, now);

@@ -16,6 +16,8 @@ interface Asked {
   readonly metBy: Set<string>;
 }
 
+const NOBODY: ReadonlySet<string> = new Set();
+
 /**
  * Which workers can run which jobs. Jobs that no worker can run take no part in the round robin: however many kinds of
  * them there are, they cost nothing when a job is chosen or when a worker joins or leaves.
@@ -32,6 +34,11 @@ export class Fitness {
   /** Whether any worker can run jobs with such needs. */
   isServed(needs: number): boolean {
     return (this.ask(needs)?.metBy.size ?? 0) > 0;
+  }
+
+  /** The keys of the abilities that meet such needs. */
+  metBy(needs: number): ReadonlySet<string> {
+    return this.ask(needs)?.metBy ?? NOBODY;
   }
 
   /** Whether the worker can run jobs with such needs. */

@@ -25,6 +25,7 @@ export function handOver(state: LeaderState, claimed: readonly Claimed[]): Runni
   for (const each of claimed) {
     const { running, poll } = each;
     state.running.set(running.id, running);
+    state.meters.claimed(running);
     poll.session.running.add(running);
     if (poll.settled || !state.sessions.has(poll.session.id)) orphans.push(running);
     else {

@@ -1,6 +1,6 @@
-import { invalid, messageOf, PunctualError } from '../core/errors.js';
-import { Batcher } from '../store/batcher.js';
-import { cancelClaim } from '../store/claims.js';
+import { invalid, PunctualError } from '../core/errors.js';
+import type { ManyVerb } from '../core/wire.js';
+import { cancelClaims } from '../store/claims.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { rankOf } from '../store/job-row.js';
@@ -8,18 +8,16 @@ import {
   admitJobs,
   changeLater,
   changeLive,
-  findDead,
-  postponeJob,
+  postponeJobs,
   redriveJobs,
-  type Sized,
   unchanged,
 } from '../store/place-jobs.js';
-import type { Waiting } from '../store/read-backlog.js';
 import { readJob } from '../store/read-job.js';
 import { admissionTime } from './admission-time.js';
 import type { Admitter } from './admitter.js';
 import { type LeaderState, noLeader } from './leader-state.js';
 import type { Running } from './running.js';
+import { ended, notFound, type Refusal, refusalOf, running } from './steering-rules.js';
 
 /** What can be changed about a job that has not started. */
 export interface Change {
@@ -29,31 +27,8 @@ export interface Change {
   readonly payload?: string;
 }
 
-/** Which dead letters are sent round again; all where nothing is given. */
-interface RedriveFilter {
-  readonly task?: string | undefined;
-  readonly queue?: string | undefined;
-}
-
-interface Redriven {
-  readonly matched: number;
-  readonly redriven: number;
-  readonly more: boolean;
-}
-
-const MAX_REDRIVE = 1_000;
-/** The largest batch that is redriven in one transaction. */
-const REDRIVE_LIMITS = { items: 500, bytes: 4 * 1024 * 1024 };
-/** After this time a redrive stops and is answered; the caller may repeat it for the rest. */
-const REDRIVE_MS = 5_000;
-
 /** What people do to single jobs. Each operation takes the job's turn, so no other statement about it is in flight. */
 export class JobControl {
-  /** The tenants with a redrive in progress; redrives run one at a time. */
-  private readonly redrivingOf = new Set<string>();
-  private lastRedrive: Promise<unknown> = Promise.resolve();
-  private readonly redriving = new Batcher<Sized>(REDRIVE_LIMITS, (job) => job.bytes);
-
   constructor(
     private readonly state: LeaderState,
     private readonly admitter: Admitter,
@@ -68,11 +43,12 @@ export class JobControl {
     let stopped: Running | undefined;
     await this.inTurn(tenant, id, async (job) => {
       const { state } = this;
-      if (job.place === 'history') throw ended(job);
+      this.mustAllow('cancel', job);
       const now = state.clock.now();
       const running = state.running.get(id);
       if (running) {
-        if (!(await state.write(() => cancelClaim(state.hot, state.term, running, now)))) return false;
+        const claimed = await state.write(() => cancelClaims(state.hot, state.term, [running], now));
+        if (claimed.length === 0) return false;
         running.cancelledAt ??= state.clock.steady();
         stopped = running;
         return true;
@@ -89,22 +65,21 @@ export class JobControl {
   async hold(tenant: string, id: string): Promise<void> {
     await this.inTurn(tenant, id, async (job) => {
       const { state } = this;
-      this.mustWait(job);
-      if (job.held) throw new PunctualError('JOB_HELD', `Job ${id} is on hold already.`);
-      const held = { ...unchanged(id), admitAt: job.run_at, held: true };
-      return state.write(() =>
+      this.mustAllow('hold', job);
+      const held = [{ ...unchanged(id), admitAt: null, held: true }];
+      const put = await state.write(() =>
         job.place === 'later'
           ? changeLater(state.hot, state.term, held)
-          : postponeJob(state.hot, state.term, held),
+          : postponeJobs(state.hot, state.term, held),
       );
+      return put.length > 0;
     });
   }
 
   /** Lets a held job start again. */
   async release(tenant: string, id: string): Promise<void> {
     await this.inTurn(tenant, id, async (job) => {
-      this.mustWait(job);
-      if (!job.held) throw new PunctualError('JOB_NOT_HELD', `Job ${id} is not on hold.`);
+      this.mustAllow('release', job);
       return this.move(job, {}, false);
     });
   }
@@ -124,67 +99,14 @@ export class JobControl {
   /** Redrives one dead letter. */
   async retry(tenant: string, id: string): Promise<void> {
     await this.inTurn(tenant, id, async (job) => {
-      if (job.place !== 'history') throw new PunctualError('JOB_NOT_ENDED', `Job ${id} has not ended.`);
-      if (job.at_most_once)
-        throw new PunctualError('AT_MOST_ONCE', `Job ${id} is at-most-once and is never started again.`);
-      if (job.state !== 'failed' && job.state !== 'cancelled') {
-        throw new PunctualError('JOB_ENDED', `Job ${id} ${job.state}; there is nothing to retry.`);
-      }
-      return (await this.sendRound(tenant, [id])).length > 0;
+      this.mustAllow('redrive', job);
+      const { state } = this;
+      const now = state.clock.now();
+      const sent = await state.write(() => redriveJobs(state.hot, state.term, tenant, [id], now));
+      // Its day of history may have been removed just now, which takes no turn.
+      if (sent.length === 0) await this.mustRead(tenant, id);
+      return sent.length > 0;
     });
-  }
-
-  /** Redrives many dead letters, newest first, a bounded number per call. */
-  async redrive(tenant: string, filter: RedriveFilter, dryRun: boolean): Promise<Redriven> {
-    if (dryRun) return this.countDead(tenant, filter);
-    // Two of a tenant at once would pick the same jobs, and one would hold a connection while it waits for the other.
-    if (this.redrivingOf.has(tenant)) {
-      const detail = 'Another redrive of this tenant is under way; try again when it has ended.';
-      throw new PunctualError('TOO_BUSY', detail, { retryAfter: 5 });
-    }
-    this.redrivingOf.add(tenant);
-    const redrive = this.lastRedrive.then(() => this.redriveNow(tenant, filter));
-    this.lastRedrive = redrive.catch(() => undefined);
-    try {
-      return await redrive;
-    } finally {
-      this.redrivingOf.delete(tenant);
-    }
-  }
-
-  private async countDead(tenant: string, filter: RedriveFilter): Promise<Redriven> {
-    const found = await findDead(this.state.pool, tenant, filter, MAX_REDRIVE + 1);
-    return { matched: Math.min(found.length, MAX_REDRIVE), redriven: 0, more: found.length > MAX_REDRIVE };
-  }
-
-  private async redriveNow(tenant: string, filter: RedriveFilter): Promise<Redriven> {
-    const { state } = this;
-    const found = await findDead(state.pool, tenant, filter, MAX_REDRIVE + 1);
-    const jobs = found.slice(0, MAX_REDRIVE);
-    const more = found.length > MAX_REDRIVE;
-    let redriven = 0;
-    const answerAt = performance.now() + REDRIVE_MS;
-    const tried = await this.redriving.run(
-      jobs,
-      async (part) => {
-        const sent = await this.sendRound(
-          tenant,
-          part.map((job) => job.id),
-        );
-        await state.admit(sent);
-        redriven += sent.length;
-      },
-      ({ id }, error) =>
-        state.log.error({ job: id, error: messageOf(error) }, 'a job cannot be sent round again'),
-      () => performance.now() < answerAt,
-    );
-    return { matched: jobs.length, redriven, more: more || tried < jobs.length };
-  }
-
-  private async sendRound(tenant: string, ids: readonly string[]): Promise<Waiting[]> {
-    const { state } = this;
-    const now = state.clock.now();
-    return state.write(() => redriveJobs(state.hot, state.term, tenant, ids, now));
   }
 
   /**
@@ -201,9 +123,10 @@ export class JobControl {
     this.parts.onStartBefore(job.start_before);
     return state.write(async () => {
       if (held || admitAt !== null) {
-        return job.place === 'later'
-          ? changeLater(state.hot, state.term, later)
-          : postponeJob(state.hot, state.term, later);
+        const put = await (job.place === 'later'
+          ? changeLater(state.hot, state.term, [later])
+          : postponeJobs(state.hot, state.term, [later]));
+        return put.length > 0;
       }
       return job.place === 'later'
         ? (await admitJobs(state.hot, state.term, [changed])).length > 0
@@ -212,8 +135,14 @@ export class JobControl {
   }
 
   private mustWait(job: PlacedRow): void {
-    if (job.place === 'history') throw ended(job);
-    if (this.state.running.has(job.id)) throw new PunctualError('JOB_STARTED', `Job ${job.id} is running.`);
+    if (job.place === 'history') throw refused(ended(job));
+    if (this.state.running.has(job.id)) throw refused(running(job));
+  }
+
+  private mustAllow(verb: ManyVerb, job: PlacedRow): void {
+    const state = this.state.running.has(job.id) ? 'running' : job.state;
+    const refusal = refusalOf(verb, { ...job, state, atMostOnce: job.at_most_once });
+    if (refusal) throw refused(refusal);
   }
 
   /**
@@ -234,7 +163,9 @@ export class JobControl {
     }
     await state.turn(id);
     try {
-      if (!(await work(await this.mustRead(tenant, id)))) {
+      const job = await this.mustRead(tenant, id);
+      if (job.raw) throw notAdmitted(id);
+      if (!(await work(job))) {
         state.doubt(`job ${id} was not where it was read`);
         throw noLeader();
       }
@@ -246,11 +177,18 @@ export class JobControl {
 
   private async mustRead(tenant: string, id: string): Promise<PlacedRow> {
     const job = await readJob(this.state.hot, tenant, id);
-    if (!job) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
+    if (!job) throw refused(notFound(id));
     return job;
   }
 }
 
-function ended(job: PlacedRow): PunctualError {
-  return new PunctualError('JOB_ENDED', `Job ${job.id} has already ended: ${job.state}.`);
+/** Its submission could not be parsed because the database was busy; it is tried again soon. */
+function notAdmitted(id: string): PunctualError {
+  return new PunctualError('DATABASE_UNAVAILABLE', `Job ${id} could not be admitted yet; try again.`, {
+    retryAfter: 1,
+  });
+}
+
+function refused({ code, detail }: Refusal): PunctualError {
+  return new PunctualError(code, detail);
 }

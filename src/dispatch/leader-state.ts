@@ -11,8 +11,10 @@ import { InDoubtError, TermOverError } from '../store/leader-statement.js';
 import { lookAtLease } from '../store/lease.js';
 import { PatientReads } from '../store/patient-reads.js';
 import { readWaiting, type Waiting } from '../store/read-backlog.js';
+import { AttemptMeters } from './attempt-meters.js';
 import { Backlog } from './backlog.js';
 import { Directory, type NameIds } from './directory.js';
+import { FailureLog } from './failure-log.js';
 import { Fitness } from './fitness.js';
 import type { Running } from './running.js';
 import { Shares } from './shares.js';
@@ -61,10 +63,13 @@ export class LeaderState {
   readonly config: Config;
   readonly log: Log;
   readonly secret: Buffer;
+  /** What it logs about jobs that fail for good. */
+  readonly failures: FailureLog;
   readonly directory: Directory;
   readonly shares: Shares;
   readonly backlog: Backlog;
   readonly fitness: Fitness;
+  readonly meters: AttemptMeters;
   readonly turns = new Turns((jobId) => this.isMarked(jobId));
   readonly running = new Map<string, Running>();
   readonly sessions = new Map<string, WorkerSession>();
@@ -87,6 +92,7 @@ export class LeaderState {
     this.config = options.config;
     this.log = options.log;
     this.secret = options.secret;
+    this.failures = new FailureLog(options.log, options.clock);
     this.renounce = options.renounce;
     this.startedAt = options.clock.steady();
     this.directory = new Directory(options.hot, {
@@ -95,6 +101,7 @@ export class LeaderState {
       onNeedsForgotten: (needs) => this.fitness.forget(needs),
     });
     this.fitness = new Fitness(this.directory);
+    this.meters = new AttemptMeters(this.directory, options.clock, options.config.metricsLabels);
     this.shares = new Shares({
       clock: options.clock,
       queueInfo: (queue) => this.directory.queue(queue)!,
@@ -322,7 +329,7 @@ export class LeaderState {
   }
 
   /** Runs a write that ends jobs, and tells their listeners after the commit. */
-  async writeEnds(work: () => Promise<readonly EndedJob[]>): Promise<readonly EndedJob[]> {
+  async writeEnds<J extends EndedJob>(work: () => Promise<readonly J[]>): Promise<readonly J[]> {
     const ended = await this.write(work);
     this.ended(ended);
     return ended;
@@ -332,6 +339,7 @@ export class LeaderState {
   dispose(): void {
     this.backlog.stop();
     this.reads.stop();
+    this.failures.close();
     for (const listeners of this.endListeners.values()) for (const listener of listeners) listener();
     this.endListeners.clear();
     for (const session of this.sessions.values()) {

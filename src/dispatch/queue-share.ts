@@ -6,12 +6,28 @@ import { type Segment, startsBefore } from './segment.js';
 import type { TenantShare } from './tenant-share.js';
 
 /** The segments of one queue whose jobs have the same needs. */
-class SegmentGroup {
+export class SegmentGroup {
   readonly lanes = new Map<number, Segment>();
   /** The segments with a job that may start, ordered by that job. */
   readonly ready = new IndexedHeap<Segment>((a, b) => startsBefore(a.head()!, b.head()!));
+  /** Since when no worker serves its ready jobs, on the steady clock; kept by `UnservedJobs`. */
+  unservedSince: number | null = null;
 
   constructor(readonly needs: number) {}
+
+  /** When the earliest of the jobs that start next was due. */
+  get oldestReady(): number {
+    let oldest = Number.POSITIVE_INFINITY;
+    for (const segment of this.lanes.values()) oldest = Math.min(oldest, segment.head()?.runAt ?? oldest);
+    return oldest;
+  }
+
+  /** The due jobs in memory. */
+  get readyCount(): number {
+    let count = 0;
+    for (const segment of this.lanes.values()) count += segment.readyCount;
+    return count;
+  }
 }
 
 /** The most groups and lanes that are searched for a single job. */

@@ -1,7 +1,8 @@
 import type { Clock } from '../core/clock.js';
 import type { Bucket } from '../core/rate.js';
+import { TimeSlice } from '../core/time-slice.js';
 import type { QueueInfo, TenantInfo } from './directory.js';
-import { QueueShare, type Use } from './queue-share.js';
+import { QueueShare, type SegmentGroup, type Use } from './queue-share.js';
 import { Round } from './round.js';
 import { RoundRobin } from './round-robin.js';
 import type { Segment } from './segment.js';
@@ -23,6 +24,9 @@ export interface WorkerScope {
   /** Null serves all queues. */
   readonly queues: ReadonlySet<string> | null;
 }
+
+/** Groups that are visited between two looks at the clock. */
+const VISITED_AT_ONCE = 64;
 
 interface SharesOptions {
   readonly clock: Clock;
@@ -62,6 +66,40 @@ export class Shares {
   otherEligibleTenants(besides: TenantShare): number {
     const others = [...this.tenants.values()].filter((tenant) => tenant !== besides);
     return others.filter((tenant) => [...tenant.queues].some((share) => share.listed)).length;
+  }
+
+  /** The group of workers that a worker belongs to. */
+  groupOf(scope: WorkerScope): WorkerGroup {
+    return this.workerGroup(scope.queues);
+  }
+
+  /** Visits what waits in memory, of one tenant or of all. It does so in time slices: there may be very much. */
+  async eachGroup(
+    visit: (share: QueueShare, group: SegmentGroup) => void,
+    tenant: string | null = null,
+  ): Promise<void> {
+    const shares = tenant === null ? this.queues.values() : (this.tenants.get(tenant)?.queues ?? []);
+    // An iterator of a Map or Set goes on where it was, whatever is added or removed meanwhile.
+    const slice = new TimeSlice();
+    let visited = 0;
+    for (const share of shares) {
+      for (const group of share.groups.values()) {
+        visit(share, group);
+        visited += 1;
+        if (visited % VISITED_AT_ONCE === 0 && slice.isOver) await slice.next();
+      }
+    }
+  }
+
+  /** Visits the queues in memory, in time slices. */
+  async eachShare(visit: (share: QueueShare) => void): Promise<void> {
+    const slice = new TimeSlice();
+    let visited = 0;
+    for (const share of this.queues.values()) {
+      visit(share);
+      visited += 1;
+      if (visited % VISITED_AT_ONCE === 0 && slice.isOver) await slice.next();
+    }
   }
 
   /** The share of a queue, made when it is first used. */

@@ -1,8 +1,11 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { messageOf, PunctualError } from '../core/errors.js';
-import { type ParsedSubmission, parseSubmission, readSubmissionText } from '../core/submission.js';
-import { type JobRow, toRow } from '../store/job-row.js';
-import { LabelSetsError, Names, type Resolved } from '../store/names.js';
+import { dueTimeOf, type ParsedSubmission, parseSubmission, readSubmissionText } from '../core/submission.js';
+import { findCancelled } from '../store/cancel-requests.js';
+import { toRow } from '../store/job-row.js';
+import type { KeyedJob } from '../store/key-holders.js';
+import { LabelSetsError } from '../store/label-set-quota.js';
+import { Names, type Resolved } from '../store/names.js';
 import { readSubmissions, type ToAdmit } from '../store/place-jobs.js';
 import { admissionTime } from './admission-time.js';
 import type { LeaderState } from './leader-state.js';
@@ -19,21 +22,36 @@ interface Refusal {
   readonly message: string;
 }
 
+/** A job whose submission has not been read yet. */
+export interface Unread extends ToAdmit {
+  /** When it was submitted, in microseconds on the database's clock. */
+  readonly saidAt: number | null;
+}
+
 /** A submission made inside a caller's transaction, with the row that it was parsed into. */
-export interface Raw {
+export interface Raw extends KeyedJob {
   readonly id: string;
-  readonly row: JobRow;
-  readonly held: boolean;
   readonly admitAt: number | null;
   /** Why it cannot run. */
   readonly refusal: Refusal | null;
 }
 
 /** A parsed submission, or the reason why it cannot be parsed. */
-type Parsed = { readonly job: ToAdmit } & (
-  | { readonly submission: ParsedSubmission; readonly refusal: null }
-  | { readonly submission: null; readonly refusal: Refusal }
-);
+interface Parsed {
+  readonly job: Unread;
+  /** Null if it cannot be parsed. */
+  readonly submission: ParsedSubmission | null;
+  /** Why it cannot run; null if it can. */
+  readonly refusal: Refusal | null;
+  /** When a job would have been due that cannot be parsed; the time of its submission where that cannot be read. */
+  readonly runAt?: number;
+}
+
+/** Of a job that was cancelled before it was admitted, perhaps in the transaction that submitted it. */
+export const CANCELLED: Refusal = {
+  code: 'CANCELLED',
+  message: 'The job was cancelled before it was admitted.',
+};
 
 /** Makes rows of the submissions that callers wrote into `later` inside their own transactions. */
 export class SubmissionParser {
@@ -44,17 +62,27 @@ export class SubmissionParser {
   }
 
   /** Reads and parses the submissions of these jobs. */
-  async parse(jobs: readonly ToAdmit[]): Promise<Raw[]> {
-    return this.toRaws(await this.read(jobs));
+  async parse(jobs: readonly Unread[]): Promise<Raw[]> {
+    const parsed = await this.read(jobs);
+    // After the submissions were read: a request that was committed together with one of them is visible by now.
+    const cancelled = await findCancelled(
+      this.state.hot,
+      parsed.map(({ job }) => job),
+    );
+    return this.toRaws(
+      parsed.map((each) =>
+        each.refusal === null && cancelled.has(each.job.id) ? { ...each, refusal: CANCELLED } : each,
+      ),
+    );
   }
 
   /** The row of a job that cannot be stored, so that its failure can be recorded. */
   async refused(job: ToAdmit, refusal: Refusal): Promise<Raw[]> {
-    return this.toRaws([{ job, submission: null, refusal }]);
+    return this.toRaws([{ job: { ...job, saidAt: null }, submission: null, refusal, runAt: job.createdAt }]);
   }
 
   /** Reads and parses submissions, except those that exceed the bound of length. */
-  private async read(jobs: readonly ToAdmit[]): Promise<Parsed[]> {
+  private async read(jobs: readonly Unread[]): Promise<Parsed[]> {
     const { config, hot } = this.state;
     const maxBytes = TEXT_PER_PAYLOAD * config.maxPayload + TEXT_BESIDE_PAYLOAD;
     const texts = await readSubmissions(
@@ -68,7 +96,8 @@ export class SubmissionParser {
       if (text !== undefined) parsed.push(this.parseOne(job, text));
       else if (job.bytes > maxBytes) {
         const message = `The submission has ${job.bytes} bytes; more than ${maxBytes} are not read.`;
-        parsed.push({ job, submission: null, refusal: { code: 'PAYLOAD_TOO_LARGE', message } });
+        const refusal = { code: 'PAYLOAD_TOO_LARGE', message };
+        parsed.push({ job, submission: null, refusal, runAt: job.createdAt });
       }
       if (performance.now() - pausedAt < PARSE_MS) continue;
       await nextIteration();
@@ -77,21 +106,26 @@ export class SubmissionParser {
     return parsed;
   }
 
-  private parseOne(job: ToAdmit, text: string): Parsed {
+  private parseOne(job: Unread, text: string): Parsed {
+    const context = { ...this.state.config, now: job.createdAt };
+    let read: unknown;
     try {
-      const context = { ...this.state.config, now: job.createdAt };
-      const submission = parseSubmission(readSubmissionText(text, context), context);
-      return { job, submission, refusal: null };
+      read = readSubmissionText(text, context);
+      return { job, submission: parseSubmission(read, context), refusal: null };
     } catch (error) {
       const code = error instanceof PunctualError ? error.code : 'INVALID_REQUEST';
-      return { job, submission: null, refusal: { code, message: messageOf(error) } };
+      const runAt = dueTimeOf(read, job.createdAt);
+      return { job, submission: null, refusal: { code, message: messageOf(error) }, runAt };
     }
   }
 
   private async toRaws(parsed: readonly Parsed[]): Promise<Raw[]> {
     const { config, clock } = this.state;
     const now = clock.now();
-    const read = parsed.map((each) => ({ ...each, submission: each.submission ?? PLACEHOLDER }));
+    const read = parsed.map((each) => ({
+      ...each,
+      submission: each.submission ?? placeholder(each.runAt ?? each.job.createdAt),
+    }));
     let ids: Resolved[];
     try {
       ids = await this.names.resolve(
@@ -111,6 +145,8 @@ export class SubmissionParser {
         createdBy: job.createdBy,
       }),
       held: submission.definition.hold,
+      keyRule: submission.definition.keyRule,
+      saidAt: job.saidAt,
       admitAt: admissionTime(submission.definition.runAt, now, config.laterThreshold),
       refusal,
     }));
@@ -122,14 +158,19 @@ function refuseLabels(parsed: Parsed, error: LabelSetsError): Parsed {
   const { job, submission } = parsed;
   if (!submission || !error.refuses({ tenant: job.tenant, ...namesOf(submission) })) return parsed;
   const { code, message } = error;
-  return { job, submission: null, refusal: { code, message } };
+  return { job, submission: null, refusal: { code, message }, runAt: submission.definition.runAt };
 }
 
 function namesOf({ definition: { queue, needs } }: ParsedSubmission) {
   return { queue, needs };
 }
 
-/** Stands in for a submission that cannot be parsed, so that its failure has a row in history. */
+/** Stands in for a submission that cannot be parsed, so that its failure has a row in history, with its true times. */
+function placeholder(runAt: number): ParsedSubmission {
+  const { definition, payload } = PLACEHOLDER;
+  return { definition: { ...definition, runAt }, payload };
+}
+
 const PLACEHOLDER: ParsedSubmission = parseSubmission(
   { task: 'invalid' },
   { now: 0, maxPayload: 1024, maxDepth: 8, jobTimeout: 1, maxJobTimeout: 1 },

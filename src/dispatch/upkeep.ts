@@ -1,6 +1,6 @@
 import { Loop, logFailure } from '../core/loop.js';
 import { saveProgress } from '../store/claims.js';
-import { forgetSilentNodes } from '../store/cluster-state.js';
+import { forgetSilentNodes, publishLimits } from '../store/cluster-state.js';
 import { makePartitionsAhead, removeOldDays } from '../store/retention.js';
 import { addStale, foldTallies, forgetMinutes } from '../store/tallies.js';
 import { forgetDeadWorkers } from '../store/workers.js';
@@ -18,8 +18,8 @@ const KEEP_DEAD_MS = DAY_MS;
 /** How many dead workers are kept per tenant: one that restarts every few seconds leaves thousands a day. */
 const KEEP_DEAD = 1_000;
 const FORGET_NAMES_EVERY_MS = 6 * 60 * MINUTE_MS;
-/** Silence after which a node is forgotten; a live one reports every few seconds. */
-const FORGET_NODE_MS = MINUTE_MS;
+/** How long dead nodes are kept for people to see. */
+const FORGET_NODE_MS = 10 * MINUTE_MS;
 
 /** Reports that were refused because a newer attempt owns the job. */
 interface StaleCounts {
@@ -28,8 +28,8 @@ interface StaleCounts {
 }
 
 /**
- * Background work of a leader: folds tallies, makes and removes partitions, deletes old rows, saves progress. Each has
- * its own loop, so that one that fails does not hold up the others.
+ * Background work of a leader: folds tallies, makes and removes partitions, deletes old rows, saves progress, publishes
+ * its limits. Each has its own loop, so that one that fails does not hold up the others.
  */
 export class Upkeep {
   private readonly loops: readonly Loop[];
@@ -47,6 +47,7 @@ export class Upkeep {
       return new Loop({ name, everyMs, pass: passLater, onError });
     };
     this.loops = [
+      every(MINUTE_MS, 'publish limits', () => this.publishLimits(), 0),
       every(MINUTE_MS, 'fold counts', () => this.foldCounts()),
       every(MINUTE_MS, 'make days', () => this.makeDays()),
       every(MINUTE_MS, 'remove days', () => this.removeDays()),
@@ -78,6 +79,11 @@ export class Upkeep {
     const { state } = this;
     const before = Math.floor(state.clock.now() / MINUTE_MS) * MINUTE_MS;
     while (await state.write(() => foldTallies(state.hot, state.term, before)));
+  }
+
+  private async publishLimits(): Promise<void> {
+    const { state } = this;
+    await state.write(() => publishLimits(state.hot, state.term, state.config));
   }
 
   private async makeDays(): Promise<void> {

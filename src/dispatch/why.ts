@@ -129,7 +129,7 @@ function explainWorkers(state: LeaderState, job: PlacedRow, queue: QueueInfo, an
   if (fitting.length === 0) {
     return answer(
       'no-fitting-worker',
-      `No live worker serves queue ${job.queue}${describe(needs)}.`,
+      `No live worker serves queue ${job.queue}${describeNeeds(needs)}.`,
       figures,
     );
   }
@@ -138,8 +138,13 @@ function explainWorkers(state: LeaderState, job: PlacedRow, queue: QueueInfo, an
   const share = state.shares.find(queue.id);
   const readyInQueue = readyIn(state, queue.id);
   const all = { ...figures, slots, freeSlots, readyInQueue };
-  if (freeSlots === 0)
-    return answer('no-free-slot', `All ${slots} slots of the fitting workers are in use.`, all);
+  if (freeSlots === 0) {
+    const what =
+      slots === 1
+        ? 'The only slot of the fitting workers is'
+        : `All ${slots} slots of the fitting workers are`;
+    return answer('no-free-slot', `${what} in use.`, all);
+  }
   return (
     explainWorkerRates(state, fitting, all, answer) ??
     explainShares(state, job, share, fitting, all, answer) ??
@@ -195,7 +200,8 @@ function needsOf(job: PlacedRow): Needs {
   return { tenant: job.tenant, target: target?.type ?? 'handler', handler, labels };
 }
 
-function describe(needs: Needs): string {
+/** Needs as the end of a sentence about workers. */
+export function describeNeeds(needs: Needs): string {
   const labels = Object.entries(needs.labels).map(([name, value]) => `${name}=${value}`);
   const target =
     needs.target === 'handler' ? ` with handler ${needs.handler}` : ` with target ${needs.target}`;

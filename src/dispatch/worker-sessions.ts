@@ -1,8 +1,6 @@
 import { formatDuration } from '../core/duration.js';
-import { messageOf, PunctualError } from '../core/errors.js';
-import type { JobError } from '../core/job.js';
+import { PunctualError } from '../core/errors.js';
 import { Loop, logFailure } from '../core/loop.js';
-import type { AttemptEnd } from '../core/transition.js';
 import { uuidv7 } from '../core/uuid.js';
 import type {
   ClaimAnswer,
@@ -14,25 +12,25 @@ import type {
   WorkerWelcome,
 } from '../core/wire.js';
 import { stands } from '../host/test-switches.js';
-import { readWork } from '../store/claims.js';
 import type { Portion } from '../store/portion.js';
 import { addWorker, forgetWorkers, readWorkers, seeWorkers, type WorkerRow } from '../store/workers.js';
-import { assignmentsOf } from './assignment.js';
 import type { Finisher } from './finisher.js';
 import { type LeaderState, noLeader } from './leader-state.js';
+import { lost, OverdueAttempts } from './overdue-attempts.js';
 import { Reconciler } from './reconciler.js';
 import type { Running } from './running.js';
-import { type Poll, WorkerSession } from './worker-session.js';
+import { WorkerPolls } from './worker-polls.js';
+import { WorkerSession } from './worker-session.js';
 
 /** How often heartbeats reach the database. */
 const SAVE_EVERY_MS = 15_000;
 /** The most sessions of a tenant, and the most memory that their registrations may take up. */
 const MAX_SESSIONS = 10_000;
 const MAX_REGISTRATION_BYTES = 32 * 1024 * 1024;
+/** Dead sessions that one statement writes. */
+const BURIED_AT_ONCE = 1_000;
 /** How much one statement reads of the sessions of earlier terms. */
 const LOADED_AT_ONCE = { rows: 500, bytes: 1024 * 1024 };
-/** How long a cancelled attempt may take to confirm, and a timed-out one to report, before the leader decides. */
-const GRACE_MS = 10_000;
 
 /** What a registration counts against the limits of its tenant. */
 interface Arriving {
@@ -50,6 +48,9 @@ export class Workers {
   /** Registrations that are being written; they count already, so that many at once cannot exceed the limits. */
   private readonly arriving = new Set<Arriving>();
   private readonly reconciler: Reconciler;
+  private readonly polls: WorkerPolls;
+  private readonly overdue: OverdueAttempts;
+  private readonly onError: (error: unknown) => void;
 
   constructor(
     private readonly state: LeaderState,
@@ -57,11 +58,17 @@ export class Workers {
   ) {
     this.savedAt = state.clock.steady();
     this.reconciler = new Reconciler(state);
+    this.polls = new WorkerPolls(state, this.reconciler);
+    this.overdue = new OverdueAttempts(state, finisher);
+    const onError = logFailure(state.log, 'worker sessions could not be looked after');
+    this.onError = (error) => {
+      if (!state.isOver) onError('workers', error);
+    };
     this.loop = new Loop({
       name: 'workers',
       everyMs: Math.min(1_000, state.config.workerTimeout / 4),
       pass: () => this.runOnce(),
-      onError: logFailure(state.log, 'worker sessions could not be looked after'),
+      onError,
     });
   }
 
@@ -115,7 +122,7 @@ export class Workers {
     }
     state.openSession(new WorkerSession(id, tenant, text, now, state.clock));
     const previous = state.sessions.get(registration.replaces ?? '');
-    if (previous?.owner === tenant) await this.bury(previous, 'its worker registered anew');
+    if (previous?.owner === tenant) await this.bury([previous], 'its worker registered anew');
     state.log.info({ worker: id, name: registration.name, tenant }, 'worker registered');
     return {
       workerId: id,
@@ -184,80 +191,7 @@ export class Workers {
     if (state.isOver) throw noLeader();
     const session = this.session(tenant, workerId);
     session.seen(state.clock);
-    const again = this.reconciler.takeUnacknowledged(session, max);
-    if (again.length > 0) return this.handOverAgain(session, again);
-    // An error instead of an empty answer: a worker that is still there should ask elsewhere.
-    signal?.throwIfAborted();
-    return new Promise((resolve, reject) => {
-      const end = () => {
-        if (poll.settled) return false;
-        poll.settled = true;
-        clearTimeout(timer);
-        signal?.removeEventListener('abort', onAbort);
-        return session.polls.delete(poll);
-      };
-      const timer = setTimeout(() => poll.settle({ epoch: state.term.epoch, jobs: [] }), waitMs);
-      const onAbort = () => poll.fail(signal?.reason);
-      const poll: Poll = {
-        session,
-        max,
-        given: [],
-        settled: false,
-        reserved: false,
-        settle: (answer) => {
-          if (end()) resolve(answer);
-        },
-        fail: (error) => {
-          if (end()) reject(error);
-        },
-      };
-      signal?.addEventListener('abort', onAbort, { once: true });
-      session.polls.add(poll);
-      state.wakeClaiming();
-    });
-  }
-
-  /** Reads payload and target of these attempts, which memory does not keep; answers with those that still run. */
-  private async handOverAgain(session: WorkerSession, again: readonly Running[]): Promise<ClaimAnswer> {
-    const { state } = this;
-    const found = await readWork(
-      state.hot,
-      again.map((running) => running.id),
-    );
-    if (state.isOver) throw noLeader();
-    const isOpen = state.sessions.has(session.id);
-    const handed = again.flatMap((running) => {
-      const work = found.get(running.id);
-      const runs = isOpen && running.list === session.running && !state.turns.has(running.id);
-      return work && runs ? [{ running, work }] : [];
-    });
-    return { epoch: state.term.epoch, jobs: assignmentsOf(handed, session, state) };
-  }
-
-  /** Offers unacknowledged attempts to the polls of the session that are open already. */
-  private offerAgain(session: WorkerSession): void {
-    for (const poll of session.polls) {
-      if (poll.reserved) continue;
-      const again = this.reconciler.takeUnacknowledged(session, poll.max);
-      if (again.length > 0) void this.answerAgain(poll, again);
-    }
-  }
-
-  private async answerAgain(poll: Poll, again: readonly Running[]): Promise<void> {
-    const { state } = this;
-    // If the poll got a job from elsewhere meanwhile it would be settled, and these attempts would reach nobody.
-    poll.reserved = true;
-    try {
-      const answer = await this.handOverAgain(poll.session, again);
-      if (answer.jobs.length > 0) poll.settle(answer);
-    } catch (error) {
-      // They are offered again after the same pause.
-      const { session } = poll;
-      state.log.warn({ worker: session.id, error: messageOf(error) }, 'jobs could not be offered again');
-    } finally {
-      poll.reserved = false;
-      state.wakeClaiming();
-    }
+    return this.polls.open(session, max, waitMs, signal);
   }
 
   /**
@@ -338,17 +272,14 @@ export class Workers {
   async runOnce(): Promise<void> {
     const { state } = this;
     const now = state.clock.steady();
-    for (const session of [...state.sessions.values()]) {
-      if (now - session.heardAt > state.config.workerTimeout)
-        await this.bury(session, 'the worker was silent for too long');
-      else this.offerAgain(session);
+    const silent: WorkerSession[] = [];
+    for (const session of state.sessions.values()) {
+      if (now - session.heardAt > state.config.workerTimeout) silent.push(session);
+      else this.polls.offerAgain(session);
     }
-    const overdue: Promise<boolean>[] = [];
-    for (const running of state.running.values()) {
-      const end = this.overdueEnd(running, now);
-      if (end) overdue.push(this.finisher.end(running.id, running.fence, end, null));
-    }
-    await Promise.all(overdue);
+    // Nobody waits for it: one of their jobs may be locked by another session.
+    if (silent.length > 0) void this.bury(silent, 'the worker was silent for too long').catch(this.onError);
+    this.overdue.runOnce();
     if (now - this.savedAt >= SAVE_EVERY_MS) await this.save(now);
   }
 
@@ -372,40 +303,25 @@ export class Workers {
     state.log.info({ worker: session.id, name, running: session.running.size, why }, 'worker session ended');
   }
 
-  /** Ends a dead session; its attempts are lost. */
-  private async bury(session: WorkerSession, why: string): Promise<void> {
+  /** Ends dead sessions; their attempts are lost. Many may die at once, with their machine or their network. */
+  private async bury(sessions: readonly WorkerSession[], why: string): Promise<void> {
     const { state } = this;
-    this.close(session, why);
-    const lastSeen = session.lastSeen;
-    await state.write(() => seeWorkers(state.hot, state.term, [{ id: session.id, lastSeen, state: 'dead' }]));
-    await this.lose(session.running.all(), why);
+    for (const session of sessions) this.close(session, why);
+    for (let from = 0; from < sessions.length; from += BURIED_AT_ONCE) {
+      const dead = sessions
+        .slice(from, from + BURIED_AT_ONCE)
+        .map(({ id, lastSeen }) => ({ id, lastSeen, state: 'dead' }));
+      await state.write(() => seeWorkers(state.hot, state.term, dead));
+    }
+    await this.lose(
+      sessions.flatMap((session) => session.running.all()),
+      why,
+    );
   }
 
   private async lose(attempts: readonly Running[], why: string): Promise<void> {
-    const end: AttemptEnd = { outcome: 'lost', error: lost(why) };
+    const end = lost(why);
     await Promise.all(attempts.map(({ id, fence }) => this.finisher.end(id, fence, end, null)));
-  }
-
-  /** How the leader ends an attempt that its worker should have ended by now; null while it may run on. */
-  private overdueEnd(running: Running, now: number): AttemptEnd | null {
-    const { state } = this;
-    if (running.isHandedOn) {
-      if (running.cancelledAt !== null) return { outcome: 'cancelled', error: null };
-      return now > running.deadline ? timedOut(running) : null;
-    }
-    if (!state.sessions.has(running.worker)) {
-      // Its session ended before the claim was committed, or never sent a heartbeat to this leader.
-      const overdue = now - running.handedAt > state.config.workerTimeout;
-      return overdue ? { outcome: 'lost', error: lost('its worker is not there') } : null;
-    }
-    if (running.cancelledAt !== null && now - running.cancelledAt > GRACE_MS) {
-      const error = { code: 'CANCELLED', message: 'Cancelled; the worker did not confirm in time.' };
-      return { outcome: 'cancelled', error };
-    }
-    if (now - running.since > running.timeoutMs + GRACE_MS + state.config.workerTimeout) {
-      return timedOut(running);
-    }
-    return null;
   }
 
   /**
@@ -423,13 +339,4 @@ export class Workers {
     }
     return session;
   }
-}
-
-function timedOut({ timeoutMs }: Running): AttemptEnd {
-  const message = `The attempt did not end within ${formatDuration(timeoutMs)}.`;
-  return { outcome: 'timed-out', error: { code: 'TIMEOUT', message } };
-}
-
-function lost(why: string): JobError {
-  return { code: 'LOST', message: `The attempt was lost: ${why}.` };
 }

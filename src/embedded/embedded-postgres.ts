@@ -209,6 +209,16 @@ function handle(
   };
 }
 
+/** The addresses of the server of a data folder, whether it runs or not; null when the folder has none. */
+export async function embeddedUrls(
+  dataFolder: string,
+): Promise<Pick<EmbeddedPostgres, 'url' | 'administratorUrl'> | null> {
+  const state = await readState(dataFolder);
+  if (state === null) return null;
+  const { port, password, nodePassword } = state;
+  return { url: urlOf(NODE_ROLE, nodePassword, port), administratorUrl: urlOf(ROLE, password, port) };
+}
+
 /**
  * Removes a data folder and the server's files, wherever they are. Ends a server that was left running; throws when
  * the folder is in use.

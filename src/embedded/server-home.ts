@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, mkdir, mkdtemp, realpath, rm, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
+import { makeDataFolder } from '../host/data-folder.js';
 import { lockFolder } from '../host/folder-lock.js';
 import { type Account, may, runsAsRoot } from './account.js';
 import { codeOf, embeddedFailure, explain } from './embedded-failure.js';
@@ -19,9 +20,9 @@ export const REACHABLE_FOLDER = '/var/lib/punctual';
 export async function openDataFolder(dataFolder: string, account: Account | null): Promise<string> {
   try {
     // The server's account must pass through root's folder; the files in it are closed to others.
-    const made = await mkdir(dataFolder, { recursive: true, mode: account === null ? 0o700 : 0o711 });
+    const isNew = await makeDataFolder(dataFolder, account === null ? 0o700 : 0o711);
     const path = await realpath(dataFolder);
-    if (made !== undefined && account !== null) await chmod(path, 0o711);
+    if (isNew && account !== null) await chmod(path, 0o711);
     if (!(await may(null, '-w', path)))
       throw Object.assign(new Error('permission denied'), { code: 'EACCES' });
     return path;

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Caller } from '../api/caller.js';
 import type { NodeContext } from '../api/context.js';
 import { submitJob, submitJobs } from '../api/jobs.js';
+import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
 import { errorFromAnswer, type Method, type RequestOptions, type Transport } from '../transport/transport.js';
 
 interface NodeParts {
@@ -21,14 +22,23 @@ export class DirectTransport implements Transport {
 
   async request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
     options.signal?.throwIfAborted();
-    const { context } = this.node;
     // What is asked for by the thousand skips HTTP; it is checked all the same.
-    if (method === 'POST' && path === '/v1/jobs/bulk')
-      return (await submitJobs(context, this.caller, options.body)) as T;
-    if (method === 'POST' && path === '/v1/jobs')
-      // Callers in the process want the id; the rest is written only for those who read it.
-      return (await submitJob(context, this.caller, options.body)).job as T;
+    if (method === 'POST' && (path === '/v1/jobs/bulk' || path === '/v1/jobs')) {
+      try {
+        return (await this.submit(path, options.body)) as T;
+      } catch (error) {
+        // Nothing was done; over HTTP the request is moved on to the leader.
+        if (!(error instanceof LeaderElsewhere)) throw error;
+      }
+    }
     return this.inject(method, path, options);
+  }
+
+  private async submit(path: '/v1/jobs/bulk' | '/v1/jobs', body: unknown): Promise<unknown> {
+    const { context } = this.node;
+    if (path === '/v1/jobs/bulk') return submitJobs(context, this.caller, body);
+    // Callers in the process want the id; the rest is written only for those who read it.
+    return (await submitJob(context, this.caller, body)).job;
   }
 
   private async inject<T>(method: Method, path: string, options: RequestOptions): Promise<T> {

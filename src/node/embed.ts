@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Clock } from '../core/clock.js';
 import { type ConfigInput, resolveConfig } from '../core/config.js';
-import { type Log, SILENT_LOG } from '../core/log.js';
+import { guardedLog, type Log, SILENT_LOG } from '../core/log.js';
 import { startEmbeddedPostgres } from '../embedded/embedded-postgres.js';
 import { Punctual } from '../sdk/punctual.js';
 import { DirectTransport } from './direct-transport.js';
@@ -11,10 +11,12 @@ import { type RunningNode, startNode as startBareNode } from './start-node.js';
 export interface StartNodeOptions extends ConfigInput {
   /** Default: random. */
   readonly id?: string;
-  /** Default: says nothing. A pino logger fits. */
+  /** For the node, and for workers that have none of their own. Default: the node says nothing. A pino logger fits. */
   readonly log?: Log;
   /** Default: the database's clock. A test gives one that it can move. */
   readonly clock?: Clock;
+  /** Whether to pause dispatch first, as for a restored copy; default false. */
+  readonly paused?: boolean;
   /** The tenant that `punctual` acts for; default `default`. */
   readonly tenant?: string;
 }
@@ -36,7 +38,7 @@ export interface EmbeddedNode {
  * URL it brings its own Postgres in the data folder; without a port it listens on any free one.
  */
 export async function startNode(options: StartNodeOptions = {}): Promise<EmbeddedNode> {
-  const { id, log = SILENT_LOG, clock, tenant = 'default', ...settings } = options;
+  const { id, log, clock, paused = false, tenant = 'default', ...settings } = options;
   const { config } = resolveConfig({ port: 0, ...settings }, process.env, (path) =>
     readFileSync(path, 'utf8'),
   );
@@ -46,7 +48,8 @@ export async function startNode(options: StartNodeOptions = {}): Promise<Embedde
   try {
     node = await startBareNode({
       config: own ? { ...config, databaseUrl: own.url } : config,
-      log,
+      log: log ? guardedLog(log) : SILENT_LOG,
+      paused,
       ...(id !== undefined && { id }),
       ...(clock && { clock }),
     });
@@ -61,6 +64,7 @@ export async function startNode(options: StartNodeOptions = {}): Promise<Embedde
     tenant,
     openGateway: () => new EmbeddedWorkerGateway(node, caller, transport),
     close: async () => undefined,
+    ...(log && { log }),
   });
   return {
     id: node.id,

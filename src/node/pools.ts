@@ -1,6 +1,6 @@
 import type { Config } from '../core/config.js';
 import type { Log } from '../core/log.js';
-import { openPool, type Pool, type PoolOptions } from '../store/database.js';
+import { openPool, type Pool, type PoolOptions, type SettingsBy } from '../store/database.js';
 
 /** Longest deadline of any statement that is not a list for people. */
 const LONGEST_MS = 5_000;
@@ -26,7 +26,13 @@ export interface Pools {
 }
 
 /** The connections of a node, a third for each purpose. The lease has one of its own. */
-export function openPools(config: Config, databaseUrl: string, nodeId: string, log: Log): Pools {
+export function openPools(
+  config: Config,
+  databaseUrl: string,
+  nodeId: string,
+  log: Log,
+  settingsBy: SettingsBy,
+): Pools {
   // A leader that hangs in a statement must not outlive its term, so all deadlines lie below the TTL.
   const deadline = Math.min(LONGEST_MS, Math.floor(config.leaseTtl * 0.8));
   const third = Math.floor(config.databaseConnections / 3);
@@ -36,6 +42,7 @@ export function openPools(config: Config, databaseUrl: string, nodeId: string, l
     statementTimeoutMs: deadline,
     lockTimeoutMs: Math.floor(deadline / 2),
     idleInTransactionTimeoutMs: deadline,
+    settingsBy,
     onIdleError: (error) => log.debug({ error: error.message }, 'an idle database connection was lost'),
   };
   return {

@@ -2,6 +2,7 @@ import { EndLines } from '../api/end-lines.js';
 import { type EndSource, EndWatch } from '../api/end-watch.js';
 import { LocalEnds } from '../api/local-ends.js';
 import { LogWriter } from '../api/log-writer.js';
+import { FIGURES_PATH } from '../api/peers.js';
 import type { Shard } from '../api/shard.js';
 import { Submitter } from '../api/submitter.js';
 import { DatabaseClock } from '../cluster/database-clock.js';
@@ -13,14 +14,19 @@ import type { PeerCaller } from '../cluster/peer-caller.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { messageOf } from '../core/errors.js';
+import type { Figures } from '../core/figures.js';
 import type { Log } from '../core/log.js';
 import { News } from '../core/news.js';
+import { Recent } from '../core/recent.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
+import { FIGURES_AGE_MS } from '../dispatch/leader-figures.js';
 import { databaseTime } from '../store/cluster-state.js';
-import { openAll, type Pool } from '../store/database.js';
+import { openAll, type Pool, type SettingsBy } from '../store/database.js';
 import type { LeaseView } from '../store/lease.js';
-import { migrate } from '../store/migrate.js';
+import { explainConnecting, migrate } from '../store/migrate.js';
 import { Names } from '../store/names.js';
+import { pauseBeforeStart } from '../store/pause-before-start.js';
+import { findSettingsBy } from '../store/pooler.js';
 import { findEnded } from '../store/read-job.js';
 import { VISIBLE_WITHIN_MS } from '../store/submit-jobs.js';
 import { closePools, openPools, type Pools } from './pools.js';
@@ -37,6 +43,8 @@ interface ShardOptions {
   readonly log: Log;
   /** Default: the database's clock. */
   readonly clock?: Clock;
+  /** Whether to pause dispatch before anybody leads. */
+  readonly paused?: boolean;
 }
 
 /** What a shard needs of its node to deal with the other nodes. */
@@ -53,18 +61,34 @@ interface ShardHost {
 /** Migrates a database and opens it as a shard, which takes part in leading once it is started. */
 export async function openShard(options: ShardOptions): Promise<RunningShard> {
   const { id, databaseUrl, nodeId, config, log } = options;
+  const settingsBy = await connectionSettings(options);
   const report = await migrate(databaseUrl, {
     onWait: (reason) => log.warn({ shard: id, reason }, 'the database is being migrated and waits'),
   });
   if (report.applied.length > 0)
     log.info({ shard: id, applied: report.applied }, 'the database was migrated');
-  const pools = openPools(config, databaseUrl, nodeId, log);
+  if (options.paused) await pauseBeforeStart(databaseUrl, settingsBy);
+  const pools = openPools(config, databaseUrl, nodeId, log, settingsBy);
   try {
-    return new RunningShard(options, pools, new DatabaseClock(await databaseTime(pools.hot)));
+    const clock = new DatabaseClock(await databaseTime(pools.hot));
+    return new RunningShard({ ...options, settingsBy }, pools, clock);
   } catch (error) {
     await closePools(pools);
     throw error;
   }
+}
+
+/** How connections get their settings; refuses a pooler that keeps no sessions. */
+async function connectionSettings({ id, databaseUrl, log }: ShardOptions): Promise<SettingsBy> {
+  const settingsBy = await findSettingsBy(databaseUrl).catch((error: unknown) => {
+    throw explainConnecting(error);
+  });
+  if (settingsBy === 'statement') {
+    const message =
+      'the database is behind a pooler in session mode: a takeover waits until the lease expires';
+    log.warn({ shard: id }, message);
+  }
+  return settingsBy;
 }
 
 /** A shard as its node runs it: its connections, its leadership, and the dispatcher or the way to it. */
@@ -84,9 +108,11 @@ export class RunningShard implements Shard {
   private host: ShardHost | undefined;
   private hints: HintSender | undefined;
   private handingOver: Promise<void> | undefined;
+  /** Those of a leader elsewhere. */
+  private readonly leaderFigures = new Recent(FIGURES_AGE_MS, () => this.askForFigures());
 
   constructor(
-    private readonly options: ShardOptions,
+    private readonly options: ShardOptions & { readonly settingsBy: SettingsBy },
     readonly pools: Pools,
     private readonly databaseClock: DatabaseClock,
   ) {
@@ -153,6 +179,10 @@ export class RunningShard implements Shard {
     this.leadership.suspect();
   }
 
+  figures(): Promise<Figures | null> {
+    return this.shardLeader.current?.figures() ?? this.leaderFigures.get();
+  }
+
   lease(): LeaseView | undefined {
     return this.leadership.lease;
   }
@@ -175,9 +205,9 @@ export class RunningShard implements Shard {
   }
 
   private openLeadership(): Leadership {
-    const { id, databaseUrl, nodeId, config, log } = this.options;
+    const { id, databaseUrl, nodeId, config, log, settingsBy } = this.options;
     return new Leadership({
-      ...{ databaseUrl, shard: id, nodeId, log },
+      ...{ databaseUrl, settingsBy, shard: id, nodeId, log },
       url: () => this.host!.url,
       ttlMs: config.leaseTtl,
       onTerm: (term) => this.shardLeader.begin(term),
@@ -208,6 +238,7 @@ export class RunningShard implements Shard {
       ...{ hot: this.hot, clock: this.clock, config, log },
       names: new Names(this.hot, config),
       databaseNow: () => this.databaseClock.now(),
+      submitKeyed: async (jobs, made, now) => (await this.leader()).keyed.submit(jobs, made, now),
       directStart: async (row, names) => (await this.currentLeader()?.submit(row, names)) ?? false,
       hint: async (jobs, startBefore) => {
         const leader = this.currentLeader();
@@ -215,6 +246,12 @@ export class RunningShard implements Shard {
         else this.hints?.send({ jobs, startBefore });
       },
     });
+  }
+
+  private async askForFigures(): Promise<Figures | null> {
+    const known = this.leadership.leader;
+    if (known === null) return null;
+    return (await this.host!.peers.get(known.url, FIGURES_PATH, this.id)) as Figures | null;
   }
 
   private async openEnds(onEnded: (ids: readonly string[]) => void): Promise<EndSource | null> {

@@ -28,6 +28,8 @@ export interface NodeOptions {
   readonly log: Log;
   /** Default: the database's clock. A test gives one that it can move. */
   readonly clock?: Clock;
+  /** Whether to pause dispatch before this node or any other starts a job. */
+  readonly paused?: boolean;
 }
 
 export interface RunningNode {
@@ -47,13 +49,13 @@ export interface RunningNode {
 
 /** Starts one node: opens its shards, listens, and leads every shard that nobody else leads. */
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
-  const { config, log, clock } = options;
+  const { config, log, clock, paused = false } = options;
   const id = options.id ?? `node-${randomBytes(6).toString('hex')}`;
   const databaseUrls = [requireDatabaseUrl(config)];
   const shards: RunningShard[] = [];
   try {
     for (const databaseUrl of databaseUrls) {
-      const shard = { id: shards.length, databaseUrl, nodeId: id, config, log };
+      const shard = { id: shards.length, databaseUrl, nodeId: id, config, log, paused };
       shards.push(await openShard({ ...shard, ...(clock && { clock }) }));
     }
     return await assemble(options, id, shards as [RunningShard, ...RunningShard[]]);

@@ -48,7 +48,7 @@ export class LatenessCheck {
         if (state !== 'late') continue;
         count += 1;
         const fields = { tenant, schedule, at: new Date(at).toISOString(), lateBy, job };
-        if (count <= LOGGED) leader.log.warn(fields, 'an occurrence is late');
+        if (count <= LOGGED) leader.log.warn(fields, `an occurrence of schedule ${schedule} is late`);
       }
       more = checked.length === MAX_BATCH;
     }

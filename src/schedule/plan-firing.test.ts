@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { jitterOf } from '../core/schedule/jitter.js';
 import type { ScheduleDefinition } from '../core/schedule.js';
 import { type ParsedSchedule, parseDefinition } from '../core/schedule-definition.js';
 import type { ScheduleRow } from '../store/schedules.js';
-import { FIRE_AHEAD_MS, type FiringRequest, fireAtFor, jitterOf, planFiring } from './plan-firing.js';
+import { FIRE_AHEAD_MS, type FiringRequest, fireAtFor, planFiring } from './plan-firing.js';
 
 const T0 = Date.UTC(2026, 0, 1);
 const MINUTE = 60_000;
@@ -19,6 +20,7 @@ function row(change: Partial<ScheduleRow> = {}): ScheduleRow {
     tenant: 'acme',
     name: 'tick',
     definition: '',
+    managed_by: null,
     paused: false,
     watermark: T0,
     fire_at: null,

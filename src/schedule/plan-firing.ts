@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { catchUp, type OccurrenceRange } from '../core/schedule/catch-up.js';
+import { jitterOf } from '../core/schedule/jitter.js';
 import type { ParsedSchedule } from '../core/schedule-definition.js';
 import type { ParsedSubmission } from '../core/submission.js';
 import { uuidv7 } from '../core/uuid.js';
@@ -52,12 +52,6 @@ export interface FiringPlan {
   readonly jobs: readonly PlannedJob[];
   /** The job to cancel first. */
   readonly cancel: string | null;
-}
-
-/** A delay evenly spread over [0, jitterMs], and always the same for one occurrence of one schedule. */
-export function jitterOf(scheduleId: string, at: number, jitterMs: number): number {
-  const digest = createHash('sha256').update(`${scheduleId} ${at}`).digest();
-  return Math.floor((digest.readUIntBE(0, 6) / 2 ** 48) * (jitterMs + 1));
 }
 
 /** When an occurrence is due: its moment plus its jitter. */

@@ -65,6 +65,7 @@ export class ScheduleChanges {
     { tenant, actor, name }: Request,
     input: Readonly<Record<string, unknown>>,
     paused: boolean,
+    managedBy: string | null = null,
   ): Promise<void> {
     const { leader } = this;
     const taken = new PunctualError('SCHEDULE_EXISTS', `There is a schedule ${name} already.`);
@@ -78,7 +79,7 @@ export class ScheduleChanges {
     const fireAt = paused ? null : fireAtFor({ id }, parsed, now);
     const stored = await leader.write(() =>
       createSchedule(leader.hot, leader.term, {
-        ...{ id, tenant, name, paused, fireAt, createdAt: now, createdBy: actor },
+        ...{ id, tenant, name, paused, fireAt, createdAt: now, createdBy: actor, managedBy },
         definition: JSON.stringify(definition),
       }),
     );
@@ -93,13 +94,28 @@ export class ScheduleChanges {
   }
 
   /** Changes the definition from the next occurrence on. A change that leaves it as it is writes nothing. */
-  change(request: Request, change: Readonly<Record<string, unknown>>): Promise<void> {
+  async change(request: Request, change: Readonly<Record<string, unknown>>): Promise<void> {
+    await this.edit(request, (found) => changed(JSON.parse(found.definition), change));
+  }
+
+  /**
+   * Makes a schedule what the code of `owner` says; answers whether it differed. One that is in the code of somebody else
+   * stays as it is, and one that is in nobody's stays nobody's: whoever did not create it must not remove it.
+   */
+  replace(request: Request, input: Readonly<Record<string, unknown>>, owner: string): Promise<boolean> {
+    return this.edit(request, (found) => {
+      mustNotBeOfOthers(found, owner);
+      return normalise(input);
+    });
+  }
+
+  private edit(request: Request, edit: (found: ScheduleRow) => ScheduleDefinition): Promise<boolean> {
     return this.writes.run(async () => {
       const found = await this.mustFind(request);
       const now = this.leader.clock.now();
-      const definition = changed(JSON.parse(found.definition), change);
+      const definition = edit(found);
       const text = JSON.stringify(definition);
-      if (text === found.definition) return;
+      if (text === found.definition) return false;
       const parsed = this.parse(definition, now, found.created_at);
       await this.mustHaveNames(request.tenant, parsed, now);
       const schedule = await this.decideDue(found, now, false);
@@ -109,6 +125,7 @@ export class ScheduleChanges {
         watermark,
         fireAt: schedule.paused ? null : fireAtFor(schedule, parsed, watermark),
       }));
+      return true;
     });
   }
 
@@ -144,11 +161,23 @@ export class ScheduleChanges {
 
   /** Deletes a schedule. Jobs that have started go on, and the ledger stays. */
   remove(request: Request): Promise<void> {
+    return this.writes.run(async () => this.removeNow(request, await this.mustFind(request)));
+  }
+
+  /** Deletes a schedule if it is in the code of `owner`; answers whether it was. */
+  removeManaged(request: Request, owner: string): Promise<boolean> {
     return this.writes.run(async () => {
-      const now = this.leader.clock.now();
-      const schedule = await this.decideDue(await this.mustFind(request), now, true);
-      await this.writeChange(request, schedule, now, 'deleted', null);
+      const found = await findSchedule(this.leader.hot, request.tenant, request.name);
+      if (found?.managed_by !== owner) return false;
+      await this.removeNow(request, found);
+      return true;
     });
+  }
+
+  private async removeNow(request: Request, found: ScheduleRow): Promise<void> {
+    const now = this.leader.clock.now();
+    const schedule = await this.decideDue(found, now, true);
+    await this.writeChange(request, schedule, now, 'deleted', null);
   }
 
   /** Makes a job now, independent of the timetable; answers with its id. */
@@ -186,6 +215,12 @@ export class ScheduleChanges {
       const schedule = await this.decideDue(await this.mustFind(request), now, true);
       return backfill(this.leader, this.firer, schedule, range);
     });
+  }
+
+  /** Checks a definition that is to be stored. */
+  check(definition: ScheduleDefinition): void {
+    const now = this.leader.clock.now();
+    this.parse(definition, now, now);
   }
 
   private parse(definition: ScheduleDefinition, now: number, createdAt: number): ParsedSchedule {
@@ -261,4 +296,13 @@ export class ScheduleChanges {
     });
     this.listener.onFireAt(fireAt);
   }
+}
+
+/** Refuses to touch a schedule that is in the code of another program. */
+export function mustNotBeOfOthers({ name, managed_by: other }: ScheduleRow, owner: string): void {
+  if (other === null || other === owner) return;
+  throw new PunctualError(
+    'SCHEDULE_MANAGED',
+    `The schedule ${name} is managed by ${other}, not by ${owner}; nothing was changed about it.`,
+  );
 }

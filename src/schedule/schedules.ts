@@ -1,9 +1,11 @@
 import { EarliestTimer } from '../core/clock.js';
 import { Loop, logFailure } from '../core/loop.js';
 import { SerialQueue } from '../core/serial-queue.js';
+import type { AppliedSchedules, ScheduleInput } from '../core/wire.js';
 import { forgetOccurrences, forgetSchedules } from '../store/occurrences.js';
 import { nextFire } from '../store/schedules.js';
 import { LatenessCheck } from './lateness-check.js';
+import { applySchedules, type Owner } from './managed-schedules.js';
 import { OccurrenceFirer } from './occurrence-firer.js';
 import { OverlapQueue } from './overlap-queue.js';
 import { ScheduleChanges } from './schedule-changes.js';
@@ -81,6 +83,15 @@ export class Schedules {
       this.lateness.expect(await this.writes.run(() => this.overlapQueue.runOnce()));
     }
     this.fireTimer.arm(await nextFire(leader.hot));
+  }
+
+  /** Makes the schedules of a program what its code says, or tells what that would take. */
+  manage(
+    owner: Owner,
+    wanted: readonly ScheduleInput[],
+    options: { readonly prune: boolean; readonly dryRun: boolean },
+  ): Promise<AppliedSchedules> {
+    return applySchedules(this.leader, this.changes, owner, wanted, options);
   }
 
   private startWaitingSoon(): void {

@@ -1,6 +1,17 @@
-import { JobHandle, Jobs, type ResultOptions } from '../client/job-handle.js';
+import { cancelInTransaction, noJobOfKey } from '../client/cancel-in-transaction.js';
+import {
+  type ChangeOptions,
+  JobHandle,
+  Jobs,
+  type ListOptions,
+  type ResultOptions,
+} from '../client/job-handle.js';
+import { changeJobs, type JobSelection, type ManyOptions, type ManyResult } from '../client/many-jobs.js';
+import { eachItem, type PageOptions, queryText } from '../client/pages.js';
 import {
   buildSchedule,
+  eachOccurrence,
+  type OccurrencesOptions,
   putSchedule,
   ScheduleHandle,
   type ScheduleInputOption,
@@ -8,20 +19,30 @@ import {
   type ScheduleTiming,
 } from '../client/schedule-handle.js';
 import {
+  applySchedules,
+  type ScheduleEntry,
+  type SchedulesOptions,
+  type SchedulesResult,
+} from '../client/schedules-as-code.js';
+import { submitInTransaction } from '../client/submit-in-transaction.js';
+import {
   buildSubmission,
   buildSubmissions,
+  isRepeatable,
   type SubmitOptions,
   submissionText,
   submitBulk,
-  submitInTransaction,
-  type TransactionClient,
+  type TaskOrName,
 } from '../client/task-submission.js';
+import type { TransactionClient } from '../client/transaction-client.js';
+import type { Duration } from '../core/duration.js';
 import { invalid } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
-import type { Job } from '../core/job.js';
-import { RATE_RULE, type RateView, readRate } from '../core/rate.js';
-import type { AnyTask, Task } from '../core/task.js';
-import type { Page, QueueView } from '../core/wire.js';
+import type { Job, ListedJob, SubmittedJob } from '../core/job.js';
+import type { Log } from '../core/log.js';
+import { RATE_RULE, type RateText, type RateView, readRate } from '../core/rate.js';
+import type { AnyTask } from '../core/task.js';
+import type { OccurrenceView, QueueView, RedriveAnswer, StatsView, StoredLogLine } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
 import { HandlerRunner } from '../worker/runners/handler.js';
 import type { WorkerOptions } from '../worker/worker-options.js';
@@ -32,6 +53,12 @@ export interface SubmitOneOptions extends SubmitOptions {
   /** Submits inside this transaction of the tenant's database; the job may start up to a second after the commit. */
   readonly tx?: TransactionClient;
 }
+
+/** Which failed jobs to run again: those of a task, of a queue, of both, or all. */
+export type RedriveOptions =
+  | { readonly task: string; readonly queue?: string; readonly dryRun?: boolean }
+  | { readonly queue: string; readonly task?: string; readonly dryRun?: boolean }
+  | { readonly all: true; readonly dryRun?: boolean };
 
 /** The input as an argument; optional if the task's input may be undefined. */
 export type InputArguments<Input, Options> = undefined extends Input
@@ -48,6 +75,8 @@ export interface PunctualParts {
   readonly openGateway: () => WorkerGateway;
   /** The tenant of submissions inside a transaction. */
   readonly tenant: string;
+  /** Where workers log that have no `log` of their own. */
+  readonly log?: Log;
   /** Closes the transport and the gateways. */
   readonly close: () => Promise<void>;
 }
@@ -64,77 +93,70 @@ export class Punctual {
 
   /**
    * Submits a job. If the answer is lost, the call rejects and it is unknown whether the job exists; a submission
-   * with a `key` is repeated instead, because the same key returns the same job.
+   * with a `key` is repeated instead, because the same key returns the same job (but only with the modes `keep` and
+   * `replace`: with the others it might make a second job).
    */
-  submit<Input, Output>(
-    task: Task<Input, Output>,
+  async submit<Output = unknown, Input = unknown>(
+    task: TaskOrName<Input, Output>,
     ...rest: InputArguments<NoInfer<Input>, SubmitOneOptions>
-  ): Promise<JobHandle<Output>>;
-  submit<Output = unknown>(
-    name: string,
-    input?: unknown,
-    options?: SubmitOneOptions,
-  ): Promise<JobHandle<Output>>;
-  async submit(
-    taskOrName: AnyTask | string,
-    input?: unknown,
-    options: SubmitOneOptions = {},
-  ): Promise<JobHandle<unknown>> {
-    const { tx, ...rest } = options;
-    const submission = await buildSubmission(taskOrName, input, rest);
+  ): Promise<JobHandle<Output>> {
+    const [input, { tx, ...options } = {}] = rest as [input?: unknown, options?: SubmitOneOptions];
+    const submission = await buildSubmission(task, input, options);
     if (tx) return new JobHandle(await submitInTransaction(tx, this.#parts.tenant, submission), this.#jobs);
     const { transport } = this.#parts;
-    const job = await transport.request<Job>('POST', '/v1/jobs', {
+    const job = await transport.request<SubmittedJob>('POST', '/v1/jobs', {
       ...(transport.inProcess ? { body: submission } : { bodyText: submissionText(submission) }),
-      retry: submission.key !== undefined,
+      retry: isRepeatable(submission),
     });
-    return new JobHandle(job.id, this.#jobs);
+    const { id, repeated, replaced, differs } = job;
+    // A node of an older version says nothing about repetitions.
+    const repetition = repeated === undefined ? undefined : { repeated, replaced, differs };
+    return new JobHandle(id, this.#jobs, repetition);
   }
 
   /**
    * Submits many jobs of a task and returns their handles in order. Up to 10,000 jobs (and 16 MiB) are stored all or
    * none; more are divided into several requests, and BulkError tells which jobs are stored if one of them fails.
    */
-  submitMany<Input, Output>(
-    task: Task<Input, Output>,
+  async submitMany<Output = unknown, Input = unknown>(
+    task: TaskOrName<Input, Output>,
     inputs: Iterable<NoInfer<Input>>,
-    options?: BulkOptions<NoInfer<Input>>,
-  ): Promise<JobHandle<Output>[]>;
-  submitMany<Output = unknown>(
-    name: string,
-    inputs: Iterable<unknown>,
-    options?: BulkOptions<unknown>,
-  ): Promise<JobHandle<Output>[]>;
-  async submitMany(
-    taskOrName: AnyTask | string,
-    inputs: Iterable<unknown>,
-    options: BulkOptions<never> = {},
-  ): Promise<JobHandle<unknown>[]> {
-    const submissions = await buildSubmissions(taskOrName, inputs, options);
-    const ids = await submitBulk(this.#parts.transport, submissions);
-    return ids.map((id) => new JobHandle(id, this.#jobs));
+    options: BulkOptions<NoInfer<Input>> = {},
+  ): Promise<JobHandle<Output>[]> {
+    const submissions = await buildSubmissions(task, inputs, options);
+    const submitted = await submitBulk(this.#parts.transport, submissions);
+    return submitted.map(({ id, repetition }) => new JobHandle(id, this.#jobs, repetition));
   }
 
   /**
    * Schedules a task by `cron`, `every` or `at`. Creates the schedule, or replaces the definition of the one of that
    * name from its next occurrence on, so a program may do so whenever it starts.
    */
-  schedule<Input, Output>(
-    task: Task<Input, Output>,
+  async schedule<Output = unknown, Input = unknown>(
+    task: TaskOrName<Input, Output>,
     options: ScheduleOptions & ScheduleTiming & ScheduleInputOption<NoInfer<Input>>,
-  ): Promise<ScheduleHandle<Output>>;
-  schedule<Output = unknown>(
-    name: string,
-    options: ScheduleOptions & ScheduleTiming & ScheduleInputOption<unknown>,
-  ): Promise<ScheduleHandle<Output>>;
-  async schedule(
-    taskOrName: AnyTask | string,
-    options: ScheduleOptions & ScheduleTiming & { readonly input?: unknown },
-  ): Promise<ScheduleHandle<unknown>> {
+  ): Promise<ScheduleHandle<Output>> {
     const { transport } = this.#parts;
-    const { name, definition } = await buildSchedule(taskOrName, options);
+    const { name, definition } = await buildSchedule(task, options);
     await putSchedule(transport, name, definition);
     return new ScheduleHandle(name, transport, this.#jobs);
+  }
+
+  /**
+   * Makes the schedules of this program what its code says: creates and changes what differs, and with `prune` removes
+   * what has left the code. Schedules that are not of this `owner` are never removed. A program may do so whenever it
+   * starts; where nothing differs, nothing is written.
+   */
+  schedules(entries: readonly ScheduleEntry[], options: SchedulesOptions = {}): Promise<SchedulesResult> {
+    return applySchedules(this.#parts.transport, entries, options);
+  }
+
+  /** The ledger of a schedule, newest first, read page by page. */
+  occurrences(
+    schedule: string,
+    options: Omit<OccurrencesOptions, 'limit'> & PageOptions = {},
+  ): AsyncGenerator<OccurrenceView, void, undefined> {
+    return eachOccurrence(this.#parts.transport, schedule, options);
   }
 
   /** The job as it is now. */
@@ -143,10 +165,18 @@ export class Punctual {
   }
 
   /** The job that was submitted with this key, or null if there is none. */
-  async getByKey(key: string): Promise<Job | null> {
-    const query = new URLSearchParams({ key, limit: '1' });
-    const page = await this.#parts.transport.request<Page<Job>>('GET', `/v1/jobs?${query}`);
-    return page.data[0] ?? null;
+  getByKey(key: string): Promise<Job | null> {
+    return this.#jobs.getByKey(key);
+  }
+
+  /** Jobs that fit, newest first, read page by page: `for await (const job of punctual.list({ state: 'failed' }))`. */
+  list(options: ListOptions = {}): AsyncGenerator<ListedJob, void, undefined> {
+    return this.#jobs.list(options);
+  }
+
+  /** The lines that the attempts of a job have logged so far, oldest first. */
+  logs(id: string, options: PageOptions = {}): AsyncGenerator<StoredLogLine, void, undefined> {
+    return this.#jobs.logs(id, options);
   }
 
   /** Waits for the result of a job; rejects with JobFailedError if the job ends without success. */
@@ -154,9 +184,84 @@ export class Punctual {
     return this.#jobs.result(id, options);
   }
 
-  /** Cancels a job; a running one is told to stop. */
-  cancel(id: string): Promise<Job> {
-    return this.#jobs.cancel(id);
+  /**
+   * Cancels a job, by its id or its key; a running one is told to stop. With `tx`, this happens up to a second after
+   * that transaction commits; a job that has ended by then stays as it is.
+   */
+  cancel(job: string | { readonly key: string }, options?: { readonly tx?: undefined }): Promise<Job>;
+  cancel(job: string | { readonly key: string }, options: { readonly tx: TransactionClient }): Promise<void>;
+  async cancel(
+    job: string | { readonly key: string },
+    { tx }: { readonly tx?: TransactionClient | undefined } = {},
+  ): Promise<unknown> {
+    if (tx) return cancelInTransaction(tx, this.#parts.tenant, job);
+    if (typeof job === 'string') return this.#jobs.steer('cancel', job);
+    const found = await this.#jobs.getByKey(job.key);
+    if (!found) throw noJobOfKey(job.key);
+    return this.#jobs.steer('cancel', found.id);
+  }
+
+  /** Runs a job again that has failed or was cancelled. */
+  retry(id: string): Promise<Job> {
+    return this.#jobs.steer('retry', id);
+  }
+
+  /** Keeps a waiting job from starting until it is released. */
+  hold(id: string): Promise<Job> {
+    return this.#jobs.steer('hold', id);
+  }
+
+  /** Lets a job start that was on hold. */
+  release(id: string): Promise<Job> {
+    return this.#jobs.steer('release', id);
+  }
+
+  /** Changes a job that has not started. */
+  change(id: string, change: ChangeOptions): Promise<Job> {
+    return this.#jobs.change(id, change);
+  }
+
+  /**
+   * Runs the failed jobs of a task, of a queue, or all of them again. One call works for about two seconds, and `more`
+   * tells whether jobs are left; `retryMany` goes on to the end.
+   */
+  redrive(selection: RedriveOptions): Promise<RedriveAnswer> {
+    return this.#parts.transport.request('POST', '/v1/jobs/redrive', { body: selection });
+  }
+
+  /** Totals of the cluster that survive failovers; with `history` also by the minute for this time back. */
+  stats(options: { readonly history?: Duration } = {}): Promise<StatsView> {
+    return this.#parts.transport.request('GET', `/v1/stats${queryText(options)}`);
+  }
+
+  /** The queues of the tenant with their figures and limits, by name. */
+  queues(options: PageOptions = {}): AsyncGenerator<QueueView, void, undefined> {
+    return eachItem(this.#parts.transport, '/v1/queues', {}, options);
+  }
+
+  /** Cancels many jobs; running ones are told to stop. */
+  cancelMany(selection: JobSelection, options?: ManyOptions): Promise<ManyResult> {
+    return changeJobs(this.#parts.transport, 'cancel', selection, options);
+  }
+
+  /** Keeps many waiting jobs from starting until they are released. */
+  holdMany(selection: JobSelection, options?: ManyOptions): Promise<ManyResult> {
+    return changeJobs(this.#parts.transport, 'hold', selection, options);
+  }
+
+  /** Lets many held jobs start. */
+  releaseMany(selection: JobSelection, options?: ManyOptions): Promise<ManyResult> {
+    return changeJobs(this.#parts.transport, 'release', selection, options);
+  }
+
+  /** Runs many failed jobs again; with `state: 'cancelled'` in the filter, or by their ids, cancelled ones as well. */
+  retryMany(selection: JobSelection, options?: ManyOptions): Promise<ManyResult> {
+    return changeJobs(this.#parts.transport, 'redrive', selection, options);
+  }
+
+  /** Deletes many jobs that have ended, with their keys and logs. */
+  deleteMany(selection: JobSelection, options?: ManyOptions): Promise<ManyResult> {
+    return changeJobs(this.#parts.transport, 'delete', selection, options);
   }
 
   /**
@@ -170,10 +275,11 @@ export class Punctual {
 
   /** Makes a worker for the given tasks; it begins to work with `run()` or `start()`. */
   worker(tasks: readonly AnyTask[], options: WorkerOptions = {}): WorkerRuntime {
+    const { log, openGateway } = this.#parts;
     return new WorkerRuntime({
-      gateway: this.#parts.openGateway(),
+      gateway: openGateway(),
       runners: [new HandlerRunner(tasks)],
-      options,
+      options: log ? { ...options, log: options.log ?? log } : options,
     });
   }
 
@@ -192,7 +298,7 @@ export interface QueueLimitOptions {
   /** How many jobs of one `concurrencyKey` may run at the same time; initially 1. */
   readonly keyConcurrency?: number;
   /** How many jobs may start in a time, e.g. `100/1s` or `{ limit: 100, per: '1s', burst: 10 }`; initially no limit. */
-  readonly rate?: string | RateView | null;
+  readonly rate?: RateText | RateView | null;
 }
 
 /** Sets limits of a queue, and creates it if it does not exist. */
@@ -205,7 +311,7 @@ export async function limitQueue(
   return transport.request('PATCH', `/v1/queues/${encodeURIComponent(name)}`, { body, retry: true });
 }
 
-function rateOf(input: string | RateView): RateView {
+function rateOf(input: RateText | RateView): RateView {
   const rate = readRate(input);
   if (rate === null) throw invalid([{ pointer: '/rate', detail: RATE_RULE }]);
   return rate;

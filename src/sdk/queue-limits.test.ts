@@ -30,7 +30,7 @@ describe('limiting a queue', () => {
 
   it('refuses a rate that is none before anything is sent', async () => {
     const { transport, asked } = transportOf();
-    await expect(limitQueue(transport, 'q', { rate: '100 a second' })).rejects.toMatchObject({
+    await expect(limitQueue(transport, 'q', { rate: '100 a second' as never })).rejects.toMatchObject({
       code: 'INVALID_REQUEST',
       errors: [{ pointer: '/rate' }],
     });

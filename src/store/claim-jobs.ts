@@ -1,3 +1,4 @@
+import { BOUNDS } from '../core/histogram.js';
 import { stands } from '../host/test-switches.js';
 import { type Changed, changedRows, refusedOf } from './batch-statement.js';
 import { FACTS, WORK } from './claims.js';
@@ -23,7 +24,35 @@ const INTENT_COLUMNS = new SortedColumns<ClaimIntent>([
   { name: 'fence', type: 'int', of: (intent) => intent.fence },
   { name: 'worker', type: 'uuid', of: (intent) => intent.worker },
 ]);
-const INTENTS = INTENT_COLUMNS.inSql(7);
+const INTENTS = INTENT_COLUMNS.inSql(9);
+
+/** What is counted of the claims of one tenant. */
+export interface ClaimCounts {
+  readonly jobs: number;
+  /** How late first attempts are: counts per bucket, and the sum in milliseconds. */
+  readonly lateness: readonly number[];
+  readonly latenessMs: number;
+}
+
+/** How late a first attempt among the claims `f` is. */
+const LATE_BY = 'greatest(0, $4 - f.run_at)';
+const FIRST_ATTEMPTS = 'f.tenant = c.tenant AND f.fence = 1';
+
+/**
+ * The counts of what was claimed. They were made ahead, for all that was to be claimed of a tenant; if some of it was
+ * refused they would be too high, and are made here from the rows.
+ */
+const COUNTED = `
+  SELECT $4, c.tenant, c.jobs,
+    CASE WHEN c.jobs = l.jobs THEN l.lateness::bigint[] ELSE ARRAY(
+      SELECT count(f.id) FROM generate_series(0, ${BOUNDS.length}) b LEFT JOIN chosen f
+        ON ${FIRST_ATTEMPTS} AND width_bucket(${LATE_BY}, '{${BOUNDS.join(',')}}'::bigint[]) = b
+      GROUP BY b ORDER BY b) END,
+    CASE WHEN c.jobs = l.jobs THEN l.lateness_ms ELSE (
+      SELECT coalesce(sum(${LATE_BY}), 0) FROM chosen f WHERE ${FIRST_ATTEMPTS}) END
+  FROM (SELECT tenant, count(*) AS jobs FROM chosen GROUP BY tenant) c
+  LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, lateness, jobs, lateness_ms)
+    ON l.tenant = c.tenant`;
 
 /** The columns that live and ended jobs share. */
 const SHARED = columnsOf('jobs')
@@ -59,10 +88,7 @@ function claimStatement(name: string, { columns, where, answer }: ClaimShape) {
       INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
       SELECT id, fence, worker, $2, $4 FROM chosen
     ), counted AS (
-      INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness)
-      SELECT $4, c.tenant, count(*), (
-        SELECT l.lateness::bigint[] FROM unnest($5::text[], $6::text[]) l(tenant, lateness) WHERE l.tenant = c.tenant)
-      FROM chosen c GROUP BY c.tenant
+      INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness, lateness_ms) ${COUNTED}
     ), answer AS (${answer})`,
   );
 }
@@ -76,9 +102,9 @@ const CLAIM_JOBS = claimStatement('claim-jobs', {
 
 /** For jobs whose rows this process stored and still holds: the answer returns only which were claimed. */
 const CLAIM_KNOWN_JOBS = claimStatement('claim-known-jobs', {
-  columns: '',
+  columns: ', j.run_at',
   where: stands('unedited') ? ' AND NOT j.edited' : '',
-  answer: changedRows('chosen', 'id', 'cardinality($7::uuid[])'),
+  answer: changedRows('chosen', 'id', `cardinality(${INTENTS.ids})`),
 });
 
 /** What a claim returns of a job. JSON columns are texts. */
@@ -87,7 +113,8 @@ export type ClaimedJob = CamelRowOf<'jobs', (typeof FACTS)[number] | (typeof WOR
 /** A job that was claimed. */
 export type ClaimedRow = ClaimedJob & { readonly id: string } & Record<string, unknown>;
 
-type Lateness = ReadonlyMap<string, readonly number[]>;
+/** By tenant, what is counted if everything is claimed. */
+type Expected = ReadonlyMap<string, ClaimCounts>;
 
 /** Claims those of the jobs that can be claimed, and answers with exactly these. */
 export function claimJobs(
@@ -95,9 +122,9 @@ export function claimJobs(
   term: TermKey,
   intents: readonly ClaimIntent[],
   now: number,
-  latenessByTenant: Lateness,
+  expected: Expected,
 ): Promise<ClaimedRow[]> {
-  return runAsLeader(db, term, CLAIM_JOBS, parameters(intents, now, latenessByTenant));
+  return runAsLeader(db, term, CLAIM_JOBS, parameters(intents, now, expected));
 }
 
 /** Claims jobs whose rows are in memory; answers with those that could not be claimed. */
@@ -106,14 +133,21 @@ export async function claimKnownJobs(
   term: TermKey,
   intents: readonly ClaimIntent[],
   now: number,
-  latenessByTenant: Lateness,
+  expected: Expected,
 ): Promise<ReadonlySet<string>> {
-  const values = parameters(intents, now, latenessByTenant);
+  const values = parameters(intents, now, expected);
   const [answer] = await runAsLeader<Changed>(db, term, CLAIM_KNOWN_JOBS, values);
   return refusedOf(intents, answer);
 }
 
-function parameters(intents: readonly ClaimIntent[], now: number, lateness: Lateness): unknown[] {
-  const histograms = [...lateness.values()].map((counts) => `{${counts.join(',')}}`);
-  return [now, [...lateness.keys()], histograms, ...INTENT_COLUMNS.parameters(intents)];
+function parameters(intents: readonly ClaimIntent[], now: number, expected: Expected): unknown[] {
+  const counts = [...expected.values()];
+  return [
+    now,
+    [...expected.keys()],
+    counts.map(({ lateness }) => `{${lateness.join(',')}}`),
+    counts.map(({ jobs }) => jobs),
+    counts.map(({ latenessMs }) => latenessMs),
+    ...INTENT_COLUMNS.parameters(intents),
+  ];
 }

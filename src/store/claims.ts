@@ -60,11 +60,12 @@ const HAND_ON_CLAIMS = leaderStatement(
   ), answer AS (${changedRows('handed', 'job', 'cardinality($5::uuid[])')})`,
 );
 
-const CANCEL_CLAIM = leaderStatement(
-  'cancel-claim',
+const CANCEL_CLAIMS = leaderStatement(
+  'cancel-claims',
   `answer AS (
     UPDATE punctual.claims c SET cancelled_at = coalesce(c.cancelled_at, $6::bigint)
-    WHERE c.job = $4::uuid AND c.fence = $5::int AND ${WHILE_TERM_LASTS}
+    FROM unnest($4::uuid[], $5::int[]) u(job, fence)
+    WHERE ${byIndex('c.job', 'u.job')} AND c.fence = u.fence AND ${WHILE_TERM_LASTS}
     RETURNING c.job
   )`,
 );
@@ -90,14 +91,20 @@ const RELEASE_CLAIMS = leaderStatement(
   )`,
 );
 
-/** Marks the claim of a job that is to be cancelled, for this leader and the next; answers whether the job runs. */
-export async function cancelClaim(
+/** Marks the claims of jobs that are to be cancelled, for this leader and the next; answers which of the jobs run. */
+export async function cancelClaims(
   db: Queryable,
   term: TermKey,
-  claim: { id: string; fence: number },
+  claims: readonly { id: string; fence: number }[],
   now: number,
-): Promise<boolean> {
-  return (await runAsLeader(db, term, CANCEL_CLAIM, [claim.id, claim.fence, now])).length > 0;
+): Promise<string[]> {
+  const ordered = inClaimOrder(claims);
+  const rows = await runAsLeader<{ job: string }>(db, term, CANCEL_CLAIMS, [
+    ordered.map((claim) => claim.id),
+    ordered.map((claim) => claim.fence),
+    now,
+  ]);
+  return rows.map(({ job }) => job);
 }
 
 /** An attempt that its worker has handed on. */

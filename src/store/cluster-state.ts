@@ -13,6 +13,18 @@ const PAUSE_CLUSTER = leaderStatement(
   )`,
 );
 
+/** Silence after which a node is told nothing any more: it would only be waited for. */
+const SILENT_MS = 60_000;
+/** For `punctual.submit_job`, which refuses what the leader would refuse when it admits the job. */
+const PUBLISH_LIMITS = leaderStatement(
+  'publish-limits',
+  `answer AS (
+    UPDATE punctual.cluster SET max_payload = $4::bigint, max_job_timeout = $5::bigint
+    WHERE (max_payload, max_job_timeout) IS DISTINCT FROM ($4::bigint, $5::bigint) AND ${WHILE_TERM_LASTS}
+    RETURNING max_payload
+  )`,
+);
+
 const SEE_NODE = statement(
   'see-node',
   `
@@ -20,10 +32,11 @@ const SEE_NODE = statement(
       INSERT INTO punctual.nodes (id, url, version, started_at, last_seen) VALUES ($1, $2, $3, $4, $4)
       ON CONFLICT (id) DO UPDATE SET url = $2, version = $3, last_seen = $4
     )
-    SELECT id, url FROM punctual.nodes WHERE id <> $1`,
+    SELECT id, url FROM punctual.nodes WHERE id <> $1 AND last_seen > $4 - ${SILENT_MS}`,
 );
 
-const FORGET_NODE = statement('forget-node', 'DELETE FROM punctual.nodes WHERE id = $1');
+/** The address tells the node from another process with its id, the one that replaces it. */
+const FORGET_NODE = statement('forget-node', 'DELETE FROM punctual.nodes WHERE id = $1 AND url = $2');
 
 const FORGET_SILENT_NODES = statement(
   'forget-silent-nodes',
@@ -64,10 +77,19 @@ export async function pauseCluster(db: Queryable, term: TermKey, paused: boolean
   return (await runAsLeader(db, term, PAUSE_CLUSTER, [paused])).length > 0;
 }
 
+/** Writes the limits of the leader down where SQL can see them. */
+export async function publishLimits(
+  db: Queryable,
+  term: TermKey,
+  limits: { readonly maxPayload: number; readonly maxJobTimeout: number },
+): Promise<void> {
+  await runAsLeader(db, term, PUBLISH_LIMITS, [limits.maxPayload, limits.maxJobTimeout]);
+}
+
 /** Another node of the cluster, and where to reach it. */
 export type OtherNode = Pick<NodeRow, 'id' | 'url'>;
 
-/** Records a sign of life of the node; answers with the other nodes. */
+/** Records a sign of life of the node; answers with the other nodes that were heard of lately. */
 export async function seeNode(
   db: Queryable,
   node: { id: string; url: string; version: string },
@@ -77,8 +99,8 @@ export async function seeNode(
 }
 
 /** Deletes a node that stops. */
-export async function forgetNode(db: Queryable, id: string): Promise<void> {
-  await run(db, FORGET_NODE, [id]);
+export async function forgetNode(db: Queryable, node: OtherNode): Promise<void> {
+  await run(db, FORGET_NODE, [node.id, node.url]);
 }
 
 /** Deletes nodes that were last seen before the moment. */

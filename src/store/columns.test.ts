@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { turnsOf } from '../../test/turns-of-the-loop.js';
 import { Columns } from './columns.js';
 
 interface Pair {
@@ -41,6 +42,16 @@ describe('rows by columns', () => {
   it('are as many as the first column says, even a single one', () => {
     expect(pairs.parameters([{ id: 'a', name: null, size: 1 }])).toEqual(['{a}', null, null, null, 1]);
     expect(pairs.parameters([])).toEqual(['{}', '{}', '{}', null, null]);
+  });
+
+  it('are the same when they are made in slices, between which the event loop goes on', async () => {
+    const rows = Array.from({ length: 200_000 }, (_, n) => ({ id: `${n}`, name: `name-${n}`, size: n }));
+    let made: unknown;
+    const { count } = await turnsOf(async () => {
+      made = await pairs.parametersInSlices(rows);
+    });
+    expect(made).toEqual(pairs.parameters(rows));
+    expect(count).toBeGreaterThan(1);
   });
 
   it('can be a part of other rows', () => {

@@ -1,3 +1,4 @@
+import { PORTION, TimeSlice } from '../core/time-slice.js';
 import { plainArray, textArray } from './array-text.js';
 
 /** The SQL types that parameters have. */
@@ -65,15 +66,39 @@ export class Columns<Row> {
 
   /** The parameters for these rows, in the order of `inSql`. */
   parameters(rows: readonly Row[]): Value[] {
-    const arrays: Value[] = [];
-    const singles: Value[] = [];
-    for (const [i, { type, of }] of this.columns.entries()) {
-      const isSingle = i > 0 && isUniform(rows, of);
-      arrays.push(isSingle ? null : arrayOf(type, rows.map(of)));
-      if (i > 0) singles.push(isSingle ? of(rows[0]!) : null);
-    }
-    return [...arrays, ...singles];
+    return inOrder(this.columns.map((column, i) => parameterOf(column, rows, i > 0)));
   }
+
+  /** The same, with pauses between the columns, so that thousands of rows do not block the event loop. */
+  async parametersInSlices(rows: readonly Row[]): Promise<Value[]> {
+    const slice = new TimeSlice();
+    const made: Parameter[] = [];
+    for (const [i, column] of this.columns.entries()) {
+      if (slice.isOver) await slice.next();
+      made.push(parameterOf(column, rows, i > 0));
+    }
+    return inOrder(made);
+  }
+}
+
+/** The parameters for any number of rows: pauses cost time, so there are none for a few. */
+export function parametersOf<Row>(columns: Columns<Row>, rows: readonly Row[]): Value[] | Promise<Value[]> {
+  return rows.length < PORTION ? columns.parameters(rows) : columns.parametersInSlices(rows);
+}
+
+/** What is sent for a column: an array, or the one value of all rows. */
+interface Parameter {
+  readonly array: string | null;
+  readonly single: Value;
+}
+
+function parameterOf<Row>({ type, of }: Column<Row>, rows: readonly Row[], mayBeSingle: boolean): Parameter {
+  if (mayBeSingle && isUniform(rows, of)) return { array: null, single: of(rows[0]!) };
+  return { array: arrayOf(type, rows.map(of)), single: null };
+}
+
+function inOrder(parameters: readonly Parameter[]): Value[] {
+  return [...parameters.map(({ array }) => array), ...parameters.slice(1).map(({ single }) => single)];
 }
 
 function arrayOf(type: SqlType, values: readonly Value[]): string {

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { PunctualError } from '../core/errors.js';
+import { messageOf, PunctualError } from '../core/errors.js';
 
 /** Connections to one shard's database, and the kinds of failure that callers must tell apart. */
 
@@ -66,6 +66,17 @@ const HOT_PLANS = {
 /** Keeps firewalls from dropping idle connections, and finds out when the server is gone. */
 const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 };
 
+/**
+ * The address of a database as the driver takes it. The driver treats most modes of TLS as `verify-full` today and warns
+ * that it will not always; we keep that meaning, and say so to the driver. With `uselibpqcompat` the user has chosen.
+ */
+export function driverUrl(databaseUrl: string): string {
+  if (/[?&]uselibpqcompat=true(&|$)/.test(databaseUrl)) return databaseUrl;
+  return databaseUrl.replace(/([?&]sslmode=)(prefer|require|verify-ca)(?=&|$)/, '$1verify-full');
+}
+/** A connection gets its settings with its start, or where a pooler does not pass those on, by a first statement. */
+export type SettingsBy = 'startup' | 'statement';
+
 /** How a pool connects, and the deadlines of its statements. */
 export interface PoolOptions {
   readonly max: number;
@@ -78,6 +89,8 @@ export interface PoolOptions {
   readonly statementTimeoutMs: number;
   readonly lockTimeoutMs: number;
   readonly idleInTransactionTimeoutMs: number;
+  /** How a connection gets its settings; default with its start. */
+  readonly settingsBy?: SettingsBy;
   /** Called for errors of idle connections, which belong to no query. */
   readonly onIdleError?: (error: Error) => void;
 }
@@ -86,24 +99,35 @@ export interface PoolOptions {
  * The settings of every connection, whatever the defaults of the database. The statements rely on READ COMMITTED: each
  * sees what was committed before it began, even after waiting for a lock, and none fails because of concurrent writes.
  */
-export const OUR_SETTINGS = settingsText({ default_transaction_isolation: 'read committed' });
+const ISOLATION = { default_transaction_isolation: 'read committed' };
+/** The same for a connection that does one thing and ends. */
+export const OUR_SETTINGS = settingsText(ISOLATION);
 
-function settings(options: PoolOptions): string {
-  const values = {
+type Settings = Readonly<Record<string, string | number>>;
+
+function settings(options: Omit<PoolOptions, 'max'>): Settings {
+  return {
+    ...ISOLATION,
     statement_timeout: options.statementTimeoutMs,
     lock_timeout: options.lockTimeoutMs,
     idle_in_transaction_session_timeout: options.idleInTransactionTimeoutMs,
     tcp_user_timeout: options.statementTimeoutMs,
     ...(options.hot ? HOT_PLANS : { jit: 'off' }),
   };
-  return `${OUR_SETTINGS} ${settingsText(values)}`;
 }
 
 /** Settings in the form of the `options` of a new connection. */
-function settingsText(values: Readonly<Record<string, string | number>>): string {
+function settingsText(values: Settings): string {
   return Object.entries(values)
     .map(([name, value]) => `-c ${name}=${String(value).replaceAll(' ', '\\ ')}`)
     .join(' ');
+}
+
+/** The same settings as statements. */
+function settingStatements(values: Settings): string {
+  return Object.entries(values)
+    .map(([name, value]) => `SET ${name} TO '${value}'`)
+    .join('; ');
 }
 
 /** No connection could be made, so certainly nothing was sent or done. */
@@ -137,13 +161,17 @@ class TellingPool extends pg.Pool {
 
 /** Opens a pool; connections are made on demand. */
 export function openPool(databaseUrl: string, options: PoolOptions): Pool {
+  const values = settings(options);
+  const statements = settingStatements(values);
   const pool = new TellingPool({
-    connectionString: databaseUrl,
+    connectionString: driverUrl(databaseUrl),
     max: options.max,
     min: options.min ?? 0,
     types,
     application_name: options.applicationName,
-    options: settings(options),
+    ...(options.settingsBy === 'statement'
+      ? { verify: (client, done) => void client.query(statements).then(() => done(), done) }
+      : { options: settingsText(values) }),
     connectionTimeoutMillis: 5_000,
     // The server's deadline comes first; this one covers a server that no longer answers at all.
     query_timeout: options.statementTimeoutMs + 2_000,
@@ -173,16 +201,38 @@ export async function openConnection(
   databaseUrl: string,
   options: Omit<PoolOptions, 'max'>,
 ): Promise<pg.Client> {
+  const values = settings(options);
+  const byStatement = options.settingsBy === 'statement';
   const client = new pg.Client({
-    connectionString: databaseUrl,
+    connectionString: driverUrl(databaseUrl),
     types,
     application_name: options.applicationName,
-    options: settings({ ...options, max: 1 }),
+    ...(!byStatement && { options: settingsText(values) }),
     connectionTimeoutMillis: 5_000,
     query_timeout: options.statementTimeoutMs + 2_000,
     ...KEEP_ALIVE,
   });
   client.on('error', (error) => options.onIdleError?.(error));
+  await client.connect();
+  if (byStatement) await client.query(settingStatements(values));
+  return client;
+}
+
+/** One connection for work that ends soon, with the server's defaults but for what `options` says. */
+export async function openBriefly(databaseUrl: string, options: pg.ClientConfig): Promise<pg.Client> {
+  let client: pg.Client;
+  try {
+    client = new pg.Client({
+      connectionString: driverUrl(databaseUrl),
+      connectionTimeoutMillis: 10_000,
+      ...options,
+    });
+  } catch (error) {
+    throw new PunctualError('CONFIGURATION', `The database URL is not valid: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+  client.on('error', () => undefined);
   await client.connect();
   return client;
 }
@@ -220,6 +270,21 @@ export async function inTransaction<T>(pool: Pool, work: (db: Connection) => Pro
     db.off('error', onLost);
     db.release(broken);
   }
+}
+
+const SET_HOT_PLANS = Object.entries(HOT_PLANS)
+  .map(([name, value]) => `SET LOCAL ${name} TO '${value}'`)
+  .join('; ');
+
+/**
+ * Runs statements on a connection of any pool with the plans of the hot pool: for reads over many rows that need those
+ * plans and must not take connections from what is in a hurry.
+ */
+export function withHotPlans<T>(pool: Pool, work: (db: Queryable) => Promise<T>): Promise<T> {
+  return inTransaction(pool, async (db) => {
+    await db.query(SET_HOT_PLANS);
+    return work(db);
+  });
 }
 
 /** The SQLSTATE of an error from the server; null for other errors, such as a lost connection. */

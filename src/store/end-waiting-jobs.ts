@@ -11,7 +11,7 @@ const ENDS = 'unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_w
 
 const parts = (from: 'jobs' | 'later') => `
   ${endParts({ from, rows: 'gone', at: '$7::bigint', state: 'm.ended_as', set: { error: 'm.ended_why' } })},
-  answer AS (SELECT id, tenant, state FROM ended)`;
+  answer AS (SELECT id, tenant, ended_as AS state, task FROM gone)`;
 
 const END_LIVE = leaderStatement(
   'end-waiting-live',
@@ -62,6 +62,12 @@ interface WaitingEnd {
   readonly error: string | null;
 }
 
+/** A job that has ended without a further attempt. */
+interface EndedWaiting extends EndedJob, Record<string, unknown> {
+  /** Null for an inline target. */
+  readonly task: string | null;
+}
+
 /** Ends live jobs that are not running, or jobs not admitted yet; answers with those it ended. */
 export async function endWaitingJobs(
   db: Queryable,
@@ -69,8 +75,8 @@ export async function endWaitingJobs(
   place: 'live' | 'later',
   ends: readonly WaitingEnd[],
   now: number,
-): Promise<EndedJob[]> {
-  return runAsLeader<EndedJob & Record<string, unknown>>(db, term, place === 'live' ? END_LIVE : END_LATER, [
+): Promise<EndedWaiting[]> {
+  return runAsLeader<EndedWaiting>(db, term, place === 'live' ? END_LIVE : END_LATER, [
     ends.map((end) => end.id),
     ends.map((end) => end.state),
     ends.map((end) => end.error),

@@ -71,6 +71,8 @@ const TABLE = {
   admit_at: { type: 'bigint', in: ['later'], nullIn: NONE },
   held: { type: 'boolean', in: ['later'], nullIn: NONE, read: 'small' },
   submission: { type: 'json', in: ['later'], nullIn: UNPARSED },
+  // When it was submitted, in microseconds: the order of submissions with one key.
+  said_at: { type: 'bigint', in: ['later'], nullIn: ['later'] },
   fence: { type: 'int', in: ATTEMPT, nullIn: ENDED, read: 'small' },
   worker: { type: 'uuid', in: ATTEMPT, nullIn: ENDED, read: 'small' },
   epoch: { type: 'bigint', in: ATTEMPT, nullIn: ENDED, read: 'small' },

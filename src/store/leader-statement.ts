@@ -1,3 +1,4 @@
+import { PunctualError } from '../core/errors.js';
 import { stands } from '../host/test-switches.js';
 import {
   inTransaction,
@@ -103,6 +104,9 @@ export async function runAsLeader<R extends Row>(
   return rows;
 }
 
+/** Thrown inside a transaction by the code that runs it: the transaction is rolled back, so nothing was done. */
+export class RolledBackError extends Error {}
+
 /** Runs several statements in one transaction that begins with the fence. */
 export async function leaderTransaction<T>(
   pool: Pool,
@@ -118,6 +122,7 @@ export async function leaderTransaction<T>(
   } catch (error) {
     if (error instanceof TermOverError || error instanceof InDoubtError || isCertainFailure(error))
       throw error;
+    if (error instanceof RolledBackError || error instanceof PunctualError) throw error;
     throw new InDoubtError('a transaction', error);
   }
 }

@@ -40,10 +40,10 @@ const LOOK = statement(
 );
 
 /**
- * The lock comes before the UPDATE because share lockers would overtake a waiting UPDATE for ever; it is only
+ * The lock of a takeover. It comes before the UPDATE because share lockers would overtake a waiting UPDATE for ever; it is only
  * asked for once the term was seen to be over, because a queued lock stalls a healthy leader.
  */
-const LOCK = 'LOCK TABLE punctual.leases IN EXCLUSIVE MODE';
+export const LOCK_LEASES = 'LOCK TABLE punctual.leases IN EXCLUSIVE MODE';
 
 /** The term is ours already, or over; always true when tests have removed this fence. */
 const TO_BE_HAD = stands('takeover')
@@ -141,7 +141,7 @@ export async function lookAtLease(db: Queryable, shard: number): Promise<LeaseVi
  */
 export async function lockLeasesNow(db: Queryable): Promise<boolean> {
   try {
-    await db.query(`${LOCK} NOWAIT`);
+    await db.query(`${LOCK_LEASES} NOWAIT`);
     return true;
   } catch (error) {
     if (isLockTaken(error)) return false;
@@ -164,7 +164,7 @@ export interface Candidate {
 
 /** Takes the term if it is over or already ours; answers with its epoch or null. Must run inside a transaction. */
 export async function takeTerm(db: Queryable, candidate: Candidate): Promise<number | null> {
-  await db.query(LOCK);
+  await db.query(LOCK_LEASES);
   const rows = await run<{ epoch: number }>(db, TAKE, [
     candidate.shard,
     candidate.holder,

@@ -1,6 +1,8 @@
 import { assertNever } from '../core/errors.js';
 import type { JobPart, JobState } from '../core/job.js';
+import { FIRST_UUID, LAST_UUID } from '../core/uuid.js';
 import { type Queryable, type Statement, statement } from './database.js';
+import { hasErrorCode } from './find-jobs.js';
 import { UNBOUNDED_COLUMNS } from './job-columns.js';
 import {
   ATTEMPT_COUNT,
@@ -71,16 +73,18 @@ function listsWhere(name: string, condition: (arm: 'j' | 'l' | 'h') => string, s
   const live = `
     (${LIVE_ARM}
      WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-       AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)${condition('j')}`;
+       AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
+       AND j.id >= $9::uuid AND $10::text IS NULL${condition('j')}`;
   const later = `
     (${LATER_ARM}
      WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
        AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-       ${condition('l')} ORDER BY l.id DESC LIMIT $3::int + 1)`;
+       AND l.id >= $9::uuid AND $10::text IS NULL${condition('l')} ORDER BY l.id DESC LIMIT $3::int + 1)`;
   const history = `
     (${HISTORY_ARM}
      WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-       AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)${condition('h')}`;
+       AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
+       AND h.id >= $9::uuid AND ($10::text IS NULL OR ${hasErrorCode('h.error', '$10')})${condition('h')}`;
   const newestLive = ' ORDER BY j.id DESC LIMIT $3::int + 1)';
   const newestEnded = ' ORDER BY h.id DESC LIMIT $3::int + 1)';
   const newest = ' ORDER BY id DESC LIMIT $3::int + 1';
@@ -95,12 +99,9 @@ function listsWhere(name: string, condition: (arm: 'j' | 'l' | 'h') => string, s
   };
 }
 
-const LISTS = listsWhere('', () => '', '$9');
+const LISTS = listsWhere('', () => '', '$11');
 /** Separate statements, so that the jobs of a schedule are found by their own index. */
-const LISTS_OF_SCHEDULE = listsWhere('-of-schedule', (arm) => ` AND ${arm}.schedule = $9`, '$10');
-
-/** Above every UUID that is in use. */
-const NEWEST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+const LISTS_OF_SCHEDULE = listsWhere('-of-schedule', (arm) => ` AND ${arm}.schedule = $11`, '$12');
 
 /** Which jobs to list, and what to show of them. */
 export interface ListFilter {
@@ -110,6 +111,10 @@ export interface ListFilter {
   readonly worker?: string | undefined;
   /** The name of the schedule that made the jobs. */
   readonly schedule?: string | undefined;
+  /** The code of the error with which a job ended. */
+  readonly errorCode?: string | undefined;
+  /** The lowest id. */
+  readonly from?: string | undefined;
   /** Lists jobs older than this one. */
   readonly after?: string | undefined;
   /** Parts of the jobs that are included even if they are large. */
@@ -134,13 +139,15 @@ export async function listJobs(
   if (chosen === null) return { rows: [], more: false };
   const values: unknown[] = [
     tenant,
-    filter.after ?? NEWEST_ID,
+    filter.after ?? LAST_UUID,
     size.rows,
     filter.task ?? null,
     filter.queue ?? null,
     filter.worker ?? null,
     size.bytes,
     filter.include ?? [],
+    filter.from ?? FIRST_UUID,
+    filter.errorCode ?? null,
     ...(filter.schedule === undefined ? [] : [filter.schedule]),
     ...(chosen.byState ? [filter.state] : []),
   ];

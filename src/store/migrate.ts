@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { messageOf, PunctualError } from '../core/errors.js';
 import { greatest } from '../core/long-lists.js';
 import { compareVersions, VERSION } from '../core/version.js';
-import { isBlocked, OUR_SETTINGS } from './database.js';
+import { isBlocked, OUR_SETTINGS, openBriefly } from './database.js';
 import { loadMigrations } from './migrations.js';
 import { keepPartitions } from './partitions.js';
 
@@ -74,7 +74,7 @@ export async function migrate(databaseUrl: string, options: MigrateOptions = {})
       await pause(pauseMs);
     }
   } catch (error) {
-    throw explain(error);
+    throw explainConnecting(error);
   } finally {
     await client.end().catch(() => undefined);
   }
@@ -87,7 +87,8 @@ class BlockedError extends Error {}
 async function tryApply(client: pg.Client): Promise<Pick<MigrationReport, 'applied' | 'at'> | BlockedError> {
   let step = 'the partitions of the days ahead';
   try {
-    await client.query('BEGIN');
+    // Stated here, because a pooler may have dropped our settings.
+    await client.query('BEGIN ISOLATION LEVEL READ COMMITTED');
     // Waiting for another node that migrates blocks nobody else.
     await client.query(`SELECT pg_advisory_xact_lock(${LOCK})`);
     await client.query(LOCK_TIMEOUT);
@@ -164,27 +165,26 @@ export async function migrationStatus(databaseUrl: string): Promise<MigrationRep
   }
 }
 
-async function connect(databaseUrl: string): Promise<pg.Client> {
-  let client: pg.Client;
+/** PgBouncer's words about settings at the start of a connection; newer versions name the setting, too. */
+const NO_SETTINGS = /unsupported startup parameter/;
+
+/** Opens one connection for work that ends soon, through any pooler; an error says what to do about it. */
+export async function connect(databaseUrl: string): Promise<pg.Client> {
   try {
-    client = new pg.Client({
-      connectionString: databaseUrl,
-      connectionTimeoutMillis: 10_000,
-      application_name: 'punctual migrate',
-      options: OUR_SETTINGS,
+    return await open(databaseUrl, OUR_SETTINGS).catch((error: unknown) => {
+      if (NO_SETTINGS.test(messageOf(error))) return open(databaseUrl);
+      throw error;
     });
   } catch (error) {
-    throw new PunctualError('CONFIGURATION', `The database URL is not valid: ${messageOf(error)}`, {
-      cause: error,
-    });
+    throw explainConnecting(error);
   }
-  client.on('error', () => undefined);
-  try {
-    await client.connect();
-    return client;
-  } catch (error) {
-    throw explain(error);
-  }
+}
+
+function open(databaseUrl: string, options?: string): Promise<pg.Client> {
+  return openBriefly(databaseUrl, {
+    application_name: 'punctual migrate',
+    ...(options !== undefined && { options }),
+  });
 }
 
 interface AppliedRow {
@@ -245,17 +245,21 @@ async function checkWritable(client: pg.Client): Promise<void> {
   }
 }
 
-function explain(error: unknown): PunctualError {
+/** Why a database cannot be used, and what to do about it. */
+export function explainConnecting(error: unknown): PunctualError {
   if (error instanceof PunctualError) return error;
   const code = (error as { code?: string }).code ?? '';
   const detail = messageOf(error instanceof AggregateError ? error.errors[0] : error);
   if (code === '42501') {
-    return new PunctualError(
-      'DATABASE_NOT_WRITABLE',
-      `The database user may not create Punctual's schema: ${detail}. Grant CREATE on the database to it, or use another user.`,
-      { cause: error },
-    );
+    const refusal = /for (schema|table) /.test(detail)
+      ? `use Punctual's schema: ${detail}. The schema belongs to another user: use that one.`
+      : `create Punctual's schema: ${detail}. Grant CREATE on the database to it, or use another user.`;
+    return new PunctualError('DATABASE_NOT_WRITABLE', `The database user may not ${refusal}`, {
+      cause: error,
+    });
   }
+  const aboutTls = explainTls(code, detail);
+  if (aboutTls !== null) return new PunctualError('CONFIGURATION', aboutTls, { cause: error });
   if (code === '28P01' || code === '28000') {
     return new PunctualError(
       'DATABASE_UNAVAILABLE',
@@ -275,4 +279,21 @@ function explain(error: unknown): PunctualError {
     `The database cannot be used: ${detail}. Check that it runs and that the URL (host, port, name) is right.`,
     { cause: error },
   );
+}
+
+/** Reasons why the certificate of a server is not accepted, as Node.js names them. */
+const CERTIFICATE = /CERT|UNABLE_TO_(GET|VERIFY|DECRYPT)|HOSTNAME_MISMATCH|INVALID_CA|PATH_LENGTH/;
+
+/** What is wrong with TLS between us and the server, and what to do; null if it is something else. */
+function explainTls(code: string, detail: string): string | null {
+  if (/does not support SSL/i.test(detail)) {
+    return 'The database server does not offer TLS, which the URL asks for with sslmode. Turn TLS on at the server, or write sslmode=disable into the URL if the network between is trusted.';
+  }
+  if (code === '28000' && /no encryption|SSL off/i.test(detail)) {
+    return `The database server takes no connection without TLS from here: ${detail}. Write sslmode=verify-full into the URL.`;
+  }
+  if (CERTIFICATE.test(code)) {
+    return `The certificate of the database server is not accepted: ${detail}. Name the file of its authority with sslrootcert in the URL, or write sslmode=no-verify to encrypt without knowing whom you talk to.`;
+  }
+  return null;
 }

@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest';
 import { turnsOf } from '../../test/turns-of-the-loop.js';
 import type { Queryable } from './database.js';
-import { LabelSetsError, type Named, Names } from './names.js';
+import { LabelSetsError } from './label-set-quota.js';
+import { Names } from './names.js';
+import type { Named } from './needs-digest.js';
 
 /** A database that knows nothing but what was added to it last, as far as names are concerned. */
 function emptyDatabase(): { db: Queryable; sent: { name: string; values: unknown[] }[] } {

@@ -1,13 +1,10 @@
-import { createHash } from 'node:crypto';
-import { PunctualError } from '../core/errors.js';
 import { SerialQueue } from '../core/serial-queue.js';
-import type { Needs } from '../core/submission.js';
-
-import { TimeSlice } from '../core/time-slice.js';
 import { textArray } from './array-text.js';
 import { byIndex } from './batch-statement.js';
-
 import { type Queryable, run, type Statement, statement } from './database.js';
+import { LabelSetQuota } from './label-set-quota.js';
+import { RolledBackError } from './leader-statement.js';
+import { digestAll, digestOf, hasLabels, type Named, needsKey } from './needs-digest.js';
 
 /**
  * Names of queues and needs of jobs, and the small integers that stand for them in the hot table.
@@ -94,35 +91,6 @@ function useNames(table: 'queues' | 'needs'): Statement {
 const USE_QUEUES = useNames('queues');
 const USE_NEEDS = useNames('needs');
 
-/** How many label sets each tenant has, but no more than the number that matters. */
-const COUNT_LABEL_SETS = statement(
-  'count-label-sets',
-  `
-    SELECT u.tenant, (
-      SELECT count(*) FROM (
-        SELECT 1 FROM punctual.needs n WHERE n.tenant = u.tenant AND n.labels <> '' LIMIT $2) sets) AS sets
-    FROM unnest($1::text[]) u(tenant)`,
-);
-
-/** Labels in one canonical text, so that the order in which a user wrote them makes no difference. */
-export function labelsText(labels: Readonly<Record<string, string>>): string {
-  const names = Object.keys(labels);
-  if (names.length === 0) return '';
-  return JSON.stringify(names.sort().map((name) => [name, labels[name]]));
-}
-
-/** The labels that `labelsText` wrote. */
-export function textLabels(text: string): Readonly<Record<string, string>> {
-  return text === '' ? {} : Object.fromEntries(JSON.parse(text) as [string, string][]);
-}
-
-/** What names a job uses; asked for in bulk. */
-export interface Named {
-  readonly tenant: string;
-  readonly queue: string;
-  readonly needs: Needs;
-}
-
 /** A name of a queue, and the integer that stands for it. */
 interface KnownQueue {
   readonly id: number;
@@ -150,58 +118,10 @@ function isSame(a: Named, b: Named): boolean {
   return a.needs === b.needs && a.queue === b.queue && a.tenant === b.tenant;
 }
 
-/** Needs in the forms in which they are looked up and stored. */
-interface Digest {
-  readonly tenant: string;
-  /** Labels may be longer than an index can hold. */
-  readonly signature: Buffer;
-  /** The same as text, to be remembered by. */
-  readonly key: string;
-  readonly labels: string;
-}
-
-/** A digest takes some ten microseconds and is asked for several times, so each is kept for as long as its needs are. */
-const DIGESTS = new WeakMap<Needs, Digest>();
-
-function digestOf({ tenant, needs }: Named): Digest {
-  const known = DIGESTS.get(needs);
-  if (known?.tenant === tenant) return known;
-  const labels = labelsText(needs.labels);
-  const whole = JSON.stringify([tenant, needs.target, needs.handler, labels]);
-  const signature = createHash('sha256').update(whole).digest();
-  const digest = { tenant, signature, key: signature.toString('base64'), labels };
-  DIGESTS.set(needs, digest);
-  return digest;
-}
-
-/** Makes the digests of many in slices: a bulk may have thousands of large label sets. */
-async function digestAll(named: readonly Named[]): Promise<Digest[]> {
-  const digests: Digest[] = [];
-  const slice = new TimeSlice();
-  for (const each of named) {
-    digests.push(digestOf(each));
-    if (digests.length % LOOK_EVERY === 0 && slice.isOver) await slice.next();
-  }
-  return digests;
-}
-
 function queueKey({ tenant, queue }: Named): string {
   return `${tenant}\n${queue}`;
 }
 
-function hasLabels({ needs }: Named): boolean {
-  for (const _ in needs.labels) return true;
-  return false;
-}
-
-/** Short however long the labels are; no tenant, target or handler holds the separator. */
-function needsKey(named: Named): string {
-  const { tenant, needs } = named;
-  return hasLabels(named) ? digestOf(named).key : `${tenant}\n${needs.target}\n${needs.handler}`;
-}
-
-/** Digests that are made between two looks at the clock. */
-const LOOK_EVERY = 50;
 /** Label texts that one statement stores: writing its parameters holds the event loop. */
 const STORED_CHARACTERS = 512 * 1024;
 /** How much later a use must be than the one on record to be put down. */
@@ -220,11 +140,17 @@ export class Names {
   private readonly queues = new Map<string, KnownQueue>();
   private readonly needs = new Map<string, KnownNeeds>();
   private readonly learning = new SerialQueue();
+  private readonly quota: LabelSetQuota | null;
 
   constructor(
     private readonly db: Queryable,
-    private readonly options: NamesOptions = {},
-  ) {}
+    { maxLabelSets }: NamesOptions = {},
+  ) {
+    this.quota =
+      maxLabelSets === undefined
+        ? null
+        : new LabelSetQuota(db, maxLabelSets, (signatures) => this.findNeeds(signatures));
+  }
 
   /** The integers for each of the given, made where they do not exist yet. */
   async resolve(named: readonly Named[], now: number): Promise<Resolved[]> {
@@ -317,12 +243,16 @@ export class Names {
     now: number,
   ): Promise<readonly (KnownNeeds | undefined)[]> {
     const signatures = (await digestAll(unknown)).map(({ signature }) => signature);
-    await this.checkLabelSets(unknown, signatures);
+    await this.quota?.check(unknown, signatures);
     for (const part of inParts(unknown)) await this.addNeeds(part, now);
-    const found = await run<Found>(this.db, FIND_NEEDS, [signatures]);
+    const found = await this.findNeeds(signatures);
     return (await this.use(USE_NEEDS, found, unknown.length, now)).map(
       (name, i) => name && { ...name, signature: signatures[i]! },
     );
+  }
+
+  private findNeeds(signatures: readonly Buffer[]): Promise<Found[]> {
+    return run<Found>(this.db, FIND_NEEDS, [signatures]);
   }
 
   private async addNeeds(named: readonly Named[], now: number): Promise<void> {
@@ -360,34 +290,6 @@ export class Names {
       return row && { id: row.id, usedAt: row.usedAt };
     });
   }
-
-  /** Refuses label sets beyond what a tenant may have. Two nodes that add at once may together exceed it a little. */
-  private async checkLabelSets(unknown: readonly Named[], signatures: readonly Buffer[]): Promise<void> {
-    const { maxLabelSets } = this.options;
-    const labelled = unknown.map((each, i) => ({ ...each, signature: signatures[i]! }));
-    const sets = labelled.filter(hasLabels);
-    if (maxLabelSets === undefined || sets.length === 0) return;
-    const present = await run<Found>(this.db, FIND_NEEDS, [sets.map(({ signature }) => signature)]);
-    const isPresent = new Set(present.map(({ place }) => place - 1));
-    const added = new Map<string, number>();
-    for (const [i, { tenant }] of sets.entries()) {
-      if (!isPresent.has(i)) added.set(tenant, (added.get(tenant) ?? 0) + 1);
-    }
-    if (added.size === 0) return;
-    const counts = await run<{ tenant: string; sets: number }>(this.db, COUNT_LABEL_SETS, [
-      [...added.keys()],
-      maxLabelSets,
-    ]);
-    const room = new Map(counts.map(({ tenant, sets }) => [tenant, maxLabelSets - sets]));
-    const refused = sets.filter(({ tenant }, i) => {
-      if (isPresent.has(i)) return false;
-      const left = room.get(tenant) ?? maxLabelSets;
-      room.set(tenant, left - 1);
-      return left <= 0;
-    });
-    if (refused.length === 0) return;
-    throw new LabelSetsError(refused[0]!.tenant, maxLabelSets, new Set(refused.map(needsKey)));
-  }
 }
 
 /** Cuts a list where its label texts become more than one statement stores. */
@@ -401,25 +303,6 @@ function* inParts(named: readonly Named[]): Iterable<readonly Named[]> {
     [from, characters] = [i + 1, 0];
   }
   if (from < named.length) yield named.slice(from);
-}
-
-/** Tenants have as many label sets as they may have; the others of the same request can be stored without these. */
-export class LabelSetsError extends PunctualError {
-  constructor(
-    tenant: string,
-    maxLabelSets: number,
-    private readonly refused: ReadonlySet<string>,
-  ) {
-    super(
-      'QUOTA_EXCEEDED',
-      `Tenant ${tenant} may use ${maxLabelSets} different sets of labels in \`requires\`; those that no job has used for a while make room.`,
-    );
-  }
-
-  /** Whether these are among the needs that were refused. */
-  refuses(named: Named): boolean {
-    return this.refused.has(needsKey(named));
-  }
 }
 
 /** A name, and when it was last put down that a job uses it. */
@@ -460,8 +343,16 @@ export function namesTaken(resolved: readonly Resolved[]): unknown[] {
   ];
 }
 
+const NAMES_HOLD = statement('names-hold', `SELECT ${namesHold(1)} AS named`);
+
+/** Throws StaleNamesError unless the integers stand for the names they are taken for. */
+export async function requireNames(db: Queryable, resolved: readonly Resolved[]): Promise<void> {
+  const [found] = await run<{ named: boolean }>(db, NAMES_HOLD, namesTaken(resolved));
+  if (!found!.named) throw new StaleNamesError();
+}
+
 /** What was taken for the names of jobs does not hold, so nothing was stored: the database has lost some of them. */
-export class StaleNamesError extends Error {
+export class StaleNamesError extends RolledBackError {
   constructor() {
     super('the database does not have these names any more');
     this.name = 'StaleNamesError';

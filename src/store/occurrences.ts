@@ -50,7 +50,7 @@ const JUDGE = leaderStatement(
     SELECT o.* FROM punctual.occurrences o WHERE o.judge_at <= $4::bigint AND ${WHILE_TERM_LASTS}
     ORDER BY o.judge_at LIMIT $5::int
   ), seen AS (
-    SELECT o.schedule, o.at, o.by_hand, ${LATE_BY} AS late_by, h.id IS NOT NULL AS ended FROM due o
+    SELECT o.schedule, o.at, o.by_hand, ${LATE_BY} AS late_by, j.id IS NULL AND l.id IS NULL AS ended FROM due o
     ${JOB_OF_OCCURRENCE.replace('$1', '$4')}
   ), judged AS (
     UPDATE punctual.occurrences o SET judge_at = NULL, late_by = s.late_by,

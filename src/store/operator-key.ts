@@ -1,8 +1,8 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import pg from 'pg';
 import { uuidv7 } from '../core/uuid.js';
 import { readClusterState } from './cluster-state.js';
-import { OUR_SETTINGS, type Queryable, run, statement } from './database.js';
+import { type Queryable, run, statement } from './database.js';
+import { connect } from './migrate.js';
 
 /**
  * Operator keys: 256 random bits after a readable prefix, stored as a keyed hash, shown once. A seal at the end, made
@@ -60,13 +60,7 @@ export function findKeys(db: Queryable, hashes: readonly Buffer[]): Promise<KeyR
 }
 
 async function withClient<T>(databaseUrl: string, work: (db: Queryable) => Promise<T>): Promise<T> {
-  const client = new pg.Client({
-    connectionString: databaseUrl,
-    connectionTimeoutMillis: 10_000,
-    options: OUR_SETTINGS,
-  });
-  client.on('error', () => undefined);
-  await client.connect();
+  const client = await connect(databaseUrl);
   try {
     return await work(client);
   } finally {

@@ -3,7 +3,13 @@ import { Columns } from './columns.js';
 import { type Queryable, run, statement } from './database.js';
 import { column, insertMoved, rowBytes } from './job-columns.js';
 import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
-import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import {
+  type LeaderStatement,
+  leaderStatement,
+  runAsLeader,
+  type TermKey,
+  WHILE_TERM_LASTS,
+} from './leader-statement.js';
 import { selectWaiting, type Waiting } from './read-backlog.js';
 
 /** Moves of waiting jobs between the live table, `later` and history; each in one fenced statement. */
@@ -20,18 +26,22 @@ const CHANGED = {
   size_kib: `coalesce(${newSize('m.new_payload', 'm.target')}, m.size_kib)`,
 };
 
-const POSTPONE_JOB = leaderStatement(
-  'postpone-job',
+/** Jobs that are, or move to, `later`. Without an admission time, the time at which the job is due. */
+const POSTPONED = `unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[], $8::bigint[], $9::boolean[])
+      u(id, run_at, rank, payload, admit_at, held)`;
+
+const POSTPONE_JOBS = leaderStatement(
+  'postpone-jobs',
   `gone AS (
-    DELETE FROM punctual.jobs j
-    WHERE j.id = $4::uuid AND ${NOT_CLAIMED} AND ${WHILE_TERM_LASTS}
-    RETURNING j.*, $5::bigint AS new_run_at, $6::smallint AS new_rank, $7::json AS new_payload
+    DELETE FROM punctual.jobs j USING ${POSTPONED}
+    WHERE ${byIndex('j.id', 'u.id')} AND ${NOT_CLAIMED} AND ${WHILE_TERM_LASTS}
+    RETURNING j.*, u.run_at AS new_run_at, u.rank AS new_rank, u.payload AS new_payload, u.admit_at, u.held
   ), answer AS (
     ${insertMoved({
       from: 'jobs',
       to: 'later',
       rows: 'gone',
-      set: { ...CHANGED, admit_at: '$8::bigint', held: '$9::boolean' },
+      set: { ...CHANGED, admit_at: 'coalesce(m.admit_at, m.new_run_at, m.run_at)', held: 'm.held' },
     })}
     RETURNING id
   )`,
@@ -41,13 +51,14 @@ const CHANGE_LATER = leaderStatement(
   'change-later',
   `answer AS (
     UPDATE punctual.later l SET
-      run_at = coalesce($5::bigint, l.run_at),
-      rank = coalesce($6::smallint, l.rank),
-      payload = coalesce($7::json, l.payload),
-      size_kib = coalesce(${newSize('$7::json', 'l.target')}, l.size_kib),
-      admit_at = $8::bigint,
-      held = $9::boolean
-    WHERE l.id = $4::uuid AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
+      run_at = coalesce(u.run_at, l.run_at),
+      rank = coalesce(u.rank, l.rank),
+      payload = coalesce(u.payload, l.payload),
+      size_kib = coalesce(${newSize('u.payload', 'l.target')}, l.size_kib),
+      admit_at = coalesce(u.admit_at, u.run_at, l.run_at),
+      held = u.held
+    FROM ${POSTPONED}
+    WHERE ${byIndex('l.id', 'u.id')} AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
     RETURNING l.id
   )`,
 );
@@ -79,7 +90,8 @@ const ADMIT_JOBS = leaderStatement(
   )`,
 );
 
-interface Parsed {
+/** The row that a submission was parsed into, and when it is admitted. */
+export interface Parsed {
   readonly row: JobRow;
   readonly admitAt: number;
   readonly held: boolean;
@@ -88,7 +100,7 @@ interface Parsed {
 /** Columns whose final values the caller's transaction has written. */
 const WRITTEN = ['tenant', 'created_at', 'created_by'];
 
-/** The columns of parsed submissions; exported for the test that runs every leader statement. */
+/** The columns of parsed submissions: all but what never changes about a job. */
 export const PARSED_COLUMNS = new Columns<Parsed>([
   ...NEW_JOB_COLUMNS.inside((job: Parsed) => job.row).filter(({ name }) => !WRITTEN.includes(name)),
   column('admit_at', (job) => job.admitAt),
@@ -180,7 +192,7 @@ const READ_TO_ADMIT = statement(
 const MEASURE_TO_ADMIT = statement(
   'measure-to-admit',
   `
-    SELECT l.id, octet_length(l.submission::text) AS bytes
+    SELECT l.id, octet_length(l.submission::text) AS bytes, l.said_at AS "saidAt"
     FROM unnest($2::uuid[]) u(id) JOIN punctual.later l ON ${byIndex('l.id', 'u.id')}
     WHERE NOT l.held AND l.admit_at <= $1`,
 );
@@ -190,16 +202,6 @@ const READ_SUBMISSIONS = statement(
   `
     SELECT l.id, l.submission FROM unnest($1::uuid[]) u(id) JOIN punctual.later l ON ${byIndex('l.id', 'u.id')}
     WHERE l.submission IS NOT NULL`,
-);
-
-/** Dead letters that may be redriven, newest first. */
-const FIND_DEAD = statement(
-  'find-dead',
-  `
-    SELECT h.id, ${rowBytes('h', 'job_history')} AS bytes FROM punctual.job_history h
-    WHERE h.tenant = $1 AND h.state = 'failed' AND NOT h.at_most_once AND ($2::text IS NULL OR h.task = $2)
-      AND ($3::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name = $3))
-    ORDER BY h.id DESC LIMIT $4`,
 );
 
 type WaitingRow = Waiting & Record<string, unknown>;
@@ -224,36 +226,29 @@ export function readToAdmit(
   return run(db, READ_TO_ADMIT, [now, limit, skipped]);
 }
 
-/** The jobs that are still to be admitted, with the bytes of their unparsed submissions; null for parsed ones. */
+/** What is known of a job to be admitted before its submission is read. */
+interface Measured extends Record<string, unknown> {
+  readonly id: string;
+  /** The bytes of its unparsed submission; null for a parsed one. */
+  readonly bytes: number | null;
+  /** When it was submitted, in microseconds. */
+  readonly saidAt: number | null;
+}
+
+/** Those of the jobs that are still to be admitted. */
 export async function measureToAdmit(
   db: Queryable,
   now: number,
   ids: readonly string[],
-): Promise<Map<string, number | null>> {
-  const rows = await run<{ id: string; bytes: number | null }>(db, MEASURE_TO_ADMIT, [now, ids]);
-  return new Map(rows.map(({ id, bytes }) => [id, bytes]));
+): Promise<Map<string, Measured>> {
+  const rows = await run<Measured>(db, MEASURE_TO_ADMIT, [now, ids]);
+  return new Map(rows.map((row) => [row.id, row]));
 }
 
 /** The unparsed submissions of these jobs, as JSON texts. */
 export async function readSubmissions(db: Queryable, ids: readonly string[]): Promise<Map<string, string>> {
   const rows = await run<{ id: string; submission: string }>(db, READ_SUBMISSIONS, [ids]);
   return new Map(rows.map(({ id, submission }) => [id, submission]));
-}
-
-/** A job and about the size of its row. */
-export interface Sized extends Record<string, unknown> {
-  readonly id: string;
-  readonly bytes: number;
-}
-
-/** Dead letters of a tenant that may be redriven, newest first. */
-export function findDead(
-  db: Queryable,
-  tenant: string,
-  filter: { readonly task?: string | undefined; readonly queue?: string | undefined },
-  limit: number,
-): Promise<Sized[]> {
-  return run(db, FIND_DEAD, [tenant, filter.task ?? null, filter.queue ?? null, limit]);
 }
 
 /** A job and its changed columns; null keeps the old value. */
@@ -272,7 +267,8 @@ export function unchanged(id: string): JobChange {
 
 /** A change of a job that is, or moves to, `later`. */
 interface PostponedJob extends JobChange {
-  readonly admitAt: number;
+  /** Null is the time at which it is due. */
+  readonly admitAt: number | null;
   readonly held: boolean;
 }
 
@@ -291,18 +287,31 @@ export async function parseLater(db: Queryable, term: TermKey, jobs: readonly Pa
   await runAsLeader(db, term, PARSE_LATER, PARSED_COLUMNS.parameters(jobs));
 }
 
-/** Moves a waiting live job to `later`; answers whether it was there. */
-export async function postponeJob(db: Queryable, term: TermKey, job: PostponedJob): Promise<boolean> {
-  return (await runAsLeader(db, term, POSTPONE_JOB, postponedValues(job))).length > 0;
+/** Moves waiting live jobs to `later`; answers with the ids of those that were there. */
+export function postponeJobs(db: Queryable, term: TermKey, jobs: readonly PostponedJob[]): Promise<string[]> {
+  return postponed(db, term, POSTPONE_JOBS, jobs);
 }
 
-/** Changes a job in `later`; answers whether it was there. */
-export async function changeLater(db: Queryable, term: TermKey, job: PostponedJob): Promise<boolean> {
-  return (await runAsLeader(db, term, CHANGE_LATER, postponedValues(job))).length > 0;
+/** Changes jobs in `later`; answers with the ids of those that were there. */
+export function changeLater(db: Queryable, term: TermKey, jobs: readonly PostponedJob[]): Promise<string[]> {
+  return postponed(db, term, CHANGE_LATER, jobs);
 }
 
-function postponedValues(job: PostponedJob): unknown[] {
-  return [job.id, job.runAt, job.rank, job.payload, job.admitAt, job.held];
+async function postponed(
+  db: Queryable,
+  term: TermKey,
+  statement: LeaderStatement,
+  jobs: readonly PostponedJob[],
+): Promise<string[]> {
+  const rows = await runAsLeader<{ id: string }>(db, term, statement, [
+    jobs.map((job) => job.id),
+    jobs.map((job) => job.runAt),
+    jobs.map((job) => job.rank),
+    jobs.map((job) => job.payload),
+    jobs.map((job) => job.admitAt),
+    jobs.map((job) => job.held),
+  ]);
+  return rows.map(({ id }) => id);
 }
 
 /** Changes a waiting live job; null when it is not there or runs. */

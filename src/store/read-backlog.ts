@@ -96,13 +96,14 @@ const READ_PAGES = statement(
 
 /**
  * The look-back: live jobs in one range of the primary key for all queues (a range per queue takes seconds at 100,000
- * queues), and whether jobs of `later` are to be admitted.
+ * queues), whether jobs of `later` are to be admitted, and whether callers' transactions have asked to cancel jobs.
  */
 const LOOK_BACK = statement(
   'look-back',
   `
-    SELECT w.*, a.admit FROM (
-      SELECT EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND admit_at <= $4) AS admit) a
+    SELECT w.*, a.admit, a.cancel FROM (
+      SELECT EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND admit_at <= $4) AS admit,
+        EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel) a
     LEFT JOIN LATERAL (
       SELECT j.id FROM punctual.jobs j WHERE j.id >= $1::uuid AND j.id > $2::uuid ORDER BY j.id LIMIT $3
     ) w ON true`,
@@ -150,6 +151,8 @@ interface LookBack {
   readonly ids: readonly string[];
   /** Whether jobs of `later` are to be admitted. */
   readonly admit: boolean;
+  /** Whether there are requests to cancel jobs. */
+  readonly cancel: boolean;
 }
 
 /** Live jobs with ids from `from` on and after `after`, in order of id. */
@@ -160,9 +163,10 @@ export async function lookBack(
   limit: number,
   now: number,
 ): Promise<LookBack> {
-  const rows = await run<{ id: string | null; admit: boolean }>(db, LOOK_BACK, [from, after, limit, now]);
+  type Row = { id: string | null; admit: boolean; cancel: boolean };
+  const rows = await run<Row>(db, LOOK_BACK, [from, after, limit, now]);
   const ids = rows.map((row) => row.id).filter((id) => id !== null);
-  return { ids, admit: rows[0]?.admit ?? false };
+  return { ids, admit: rows[0]?.admit ?? false, cancel: rows[0]?.cancel ?? false };
 }
 
 const READ_WAITING = statement(

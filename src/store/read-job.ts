@@ -14,7 +14,7 @@ import {
 /** Reading one job, by id or by key. */
 
 /** How wrong the clock may have been that made the id of a job. */
-const CLOCK_ERROR_MS = 2 * 86_400_000;
+export const CLOCK_ERROR_MS = 2 * 86_400_000;
 
 /** The earliest moment at which the job can have ended, by its id; older partitions of history are not searched. */
 export function earliestEnd(id: string): number {

@@ -64,15 +64,21 @@ async function unlessLocked(work: Promise<void>): Promise<boolean> {
 /** Pages of a table whose keys are deleted in one transaction: a leader's transactions must be short. */
 const PAGES_PER_STEP = 200;
 
-/** Reads a detached table page by page, each page once, because it no longer changes. */
+/**
+ * Reads a detached table page by page, each page once, because it no longer changes. Keys are locked in their order, as
+ * by `registerKeys`.
+ */
 async function removeKeys(pool: Pool, term: TermKey, { name }: DayTable): Promise<void> {
   const pages = await pagesOf(pool, name);
   for (let page = 0; page < pages; page += PAGES_PER_STEP) {
     await leaderTransaction(pool, term, (db) =>
       db.query(
-        `DELETE FROM punctual.keys k USING punctual.${name} h
-         WHERE h.ctid >= '(${page},0)'::tid AND h.ctid < '(${page + PAGES_PER_STEP},0)'::tid
-           AND h.key IS NOT NULL AND k.tenant = h.tenant AND k.key = h.key AND k.job = h.id`,
+        `WITH theirs AS MATERIALIZED (
+           SELECT k.tenant, k.key FROM punctual.${name} h
+           JOIN punctual.keys k ON k.tenant = h.tenant AND k.key = h.key AND k.job = h.id
+           WHERE h.ctid >= '(${page},0)'::tid AND h.ctid < '(${page + PAGES_PER_STEP},0)'::tid
+           ORDER BY k.tenant, k.key FOR UPDATE OF k)
+         DELETE FROM punctual.keys k USING theirs t WHERE k.tenant = t.tenant AND k.key = t.key`,
       ),
     );
   }

@@ -19,6 +19,8 @@ export interface ScheduleRow extends Record<string, unknown> {
   readonly name: string;
   /** JSON text in the form of the public API, without the name. */
   readonly definition: string;
+  /** The program that created it from its code; null when it was made in another way. */
+  readonly managed_by: string | null;
   readonly paused: boolean;
   /** Every occurrence up to here is decided. */
   readonly watermark: number;
@@ -42,7 +44,7 @@ export interface ScheduleWithLast extends ScheduleRow {
 }
 
 const PLAIN_COLUMNS = `s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-  s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at`;
+  s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by`;
 
 const COLUMNS = `${PLAIN_COLUMNS}, s.definition`;
 
@@ -62,8 +64,8 @@ const CREATE_SCHEDULE = leaderStatement(
   'create-schedule',
   `answer AS (
     INSERT INTO punctual.schedules (id, tenant, name, definition, paused, watermark, fire_at, created_at, created_by,
-      changed_at, changed_by)
-    SELECT $4::uuid, $5::text, $6::text, $7::json, $8::boolean, $9::bigint, $10::bigint, $9, $11::text, $9, $11
+      changed_at, changed_by, managed_by)
+    SELECT $4::uuid, $5::text, $6::text, $7::json, $8::boolean, $9::bigint, $10::bigint, $9, $11::text, $9, $11, $12::text
     WHERE ${WHILE_TERM_LASTS}
     ON CONFLICT (tenant, name) WHERE deleted_at IS NULL DO NOTHING
     RETURNING id
@@ -111,6 +113,14 @@ const FIND_WITH_LEDGER = statement(
     LIMIT 1`,
 );
 
+const LIST_MANAGED = statement(
+  'list-managed-schedules',
+  `
+    SELECT s.name FROM punctual.schedules s
+    WHERE s.tenant = $1 AND s.managed_by = $2 AND s.name > $3 AND s.deleted_at IS NULL
+    ORDER BY s.name LIMIT $4`,
+);
+
 const READ_DUE = statement(
   'read-due-schedules',
   `
@@ -136,6 +146,7 @@ interface NewSchedule {
   readonly fireAt: number | null;
   readonly createdAt: number;
   readonly createdBy: string;
+  readonly managedBy: string | null;
 }
 
 /** Stores a new schedule, whose occurrences are all in the future; answers false when its name is taken. */
@@ -149,6 +160,7 @@ export async function createSchedule(db: Queryable, term: TermKey, schedule: New
     schedule.createdAt,
     schedule.fireAt,
     schedule.createdBy,
+    schedule.managedBy,
   ]);
   return rows.length > 0;
 }
@@ -186,6 +198,18 @@ export function listSchedules(
   now: number,
 ): Promise<Portion<ScheduleWithLast>> {
   return readPortion(db, LIST_SCHEDULES, [tenant, now, after, size.rows, size.bytes, withPayloads]);
+}
+
+/** Names of the schedules that are in the code of `owner`, in order, after the given one. */
+export async function listManaged(
+  db: Queryable,
+  tenant: string,
+  owner: string,
+  after: string,
+  limit: number,
+): Promise<string[]> {
+  const rows = await run<{ name: string }>(db, LIST_MANAGED, [tenant, owner, after, limit]);
+  return rows.map(({ name }) => name);
 }
 
 /** Schedules whose firing time has come, up to a number of rows and of bytes of their definitions. */

@@ -15,13 +15,13 @@ const SUBMIT_AND_CLAIM = leaderStatement(
   `stored AS (
     INSERT INTO punctual.jobs (${NEW_JOB_COLUMNS.names}) SELECT ${ROW.all} FROM ${ROW.source}
     WHERE ${WHILE_TERM_LASTS} AND ${namesHold(7)}
-    RETURNING id, tenant
+    RETURNING id, tenant, run_at
   ), claimed AS (
     INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
     SELECT id, 1, $4::uuid, $2, $5::bigint FROM stored
   ), counted AS (
-    INSERT INTO punctual.tallies (at, tenant, jobs_submitted, jobs_assigned, lateness)
-    SELECT $5::bigint, tenant, 1, 1, $6::bigint[] FROM stored
+    INSERT INTO punctual.tallies (at, tenant, jobs_submitted, jobs_assigned, lateness, lateness_ms)
+    SELECT $5::bigint, tenant, 1, 1, $6::bigint[], greatest(0, $5::bigint - run_at) FROM stored
   ), answer AS (SELECT id FROM stored)`,
 );
 

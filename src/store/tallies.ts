@@ -9,13 +9,15 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
 
 const column = (counter: Counter) => counter.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 const COLUMNS = COUNTERS.map(column);
-const SUMS = COLUMNS.map((name) => `sum(${name})::bigint AS ${name}`).join(', ');
+/** Everything that is added up by `sum`. */
+const SUMMED = [...COLUMNS, 'lateness_ms'];
+const SUMS = SUMMED.map((name) => `sum(${name})::bigint AS ${name}`).join(', ');
 const NO_HISTOGRAM = `'{}'::bigint[]`;
 
 /** Adds the new counts to those of a conflicting row. */
 const addTo = (table: string) =>
   [
-    ...COLUMNS.map((name) => `${name} = ${table}.${name} + excluded.${name}`),
+    ...SUMMED.map((name) => `${name} = ${table}.${name} + excluded.${name}`),
     `lateness = punctual.add_histograms(${table}.lateness, excluded.lateness)`,
   ].join(', ');
 
@@ -29,12 +31,12 @@ const FOLD = leaderStatement(
       SELECT s.ctid FROM punctual.tallies s WHERE s.at < $4::bigint AND ${WHILE_TERM_LASTS} LIMIT $5::int))
     RETURNING t.*
   ), minutes AS (
-    INSERT INTO punctual.tally_minutes AS m (minute, tenant, ${COLUMNS.join(', ')}, lateness)
+    INSERT INTO punctual.tally_minutes AS m (minute, tenant, ${SUMMED.join(', ')}, lateness)
     SELECT (at / 60000) * 60000, tenant, ${SUMS}, coalesce(punctual.sum_histograms(lateness), ${NO_HISTOGRAM})
     FROM folded GROUP BY 1, 2
     ON CONFLICT (minute, tenant) DO UPDATE SET ${addTo('m')}
   ), totals AS (
-    INSERT INTO punctual.tally_totals AS m (tenant, ${COLUMNS.join(', ')}, lateness)
+    INSERT INTO punctual.tally_totals AS m (tenant, ${SUMMED.join(', ')}, lateness)
     SELECT tenant, ${SUMS}, coalesce(punctual.sum_histograms(lateness), ${NO_HISTOGRAM})
     FROM folded GROUP BY 1
     ON CONFLICT (tenant) DO UPDATE SET ${addTo('m')}
@@ -61,7 +63,7 @@ const ADD_STALE = leaderStatement(
   )`,
 );
 
-const SOURCE = `tenant, ${COLUMNS.join(', ')}, lateness`;
+const SOURCE = `tenant, ${SUMMED.join(', ')}, lateness`;
 
 const TOTALS = statement(
   'tally-totals',
@@ -85,7 +87,10 @@ const HISTORY = statement(
 );
 
 /** The counts of a minute, or of all time. */
-export type Tally = Record<Counter, number> & { readonly lateness: readonly number[] };
+export type Tally = Record<Counter, number> & {
+  readonly lateness: readonly number[];
+  readonly latenessMs: number;
+};
 
 /** What was counted in one minute. */
 export type MinuteTally = Tally & { readonly minute: number };
@@ -96,12 +101,13 @@ export function sumTallies(tallies: readonly Tally[]): Tally {
   const counts = Object.fromEntries(COUNTERS.map((counter) => [counter, sum((tally) => tally[counter])]));
   const buckets = greatest(tallies.map(({ lateness }) => lateness.length));
   const lateness = Array.from({ length: buckets }, (_, i) => sum((tally) => tally.lateness[i] ?? 0));
-  return { ...(counts as Record<Counter, number>), lateness };
+  return { ...(counts as Record<Counter, number>), lateness, latenessMs: sum((tally) => tally.latenessMs) };
 }
 
 function toTally(row: Record<string, unknown>): Tally {
   const counts = Object.fromEntries(COUNTERS.map((counter) => [counter, Number(row[column(counter)] ?? 0)]));
-  return { ...counts, lateness: (row.lateness as (string | number)[]).map(Number) } as unknown as Tally;
+  const lateness = (row.lateness as (string | number)[]).map(Number);
+  return { ...counts, lateness, latenessMs: Number(row.lateness_ms ?? 0) } as unknown as Tally;
 }
 
 /** Folds some of the counts before the moment into minutes and totals; answers whether there may be more. */

@@ -28,13 +28,28 @@ export class UnreachableError extends PunctualError {
   /** Whether the request timed out. Other requests that wait for the same node will probably time out too. */
   readonly timedOut: boolean;
 
-  constructor(detail: string, node: { url: string; sent: boolean; timedOut: boolean }, cause: unknown) {
+  /** What happened, in a few words. */
+  readonly reason: string;
+
+  constructor(
+    detail: string,
+    node: { url: string; sent: boolean; timedOut: boolean; reason: string },
+    cause: unknown,
+  ) {
     super('UNREACHABLE', detail, { cause });
     this.name = 'UnreachableError';
     this.url = node.url;
     this.sent = node.sent;
     this.timedOut = node.timedOut;
+    this.reason = node.reason;
   }
+}
+
+/** One error for several nodes that did not answer; `last` is what the newest of them met. */
+export function noneReachable(last: UnreachableError, all: readonly UnreachableError[]): UnreachableError {
+  const tried = all.map(({ url, reason }) => `${url} (${reason})`).join(', ');
+  const detail = `None of the nodes can be reached: ${tried}. Check the addresses, or start one with "punctual up".`;
+  return new UnreachableError(detail, last, last);
 }
 
 /** Errors that occur before a connection is established, so nothing has been sent. */
@@ -226,7 +241,7 @@ function unreachable(url: string, error: unknown, timedOut: boolean): Unreachabl
   const sent = timedOut || !NOTHING_SENT.has(String(code));
   const why = timedOut ? 'no answer in time' : messageOf(error);
   const detail = `${url} cannot be reached (${why}). Is a node running there? Check the address, or start one with "punctual up".`;
-  return new UnreachableError(detail, { url, sent, timedOut }, error);
+  return new UnreachableError(detail, { url, sent, timedOut, reason: why }, error);
 }
 
 function isTimeout(reason: unknown): boolean {

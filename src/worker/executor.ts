@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.js';
-import { asPunctualError } from '../core/errors.js';
+import { asPunctualError, type PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
 import type { TargetType } from '../core/job.js';
 import { PermanentError } from '../core/task.js';
@@ -7,10 +7,13 @@ import type { Assignment } from '../core/wire.js';
 import { type LogDelivery, LogSender, ProgressSender } from './attempt-output.js';
 import { type Ending, resultOf, type SizedResult } from './attempt-result.js';
 import { Deadlines } from './deadlines.js';
+import { runThrough } from './middleware.js';
 import type { ProcessGuard } from './process-guard.js';
 import type { Runner } from './runners/runner.js';
 import { Attempt, AttemptContext, type AttemptOwner, type StopCause } from './running-attempt.js';
 import { monotonic } from './worker-clock.js';
+import type { WorkerHooks } from './worker-hooks.js';
+import type { WorkerLog } from './worker-log.js';
 import type { ResolvedWorkerOptions } from './worker-options.js';
 
 /** How long a report waits until the attempt's log and progress are sent. */
@@ -20,6 +23,9 @@ interface ExecutorParts {
   readonly gateway: WorkerGateway;
   readonly runners: readonly Runner[];
   readonly options: ResolvedWorkerOptions;
+  readonly hooks: WorkerHooks;
+  readonly log: WorkerLog;
+  readonly onWarning: (warning: PunctualError) => void;
   /** The server's clock. */
   readonly clock: Pick<Clock, 'now'>;
   /** Called once per attempt, when its result is known and its log is sent. */
@@ -61,12 +67,13 @@ export class Executor implements AttemptOwner {
   /** Starts an accepted attempt, unless it was told to stop meanwhile. */
   start(attempt: Attempt): void {
     if (attempt.phase !== 'accepted') return;
-    const { clock, options } = this.#parts;
+    const { clock, hooks } = this.#parts;
     attempt.phase = 'running';
     attempt.startedAt = this.#timeText(Math.floor(clock.now()));
-    attempt.dueAt = monotonic.now() + attempt.assignment.timeoutMs;
+    attempt.startedMs = monotonic.now();
+    attempt.dueAt = attempt.startedMs + attempt.assignment.timeoutMs;
     this.#deadlines.add(attempt);
-    this.#notify(() => options.events.onJobStarted?.(attempt.assignment));
+    hooks.started(attempt.assignment);
     try {
       const returned = this.guard ? this.guard.run(attempt, () => this.#call(attempt)) : this.#call(attempt);
       if (!isThenable(returned)) this.end(attempt, { kind: 'returned', value: returned });
@@ -107,9 +114,7 @@ export class Executor implements AttemptOwner {
     this.#deadlines.remove(attempt);
     this.#busy -= 1;
     const sized = resultOf(attempt, ending, this.#parts.options);
-    const { outcome } = sized.result;
-    if (outcome !== 'handed-on')
-      this.#notify(() => this.#parts.options.events.onJobEnded?.(attempt.assignment, outcome));
+    this.#tell(attempt, ending, sized);
     if (!attempt.logs && !attempt.progress) {
       this.#parts.onResult(attempt, sized);
       this.#parts.onSlotFree();
@@ -154,13 +159,13 @@ export class Executor implements AttemptOwner {
     });
   }
 
-  /** Calls an event handler of the program; an error in it does not affect the attempt. */
-  #notify(notify: () => void): void {
-    try {
-      notify();
-    } catch (thrown) {
-      this.#parts.options.events.onWarning?.(asPunctualError(thrown));
-    }
+  /** Tells the log and the program how an attempt ended; neither has an effect on it. */
+  #tell(attempt: Attempt, ending: Ending, { result }: SizedResult): void {
+    const { hooks, log } = this.#parts;
+    if (result.outcome === 'handed-on') return;
+    if (result.outcome !== 'succeeded') log.unsuccessful(attempt, result);
+    else if (!hooks.watchesAttempts) return;
+    hooks.ended(attempt, ending, result);
   }
 
   /** The time as text; attempts that start in the same millisecond share it. */
@@ -175,14 +180,22 @@ export class Executor implements AttemptOwner {
       const type = attempt.assignment.target.type;
       throw new PermanentError(`This worker does not run ${type} targets.`, { code: 'UNKNOWN_TARGET' });
     }
-    return runner.run(attempt.assignment, new AttemptContext(attempt));
+    const context = new AttemptContext(attempt);
+    const { options, log } = this.#parts;
+    if (options.middleware.length === 0) return runner.run(attempt.assignment, context);
+    return runThrough(
+      options.middleware,
+      context,
+      () => runner.run(attempt.assignment, context),
+      (message) => log.mistake(message),
+    );
   }
 
   /** Handles the failure of a log or progress request; an answer that the attempt is stale is an order to stop. */
   #notDelivered(attempt: Attempt, thrown: unknown): LogDelivery {
     const error = asPunctualError(thrown);
     if (error.code === 'STALE_FENCE' || error.code === 'JOB_ENDED') this.stop(attempt, 'stale');
-    else this.#parts.options.events.onWarning?.(error);
+    else this.#parts.onWarning(error);
     return error.status === 503 ? 'later' : 'refused';
   }
 

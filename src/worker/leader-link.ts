@@ -23,6 +23,8 @@ interface LeaderLinkParts {
   readonly over: AbortSignal;
   /** Called when a heartbeat should be sent soon. */
   readonly onNews: () => void;
+  /** Called when the leader has answered a heartbeat. */
+  readonly onAnswered: () => void;
   /** Called when the leader orders the worker to drain. */
   readonly onDrain: () => void;
   readonly onWarning: WorkerEvents['onWarning'];
@@ -100,10 +102,11 @@ export class LeaderLink implements HeartbeatSource {
   }
 
   answered({ round, workerId, answer, askedAt, answeredAt }: AnsweredHeartbeat): void {
-    const { clock, ledger, onNews, onDrain } = this.#parts;
+    const { clock, ledger, onNews, onAnswered, onDrain } = this.#parts;
     if (!this.#counts(workerId, answer.epoch)) return;
     this.#lastAnswerAt = answeredAt;
     this.#missed = 0;
+    onAnswered();
     this.#heardAt = Math.max(this.#heardAt, askedAt);
     clock.compare(answer.now, askedAt, answeredAt);
     // The leader orders to stop what a heartbeat lacks. An attempt that arrived after the heartbeat was sent goes on,

@@ -39,6 +39,11 @@ export class Registration {
     this.#parts = parts;
   }
 
+  /** The names of the worker's handlers. */
+  get tasks(): readonly string[] {
+    return this.#parts.registration.tasks;
+  }
+
   /** Empty before the first registration. */
   get workerId(): string {
     return this.key.workerId;

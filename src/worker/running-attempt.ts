@@ -1,5 +1,5 @@
 import { assertNever, PunctualError } from '../core/errors.js';
-import type { JobContext, JobLog } from '../core/task.js';
+import type { JobLog, MiddlewareContext } from '../core/task.js';
 import type { Assignment, FencedJob } from '../core/wire.js';
 import type { LogSender, ProgressSender } from './attempt-output.js';
 import type { Timed } from './deadlines.js';
@@ -32,6 +32,8 @@ export class Attempt implements FencedJob, Timed {
   phase: AttemptPhase = 'accepted';
   /** When the handler was called, by the server's clock. */
   startedAt: string | undefined;
+  /** The same on the process's monotonic clock; null before. */
+  startedMs: number | null = null;
   /** When the attempt is told to stop; after it was told, when it is abandoned. */
   dueAt = Number.POSITIVE_INFINITY;
   stopCause: StopCause | null = null;
@@ -81,8 +83,8 @@ export class Attempt implements FencedJob, Timed {
   }
 }
 
-/** The context that a handler gets. Its getters create what is used, and can be destructured. */
-export class AttemptContext implements JobContext {
+/** The context that handlers and middleware get. Its getters create what is used, and can be destructured. */
+export class AttemptContext implements MiddlewareContext {
   readonly #attempt: Attempt;
 
   constructor(attempt: Attempt) {
@@ -99,6 +101,14 @@ export class AttemptContext implements JobContext {
 
   get task(): string | null {
     return this.#attempt.assignment.task;
+  }
+
+  get queue(): string {
+    return this.#attempt.assignment.queue;
+  }
+
+  get payload(): unknown {
+    return this.#attempt.assignment.payload;
   }
 
   get attempt(): number {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { resolveWorkerOptions } from './worker-options.js';
+import { resolveWorkerOptions, type WorkerOptions } from './worker-options.js';
 
 describe('the options of a worker', () => {
   it('take a rate as text or in fields, and all queues by a star', () => {
@@ -8,7 +8,7 @@ describe('the options of a worker', () => {
       queues: ['*'],
       shared: true,
     });
-    const rate = { limit: 5, per: '1m', burst: 2 };
+    const rate = { limit: 5, per: '1m', burst: 2 } as const;
     expect(resolveWorkerOptions({ rate })).toMatchObject({ rate, shared: false });
     expect(resolveWorkerOptions({}).rate).toBeNull();
   });
@@ -20,7 +20,7 @@ describe('the options of a worker', () => {
     [{ queues: [] }, 'queues: '],
     [{ slots: 0 }, 'slots: '],
   ])('%j are refused before anything is sent', (options, message) => {
-    expect(() => resolveWorkerOptions(options)).toThrow(
+    expect(() => resolveWorkerOptions(options as WorkerOptions)).toThrow(
       expect.objectContaining({ code: 'CONFIGURATION', message: expect.stringContaining(message) }),
     );
   });

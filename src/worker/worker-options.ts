@@ -1,18 +1,43 @@
 import { hostname } from 'node:os';
 import { SETTINGS } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
-import { type AttemptOutcome, type Labels, NAME_PATTERN, NAME_RULE } from '../core/job.js';
-import { RATE_RULE, type RateView, readRate } from '../core/rate.js';
+import { type AttemptOutcome, type JobError, type Labels, NAME_PATTERN, NAME_RULE } from '../core/job.js';
+import { isLog, type Log, SILENT_LOG } from '../core/log.js';
+import { RATE_RULE, type RateText, type RateView, readRate } from '../core/rate.js';
+import type { Middleware } from '../core/task.js';
 import { ALL_QUEUES, type Assignment } from '../core/wire.js';
+import { openLineLog } from '../host/line-log.js';
 
-/** Callbacks for programs and tests; they must not throw. */
+/** How an attempt ended, for the hooks of a worker. */
+export interface EndedAttempt {
+  readonly jobId: string;
+  readonly tenant: string;
+  /** The task's name; null for a job that was submitted with an inline target. */
+  readonly task: string | null;
+  readonly queue: string;
+  readonly attempt: number;
+  readonly fence: number;
+  readonly outcome: AttemptOutcome;
+  /** The error as it is reported; null if the attempt succeeded. */
+  readonly error: JobError | null;
+  readonly durationMs: number;
+}
+
+/**
+ * Hooks for programs and tests. They watch only: what they throw, or reject with, is logged and has no effect, and the
+ * worker does not wait for them.
+ */
 export interface WorkerEvents {
   /** The worker has registered with a leader, for the first time or again. */
   onRegistered?(workerId: string): void;
   /** A handler is about to be called. */
   onJobStarted?(assignment: Assignment): void;
-  /** A handler has ended or was abandoned; its report follows. */
-  onJobEnded?(assignment: Assignment, outcome: AttemptOutcome): void;
+  /** A handler has ended or was abandoned; its report follows. The error is null if it succeeded. */
+  onJobEnded?(assignment: Assignment, outcome: AttemptOutcome, error: JobError | null): void;
+  /** An attempt has ended, in whatever way. */
+  onAttempt?(attempt: EndedAttempt): void;
+  /** An attempt failed or timed out: what was thrown, as it was thrown, and how the attempt ended. */
+  onError?(thrown: unknown, attempt: EndedAttempt): void;
   /** The scheduler has answered the report about an attempt. */
   onJobReported?(assignment: Assignment, answer: 'accepted' | 'stale' | 'refused'): void;
   /** Something went wrong that the worker handles itself. */
@@ -23,12 +48,15 @@ export interface WorkerEvents {
 export interface WorkerOptions {
   /** The worker's name in lists; default the host's name and the process id. */
   readonly name?: string;
-  /** Queues to take jobs from; `*` means all queues, also future ones. Default `default`. */
+  /**
+   * Queues to take jobs from; `*` means all queues, also future ones. Default: the queues of its tasks, where a task
+   * without a queue counts as one of `default`.
+   */
   readonly queues?: readonly string[];
   /** How many jobs run at once; default 10. */
   readonly slots?: number;
   /** The most jobs to start in a time, e.g. `100/1s` or `{ limit: 100, per: '1s', burst: 10 }`; default no limit. */
-  readonly rate?: string | RateView;
+  readonly rate?: RateText | RateView;
   /** Whether to take jobs of all tenants, which needs an operator's key; default false. */
   readonly shared?: boolean;
   /** Labels that jobs may require, e.g. `{ region: 'eu' }`; default none. */
@@ -52,6 +80,14 @@ export interface WorkerOptions {
    * one at every start. Default none: such results are kept in memory only.
    */
   readonly keepResultsIn?: string;
+  /** Functions around every handler of the worker, the first outermost; default none. */
+  readonly middleware?: readonly Middleware[];
+  /**
+   * Where the worker logs what it does, what it cannot do and which attempts failed: a logger with the methods of
+   * pino, or false for none. Default: standard error, as readable lines on a terminal and as JSON elsewhere, from the
+   * level `PUNCTUAL_LOG_LEVEL` on (`info`).
+   */
+  readonly log?: Log | false;
   readonly events?: WorkerEvents;
 }
 
@@ -69,6 +105,8 @@ export interface WorkerStatus {
   readonly workerId: string;
   /** The highest epoch it has seen of its shard; 0 before it is registered. */
   readonly epoch: number;
+  /** The queues it takes jobs from. */
+  readonly queues: readonly string[];
   readonly slots: number;
   readonly running: number;
   /** Attempts whose report the scheduler has not answered yet, including running ones. */
@@ -80,17 +118,22 @@ export interface WorkerStatus {
 }
 
 /** Worker options with all defaults filled in. */
-export interface ResolvedWorkerOptions extends Required<Omit<WorkerOptions, 'keepResultsIn' | 'rate'>> {
+export interface ResolvedWorkerOptions
+  extends Required<Omit<WorkerOptions, 'keepResultsIn' | 'rate' | 'log'>> {
+  readonly log: Log;
   readonly rate: RateView | null;
   readonly keepResultsIn: string | null;
   readonly maxErrorBytes: number;
 }
 
-/** Fills in the defaults and checks the values. */
-export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOptions {
+/** Fills in the defaults and checks the values. `taskQueues` are the queues of the worker's tasks. */
+export function resolveWorkerOptions(
+  options: WorkerOptions,
+  taskQueues: readonly string[] = [],
+): ResolvedWorkerOptions {
   const resolved: ResolvedWorkerOptions = {
     name: options.name ?? `${hostname()}-${process.pid}`,
-    queues: options.queues ?? ['default'],
+    queues: options.queues ?? (taskQueues.length > 0 ? taskQueues : ['default']),
     slots: options.slots ?? 10,
     rate: options.rate === undefined ? null : resolveRate(options.rate),
     shared: options.shared ?? false,
@@ -102,6 +145,8 @@ export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOpti
     drainTimeoutMs: options.drainTimeoutMs ?? Number.POSITIVE_INFINITY,
     guardProcess: options.guardProcess ?? true,
     keepResultsIn: options.keepResultsIn ?? null,
+    middleware: options.middleware ?? [],
+    log: resolveLog(options.log),
     events: options.events ?? {},
   };
   if (!Number.isSafeInteger(resolved.slots) || resolved.slots < 1) {
@@ -116,6 +161,12 @@ export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOpti
       `drainTimeoutMs: expected a number from 0 on, got ${resolved.drainTimeoutMs}.`,
     );
   }
+  if (resolved.middleware.some((each) => typeof each !== 'function')) {
+    throw new PunctualError(
+      'CONFIGURATION',
+      'middleware: expected a list of functions (context, next) => ….',
+    );
+  }
   const badQueue = resolved.queues.find((queue) => queue !== ALL_QUEUES && !NAME_PATTERN.test(queue));
   if (badQueue !== undefined) {
     throw new PunctualError('CONFIGURATION', `queues: ${JSON.stringify(badQueue)} ${NAME_RULE}.`);
@@ -126,7 +177,19 @@ export function resolveWorkerOptions(options: WorkerOptions): ResolvedWorkerOpti
   return Object.freeze(resolved);
 }
 
-function resolveRate(input: string | RateView): RateView {
+function resolveLog(log: Log | false | undefined): Log {
+  if (log === undefined) {
+    return openLineLog(process.stderr, process.env.PUNCTUAL_LOG_LEVEL || 'info', process.env);
+  }
+  if (log === false) return SILENT_LOG;
+  if (isLog(log)) return log;
+  throw new PunctualError(
+    'CONFIGURATION',
+    'log: expected a logger with the methods debug, info, warn and error, or false.',
+  );
+}
+
+function resolveRate(input: RateText | RateView): RateView {
   const rate = readRate(input);
   if (rate === null) throw new PunctualError('CONFIGURATION', `rate: ${RATE_RULE}.`);
   return rate;

@@ -62,6 +62,22 @@ describe('a worker', () => {
     ]);
   });
 
+  it('serves the queues of its tasks, `default` only for a task without one, unless it is told which', async () => {
+    const scheduler = new MemoryScheduler();
+    const queued = (name: string, queue?: string) => task(name, { ...(queue && { queue }) }, () => null);
+    const [calls, mails, bills] = [queued('call', 'calls'), queued('mail', 'mails'), queued('bill', 'calls')];
+    const served = async (tasks: AnyTask[], options: WorkerOptions = {}) => {
+      const worker = workerOf(scheduler, tasks, options);
+      await worker.start();
+      expect(scheduler.registrations.at(-1)?.queues).toEqual(worker.status().queues);
+      return worker.status().queues;
+    };
+    expect(await served([calls, mails, bills])).toEqual(['calls', 'mails']);
+    expect(await served([calls, queued('plain')])).toEqual(['calls', 'default']);
+    expect(await served([calls], { queues: ['elsewhere'] })).toEqual(['elsewhere']);
+    expect(await served([])).toEqual(['default']);
+  });
+
   it('asks for as many jobs as it has free slots and never runs more', async () => {
     const scheduler = new MemoryScheduler();
     const doors = new Map<number, ReturnType<typeof gate>>();

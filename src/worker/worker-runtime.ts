@@ -17,6 +17,8 @@ import { ResultKeeper } from './result-keeper.js';
 import type { Runner } from './runners/runner.js';
 import type { Attempt } from './running-attempt.js';
 import { monotonic, ServerClock } from './worker-clock.js';
+import { WorkerHooks } from './worker-hooks.js';
+import { WorkerLog } from './worker-log.js';
 import {
   type ResolvedWorkerOptions,
   resolveWorkerOptions,
@@ -40,6 +42,8 @@ interface WorkerRuntimeParts {
 export class WorkerRuntime {
   readonly #gateway: WorkerGateway;
   readonly #options: ResolvedWorkerOptions;
+  readonly #log: WorkerLog;
+  readonly #hooks: WorkerHooks;
   readonly #ledger = new AttemptLedger<Attempt>();
   readonly #registration: Registration;
   readonly #executor: Executor;
@@ -59,16 +63,23 @@ export class WorkerRuntime {
 
   constructor({ gateway, runners, options = {} }: WorkerRuntimeParts) {
     this.#gateway = gateway;
-    this.#options = resolveWorkerOptions(options);
+    this.#options = resolveWorkerOptions(options, [...new Set(runners.flatMap(({ queues }) => queues))]);
     this.#end = new Promise((resolve) => {
       this.#resolveEnd = resolve;
     });
+    const { name, log, events } = this.#options;
+    const network = gateway instanceof HttpWorkerGateway ? gateway.network : null;
+    this.#log = new WorkerLog({ log, name, urls: network?.options.urls ?? [] });
+    this.#hooks = new WorkerHooks(events, (hook, thrown) => this.#log.hookFailed(hook, thrown));
     const clock = new ServerClock();
     this.#registration = this.#openRegistration(runners, clock);
     this.#executor = new Executor({
       gateway,
       runners,
       options: this.#options,
+      hooks: this.#hooks,
+      log: this.#log,
+      onWarning: this.#warn,
       clock,
       onResult: (attempt, sized) => this.#reporter.add(attempt, sized),
       onSlotFree: () => this.#claims.slotFreed(),
@@ -81,6 +92,7 @@ export class WorkerRuntime {
       clock,
       over: this.#over.signal,
       onNews: () => this.#heartbeats.wake(),
+      onAnswered: () => this.#log.inContact(),
       onDrain: () => void this.drain(),
       onWarning: this.#warn,
     });
@@ -114,6 +126,7 @@ export class WorkerRuntime {
       name: this.#options.name,
       workerId: this.#registration.workerId,
       epoch: this.#registration.epoch,
+      queues: this.#options.queues,
       slots: this.#options.slots,
       running: this.#executor.busy,
       unanswered: this.#ledger.unansweredCount,
@@ -129,10 +142,13 @@ export class WorkerRuntime {
   async start(): Promise<void> {
     if (this.#phase !== 'new') throw new PunctualError('USAGE', 'A worker can be started once only.');
     this.#phase = 'starting';
+    const { queues, slots } = this.#options;
+    this.#log.connecting({ queues, slots, tasks: this.#registration.tasks });
     try {
       await this.#keepResults();
       await this.#registration.register(this.#closing.signal);
     } catch (error) {
+      this.#log.refused(asPunctualError(error));
       await this.#finish('stopped');
       throw error;
     }
@@ -160,6 +176,7 @@ export class WorkerRuntime {
       return;
     }
     this.#phase = 'draining';
+    this.#log.draining(this.status());
     this.#closing.abort();
     const enough = monotonic.at(monotonic.now() + this.#options.drainTimeoutMs, () => void this.stop());
     await this.#claims.close();
@@ -224,7 +241,7 @@ export class WorkerRuntime {
   }
 
   #openRegistration(runners: readonly Runner[], clock: ServerClock): Registration {
-    const { name, queues, slots, labels, rate, shared, events } = this.#options;
+    const { name, queues, slots, labels, rate, shared } = this.#options;
     const targets = runners.map((runner) => runner.target);
     const tasks = runners.flatMap((runner) => runner.tasks);
     return new Registration({
@@ -238,7 +255,8 @@ export class WorkerRuntime {
       previousSession: () => this.#keeping?.endedSession ?? '',
       onRegistered: (session) => {
         this.#keeping?.noteSession(session);
-        events.onRegistered?.(session.workerId);
+        this.#log.registered(session.workerId);
+        this.#hooks.registered(session.workerId);
       },
       onNewEpoch: () => {
         this.#heartbeats.wake();
@@ -275,7 +293,10 @@ export class WorkerRuntime {
     await this.#keeping.start();
   }
 
-  readonly #warn = (warning: PunctualError): void => this.#options.events.onWarning?.(warning);
+  readonly #warn = (warning: PunctualError): void => {
+    this.#log.warning(warning);
+    this.#hooks.warning(warning);
+  };
 
   readonly #blame = (attempt: Attempt, thrown: unknown): void => {
     if (attempt.phase === 'ended') {
@@ -304,7 +325,7 @@ export class WorkerRuntime {
     if (outcome === 'refused') this.#ledger.giveUp(attempt);
     else this.#ledger.answer(attempt);
     this.#keeping?.answered(attempt);
-    this.#options.events.onJobReported?.(attempt.assignment, outcome);
+    this.#hooks.reported(attempt.assignment, outcome);
     if (this.#ledger.unansweredCount === 0) this.#resolveQuiet();
     this.#claims.slotFreed();
   }
@@ -336,8 +357,10 @@ export class WorkerRuntime {
     if (this.#phase === 'ended') return;
     this.#over.abort();
     this.#executor.close();
+    const wasStarted = this.#phase !== 'new';
     this.#phase = 'ended';
     await this.#keeping?.stop(this.#ledger.isSettled ? 'in-order' : 'at-once');
+    if (wasStarted) this.#log.ended(end, this.status());
     this.#resolveEnd(end);
   }
 }

@@ -16,8 +16,8 @@ export const MIXED = 'mixed';
  * faults, so that nothing but the faults themselves would be tested.
  */
 const MIXED_ROUND_MS = 60_000;
-/** How often a fault is tried that finds nothing to break. */
-const MAX_GOES = 3;
+/** How often a fault is tried that finds nothing to break, or whose own connection another fault has ended. */
+const MAX_GOES = 8;
 
 /** Loads every fault there is. */
 export async function loadFaults(): Promise<Fault[]> {

@@ -150,6 +150,7 @@ class Run {
     await this.database.stop();
     await this.client.close();
     this.effects.look();
+    this.effects.close();
     return {
       ...{ scenario, seed, settings, audit, jobs, aftermath },
       submissions: this.client.submissions,

@@ -57,7 +57,7 @@ it('jobs that no worker can do never stand in the way of jobs that one can', asy
   await bulk(node, [
     ...Array.from({ length: 300 }, () => ({ task: 'unknown', priority: 9 })),
     ...Array.from({ length: 300 }, () => ({ task: 'work', requires: { region: 'eu' }, priority: 9 })),
-    { target: { type: 'http', url: 'http://127.0.0.1:9/' }, priority: 9 },
+    { target: { type: 'handler', name: 'unknown' }, priority: 9 },
   ]);
   const { id } = await node.submit({ task: 'work', priority: 1 });
   const worker = await ProtocolWorker.register(node, { slots: 1 });
@@ -170,6 +170,20 @@ it('a paused cluster starts nothing while running jobs go on, and stays paused o
     status: 409,
     body: { code: 'NOT_PAUSED' },
   });
+});
+
+it('the claim that is open when a worker is told to drain is answered at once, with nothing', async () => {
+  const node = shared.newTenant();
+  const worker = await ProtocolWorker.register(node);
+  const answers: unknown[] = [];
+  const claim = worker.claimSilently(1, '60s').then((jobs) => answers.push(jobs));
+  // Ordered again while the claim may still be on its way.
+  const drained = async () => {
+    await node.get('POST', `/v1/workers/${worker.id}/drain`);
+    return answers;
+  };
+  await expect.poll(drained).toEqual([[]]);
+  await claim;
 });
 
 it('a draining worker gets nothing more, finishes what it has and leaves', async () => {

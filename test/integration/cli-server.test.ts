@@ -1,4 +1,4 @@
-import { rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../database.js';
@@ -25,11 +25,11 @@ function start(args: string[], environment: Record<string, string>): PunctualPro
 }
 
 /** A key, a node and the environment for commands that talk to it. */
-async function startServer(): Promise<Record<string, string>> {
+async function startServer(...args: string[]): Promise<Record<string, string>> {
   const environment = { PUNCTUAL_DATABASE_URL: database.url };
   const made = await punctual(['key', 'create', '--operator', '--json'], { folder, environment });
   const { key } = JSON.parse(made.stdout);
-  const server = start(['server', '--port', '0'], environment);
+  const server = start(['server', '--port', '0', ...args], environment);
   const [, url] = await server.prints('stdout', /^ready (\S+)\n/m);
   return { PUNCTUAL_URL: url!, PUNCTUAL_API_KEY: key };
 }
@@ -89,8 +89,9 @@ it('a node and a worker run apart, and the worker drains on SIGTERM', async () =
 });
 
 it('queues and the whole cluster can be paused and resumed; doing it twice is a conflict', async () => {
-  const environment = await startServer();
+  const environment = await startServer('--paused');
   const ask = (...args: string[]) => punctual(args, { folder, environment });
+  expect((await ask('cluster', 'resume')).code).toBe(0);
   await ask('job', 'submit', '--task', 'nothing');
   for (const target of [['queue', 'default'], ['cluster']]) {
     const [noun, name] = target;
@@ -124,4 +125,47 @@ it('shows and applies what the database lacks', async () => {
   expect(status).toMatchObject({ pending: [], at: status.applied.length });
   const migrated = JSON.parse((await punctual(args('migrate'), { folder })).stdout);
   expect(migrated).toMatchObject({ applied: [], pending: [], at: status.at });
+});
+
+/** A worker that ends when it has read its module, because it finds no node. */
+const work = (module: string) => punctual(['worker', 'run', '--module', module], { folder });
+
+/** Does what tsx does, for the one kind of type in the module of the test. */
+const SMALL_TSX = `
+import { register } from 'node:module';
+const hooks = \`
+  import { readFile } from 'node:fs/promises';
+  export async function load(url, context, next) {
+    if (!url.endsWith('.ts')) return next(url, context);
+    const source = String(await readFile(new URL(url))).replaceAll(': string', '');
+    return { format: 'module', source, shortCircuit: true };
+  }\`;
+register('data:text/javascript,' + encodeURIComponent(hooks));`;
+
+it('a module in TypeScript is read by the tsx of its project, or by Node, or the error says what to do', async () => {
+  await writeFile(
+    join(folder, 'tasks.ts'),
+    `import { task } from ${JSON.stringify(BUILT_SDK)};
+     const name: string = 'typed';
+     console.log('the module is read');
+     export const typed = task(name, async () => 1);`,
+  );
+  await writeFile(join(folder, 'package.json'), '{"type": "module"}');
+  const { typescript } = process.features as { readonly typescript?: string | false };
+  const alone = await work('tasks.ts');
+  if (typescript) expect(alone.stdout).toBe('the module is read\n');
+  else expect(alone).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Install tsx') });
+
+  await mkdir(join(folder, 'node_modules', 'tsx'), { recursive: true });
+  const manifest = { name: 'tsx', version: '4.0.0', exports: { '.': './loader.mjs' } };
+  await writeFile(join(folder, 'node_modules', 'tsx', 'package.json'), JSON.stringify(manifest));
+  await writeFile(join(folder, 'node_modules', 'tsx', 'loader.mjs'), SMALL_TSX);
+  expect((await work('tasks.ts')).stdout).toBe('the module is read\n');
+});
+
+it('a module that is taken for CommonJS is refused with the remedy', async () => {
+  await writeFile(join(folder, 'tasks.js'), `import 'node:fs';`);
+  await writeFile(join(folder, 'package.json'), '{"type": "commonjs"}');
+  const remedy = expect.stringContaining('"type": "module"');
+  expect(await work('tasks.js')).toMatchObject({ code: 2, stderr: remedy });
 });

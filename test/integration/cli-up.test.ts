@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { removeEmbeddedPostgres } from '../../src/embedded/embedded-postgres.js';
 import { ONE_ORDER_MS } from '../../src/host/processes.js';
 import { createTestDatabase, type TestDatabase } from '../database.js';
+import { withClient } from '../postgres-client.js';
 import { BUILT_SDK, PunctualProcess, punctual } from '../punctual-process.js';
 import { temporaryFolder } from '../temporary-folder.js';
 
@@ -121,12 +122,24 @@ describe('punctual up', () => {
     expect((await ask(folder, '--api-key', 'wrong', 'job', 'list')).code).toBe(4);
     const health = JSON.parse((await ask(folder, 'doctor', '--data', '.', '--json')).stdout);
     expect(health).toMatchObject({ ok: true });
+    const status = JSON.parse((await ask(folder, 'cluster', 'status', '--json')).stdout);
+    expect(status).toMatchObject({ shards: [{ leader: 'node-1' }], nodes: [{ id: 'node-1' }] });
+
+    const administrator = JSON.parse((await ask(folder, 'db', 'url', '--administrator', '--json')).stdout);
+    await withClient(administrator.url, (client) => client.query('CREATE ROLE shop'));
+    const granted = await ask(folder, 'db', 'grant', 'submit', 'shop', '--json');
+    expect(JSON.parse(granted.stdout)).toMatchObject({ role: 'shop', tenant: 'default' });
+    const { stdout: url } = await ask(folder, 'db', 'url');
+    await withClient(url.trim(), async (client) => {
+      await client.query(`SELECT punctual.submit_job('default', '{"task": "double", "hold": true}')`);
+    });
 
     const pids = await pidsOf(folder);
     expect(pids).toHaveLength(2);
     expect(await first.kill('SIGTERM')).toMatchObject({ code: 0 });
     expect(pids.filter(isAlive)).toEqual([]);
     expect((await ask(folder, 'job', 'list')).code).toBe(7);
+    expect((await ask(folder, 'db', 'url')).code).toBe(7);
 
     await up(folder, '0');
     const after = JSON.parse(await readFile(join(folder, 'credentials.json'), 'utf8'));
@@ -155,9 +168,11 @@ describe('punctual up', () => {
     await until(() => !pids.some(isAlive));
   });
 
-  it('starts a worker again that was killed', async () => {
+  it('starts killed processes again, and a cluster that was started paused is not paused again', async () => {
     const folder = await newFolder();
-    const each = await up(folder, '0', '--database-url', database.url);
+    const each = await up(folder, '0', '--database-url', database.url, '--paused');
+    await each.prints('stderr', /dispatch is paused/);
+    expect((await ask(folder, 'cluster', 'resume')).code).toBe(0);
     const workers = JSON.parse((await ask(folder, 'worker', 'list', '--json')).stdout).data;
     expect(workers).toHaveLength(1);
     for (const pid of await pidsOf(folder)) process.kill(pid, 'SIGKILL');
@@ -225,9 +240,19 @@ describe('punctual up', () => {
       '--port',
       '0',
       '--module',
-      'missing.mjs',
+      'broken.mjs',
     ];
+    await writeFile(join(folder, 'broken.mjs'), 'export const = 1;');
     const run = await punctual(args, { folder });
+    expect(run).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('broken.mjs') });
+  });
+
+  it('looks for its modules before it makes anything', async () => {
+    const folder = await newFolder();
+    const run = await punctual(['up', '--data', 'data', '--port', '0', '--module', 'missing.mjs'], {
+      folder,
+    });
     expect(run).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('missing.mjs') });
+    await expect(stat(join(folder, 'data'))).rejects.toMatchObject({ code: 'ENOENT' });
   });
 });

@@ -3,8 +3,10 @@ import type { Job } from '../../src/core/job.js';
 import type { Assignment, WorkerView } from '../../src/core/wire.js';
 import { createTestDatabase } from '../database.js';
 import { nodeForTest, type TestNode } from '../node-for-tests.js';
+import { withClient } from '../postgres-client.js';
 import { ProtocolWorker } from '../protocol-worker.js';
 import { TestClock } from '../test-clock.js';
+import { until } from './store/test-shard.js';
 
 /** A node under a clock that the test moves, on which workers are dead after 10 s without a word. */
 async function start(): Promise<{ node: TestNode; clock: TestClock }> {
@@ -62,6 +64,26 @@ it('an attempt that was handed on runs without a slot and is completed by its to
     attempts: [{ fence: 1, outcome: 'succeeded', worker: worker.id }],
   });
   expect(await worker.succeed(other)).toMatchObject({ accepted: [next] });
+});
+
+it('a change of many jobs does not wait for the end of an attempt whose job another session has locked', async () => {
+  const { node, clock } = await start();
+  const { id } = await handedOn(node);
+  const waiting = await node.submit({ task: 'nobody' });
+  await withClient(node.database.url, async (client) => {
+    await client.query('BEGIN');
+    await client.query('SELECT 1 FROM punctual.jobs WHERE id = $1 FOR UPDATE', [id]);
+    const answer = await node.get('POST', '/v1/jobs/cancel', { body: { all: true } });
+    expect(answer).toMatchObject({ changed: 2, next: null, refused: [] });
+    expect(await read(node, waiting.id)).toMatchObject({ state: 'cancelled' });
+    expect(await read(node, id)).toMatchObject({ state: 'running' });
+    await client.query('COMMIT');
+  });
+  // An end that met the lock is tried again after a second.
+  await until(async () => {
+    clock.advance(1_000);
+    return (await read(node, id)).state === 'cancelled';
+  });
 });
 
 it('an attempt that was handed on is not offered again, nor stopped, and a repeated report is accepted', async () => {

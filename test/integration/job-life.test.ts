@@ -265,7 +265,9 @@ it('dead letters are sent round again by filter, after a dry run that changes no
   const redrive = (body: unknown) => node.get<RedriveAnswer>('POST', '/v1/jobs/redrive', { body });
   const failed = async () => (await node.get<{ data: Job[] }>('GET', '/v1/jobs?state=failed')).data.length;
 
-  expect(await redrive({ dryRun: true })).toEqual({ matched: 3, redriven: 0, dryRun: true, more: false });
+  expect(await redrive({ dryRun: true })).toEqual({
+    ...{ matched: 3, changed: 0, redriven: 0, dryRun: true, more: false, next: null, refused: [] },
+  });
   expect(await failed()).toBe(4);
   expect(await redrive({ task: 'a', queue: 'other' })).toMatchObject({ matched: 1, redriven: 1 });
   expect(await worker.claimOne()).toMatchObject({ task: 'a', attempt: 2, fence: 2 });

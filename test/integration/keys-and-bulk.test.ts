@@ -20,7 +20,7 @@ const bulk = (jobs: readonly unknown[], tenant: string) =>
     tenant,
   });
 
-it('the same key again is the same job, whatever else it says', async () => {
+it('the same key again is the same job, and the answer says in what the submission differs', async () => {
   const tenant = 'same';
   const first = await node.ask('POST', '/v1/jobs', { body: { task: 'a', key: 'order-42' }, tenant });
   const again = await node.ask('POST', '/v1/jobs', {
@@ -29,8 +29,26 @@ it('the same key again is the same job, whatever else it says', async () => {
   });
   expect(first.status).toBe(201);
   expect(first.headers.get('location')).toBe(`/v1/jobs/${first.body.id}`);
+  expect(first.body).toMatchObject({ repeated: false, replaced: false, differs: [] });
   expect(again.status).toBe(200);
-  expect(again.body).toEqual(first.body);
+  const differs = ['task', 'payload', 'runAt'];
+  expect(again.body).toEqual({ ...first.body, repeated: true, differs });
+  const same = await node.ask('POST', '/v1/jobs', { body: { task: 'a', key: 'order-42' }, tenant });
+  expect(same.body).toEqual({ ...first.body, repeated: true });
+});
+
+it('the same submission again differs in nothing, whatever it says', async () => {
+  const tenant = 'twice-the-same';
+  const body = {
+    ...{ target: { type: 'handler', name: 'a' }, payload: { text: '\u0000 \ud800' }, key: 'k', delay: '30s' },
+    ...{ queue: 'q', priority: 7, timeout: '5m', concurrencyKey: 'c', requires: { region: 'eu' } },
+    ...{ retry: { maxAttempts: 2, backoff: { base: '1s' } }, startBefore: '2999-01-01T00:00:00Z' },
+  };
+  await node.submit(body, tenant);
+  for (const hold of [false, true]) {
+    const again = await node.ask('POST', '/v1/jobs', { body: { ...body, hold }, tenant });
+    expect(again).toMatchObject({ status: 200, body: { repeated: true, differs: hold ? ['hold'] : [] } });
+  }
 });
 
 it('a key is found while its job waits, runs and has ended, and stays taken', async () => {
@@ -190,7 +208,7 @@ it('a bulk beyond its size is refused whole, and so is one payload beyond its ow
 
 it('keys are kept once per job', async () => {
   const { keys } = await countPlaces(node.database.url);
-  const names = new Set(['order-42', 'k/1', 'single', 'bulk', 'one', 'x', 'y']);
+  const names = new Set(['order-42', 'k', 'k/1', 'single', 'bulk', 'one', 'x', 'y']);
   expect(keys).toBe(names.size + 2);
 });
 

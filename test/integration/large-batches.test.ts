@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { describe, expect, it } from 'vitest';
 import type { Job } from '../../src/core/job.js';
+import { uuidv7 } from '../../src/core/uuid.js';
 import type { Page, RedriveAnswer } from '../../src/core/wire.js';
 import { nodeForTest, type TestNode } from '../node-for-tests.js';
 import { countPlaces, withClient } from '../postgres-client.js';
@@ -95,7 +96,10 @@ describe('admission', () => {
     const node = await nodeForTest();
     const [huge, small] = await withClient(node.database.url, async (client) => {
       const { rows } = await client.query(
-        `SELECT punctual.submit_job('default', json_build_object('task', 'work', 'payload', repeat('x', 8000000))) AS id`,
+        `INSERT INTO punctual.later (id, tenant, admit_at, submission, created_at, created_by)
+         VALUES ($1, 'default', $2, json_build_object('task', 'work', 'payload', repeat('x', 8000000)), $2, 'test')
+         RETURNING id`,
+        [uuidv7(Date.now()), Date.now()],
       );
       return [rows[0].id, ...(await submitByStatement(client, 'default', withPayloads('good')))];
     });
@@ -170,7 +174,30 @@ describe('ends and redrives', () => {
     for (const { id } of jobs) expect((await node.ended(id)).state).toBe('succeeded');
   });
 
-  it('come one at a time for a tenant', async () => {
+  it('of one dead worker that are locked hold up neither other dead workers nor overdue ends', async () => {
+    const clock = new TestClock();
+    const node = await nodeForTest({ clock, settings: { leaseTtl: '2s' } });
+    const [locked, other, overdue] = [await dying(node), await dying(node), await dying(node)];
+    await overdue.worker.handOn(overdue.attempt);
+    await withClient(node.database.url, async (client) => {
+      await client.query('BEGIN');
+      await client.query('SELECT 1 FROM punctual.jobs WHERE id = $1 FOR UPDATE', [locked.attempt.jobId]);
+      clock.advance(10_001);
+      expect(await node.ended(other.attempt.jobId)).toMatchObject({
+        state: 'failed',
+        error: { code: 'LOST' },
+      });
+      const { state, error } = await node.ended(overdue.attempt.jobId);
+      expect({ state, code: error?.code }).toEqual({ state: 'failed', code: 'TIMED_OUT' });
+      await client.query('COMMIT');
+    });
+    await until(async () => {
+      clock.advance(1_000);
+      return (await node.job(locked.attempt.jobId)).state === 'failed';
+    });
+  });
+
+  it('come one at a time, and no more than a few of a tenant wait', async () => {
     const node = await nodeForTest();
     const worker = await ProtocolWorker.register(node);
     const { id } = await node.submit({ task: 'work', retry: { maxAttempts: 1 } });
@@ -181,13 +208,23 @@ describe('ends and redrives', () => {
     await withClient(node.database.url, async (client) => {
       await client.query('BEGIN');
       await client.query('SELECT 1 FROM punctual.job_history WHERE id = $1 FOR UPDATE', [id]);
-      const first = redrive();
-      await until(async () => (await redrive()).status === 503);
+      const calls = Array.from({ length: 5 }, redrive);
+      expect((await Promise.race(calls)).status).toBe(503);
       await client.query('COMMIT');
-      expect((await first).body).toMatchObject({ matched: 1, redriven: 1 });
+      const answers = await Promise.all(calls);
+      expect(answers.filter(({ status }) => status === 503)).toHaveLength(1);
+      const redriven = answers.map(({ body }) => body.redriven ?? 0);
+      expect(redriven.sort()).toEqual([0, 0, 0, 0, 1]);
     });
   });
 });
+
+/** A worker that says nothing more after its first heartbeat, with a job that may run for 5 s and is tried once. */
+async function dying(node: TestNode) {
+  const worker = await ProtocolWorker.register(node);
+  await node.submit({ task: 'work', delivery: 'at-most-once', timeout: '5s' });
+  return { worker, attempt: await worker.claimOne() };
+}
 
 /** Stores large jobs that can start until a moment, and one with another payload among them. */
 async function storeLarge(
@@ -202,7 +239,7 @@ async function storeLarge(
     const others = fields.map((field) => field.name).filter((name) => name !== 'id' && name !== 'payload');
     await client.query(
       `INSERT INTO punctual.jobs (id, payload, ${others.join(', ')})
-       SELECT gen_random_uuid(), CASE WHEN n = 40 AND $3::text IS NOT NULL THEN to_json($3::text) ELSE large.payload END,
+       SELECT (substr(j.id::text, 1, 14) || substr(gen_random_uuid()::text, 15))::uuid, CASE WHEN n = 40 AND $3::text IS NOT NULL THEN to_json($3::text) ELSE large.payload END,
          ${others.map((name) => `j.${name}`).join(', ')}
        FROM punctual.jobs j, (SELECT ${LARGE} AS payload OFFSET 0) large, generate_series(2, $2::int) n
        WHERE j.id = $1`,

@@ -3,6 +3,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import type { Assignment } from '../../src/core/wire.js';
 import { createTestDatabase } from '../database.js';
 import { nodeForTest, type TestNode } from '../node-for-tests.js';
+import { withClient } from '../postgres-client.js';
 import { ProtocolWorker } from '../protocol-worker.js';
 import { TestClock } from '../test-clock.js';
 
@@ -51,11 +52,20 @@ it('a new leader offers large jobs again a few at a time, with all that they cam
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const first = await nodeForTest({ database, settings: SLOW_WORKERS });
-  const worker = await ProtocolWorker.register(first, { slots: 100, targets: ['handler', 'http'] });
+  const worker = await ProtocolWorker.register(first, { slots: 100 });
   await submitLarge(first);
-  const target = { type: 'http', url: 'http://127.0.0.1:1/', headers: {}, body: LARGE };
+  const target = { type: 'handler', name: 'work' };
   const jobs = Array.from({ length: 3 }, (_, i) => ({ target, payload: [COUNT + i] }));
   await first.get('POST', '/v1/jobs/bulk', { body: { jobs } });
+  // Large targets exist in databases only so far: what is offered again is bounded by them, too.
+  await withClient(database.url, (client) =>
+    client.query(
+      `UPDATE punctual.jobs SET target = json_build_object('type', 'handler', 'name', 'work', 'body', $1::text),
+         size_kib = 250, edited = true
+       WHERE task IS NULL`,
+      [LARGE],
+    ),
+  );
   await claimAll(worker, COUNT + 3);
   await first.node.stop();
   await nodeForTest({ database, settings: { ...SLOW_WORKERS, port: first.node.port } });

@@ -80,7 +80,8 @@ it('a node that leaves is on the list no more; one that is gone without a word h
   const first = await Member.join('node-a');
   const second = await Member.join('node-b');
   await shard.pool.query(
-    `INSERT INTO punctual.nodes (id, url, version, started_at, last_seen) VALUES ('gone', 'http://127.0.0.1:1', '', 0, 0)`,
+    `INSERT INTO punctual.nodes (id, url, version, started_at, last_seen)
+     VALUES ('gone', 'http://127.0.0.1:1', '', 0, extract(epoch FROM now()) * 1000)`,
   );
   // One look for the node that joined, one for the one that did not say so.
   await first.looks.times(2);
@@ -91,4 +92,12 @@ it('a node that leaves is on the list no more; one that is gone without a word h
   await second.membership.stop();
   await second.membership.leave();
   expect((await listNodes(shard.pool)).map(({ id }) => id).sort()).toEqual(['gone', 'node-a']);
+});
+
+it('a node that leaves does not take the one off the list that has replaced it under its id', async () => {
+  const old = await Member.join('node-a');
+  await old.membership.stop();
+  await Member.join('node-a');
+  await old.membership.leave();
+  expect((await listNodes(shard.pool)).map(({ id }) => id)).toEqual(['node-a']);
 });

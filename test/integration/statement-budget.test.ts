@@ -67,6 +67,25 @@ it('a single job costs three statements at most, from its submission to its end'
   expect(counts.get('read-job') ?? 0).toBe(0);
 });
 
+it('a key costs the statements that register it, and its repetition those that compare and read its job', async () => {
+  const node = await nodeForTest();
+  await node.submit({ task: 'count', key: 'first' });
+  const counts = countStatements();
+  const spentOn = async (body: Record<string, unknown>) => {
+    counts.clear();
+    await node.submit(body);
+    const names = ['insert-keys', 'find-keys', 'find-holders', 'take-over-keys', 'renew-keys', 'read-job'];
+    return Object.fromEntries(names.map((name) => [name, counts.get(name)]).filter(([, count]) => count));
+  };
+  const registered = { 'insert-keys': 1, 'find-keys': 1 };
+  expect(await spentOn({ task: 'count', key: 'second' })).toEqual(registered);
+  const repeated = await spentOn({ task: 'count', key: 'second', payload: 1 });
+  expect(repeated).toEqual({ ...registered, 'find-holders': 1, 'read-job': 1 });
+  counts.clear();
+  await node.submit({ task: 'count' });
+  expect(counts.get('insert-keys')).toBeUndefined();
+});
+
 it('with nothing to do, a node asks the database at most twice a second', async () => {
   const database = await createTestDatabase();
   const leader = await nodeForTest({ database });

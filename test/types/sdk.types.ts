@@ -1,5 +1,20 @@
+import type pg from 'pg';
+import { pino } from 'pino';
 import { z } from 'zod';
-import { connect, type Job, type Json, PermanentError, task } from '../../src/index.js';
+import {
+  connect,
+  type Duration,
+  type Handler,
+  type Job,
+  type Json,
+  type Middleware,
+  PermanentError,
+  type Rate,
+  type Repetition,
+  schedule,
+  task,
+  testContext,
+} from '../../src/index.js';
 
 /**
  * What must and what must not compile. This file is never run: the type check of the repository reads it, and
@@ -43,8 +58,20 @@ export async function inputAndResultOfATask(): Promise<void> {
   await punctual.submit(greet, { name: 'Ada' }, { dealy: '5s' });
   // @ts-expect-error There is no such delivery.
   await punctual.submit(greet, { name: 'Ada' }, { delivery: 'exactly-once' });
+  const debounced = { key: 'k', keyMode: 'debounce', keyWindow: '5m' } as const;
+  const { repetition } = await punctual.submit(greet, { name: 'Ada' }, debounced);
+  holds<Equal<typeof repetition, Repetition | undefined>>();
+  // @ts-expect-error There is no such mode of a key.
+  await punctual.submit(greet, { name: 'Ada' }, { key: 'k', keyMode: 'forget' });
   // @ts-expect-error The result has no such field.
   result.txt;
+}
+
+export async function inATransaction(client: pg.PoolClient, single: pg.Client, pool: pg.Pool): Promise<void> {
+  await punctual.submit(greet, { name: 'Ada' }, { tx: client });
+  await punctual.submit(greet, { name: 'Ada' }, { tx: single });
+  // @ts-expect-error Each query of a pool may go to another connection.
+  await punctual.submit(greet, { name: 'Ada' }, { tx: pool });
 }
 
 export async function manyJobs(): Promise<void> {
@@ -159,4 +186,132 @@ export async function sharesAndLimits(): Promise<void> {
   // @ts-expect-error A rate needs a time.
   punctual.worker([greet], { rate: { limit: 10 } });
   task('whose', (_input: unknown, ctx) => holds<Equal<typeof ctx.tenant, string>>());
+}
+
+export async function schedulesAsCode(): Promise<void> {
+  const tick = task('tick', () => 1);
+  const entries = [
+    schedule(greet, { name: 'daily', cron: '0 7 * * *', input: { name: 'Ada' } }),
+    schedule(tick, { every: '5m' }),
+    schedule('somewhere-else', { at: new Date() }),
+  ];
+  const done = await punctual.schedules(entries, { owner: 'orders', prune: true });
+  holds<Equal<typeof done.removed, readonly string[]>>();
+  // @ts-expect-error The task needs an input.
+  schedule(greet, { every: '1h' });
+  // @ts-expect-error Only entries, not tasks.
+  await punctual.schedules([tick]);
+}
+
+export async function steering(): Promise<void> {
+  for await (const job of punctual.list({ state: 'failed', task: 'greet' })) {
+    holds<Equal<typeof job.id, string>>();
+    await punctual.retry(job.id);
+  }
+  for await (const line of punctual.logs('id')) holds<Equal<typeof line.message, string>>();
+  for await (const each of punctual.occurrences('daily', { from: new Date() })) each.state satisfies string;
+  for await (const queue of punctual.queues()) holds<Equal<typeof queue.paused, boolean>>();
+  await punctual.change('id', { runAt: new Date(), priority: 9 });
+  await punctual.cancel({ key: 'order-42' });
+  await punctual.redrive({ task: 'greet', dryRun: true });
+  await punctual.stats({ history: '1h' });
+  // @ts-expect-error There is no such state.
+  punctual.list({ state: 'lost' });
+  // @ts-expect-error Which ones must be said.
+  await punctual.redrive({});
+}
+
+export async function textsWithAForm(): Promise<void> {
+  const wait: Duration = '1.5h';
+  const most: Rate = '100/1s';
+  await punctual.submit(greet, { name: 'Ada' }, { delay: wait });
+  await punctual.limitQueue('mail', { rate: most });
+  const settings: { delay: string } = JSON.parse('{"delay":"5s"}');
+  await punctual.submit(greet, { name: 'Ada' }, { delay: settings.delay as Duration });
+  // @ts-expect-error Not known to be a duration.
+  await punctual.submit(greet, { name: 'Ada' }, { delay: settings.delay });
+  // @ts-expect-error Not a rate.
+  await punctual.limitQueue('mail', { rate: '100 per second' });
+}
+
+export async function unitTests(): Promise<void> {
+  const result = await greet.run({ name: 'Ada' }, testContext({ attempt: 2 }));
+  holds<Equal<typeof result, { text: string; fence: number; aborted: boolean }>>();
+  holds<
+    Equal<
+      typeof greet.handler,
+      Handler<{ name: string }, Promise<{ text: string; fence: number; aborted: boolean }>>
+    >
+  >();
+  (await greet.handler({ name: 'Ada' }, testContext())).text.toUpperCase();
+  // @ts-expect-error A field of the wrong type.
+  await greet.run({ name: 1 }, testContext());
+  // @ts-expect-error A field of the wrong type for the handler itself.
+  await greet.handler({ name: 1 }, testContext());
+  // @ts-expect-error A handler needs a context.
+  await greet.run({ name: 'Ada' });
+  // @ts-expect-error There is no such field of a context.
+  testContext({ attempts: 2 });
+  const dated = task(
+    'dated',
+    { input: z.object({ at: z.string().transform((text) => new Date(text)) }) },
+    (input) => input,
+  );
+  // A run takes what a submission takes; the handler takes what the schema gives out.
+  const seen = await dated.run({ at: '2026-01-01' }, testContext());
+  holds<Equal<typeof seen, { at: string }>>();
+  dated.handler({ at: new Date() }, testContext()).at.getFullYear();
+  // @ts-expect-error The handler takes what the schema gives out.
+  dated.handler({ at: '2026-01-01' }, testContext());
+  const context = testContext();
+  holds<Equal<(typeof context.logLines)[number]['level'], 'debug' | 'info' | 'warn' | 'error'>>();
+}
+
+export function middleware(): void {
+  const timed: Middleware = async (ctx, next) => {
+    holds<Equal<typeof ctx.payload, unknown>>();
+    holds<Equal<typeof ctx.queue, string>>();
+    const result = await next();
+    holds<Equal<typeof result, unknown>>();
+    ctx.log(`${ctx.jobId} ${ctx.attempt}`);
+  };
+  punctual.worker([greet], {
+    middleware: [timed, (_ctx, next) => next(), async (ctx, next) => ctx.payload ?? (await next())],
+    log: pino(),
+    events: {
+      onAttempt: ({ outcome, error }) => void (outcome === 'failed' && error?.code),
+      onError: (thrown, { jobId, durationMs }) =>
+        holds<Equal<[typeof thrown, string, number], [unknown, typeof jobId, typeof durationMs]>>(),
+      onJobEnded: (_assignment, _outcome, error) => void error?.message,
+    },
+  });
+  punctual.worker([greet], { log: false });
+  punctual.worker([greet], { log: console });
+  // @ts-expect-error A logger has four methods.
+  punctual.worker([greet], { log: { info: () => undefined } });
+  // @ts-expect-error It is a list.
+  punctual.worker([greet], { middleware: timed });
+  // @ts-expect-error The context has no such field.
+  punctual.worker([greet], { middleware: [(ctx) => ctx.input] });
+  // @ts-expect-error The rest takes no arguments.
+  punctual.worker([greet], { middleware: [(ctx, next) => next(ctx)] });
+}
+
+export async function changesOfMany(): Promise<void> {
+  const result = await punctual.cancelMany({ filter: { queue: 'mail', since: '2h', until: new Date() } });
+  holds<Equal<typeof result.changed, number>>();
+  holds<Equal<(typeof result.refused)[number]['code'], string>>();
+  await punctual.retryMany(
+    { ids: ['a'] },
+    { onProgress: ({ matched }) => holds<Equal<typeof matched, number>>() },
+  );
+  await punctual.deleteMany({ all: true }, { dryRun: true, signal: AbortSignal.timeout(1_000) });
+  // @ts-expect-error Nobody means all jobs by leaving something out.
+  await punctual.deleteMany({});
+  // @ts-expect-error All jobs are not false.
+  await punctual.holdMany({ all: false });
+  // @ts-expect-error One choice only.
+  await punctual.holdMany({ ids: ['a'], filter: { queue: 'mail' } });
+  // @ts-expect-error There is no such filter.
+  await punctual.releaseMany({ filter: { colour: 'red' } });
 }

@@ -15,6 +15,10 @@ export function documentApi(server: FastifyInstance, version: string): void {
           'errors are application/problem+json with a stable code.',
         license: { name: 'MIT', identifier: 'MIT' },
       },
+      servers: [
+        { url: '/', description: 'The node that serves this document.' },
+        { url: 'http://127.0.0.1:8080', description: 'A node on this machine, with the default port.' },
+      ],
       tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
       components: {
         securitySchemes: {

@@ -8,21 +8,24 @@ export type DescribeRoute = (route: Route) => FastifySchema;
 
 /** A describer that registers titled schemas with the server, so that the document contains each once. */
 export function routeDescriber(server: FastifyInstance): DescribeRoute {
-  const refer = (schema: unknown): unknown => {
+  const refer = (schema: unknown, told = tellDefault): unknown => {
     if (typeof schema !== 'object' || schema === null) return schema;
-    if (Array.isArray(schema)) return schema.map(refer);
+    if (Array.isArray(schema)) return schema.map((part) => refer(part, told));
     const { title } = schema as { title?: unknown };
     const plain = Object.fromEntries(
-      Object.entries(schema).map(([name, part]) => [name === 'x-format' ? 'format' : name, refer(part)]),
+      Object.entries(told(schema)).map(([name, part]) => [
+        name === 'x-format' ? 'format' : name,
+        refer(part, told),
+      ]),
     );
     if (typeof title !== 'string') return plain;
     if (!server.getSchema(title)) server.addSchema({ ...plain, $id: title });
     return { $ref: `${title}#` };
   };
-  const problem = {
-    description: 'What went wrong',
+  const problem = (description: string) => ({
+    description,
     content: { 'application/problem+json': { schema: refer(Problem) } },
-  };
+  });
   return ({ id, tag, summary, scope, params, query, body, answers }) => {
     if (tag === 'internal') return { hide: true };
     return {
@@ -32,16 +35,28 @@ export function routeDescriber(server: FastifyInstance): DescribeRoute {
       security: securityOf(scope),
       'x-scope': scope,
       ...(params && { params: refer(params) }),
-      ...(query && { querystring: refer(query) }),
+      ...(query && { querystring: refer(query, (schema) => schema) }),
       ...describeBody(body, refer),
       response: {
         ...Object.fromEntries(
           Object.entries(answers).map(([status, answer]) => [status, describeAnswer(answer, refer)]),
         ),
-        default: problem,
+        '4xx': problem('What is wrong with the request'),
+        default: problem('What went wrong'),
       },
     };
   };
+}
+
+/**
+ * Moves the default of a body's field into its description. Generators of clients take a field with a default for one that
+ * is always there, and then demand it in requests; with parameters they do not.
+ */
+function tellDefault(schema: object): object {
+  const { default: value, description, ...rest } = schema as { default?: unknown; description?: unknown };
+  if (value === undefined || typeof value === 'object') return schema;
+  const told = `Default: ${JSON.stringify(value)}.`;
+  return { ...rest, description: description === undefined ? told : `${description} ${told}` };
 }
 
 type Refer = (schema: unknown) => unknown;

@@ -3,9 +3,9 @@ import { Agent, type Dispatcher } from 'undici';
 import { withAnyOf } from '../../core/any-of.js';
 import { PunctualError } from '../../core/errors.js';
 import type { FollowedShard } from '../shard.js';
+import { TenantRoom } from '../tenant-room.js';
 import { isOfWorker } from './access.js';
 import { shuttingDown } from './long-polls.js';
-import { TenantRoom } from './tenant-room.js';
 
 /**
  * Moves requests on to the leader. What only the leader can do throws before it has done anything, so the whole request

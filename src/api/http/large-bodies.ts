@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { PunctualError } from '../../core/errors.js';
+import { TenantRoom } from '../tenant-room.js';
 import { isOfWorker } from './access.js';
-import { TenantRoom } from './tenant-room.js';
 
 /**
  * Keeps large bodies from filling the memory of a node. Their bytes are counted from the arrival of their headers until

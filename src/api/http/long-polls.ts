@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import { PunctualError } from '../../core/errors.js';
 import type { WaitKind } from '../route.js';
-import { TenantRoom } from './tenant-room.js';
+import { TenantRoom } from '../tenant-room.js';
 
 /** How many calls of one kind may wait at a node at a time: each holds a connection and some memory. */
 const MOST_WAITS = 20_000;

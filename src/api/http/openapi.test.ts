@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import { lintApiDocument } from '../../../test/generated-client/lint.js';
 import { VERSION } from '../../core/version.js';
 import { openApiText } from './openapi.js';
 import { testServer } from './routes.fixture.js';
@@ -26,6 +27,16 @@ describe('the OpenAPI document', () => {
       Object.values(methods).map(({ operationId }) => operationId),
     );
     expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it('has nothing for a linter to find', async () => {
+    expect(await lintApiDocument(await openApiText(VERSION))).toEqual([]);
+  }, 30_000);
+
+  it('gives no field of a body a default, because generated clients would then demand the field', async () => {
+    const { components } = JSON.parse(await openApiText(VERSION));
+    expect(JSON.stringify(components)).not.toContain('"default":');
+    expect(components.schemas.JobSubmission.properties.priority.description).toContain('Default: 5.');
   });
 
   it('is served, and so is a page made from it', async () => {

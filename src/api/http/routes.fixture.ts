@@ -3,7 +3,14 @@ import type { Job } from '../../core/job.js';
 import { parseDefinition, parseTimetable } from '../../core/schedule-definition.js';
 import { validate } from '../../core/schemas/validate.js';
 import { parseSubmission, parseSubmissions } from '../../core/submission.js';
-import type { ClusterView, QueueView, ScheduleView, TenantView, WorkerView } from '../../core/wire.js';
+import type {
+  ClusterView,
+  ManyJobsAnswer,
+  QueueView,
+  ScheduleView,
+  TenantView,
+  WorkerView,
+} from '../../core/wire.js';
 import type { Caller } from '../caller.js';
 import type { NodeContext } from '../context.js';
 import { Answer, type Call, type HttpLimits, type Route } from '../route.js';
@@ -163,12 +170,17 @@ export function recordingRoutes(others: Readonly<Record<string, Answering>> = {}
   return recording;
 }
 
+function exampleMany(dryRun: boolean): ManyJobsAnswer {
+  return { matched: 2, changed: dryRun ? 0 : 2, dryRun, more: false, next: null, refused: [] };
+}
+
 /** What the routes answer. Probes are left as they are. */
 function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record<string, Answering> {
   const seen = new Map<string, Job>();
   const job: Answering = ({ caller }) => exampleJob(caller);
   const schedule: Answering = ({ caller, params }) => exampleSchedule(caller, params.name!);
   const queue: Answering = ({ params }) => exampleQueue(params.name!);
+  const many: Answering = ({ body: { dryRun = false } }) => exampleMany(dryRun);
   const nothing: Answering = () => undefined;
   const empty: Answering = () => ({ data: [], next: null });
   return {
@@ -178,10 +190,16 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
       const before = key === null ? undefined : seen.get(key);
       const created = before ?? exampleJob(caller, JSON.parse(payload));
       if (key !== null) seen.set(key, created);
-      return new Answer(before ? 200 : 201, created, { location: `/v1/jobs/${created.id}` });
+      const repetition = { repeated: before !== undefined, replaced: false, differs: [] };
+      return new Answer(
+        before ? 200 : 201,
+        { ...created, ...repetition },
+        { location: `/v1/jobs/${created.id}` },
+      );
     },
     submitJobs: async ({ body }) => ({
       ids: (await parseSubmissions(body.jobs, CONTEXT)).map(() => JOB_ID),
+      repetitions: [],
     }),
     listJobs: ({ caller }) => ({ data: [exampleJob(caller)], next: 'cursor' }),
     getJob: async ({ caller, params: { id }, query, call }) => {
@@ -190,6 +208,7 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
       return exampleJob(caller);
     },
     readLogs: empty,
+    findIds: () => ({ ids: [JOB_ID], more: false }),
     whyJob: ({ params }) => ({
       jobId: params.id,
       state: 'pending',
@@ -199,8 +218,9 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
     }),
     ...{ changeJob: job, cancelJob: job, retryJob: job, holdJob: job, releaseJob: job },
     redriveJobs: ({ body: { dryRun = false } }) => ({
-      ...{ matched: 2, redriven: dryRun ? 0 : 2, dryRun, more: false },
+      ...{ ...exampleMany(dryRun), redriven: dryRun ? 0 : 2 },
     }),
+    ...{ cancelJobs: many, holdJobs: many, releaseJobs: many, deleteJobs: many },
     completeAttempt: ({ body }) => {
       if (body.fence !== 1) throw new PunctualError('STALE_FENCE', 'A newer attempt owns the job.');
     },
@@ -226,6 +246,7 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
     getWorker: ({ caller }) => exampleWorker(caller),
     drainWorker: ({ caller }) => exampleWorker(caller),
     listQueues: () => ({ data: [exampleQueue('default')], next: null }),
+    listUnserved: empty,
     ...{ getQueue: queue, changeQueue: queue, pauseQueue: queue, resumeQueue: queue },
     ...{
       createTenant: () => EXAMPLE_TENANT,
@@ -237,6 +258,10 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
       parseDefinition(definition, CONTEXT);
       return exampleSchedule(caller, name);
     },
+    applySchedules: ({ body: { schedules, dryRun = false } }) => ({
+      ...{ created: schedules.map(({ name }: { name: string }) => name), changed: [], removed: [] },
+      ...{ unchanged: 0, more: false, dryRun },
+    }),
     listSchedules: ({ caller }) => ({ data: [exampleSchedule(caller, 'nightly')], next: null }),
     ...{ getSchedule: schedule, changeSchedule: schedule, pauseSchedule: schedule, resumeSchedule: schedule },
     deleteSchedule: nothing,
@@ -255,6 +280,7 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
       openEnds: nothing,
       changeEnds: nothing,
       hintJobs: nothing,
+      getFigures: nothing,
       leaseChanged: nothing,
       nodeJoined: nothing,
     },
@@ -285,6 +311,7 @@ function exampleJob(by: Caller, payload: unknown = null): Job {
     workflow: null,
     batch: null,
     attempt: 0,
+    failures: 0,
     maxAttempts: 4,
     retry: {},
     timeout: '20m',
@@ -312,6 +339,7 @@ function exampleSchedule(by: Caller, name: string): ScheduleView {
     task: 'report',
     every: '1h',
     paused: false,
+    managedBy: null,
     nextAt: '2026-01-01T01:00:00.000Z',
     lastAt: null,
     lastJobId: null,

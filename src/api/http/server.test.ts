@@ -49,6 +49,24 @@ describe('the routes', () => {
     ['POST', `/v1/jobs/${JOB_ID}/hold`, {}, 200, 'holdJob', [JOB_ID]],
     ['POST', `/v1/jobs/${JOB_ID}/release`, undefined, 200, 'releaseJob', [JOB_ID]],
     ['POST', '/v1/jobs/redrive', { dryRun: true }, 200, 'redriveJobs', [{ dryRun: true }]],
+    ['POST', '/v1/jobs/cancel', { ids: [JOB_ID] }, 200, 'cancelJobs', [{ ids: [JOB_ID] }]],
+    ['POST', '/v1/jobs/hold', { all: true }, 200, 'holdJobs', [{ all: true }]],
+    [
+      'POST',
+      '/v1/jobs/release',
+      { filter: { since: '2h', until: '2026-01-01T00:00:00Z' } },
+      200,
+      'releaseJobs',
+      [{ filter: { since: '2h', until: '2026-01-01T00:00:00Z' } }],
+    ],
+    [
+      'POST',
+      '/v1/jobs/delete',
+      { filter: { errorCode: 'GONE' }, after: 'x' },
+      200,
+      'deleteJobs',
+      [{ filter: { errorCode: 'GONE' }, after: 'x' }],
+    ],
     ['POST', `/v1/jobs/${JOB_ID}/complete`, fenced, 204, 'completeAttempt', [JOB_ID, fenced]],
     [
       'POST',
@@ -138,7 +156,7 @@ describe('the routes', () => {
     const second = await call('POST', '/v1/jobs', { task: 'greet', key: 'k' });
     expect([first.statusCode, second.statusCode]).toEqual([201, 200]);
     expect(first.headers.location).toBe(`/v1/jobs/${JOB_ID}`);
-    expect(second.json()).toEqual(first.json());
+    expect(second.json()).toEqual({ ...first.json(), repeated: true });
   });
 
   it('gives a payload back as it came', async () => {

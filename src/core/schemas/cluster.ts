@@ -20,6 +20,7 @@ export const ClusterView = Type.Object(
       Type.Object({
         id: Type.String(),
         url: Type.String(),
+        state: Type.Enum(['alive', 'dead'], { type: 'string' }),
         leads: Type.Array(Type.Integer()),
         lastSeen: Time,
         version: Type.String(),

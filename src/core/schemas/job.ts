@@ -2,7 +2,7 @@ import Type from 'typebox';
 import { ATTEMPT_OUTCOMES, JOB_PARTS, JOB_STATES } from '../job.js';
 import { LOG_LEVELS } from '../wire.js';
 import { nullable, page } from './object.js';
-import { Delivery, Retry } from './submission.js';
+import { Delivery, Differs, Retry } from './submission.js';
 import { Target } from './target.js';
 import { Json, Labels } from './text.js';
 
@@ -14,9 +14,14 @@ const Time = Type.String({ format: 'date-time' });
 const Whole = Type.Integer();
 
 /** What went wrong, as it is read back. */
-const StoredError = Type.Object(
-  { message: Text, code: Type.Optional(Text), stack: Type.Optional(Text) },
-  { title: 'JobError' },
+const ERROR = { message: Text, code: Type.Optional(Text), stack: Type.Optional(Text) };
+const StoredError = Type.Object(ERROR, { title: 'JobError' });
+const EndError = Type.Object(
+  {
+    ...ERROR,
+    job: Type.Optional(Type.String({ description: 'With `DUPLICATE_KEY`, the job that has the key.' })),
+  },
+  { title: 'EndError' },
 );
 
 const Attempt = Type.Object(
@@ -47,7 +52,7 @@ const FIELDS = {
   queue: Text,
   state: JobState,
   priority: Whole,
-  error: nullable(StoredError),
+  error: nullable(EndError),
   key: nullable(Text),
   hold: Type.Boolean(),
   runAt: Time,
@@ -59,7 +64,12 @@ const FIELDS = {
   schedule: nullable(Text),
   workflow: nullable(Text),
   batch: nullable(Text),
-  attempt: Whole,
+  attempt: Type.Integer({
+    description: 'Counts every attempt, also lost ones and those before the job was run again.',
+  }),
+  failures: Type.Integer({
+    description: 'The failed attempts that count against `maxAttempts`; none when a job is run again.',
+  }),
   maxAttempts: Whole,
   retry: Retry,
   timeout: Text,
@@ -70,7 +80,9 @@ const FIELDS = {
   worker: nullable(Text),
   startedAt: nullable(Time),
   finishedAt: nullable(Time),
-  lateBy: nullable(Type.Integer({ description: 'Milliseconds between due time and start.' })),
+  lateBy: nullable(
+    Type.Integer({ description: 'Milliseconds between the due time and the start of the first attempt.' }),
+  ),
   progress: nullable(Progress),
   dependsOn: Type.Array(Text),
   dependents: Type.Array(Text),
@@ -85,6 +97,19 @@ const FIELDS = {
 
 /** A job as the API shows it. */
 export const Job = Type.Object({ ...FIELDS, payload: Json, result: Json }, { title: 'Job' });
+
+/** A job as the answer to its submission shows it. */
+export const SubmittedJob = Type.Object(
+  {
+    ...FIELDS,
+    payload: Json,
+    result: Json,
+    repeated: Type.Boolean({ description: 'Whether the key already had this job.' }),
+    replaced: Type.Boolean({ description: 'Whether the job took what this submission says.' }),
+    differs: Differs,
+  },
+  { title: 'SubmittedJob' },
+);
 
 /** A job in a list. */
 const ListedJob = Type.Object(

@@ -1,15 +1,17 @@
 import Type from 'typebox';
-import { parseDuration } from '../duration.js';
+import { type Duration, parseDuration } from '../duration.js';
 import { MAX_PER_MS, MAX_RATE_COUNT } from '../rate.js';
 import { nullable, page, strict } from './object.js';
 import { line, Name } from './text.js';
 
 const Per = Type.Refine(
-  Type.String({
-    pattern: '^[0-9]{1,15}(\\.[0-9]{1,6})?(ms|s|m|h|d)$',
-    examples: ['1s'],
-    'x-expected': 'a duration from 1ms to 30d, such as 1s',
-  }),
+  Type.Unsafe<Duration>(
+    Type.String({
+      pattern: '^[0-9]{1,15}(\\.[0-9]{1,6})?(ms|s|m|h|d)$',
+      examples: ['1s'],
+      'x-expected': 'a duration from 1ms to 30d, such as 1s',
+    }),
+  ),
   (text) => {
     const ms = parseDuration(text);
     return ms !== null && ms >= 1 && ms <= MAX_PER_MS;
@@ -60,7 +62,7 @@ export const TenantChange = strict(
 
 /** A rate in an answer. */
 export const RateView = Type.Object(
-  { limit: Type.Integer(), per: Type.String(), burst: Type.Optional(Type.Integer()) },
+  { limit: Type.Integer(), per: Type.Unsafe<Duration>(Type.String()), burst: Type.Optional(Type.Integer()) },
   { title: 'RateView' },
 );
 

@@ -2,7 +2,7 @@ import Type from 'typebox';
 import { JOB_PARTS } from '../job.js';
 import { JobState } from './job.js';
 import { defaulted, strict } from './object.js';
-import { durationUpTo, Id, line, Moment, Name, Wait } from './text.js';
+import { durationUpTo, Id, line, Moment, MomentOrAgo, Name, Wait } from './text.js';
 
 const Limit = Type.Integer({ minimum: 1, maximum: 1_000, default: 100 });
 
@@ -16,14 +16,30 @@ function include(parts: readonly string[]) {
   });
 }
 
-/** Filters of the list of jobs. */
-export const JobListQuery = strict({
+/** Which jobs: those to which everything applies that is given. */
+const JOB_FILTER = {
   state: Type.Optional(JobState),
   task: Type.Optional(Name),
   queue: Type.Optional(Name),
   key: Type.Optional(line(512)),
   worker: Type.Optional(Id),
   schedule: Type.Optional(Name),
+  since: Type.Optional(MomentOrAgo),
+  until: Type.Optional(MomentOrAgo),
+  errorCode: Type.Optional(line(256)),
+};
+
+/** The filters of the list of jobs, for changes of many jobs. */
+export const JobFilter = strict(JOB_FILTER, {
+  title: 'JobFilter',
+  description:
+    '`since` (inclusive) and `until` (exclusive) are about when a job was stored, which its id tells; that may be some milliseconds after `createdAt`.',
+  examples: [{ queue: 'mail', since: '2h' }],
+});
+
+/** Filters of the list of jobs. */
+export const JobListQuery = strict({
+  ...JOB_FILTER,
   include: Type.Optional(include(JOB_PARTS)),
   limit: defaulted(Limit),
   after: Type.Optional(line(512)),

@@ -21,5 +21,28 @@ export const QueueView = Type.Object(
   { title: 'Queue' },
 );
 
+/** Ready jobs of one queue with the same needs, which no live worker has served for a while. */
+export const UnservedView = Type.Object(
+  {
+    queue: Type.String(),
+    target: Type.String(),
+    task: nullable(Type.String({ description: 'The handler that is wanted; null for other targets.' })),
+    requires: Type.Unsafe<Record<string, string>>({
+      type: 'object',
+      additionalProperties: { type: 'string' },
+    }),
+    ready: Type.Integer({ description: 'The due jobs that the leader has in memory.' }),
+    since: Type.String({
+      format: 'date-time',
+      description: 'Since when there has been no worker, as far as this leader knows.',
+    }),
+    detail: Type.String(),
+  },
+  { title: 'Unserved' },
+);
+
+/** Jobs of a tenant that no worker serves. */
+export const UnservedPage = page('UnservedPage', UnservedView);
+
 /** The queues of a tenant. */
 export const QueuePage = page('QueuePage', QueueView);

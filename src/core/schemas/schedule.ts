@@ -33,7 +33,7 @@ const WHEN = {
 };
 
 /** A schedule says of its jobs what a submission says, but for what belongs to a single job. */
-const { runAt, delay, key, startBefore, hold, ...JOB } = JobSubmission.properties;
+const { runAt, delay, key, keyMode, keyWindow, startBefore, hold, ...JOB } = JobSubmission.properties;
 
 const DEFINITION = {
   ...WHEN,
@@ -57,6 +57,44 @@ export const ScheduleInput = strict(
   },
 );
 
+/** How many schedules one request may bring. */
+const MAX_SCHEDULES = 1_000;
+
+/** The schedules that the code of a program says. */
+export const ScheduleSet = strict(
+  {
+    managedBy: Name,
+    schedules: Type.Array(ScheduleInput, { maxItems: MAX_SCHEDULES }),
+    prune: Type.Optional(
+      Type.Boolean({ description: 'Remove schedules of this program that are not in the set.' }),
+    ),
+    dryRun: Type.Optional(Type.Boolean()),
+  },
+  {
+    title: 'ScheduleSet',
+    examples: [
+      {
+        managedBy: 'orders',
+        schedules: [{ name: 'nightly', task: 'report', cron: '30 2 * * *' }],
+        prune: true,
+      },
+    ],
+  },
+);
+
+/** What was done, or would be, so that the schedules are as the code says. */
+export const AppliedSchedules = Type.Object(
+  {
+    created: Type.Array(Type.String()),
+    changed: Type.Array(Type.String()),
+    removed: Type.Array(Type.String()),
+    unchanged: Type.Integer(),
+    more: Type.Boolean({ description: 'Whether there are more to remove than one call does.' }),
+    dryRun: Type.Boolean(),
+  },
+  { title: 'AppliedSchedules' },
+);
+
 type Nullable<P> = { [K in keyof P]: P[K] extends TSchema ? TOptional<TUnion<[P[K], TNull]>> : never };
 
 /** What can be changed about a schedule; null takes a field back to its default. */
@@ -74,6 +112,7 @@ const VIEW = {
   paused: Type.Boolean(),
   ...DEFINITION,
   nextAt: nullable(Time),
+  managedBy: nullable(Type.String({ description: 'The program that created it from its code.' })),
   lastAt: nullable(Time),
   lastJobId: nullable(Type.String()),
   createdAt: Time,

@@ -5,8 +5,10 @@ import type * as schedule from '../schedule.js';
 import type * as wire from '../wire.js';
 import type * as attempts from './attempt.js';
 import type * as clusters from './cluster.js';
+import type * as ids from './ids.js';
 import type * as jobs from './job.js';
 import type * as limits from './limits.js';
+import type * as many from './many-jobs.js';
 import type { Frozen, Shape } from './object.js';
 import type * as queries from './query.js';
 import type * as queues from './queue.js';
@@ -15,7 +17,11 @@ import type * as submissions from './submission.js';
 import type * as targets from './target.js';
 import type * as workers from './worker.js';
 
-/** Compiles only while the schemas describe the very shapes that the code works with, in both directions. */
+/**
+ * Compiles only while the schemas describe the very shapes that the code works with, in both directions. The types of
+ * the public contract are written out in `core`, so that programs need not compile TypeBox; here is the proof that they
+ * say the same as the schemas.
+ */
 
 /** Identity, not assignability: either side may be assigned to the other though it lacks an optional field. */
 type Equal<A, B> =
@@ -27,76 +33,23 @@ type Same<S extends TSchema, T> = Equal<Shape<S>, T>;
 
 type AllTrue<T extends readonly true[]> = T;
 
-/** The public contract, written out: what the schemas give to the code must not change by accident. */
-interface Retry {
-  maxAttempts?: number;
-  backoff?: { base?: string; factor?: number; max?: string; jitter?: number };
-  onWorkerLost?: { maxAttempts?: number };
-}
-
-type Target =
-  | { type: 'handler'; name: string }
-  | { type: 'http'; url: string; method?: string; headers?: Record<string, string>; body?: unknown }
-  | { type: 'exec'; artifact?: string; command?: string; args?: string[]; env?: Record<string, string> };
-
-interface OfEveryJob {
-  task?: string;
-  target?: Target;
-  payload?: unknown;
-  queue?: string;
-  priority?: number;
-  retry?: Retry;
-  timeout?: string;
-  delivery?: 'at-least-once' | 'at-most-once';
-  concurrencyKey?: string;
-  requires?: Record<string, string>;
-}
-
-interface Submission extends OfEveryJob {
-  runAt?: string;
-  delay?: string;
-  key?: string;
-  startBefore?: string;
-  hold?: boolean;
-}
-
-interface When {
-  cron?: string;
-  every?: string;
-  at?: string;
-  timezone?: string;
-  dst?: { gap?: 'shift' | 'skip'; overlap?: 'first' | 'last' | 'both' };
-  startAt?: string;
-  endAt?: string;
-}
-
-interface Definition extends When, OfEveryJob {
-  jitter?: string;
-  catchUp?: 'none' | 'latest' | 'all' | { within: string };
-  overlap?: 'allow' | 'skip' | 'queue' | 'cancel-previous';
-  lateAfter?: string;
-}
-
-export type Contract = AllTrue<
-  [
-    Equal<job.JobSubmission, Submission>,
-    Equal<job.Target, Target>,
-    Equal<job.RetryInput, Retry>,
-    Equal<schedule.ScheduleDefinition, Definition>,
-    Equal<wire.ScheduleInput, Definition & { name: string; paused?: boolean }>,
-    Equal<wire.PreviewRequest, When & { from?: string; count?: number }>,
-    Equal<wire.BackfillRequest, { from: string; to: string; dryRun?: boolean }>,
-  ]
->;
-
 type OrNull<T> = { [K in keyof T]: T[K] | null };
 
 export type Inputs = AllTrue<
   [
-    Same<typeof submissions.BulkSubmission, { jobs: Submission[] }>,
-    Same<typeof submissions.JobChange, Pick<Submission, 'runAt' | 'priority' | 'payload'>>,
-    Same<typeof submissions.Redrive, { task?: string; queue?: string; all?: boolean; dryRun?: boolean }>,
-    Same<typeof schedules.ScheduleChange, OrNull<Definition>>,
+    Same<typeof submissions.JobSubmission, job.JobSubmission>,
+    Same<typeof submissions.Retry, job.RetryInput>,
+    Same<typeof submissions.Delivery, job.Delivery>,
+    Same<typeof submissions.BulkSubmission, { jobs: job.JobSubmission[] }>,
+    Same<typeof submissions.JobChange, Pick<job.JobSubmission, 'runAt' | 'priority' | 'payload'>>,
+    Same<typeof many.ManyJobs, wire.ManyJobsRequest>,
+    Same<typeof many.Redrive, wire.ManyJobsRequest & { task?: string; queue?: string }>,
+    Same<typeof schedules.ScheduleDefinition, schedule.ScheduleDefinition>,
+    Same<typeof schedules.ScheduleInput, wire.ScheduleInput>,
+    Same<typeof schedules.ScheduleChange, OrNull<schedule.ScheduleDefinition>>,
+    Same<typeof schedules.ScheduleSet, wire.ScheduleSet>,
+    Same<typeof schedules.PreviewRequest, wire.PreviewRequest>,
+    Same<typeof schedules.BackfillRequest, wire.BackfillRequest>,
     Same<typeof limits.Rate, rate.RateView>,
     Same<
       typeof limits.QueueChange,
@@ -107,6 +60,10 @@ export type Inputs = AllTrue<
       typeof limits.NewTenant,
       Pick<wire.TenantView, 'id'> & Partial<Pick<wire.TenantView, 'name' | 'weight' | 'rate'>>
     >,
+    Same<typeof targets.HandlerTarget, job.HandlerTarget>,
+    Same<typeof targets.HttpTarget, job.HttpTarget>,
+    Same<typeof targets.ExecTarget, job.ExecTarget>,
+    Same<typeof targets.Target, job.Target>,
     Same<typeof targets.TargetType, job.TargetType>,
     Same<typeof attempts.AttemptError, job.JobError>,
     Same<typeof attempts.AttemptResult, wire.AttemptResult>,
@@ -128,18 +85,7 @@ export type Inputs = AllTrue<
     Same<typeof workers.Leave, wire.Leave>,
     Same<typeof workers.ClaimRequest, wire.ClaimRequest>,
     Same<typeof workers.ReportRequest, wire.ReportRequest>,
-    Same<
-      typeof queries.JobListQuery,
-      Page & {
-        include?: string;
-        state?: job.JobState;
-        task?: string;
-        queue?: string;
-        key?: string;
-        worker?: string;
-        schedule?: string;
-      }
-    >,
+    Same<typeof queries.JobListQuery, Page & wire.JobFilter & { include?: string }>,
     Same<typeof queries.ScheduleListQuery, Page & { include?: string }>,
     Same<typeof queries.LedgerQuery, Page & { from?: string; to?: string }>,
   ]
@@ -154,15 +100,19 @@ interface Page {
 export type Answers = AllTrue<
   [
     Same<typeof jobs.Job, job.Job>,
+    Same<typeof jobs.SubmittedJob, job.SubmittedJob>,
     Same<typeof jobs.JobPage, wire.Page<job.ListedJob>>,
     Same<typeof jobs.LogPage, wire.Page<wire.StoredLogLine>>,
     Same<typeof jobs.Why, wire.Why>,
-    Same<typeof submissions.BulkAnswer, { ids: string[] }>,
-    Same<typeof submissions.RedriveAnswer, wire.RedriveAnswer>,
+    Same<typeof submissions.BulkAnswer, wire.BulkAnswer>,
+    Same<typeof many.ManyJobsAnswer, wire.ManyJobsAnswer>,
+    Same<typeof many.RedriveAnswer, wire.RedriveAnswer>,
+    Same<typeof ids.MatchingIds, wire.MatchingIds>,
     Same<typeof schedules.ScheduleView, wire.ScheduleView>,
     Same<typeof schedules.SchedulePage, wire.Page<wire.ListedSchedule>>,
     Same<typeof schedules.OccurrencePage, wire.Page<wire.OccurrenceView>>,
     Same<typeof schedules.PreviewAnswer, wire.PreviewAnswer>,
+    Same<typeof schedules.AppliedSchedules, wire.AppliedSchedules>,
     Same<typeof schedules.BackfillAnswer, wire.BackfillAnswer>,
     Same<typeof workers.WorkerWelcome, wire.WorkerWelcome>,
     Same<typeof workers.HeartbeatAnswer, wire.HeartbeatAnswer>,

@@ -1,5 +1,6 @@
 import Type, { type TSchema } from 'typebox';
 import { SETTINGS } from '../config.js';
+import { KEY_MODES } from '../keys.js';
 import { strict } from './object.js';
 import { Target } from './target.js';
 import { Duration, Json, Labels, line, Moment, Name } from './text.js';
@@ -28,6 +29,15 @@ export const Retry = strict(
 /** How often a job may be started. */
 export const Delivery = Type.Enum(['at-least-once', 'at-most-once'], { type: 'string' });
 
+/** What is done with the job that has the key of a submission. */
+export const KeyMode = Type.Enum(KEY_MODES, {
+  type: 'string',
+  description:
+    'What happens if the key has a job: `keep` answers with it; `replace` gives it this submission if it has not started; ' +
+    '`debounce` does so and postpones it by `keyWindow`; `throttle` makes at most one job per `keyWindow`; ' +
+    '`reuse-when-ended` makes a new one if it has ended. Default `keep`.',
+});
+
 /** What a client sends to have a job run. */
 export const JobSubmission = strict(
   {
@@ -39,6 +49,8 @@ export const JobSubmission = strict(
     queue: Type.Optional(Name),
     priority: Type.Optional(Priority),
     key: Type.Optional(line(512)),
+    keyMode: Type.Optional(KeyMode),
+    keyWindow: Type.Optional(Duration),
     retry: Type.Optional(Retry),
     timeout: Type.Optional(Duration),
     delivery: Type.Optional(Delivery),
@@ -66,8 +78,24 @@ export function bulkEnvelope(maxJobs: number) {
   return bulkOf(Type.Unknown(), maxJobs);
 }
 
-/** The ids of a bulk submission, in its order. */
-export const BulkAnswer = Type.Object({ ids: Type.Array(Type.String()) }, { title: 'BulkAnswer' });
+/** The fields of a submission that differ from the job with its key. */
+export const Differs = Type.Array(Type.String(), {
+  description: 'The fields in which a repeated submission differs from the job as it was.',
+});
+
+/** The ids of a bulk submission, in its order, and what is to be said about repeated keys. */
+export const BulkAnswer = Type.Object(
+  {
+    ids: Type.Array(Type.String()),
+    repetitions: Type.Array(
+      Type.Object(
+        { index: Type.Integer(), replaced: Type.Boolean(), differs: Differs },
+        { title: 'BulkRepetition', description: 'A job of the bulk whose key had a job already.' },
+      ),
+    ),
+  },
+  { title: 'BulkAnswer' },
+);
 
 /** What can be changed about a job that has not started. */
 export const JobChange = strict(
@@ -77,25 +105,4 @@ export const JobChange = strict(
     payload: Type.Optional(Json),
   },
   { title: 'JobChange', minProperties: 1 },
-);
-
-/** Which dead letters to send round again; with `dryRun` they are only counted. */
-export const Redrive = strict(
-  {
-    task: Type.Optional(Name),
-    queue: Type.Optional(Name),
-    all: Type.Optional(Type.Boolean({ description: 'Every dead letter of the tenant.' })),
-    dryRun: Type.Optional(Type.Boolean()),
-  },
-  {
-    title: 'Redrive',
-    description: 'Give `task`, `queue` or both, or else `all`; a dry run may leave all of them out.',
-    examples: [{ task: 'send-mail' }],
-  },
-);
-
-/** How many dead letters matched and how many were sent round again. */
-export const RedriveAnswer = Type.Object(
-  { matched: Type.Integer(), redriven: Type.Integer(), dryRun: Type.Boolean(), more: Type.Boolean() },
-  { title: 'RedriveAnswer' },
 );

@@ -2,10 +2,32 @@ import Type from 'typebox';
 import { strict } from './object.js';
 import { Json, line, Name, texts } from './text.js';
 
+/**
+ * The kinds of targets that exist. A submission with another one is refused, because it would wait for ever. This is
+ * the only place that decides; the check in SQL is made from it (`npm run submission-check`).
+ */
+export const AVAILABLE_TARGETS: readonly ('handler' | 'http' | 'exec')[] = ['handler'];
+
+/** Completes "/target/type …" in the error about a target that does not exist yet. */
+export const UNAVAILABLE_TARGET = `is not available yet; there ${
+  AVAILABLE_TARGETS.length === 1 ? 'is' : 'are'
+} only ${AVAILABLE_TARGETS.map((type) => JSON.stringify(type)).join(', ')}`;
+
+/** What the OpenAPI document says about a kind of target. */
+function describe(type: (typeof AVAILABLE_TARGETS)[number]): string {
+  const what = {
+    handler: 'Code in a worker.',
+    http: 'A call to a URL.',
+    exec: 'An uploaded binary or a command.',
+  };
+  if (AVAILABLE_TARGETS.includes(type)) return what[type];
+  return `${what[type]} Not available yet: refused with \`TARGET_UNAVAILABLE\`.`;
+}
+
 /** Code in a worker. */
 export const HandlerTarget = strict(
   { type: Type.Literal('handler'), name: Name },
-  { title: 'HandlerTarget' },
+  { title: 'HandlerTarget', description: describe('handler') },
 );
 
 const HttpUrl = Type.Refine(
@@ -31,7 +53,7 @@ export const HttpTarget = strict(
     headers: Type.Optional(texts(64, 8_192)),
     body: Type.Optional(Json),
   },
-  { title: 'HttpTarget' },
+  { title: 'HttpTarget', description: describe('http') },
 );
 
 /** An uploaded binary or a command. */
@@ -47,7 +69,7 @@ export const ExecTarget = strict(
     ),
     env: Type.Optional(texts(128, 32_768)),
   },
-  { title: 'ExecTarget' },
+  { title: 'ExecTarget', description: describe('exec') },
 );
 
 /** Where the work of a job happens. */

@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { formatDuration, parseDuration } from '../duration.js';
+import { type Duration as DurationText, formatDuration, parseDuration } from '../duration.js';
 import { NAME_FORM, NAME_PATTERN } from '../job.js';
 import { parseMoment } from '../moment.js';
 
@@ -26,11 +26,13 @@ const DURATION_PATTERN = '^[0-9]{1,15}(\\.[0-9]{1,6})?(ms|s|m|h|d)$';
 
 /** A duration as people write it. */
 export const Duration = Type.Refine(
-  Type.String({
-    pattern: DURATION_PATTERN,
-    examples: ['30s'],
-    'x-expected': 'a duration such as 250ms, 30s, 20m, 6h or 2d',
-  }),
+  Type.Unsafe<DurationText>(
+    Type.String({
+      pattern: DURATION_PATTERN,
+      examples: ['30s'],
+      'x-expected': 'a duration such as 250ms, 30s, 20m, 6h or 2d',
+    }),
+  ),
   (text) => parseDuration(text) !== null,
 );
 
@@ -61,6 +63,16 @@ export const Moment = Type.Refine(
     'x-expected': 'an RFC 3339 time such as 2026-12-24T18:00:00Z',
   }),
   (text) => parseMoment(text) !== null,
+);
+
+/** A moment, or how long ago it was. */
+export const MomentOrAgo = Type.Refine(
+  Type.String({
+    maxLength: 40,
+    examples: ['2h', '2026-12-24T18:00:00Z'],
+    'x-expected': 'an RFC 3339 time such as 2026-12-24T18:00:00Z, or how long ago, such as 2h',
+  }),
+  (text) => parseMoment(text) !== null || parseDuration(text) !== null,
 );
 
 /**

@@ -98,6 +98,7 @@ const Assignment = Type.Object(
     jobId: Type.String(),
     tenant: Type.String(),
     task: Type.Union([Type.String(), Type.Null()]),
+    queue: Type.String(),
     target: Target,
     payload: Json,
     attempt: Type.Integer(),

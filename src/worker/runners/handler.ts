@@ -4,15 +4,19 @@ import { type AnyTask, checkInput, type Handler, PermanentError } from '../../co
 import type { Assignment } from '../../core/wire.js';
 import type { Runner } from './runner.js';
 
+const DEFAULT_QUEUE = 'default';
+
 /** Runs handlers, which are functions of this process, by the names of their tasks. */
 export class HandlerRunner implements Runner {
   readonly target = 'handler';
   readonly tasks: readonly string[];
+  readonly queues: readonly string[];
   readonly #tasks: ReadonlyMap<string, AnyTask>;
 
   constructor(tasks: readonly AnyTask[]) {
     this.#tasks = new Map(tasks.map((each) => [each.name, each]));
     this.tasks = [...this.#tasks.keys()];
+    this.queues = [...new Set(tasks.map(({ defaults }) => defaults.queue ?? DEFAULT_QUEUE))];
     if (this.tasks.length < tasks.length) {
       const names = tasks.map((each) => each.name);
       const twice = names.find((name, index) => names.indexOf(name) !== index);

@@ -7,6 +7,8 @@ export interface Runner {
   readonly target: TargetType;
   /** The names of its handlers; empty for other targets. */
   readonly tasks: readonly string[];
+  /** The queues that jobs of its tasks wait in, unless their submission names another. */
+  readonly queues: readonly string[];
   /**
    * Does the work and returns its result, directly or as a promise. A thrown value fails the attempt; one with
    * `retryable: false` fails the job.

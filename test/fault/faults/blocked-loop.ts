@@ -10,12 +10,12 @@ export const fault: Fault = {
     const workMs = Math.round(scene.settings.workerTimeoutMs * 1.3);
     const { orders } = await scene.load.order([{ workMs, blocking: true, timeoutMs: 60_000 }]);
     const { n } = orders[0]!;
-    const effectsOf = () => scene.effects.all.filter((effect) => effect.n === n);
     await scene.until(() => {
       scene.effects.look();
-      return effectsOf().some((effect) => effect.kind === 'end');
+      return scene.effects.of(n).some((effect) => !isStart(effect));
     }, workMs * 4);
-    const [start, end] = [effectsOf().find(isStart), effectsOf().find((effect) => !isStart(effect))];
+    const seen = scene.effects.of(n);
+    const [start, end] = [seen.find(isStart), seen.find((effect) => !isStart(effect))];
     const heldMs = start && end ? end.at - start.at : 0;
     const detail = `${start?.worker ?? 'nobody'} was held for ${Math.round(heldMs)} ms`;
     // A busy handler is no dead worker, so this is no fault that excuses a second start: no target is named.

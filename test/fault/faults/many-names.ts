@@ -34,9 +34,10 @@ export const fault: Fault = {
     const to = monotonic();
     const after = await underWay;
     await scene.unstarted(servable(after), graceMs(scene.settings) * 1.2);
-    const jobs = [...before, ...after].reduce((sum, { orders }) => sum + orders.length, 0);
+    const taken = [...before, ...after].filter(({ outcome }) => outcome === 'ok');
+    const jobs = taken.reduce((sum, { orders }) => sum + orders.length, 0);
     return {
-      ...{ targets: [node.member.name], effective: true, detail: `${jobs} jobs in new queues` },
+      ...{ targets: [node.member.name], effective: jobs >= LARGE_BULK, detail: `${jobs} jobs in new queues` },
       ...{ leaderGone: { epoch, at }, broken: { from, to } },
     };
   },
@@ -83,6 +84,9 @@ function wish(name: string, random: Random): Partial<Order> {
   return { queue: name, requires: chance < REQUIRING_PERCENT ? someLabels(random) : {} };
 }
 
+/** The orders that were taken and that some worker can run. */
 function servable(submissions: readonly Submission[]): Order[] {
-  return submissions.flatMap(({ orders }) => orders.filter((order) => order.servable));
+  return submissions.flatMap(({ outcome, orders }) =>
+    outcome === 'ok' ? orders.filter((order) => order.servable) : [],
+  );
 }

@@ -35,8 +35,12 @@ function hasReason(seen: Seen, before: Effect, start: Effect, timeoutMs: number)
   const end = (seen.endsByJob.get(before.job) ?? []).find((each) => each.fence === before.fence);
   if (end?.result === 'threw') return true;
   if (start.at - before.at >= timeoutMs) return true;
-  // A new leader can tell how long an attempt has taken by the clock alone, and that has just leapt ahead by minutes.
-  if (wasClockBack(seen, { from: before.at, to: before.at })) return true;
+  // A new leader can tell how long ago an attempt was claimed by the clock alone, and that has just leapt ahead by minutes.
+  // A worker that was blocked may start the attempt long after that.
+  const claims = seen.auditByJob.get(before.job) ?? [];
+  const claim = claims.find(({ kind, fence }) => kind === 'claimed' && fence === before.fence);
+  const claimedAt = claim?.at ?? before.at;
+  if (wasClockBack(seen, { from: claimedAt, to: claimedAt })) return true;
   // The worker may have been hit before the start: its session was already doomed when the job reached it.
   const doomedMs = seen.settings.workerTimeoutMs * 2;
   return seen.faults.some(

@@ -1,4 +1,4 @@
-import type { Invariant } from '../checker.js';
+import type { Invariant, Seen } from '../checker.js';
 import type { LedgerRecord, ScheduleRecord } from '../history.js';
 
 /** An occurrence may be passed over only when nobody came to it for this long. */
@@ -10,12 +10,12 @@ type Wrong = { readonly detail: string; readonly job?: string };
 export const invariant: Invariant = {
   name: 'schedules',
   rule: 'Each occurrence of a schedule has exactly one job, or one recorded skip that its policy explains.',
-  *check({ schedules }) {
-    for (const schedule of schedules) {
+  *check(seen) {
+    for (const schedule of seen.schedules) {
       yield* doubles(schedule);
       yield* slots(schedule);
       yield* ends(schedule);
-      if (schedule.overlap === 'queue') yield* order(schedule);
+      if (schedule.overlap === 'queue') yield* order(schedule, seen);
     }
   },
 };
@@ -67,14 +67,16 @@ function* ends({ name, jobs }: ScheduleRecord): Generator<Wrong> {
   }
 }
 
-/** Jobs are made one after another, and ids are made in the order of time. */
-function* order({ name, jobs }: ScheduleRecord): Generator<Wrong> {
-  const inOrder = [...jobs]
-    .filter(({ state }) => state !== 'cancelled')
-    .sort((a, b) => (a.id < b.id ? -1 : 1));
-  for (const [index, { id, occurrence }] of inOrder.entries()) {
-    const before = inOrder[index - 1];
+/** Jobs are made one after another. The audit tells in which order they were claimed; ids follow a clock that may be set back. */
+function* order({ name, jobs }: ScheduleRecord, { auditByJob }: Seen): Generator<Wrong> {
+  const claimed = jobs.flatMap(({ id, occurrence }) => {
+    const first = auditByJob.get(id)?.find(({ kind }) => kind === 'claimed');
+    return first ? [{ id, occurrence, seq: first.seq }] : [];
+  });
+  claimed.sort((a, b) => a.seq - b.seq);
+  for (const [index, { id, occurrence }] of claimed.entries()) {
+    const before = claimed[index - 1];
     if (before && before.occurrence > occurrence)
-      yield { job: id, detail: `${name}: ${occurrence} was made after ${before.occurrence}` };
+      yield { job: id, detail: `${name}: ${occurrence} started after ${before.occurrence}` };
   }
 }

@@ -135,6 +135,8 @@ function timings(settings: Settings): Record<string, string> {
     PUNCTUAL_HEARTBEAT_INTERVAL: `${settings.heartbeatMs}ms`,
     PUNCTUAL_WORKER_TIMEOUT: `${settings.workerTimeoutMs}ms`,
     PUNCTUAL_LOG_LEVEL: 'info',
+    // A long run uses more sets than a tenant may by default; that quota is tested elsewhere.
+    PUNCTUAL_MAX_LABEL_SETS: '1000000',
     PUNCTUAL_TEST: '1',
   };
 }

@@ -69,7 +69,7 @@ it('tenant create, list and limit', async () => {
 
 it('worker list shows rates and whom a worker serves', async () => {
   const node = await nodeForTest();
-  const rate = { limit: 10, per: '1s' };
+  const rate = { limit: 10, per: '1s' } as const;
   await ProtocolWorker.register(node, { name: 'everywhere', queues: ['*'], shared: true, rate });
   await ProtocolWorker.register(node, { name: 'here' });
   const { stdout } = await shell(node)('worker', 'list');

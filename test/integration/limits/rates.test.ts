@@ -122,7 +122,7 @@ describe('a rate', () => {
     const clock = new TestClock();
     const settings = { workerTimeout: '2d' };
     const first = await nodeForTest({ clock, database, settings });
-    const rate = { limit: 1, per: '1s', burst: 3 };
+    const rate = { limit: 1, per: '1s', burst: 3 } as const;
     await first.get('PATCH', '/v1/queues/default', { body: { rate }, tenant: 'a' });
     await first.get('POST', '/v1/tenants', { body: { id: 'b', rate } });
     const workers = [
@@ -178,7 +178,7 @@ describe('a job that waits for a rate', () => {
       const { id } = await node.submit({ task: 'work' }, tenant);
       return node.get('GET', `/v1/jobs/${id}/why`, { tenant });
     };
-    const rate = { limit: 2, per: '1h', burst: 1 };
+    const rate = { limit: 2, per: '1h', burst: 1 } as const;
     await node.get('PATCH', '/v1/queues/default', { body: { rate }, tenant: 'a' });
     await node.get('POST', '/v1/tenants', { body: { id: 'b', rate } });
     const workers = await Promise.all([

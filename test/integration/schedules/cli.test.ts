@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runCli } from '../../../src/cli/program.js';
-import type { ScheduleView } from '../../../src/core/wire.js';
+import type { Job } from '../../../src/core/job.js';
+import type { Page, ScheduleView } from '../../../src/core/wire.js';
 import { cliUnderTest } from '../../cli-under-test.js';
 import { TestNode } from '../../node-for-tests.js';
 
@@ -64,8 +65,8 @@ it('a schedule is made, listed, shown, paused, resumed, run, filled and deleted'
   const range = ['--from', '2026-10-24T12:00:00Z', '--to', '2026-10-26T12:00:00Z'];
   const dry = await schedule('backfill', 'nightly', ...range, '--dry-run');
   expect(dry).toMatchObject({ code: 0, stdout: '2026-10-25T00:30:00.000Z\n2026-10-26T01:30:00.000Z\n' });
-  expect(dry.stderr).toContain('2 would run');
-  expect((await schedule('backfill', 'nightly', ...range)).stderr).toContain('2 run now');
+  expect(dry.stderr).toContain('2 occurrences would run');
+  expect((await schedule('backfill', 'nightly', ...range)).stderr).toContain('2 occurrences run now');
 
   expect((await schedule('delete', 'nightly')).stdout).toBe('deleted nightly\n');
   expect((await schedule('get', 'nightly')).code).toBe(5);
@@ -98,13 +99,30 @@ it('a preview of a schedule shows when it is due, and when it would be if it wer
   expect((await schedule('preview', 'nobody')).code).toBe(5);
 });
 
+it('a preview of a schedule with jitter shows when its jobs will start', async () => {
+  const tenant = 'jitter';
+  const schedule = shell(tenant);
+  await schedule('create', 'spread', '--task', 'a', '--every', '3s', '--jitter', '2s');
+  const { data } = JSON.parse((await schedule('preview', 'spread', '--json')).stdout) as {
+    data: { at: string; dueAt: string }[];
+  };
+  expect((await schedule('preview', 'spread')).stdout).toMatch(/^AT +STARTS +THERE/);
+  const due = new Map(data.map(({ at, dueAt }) => [at, dueAt]));
+  const jobs = async () => {
+    const { data } = await node.get<Page<Job>>('GET', '/v1/jobs?schedule=spread', { tenant });
+    return data.filter(({ scheduledAt }) => due.has(scheduledAt!));
+  };
+  await expect.poll(async () => (await jobs()).length).toBeGreaterThan(0);
+  for (const { scheduledAt, runAt } of await jobs()) expect(runAt).toBe(due.get(scheduledAt!));
+});
+
 it.each([
   [['create', 'a', '--task', 'b'], 2, 'exactly one'],
-  [['create', 'a', '--task', 'b', '--cron', '61 * * * *'], 2, '/cron'],
+  [['create', 'a', '--task', 'b', '--cron', '61 * * * *'], 2, '--cron: '],
   [['create', 'a', '--task', 'b', '--every', 'often'], 2, 'duration'],
   [['create', 'a', '--every', '1h'], 2, '--task'],
   [['create', 'a', '--task', 'b', '--every', '1h', '--catch-up', 'some'], 2, 'none, latest, all'],
-  [['preview', '--cron', '0 0 30 2 *'], 2, '/cron'],
+  [['preview', '--cron', '0 0 30 2 *'], 2, '--cron: '],
   [['run', 'nobody'], 5, 'schedule list'],
 ] as const)('%j ends with %i and says why', async (args, code, text) => {
   const run = await shell('wrong')(...args);

@@ -14,6 +14,7 @@ it('an occurrence that does not start within its bound is late: on record, count
   tester.clock.advance(7 * SECOND);
   await tester.ledgerBecomes(since, ['+3600s late']);
   expect(await tester.stats()).toMatchObject({ occurrencesLate: 1, occurrencesMissed: 0 });
+  await until(() => tester.warnings.includes('an occurrence of schedule tick is late'));
   const worker = await ProtocolWorker.register(tester.node);
   await worker.succeed(await worker.claimOne());
   expect(await tester.ledger()).toMatchObject([{ state: 'late', lateBy: 7 * SECOND }]);
@@ -51,6 +52,22 @@ it('a job that is cancelled before it starts leaves a skipped occurrence', async
   await tester.node.get('POST', `/v1/jobs/${(await tester.jobs())[0]!.id}/cancel`);
   tester.clock.advance(40 * SECOND);
   await tester.ledgerBecomes(Date.parse(createdAt), ['+3600s skipped cancelled']);
+  expect(await tester.stats()).toMatchObject({ occurrencesLate: 0, occurrencesMissed: 0 });
+});
+
+it('an occurrence whose job was cancelled and deleted before it was judged is not late', async () => {
+  const tester = await ScheduleTester.start();
+  await tester.create({ every: '1h' });
+  tester.clock.advance(60 * MINUTE);
+  await until(async () => (await tester.jobs('pending')).length === 1);
+  const ids = (await tester.jobs()).map(({ id }) => id);
+  await tester.node.get('POST', '/v1/jobs/cancel', { body: { ids } });
+  expect(await tester.node.get('POST', '/v1/jobs/delete', { body: { ids } })).toMatchObject({ changed: 1 });
+  tester.clock.advance(40 * SECOND);
+  await withClient(tester.database.url, async (db) => {
+    const judged = async () => (await db.query('SELECT judge_at, state FROM punctual.occurrences')).rows;
+    await expect.poll(judged, { timeout: 10_000 }).toEqual([{ judge_at: null, state: 'ran' }]);
+  });
   expect(await tester.stats()).toMatchObject({ occurrencesLate: 0, occurrencesMissed: 0 });
 });
 

@@ -1,6 +1,7 @@
 import { onTestFinished } from 'vitest';
 import type { ConfigInput } from '../../../src/core/config.js';
 import type { Job } from '../../../src/core/job.js';
+import { SILENT_LOG } from '../../../src/core/log.js';
 import type { OccurrenceView, Page, ScheduleView, StatsView } from '../../../src/core/wire.js';
 import { createTestDatabase, type TestDatabase } from '../../database.js';
 import { type ApiUser, nodeForTest, type TestNode } from '../../node-for-tests.js';
@@ -13,6 +14,8 @@ export const MINUTE = 60 * SECOND;
 /** A shard whose nodes come and go, on a clock that the test moves. */
 export class ScheduleTester {
   readonly clock = new TestClock();
+  /** What the nodes warned about. */
+  readonly warnings: string[] = [];
   node!: TestNode;
 
   private constructor(readonly database: TestDatabase) {}
@@ -27,7 +30,12 @@ export class ScheduleTester {
 
   /** Starts a node that leads when nobody else does. */
   async startNode(settings: ConfigInput = {}): Promise<TestNode> {
-    this.node = await nodeForTest({ database: this.database, clock: this.clock, settings });
+    const log = {
+      ...SILENT_LOG,
+      warn: (_: unknown, message: string) => void this.warnings.push(message),
+      error: (fields: unknown, message: string) => console.error(message, fields),
+    };
+    this.node = await nodeForTest({ database: this.database, clock: this.clock, settings, log });
     await until(() => this.node.node.leads());
     return this.node;
   }

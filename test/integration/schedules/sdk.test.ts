@@ -30,8 +30,8 @@ it('a program says at every start what it wants scheduled', async () => {
   expect(done.all[0]).toEqual({ name: 'Ada' });
 
   // The same again changes nothing; something else takes its place, without what is no longer said.
-  const same = { every: '1s', input: { name: 'Ada' }, jitter: '100ms', endAt: '2099-01-01T00:00:00.000Z' };
-  await punctual.schedule(greet, same);
+  const same = { every: '1s', input: { name: 'Ada' }, jitter: '100ms' } as const;
+  await punctual.schedule(greet, { ...same, endAt: '2099-01-01T00:00:00.000Z' });
   expect(await first.get()).toMatchObject({ version: 1 });
   const second = await punctual.schedule(greet, { cron: '0 0 1 1 *', input: { name: 'Eve' } });
   const changed = await second.get();

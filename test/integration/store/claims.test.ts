@@ -7,7 +7,13 @@ import { endWaitingJobs, findExpired, nextExpiry } from '../../../src/store/end-
 import { retryJobs } from '../../../src/store/finish-jobs.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
-import { admitJobs, changeLive, postponeJob, redriveJobs, unchanged } from '../../../src/store/place-jobs.js';
+import {
+  admitJobs,
+  changeLive,
+  postponeJobs,
+  redriveJobs,
+  unchanged,
+} from '../../../src/store/place-jobs.js';
 import {
   BEFORE_ALL_SEGMENTS,
   findSegments,
@@ -69,7 +75,7 @@ describe('a claim', () => {
     const [waiting, ended, held] = await shard.submitMany(3);
     await shard.claim(term, [ended!]);
     await shard.finish(term, [{ id: ended! }]);
-    await postponeJob(shard.hot, term, { ...unchanged(held!), admitAt: 0, held: true });
+    await postponeJobs(shard.hot, term, [{ ...unchanged(held!), admitAt: 0, held: true }]);
     const rows = await shard.claim(term, [waiting!, ended!, held!, nobody()]);
     expect(rows.map((row) => row.id)).toEqual([waiting]);
   });
@@ -172,7 +178,7 @@ describe('a job that this process stored', () => {
 
   it('is not when it was held and released', async () => {
     const id = await shard.submit();
-    await postponeJob(shard.hot, term, { ...unchanged(id), payload: '2', admitAt: 0, held: true });
+    await postponeJobs(shard.hot, term, [{ ...unchanged(id), payload: '2', admitAt: 0, held: true }]);
     await admitJobs(shard.hot, term, [unchanged(id)]);
     expect(await claimFromMemory(id)).toBe(false);
   });
@@ -274,7 +280,7 @@ describe('a running job', () => {
     await shard.claim(term, [id]);
     const end = { id, state: 'cancelled', error: null } as const;
     expect(await endWaitingJobs(shard.hot, term, 'live', [end], Date.now())).toEqual([]);
-    expect(await postponeJob(shard.hot, term, { ...unchanged(id), admitAt: 0, held: true })).toBe(false);
+    expect(await postponeJobs(shard.hot, term, [{ ...unchanged(id), admitAt: 0, held: true }])).toEqual([]);
     expect(await changeLive(shard.hot, term, { ...unchanged(id), runAt: 1 })).toBeNull();
     expect(await readWaiting(shard.hot, [id])).toEqual([]);
     expect((await read(id)).state).toBe('running');
@@ -373,7 +379,7 @@ describe('what could not start in time', () => {
     await shard.claim(term, [started, again, heldAgain]);
     await shard.retry(term, again);
     await shard.retry(term, heldAgain);
-    await postponeJob(shard.hot, term, { ...unchanged(heldAgain), admitAt: 0, held: true });
+    await postponeJobs(shard.hot, term, [{ ...unchanged(heldAgain), admitAt: 0, held: true }]);
     expect(await findExpired(shard.hot, Date.now(), 10, [])).toEqual([]);
     expect(await nextExpiry(shard.hot)).toBe(Date.parse(soon.startBefore));
     const found = await findExpired(shard.hot, Date.now() + 10_000, 10, []);
@@ -418,8 +424,10 @@ describe('the backlog', () => {
     const found = await lookBack(shard.hot, ids[0]!, SEGMENT_START.id, 2, 0);
     expect(found.ids).toEqual(ids.slice(0, 2));
     const next = await lookBack(shard.hot, ids[0]!, ids[1]!, 2, 0);
-    expect(next).toEqual({ ids: [ids[2]], admit: false });
+    expect(next).toEqual({ ids: [ids[2]], admit: false, cancel: false });
     await shard.pool.query(`SELECT punctual.submit_job($1, '{"task":"greet"}')`, [TENANT]);
-    expect((await lookBack(shard.hot, ids[2]!, ids[2]!, 2, Date.now() + 1_000)).admit).toBe(true);
+    await shard.pool.query('SELECT punctual.cancel_job($1, $2)', [TENANT, ids[0]]);
+    const last = await lookBack(shard.hot, ids[2]!, ids[2]!, 2, Date.now() + 1_000);
+    expect(last).toEqual({ ids: [], admit: true, cancel: true });
   });
 });

@@ -10,7 +10,7 @@ import {
   changeLater,
   changeLive,
   parseLater,
-  postponeJob,
+  postponeJobs,
   readSubmissions,
   redriveJobs,
   unchanged,
@@ -54,7 +54,7 @@ describe.each(cases)('%s', (_, json) => {
   it('survives as a payload in every place', async () => {
     const id = await submitText(json);
     expect((await read(id)).payload).toBe(json);
-    await postponeJob(shard.hot, term, { ...unchanged(id), admitAt: Date.now(), held: false });
+    await postponeJobs(shard.hot, term, [{ ...unchanged(id), admitAt: Date.now(), held: false }]);
     expect(await read(id)).toMatchObject({ place: 'later', payload: json });
     await admitJobs(shard.hot, term, [unchanged(id)]);
     expect((await shard.claim(term, [id]))[0]!.payload).toBe(json);
@@ -67,7 +67,7 @@ describe.each(cases)('%s', (_, json) => {
 
   it('survives as a changed payload, admitted, held or live', async () => {
     const id = await shard.submit({}, { held: true });
-    await changeLater(shard.hot, term, { ...unchanged(id), payload: json, admitAt: 0, held: true });
+    await changeLater(shard.hot, term, [{ ...unchanged(id), payload: json, admitAt: 0, held: true }]);
     expect((await read(id)).payload).toBe(json);
     const other = await shard.submit();
     await changeLive(shard.hot, term, { ...unchanged(other), payload: json });

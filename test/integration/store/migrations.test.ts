@@ -74,6 +74,32 @@ it('nodes that start at the same moment migrate once', async () => {
   expect(rows.map((row) => row.name)).toEqual(MIGRATIONS);
 });
 
+it('jobs that wait when submission by SQL begins to be checked are still there, and nobody keeps an old right', async () => {
+  const { url } = await emptyDatabase();
+  const before = loadMigrations().slice(0, MIGRATIONS.indexOf('submit-by-sql'));
+  await onServer(
+    url,
+    `CREATE SCHEMA punctual;
+     CREATE TABLE punctual.migrations (number int PRIMARY KEY, name text NOT NULL, oldest_program text NOT NULL,
+       applied_by text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp())`,
+    ...before.map(({ sql }) => sql),
+    ...before.map(
+      ({ number, name }) => `INSERT INTO punctual.migrations VALUES (${number}, '${name}', '0.1.0', '0.1.0')`,
+    ),
+    `SELECT punctual.submit_job('default', '{"task": "good"}'), punctual.submit_job('default', '{"taks": "bad"}')`,
+  );
+  expect((await migrate(url)).applied[0]).toBe('submit-by-sql');
+  const { rows } = await onServer(
+    url,
+    `SELECT count(submission)::int AS waiting,
+       has_function_privilege('public', 'punctual.submit_job(text, json)', 'EXECUTE') AS public
+     FROM punctual.later`,
+  );
+  expect(rows).toEqual([{ waiting: 2, public: false }]);
+  const bad = onServer(url, `SELECT punctual.submit_job('default', '{"taks": "bad"}')`);
+  await expect(bad).rejects.toThrow('/taks: is not a known field');
+});
+
 it('the status says what is missing and changes nothing', async () => {
   const { url } = await emptyDatabase();
   expect(await migrationStatus(url)).toMatchObject({ applied: [], at: 0, pending: MIGRATIONS });
@@ -152,6 +178,23 @@ it('a change that is kept waiting for too long is given up with the session that
   expect((await migrationStatus(url)).pending).toEqual(['lighter-jobs']);
 });
 
+it('a server without TLS is not mistaken for a wrong password, and the driver has nothing to warn of', async () => {
+  const { url } = await emptyDatabase();
+  const warnings: string[] = [];
+  const note = (warning: Error) => void warnings.push(warning.message);
+  process.on('warning', note);
+  onTestFinished(() => void process.off('warning', note));
+  for (const mode of ['require', 'prefer', 'verify-ca', 'verify-full', 'no-verify']) {
+    const error = await refusal(migrationStatus(`${url}?sslmode=${mode}`));
+    expect(error).toMatchObject({
+      code: 'CONFIGURATION',
+      message: expect.stringMatching(/TLS.*sslmode=disable/),
+    });
+  }
+  expect(warnings).toEqual([]);
+  expect(await migrationStatus(`${url}?sslmode=disable`)).toMatchObject({ applied: [] });
+});
+
 it('a read-only database is refused with the way out', async () => {
   const { name, url } = await emptyDatabase();
   await onServer(inject('serverUrl'), `ALTER DATABASE ${name} SET default_transaction_read_only = on`);
@@ -165,6 +208,13 @@ it('a user who may not create the schema is told what to grant', async () => {
   const error = await refusal(migrate(await plainUser(name)));
   expect(error.code).toBe('DATABASE_NOT_WRITABLE');
   expect(error.message).toContain('Grant CREATE');
+});
+
+it('a user who does not own the schema is told to use the one who does', async () => {
+  const { name, url } = await emptyDatabase();
+  await migrate(url);
+  const error = await refusal(migrate(await plainUser(name)));
+  expect(error.message).toContain('belongs to another user');
 });
 
 it('a wrong password is told apart from a server that does not run', async () => {

@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { TermKey } from '../../../src/store/leader-statement.js';
 import { listJobs } from '../../../src/store/list-jobs.js';
-import { admitJobs, parseLater, postponeJob, redriveJobs, unchanged } from '../../../src/store/place-jobs.js';
+import {
+  admitJobs,
+  parseLater,
+  postponeJobs,
+  redriveJobs,
+  unchanged,
+} from '../../../src/store/place-jobs.js';
 import { readJob } from '../../../src/store/read-job.js';
 import { TENANT, TestShard } from './test-shard.js';
 
@@ -20,7 +26,7 @@ async function goRound(id: string, fence: number): Promise<void> {
   await shard.claim(term, [id], fence);
   await shard.fail(term, id, fence);
   await redriveJobs(shard.hot, term, TENANT, [id], Date.now());
-  await postponeJob(shard.hot, term, { ...unchanged(id), admitAt: Date.now(), held: true });
+  await postponeJobs(shard.hot, term, [{ ...unchanged(id), admitAt: Date.now(), held: true }]);
   await admitJobs(shard.hot, term, [unchanged(id)]);
 }
 
@@ -72,7 +78,7 @@ it('a job that has gone round keeps its attempts, its key and what was asked for
     concurrencyKey: 'customer-7',
     timeout: '30s',
     retry: { maxAttempts: 9, backoff: { base: '1s' }, onWorkerLost: { maxAttempts: 7 } },
-  };
+  } as const;
   const id = await shard.submit(asked);
   const before = (await readJob(shard.hot, TENANT, id))!;
   await goRound(id, 1);

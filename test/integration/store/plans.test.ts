@@ -1,10 +1,24 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readRuns, takePassedOver } from '../../../src/store/backfill.js';
+import {
+  findCancelled,
+  forgetCancelRequests,
+  readCancelRequests,
+} from '../../../src/store/cancel-requests.js';
 import { readAhead } from '../../../src/store/change-schedule.js';
 import { claimJobs, claimKnownJobs } from '../../../src/store/claim-jobs.js';
-import { handOnClaims, readWork, releaseClaims, saveProgress } from '../../../src/store/claims.js';
-import type { Pool, Queryable } from '../../../src/store/database.js';
+import {
+  cancelClaims,
+  handOnClaims,
+  readWork,
+  releaseClaims,
+  saveProgress,
+} from '../../../src/store/claims.js';
+import { type Pool, type Queryable, withHotPlans } from '../../../src/store/database.js';
+import { deleteEndedJobs } from '../../../src/store/delete-jobs.js';
 import { endWaitingJobs, findExpired, nextExpiry } from '../../../src/store/end-waiting-jobs.js';
+import { findIds } from '../../../src/store/find-ids.js';
+import { findJobs, locateJobs } from '../../../src/store/find-jobs.js';
 import { finishJobs, retryJobs } from '../../../src/store/finish-jobs.js';
 import {
   insertScheduledJobs,
@@ -12,18 +26,18 @@ import {
   recordOccurrences,
 } from '../../../src/store/fire-occurrences.js';
 import { addLogLines } from '../../../src/store/job-logs.js';
-import type { JobRow } from '../../../src/store/job-row.js';
+import { findHolders } from '../../../src/store/key-holders.js';
+import { findKeyHolders, lockKeys, registerKeys, renewKeys, takeOverKeys } from '../../../src/store/keys.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
-import { Names } from '../../../src/store/names.js';
+import { Names, requireNames } from '../../../src/store/names.js';
 import { judgeOccurrences, nextJudgement, readLedger } from '../../../src/store/occurrences.js';
 import {
   admitJobs,
   changeLater,
   changeLive,
-  findDead,
   measureToAdmit,
   parseLater,
-  postponeJob,
+  postponeJobs,
   readSubmissions,
   readToAdmit,
   redriveJobs,
@@ -38,14 +52,16 @@ import {
 } from '../../../src/store/read-backlog.js';
 import { findEnded, findKey, readJob } from '../../../src/store/read-job.js';
 import { readFirstWaiting, readPrevious } from '../../../src/store/read-overlap.js';
+import { replaceJobs } from '../../../src/store/replace-jobs.js';
 import {
   findSchedule,
+  listManaged,
   listSchedules,
   nextFire,
   readDueSchedules,
   readSchedule,
 } from '../../../src/store/schedules.js';
-import { registerKeys, submitJobs, takeOverKeys } from '../../../src/store/submit-jobs.js';
+import { type NewJob, submitJobs } from '../../../src/store/submit-jobs.js';
 import { JOB_OF_KEYS, recordStatements } from './statement-recorder.js';
 import { nobody, SUCCEEDED, TENANT, TestShard } from './test-shard.js';
 
@@ -126,6 +142,7 @@ type Run = (db: Queryable & Pool) => Promise<unknown>;
 const ID = nobody();
 const RETRY = { id: ID, fence: 1, outcome: 'failed', runAt: 0, lateBy: 0, attempt: '{}' } as const;
 const LATER_JOB = { ...unchanged(ID), admitAt: 0, held: false };
+const BEGINNING = { tenant: TENANT, digits: '0198c4f2', limit: 5 };
 const CURSOR = { queue: 1, needs: 1, lane: 0, rank: 5, runAt: 0, id: ID };
 const CANCEL = { id: ID, state: 'cancelled', error: null } as const;
 
@@ -135,18 +152,26 @@ const NAMED = {
   needs: { target: 'handler', handler: 'greet', labels: {} },
 } as const;
 
-async function keyedRow(): Promise<JobRow> {
-  return { ...(await shard.newJob({ key: 'key-4' })).row, id: JOB_OF_KEYS };
+async function keyed(id = JOB_OF_KEYS): Promise<NewJob> {
+  const job = await shard.newJob({ key: 'key-4' });
+  return { ...job, row: { ...job.row, id } };
 }
 
 /** Every statement that runs once per batch of jobs, per request about one job, or per second. */
 const HOT: Readonly<Record<string, Run>> = {
   'add-queues, find-queues, add-needs, find-needs': (db) => new Names(db).resolve([NAMED], 0),
   'insert-jobs': async (db) => submitJobs(db, [await shard.newJob()], shard.made(), 0),
-  'insert-keys, find-keys': async (db) => registerKeys(db, [await keyedRow()]),
-  'find-gone, take-over-keys': async (db) => {
-    const row = await keyedRow();
-    return takeOverKeys(db, [row], new Map([[row.id, JOB_OF_KEYS]]));
+  'insert-keys, find-keys': async (db) => registerKeys(db, [await keyed()], 0),
+  'find-holders': async (db) => findHolders(db, [{ job: await keyed(), holder: ID }]),
+  'take-over-keys': async (db) => takeOverKeys(db, [{ job: await keyed(), holder: ID }]),
+  'lock-keys': async (db) => lockKeys(db, [{ job: await keyed(), holder: ID }]),
+  'renew-keys': async (db) => renewKeys(db, [{ id: ID, isNew: false, by: await keyed(), held: false }]),
+  'find-keys': async (db) => findKeyHolders(db, [await keyed()]),
+  'names-hold': (db) => requireNames(db, shard.made().names),
+  'replace-later, replace-live': async (db) => {
+    const job = { ...toParsed(await shard.newJob()), held: true };
+    // Nothing is found, so the job is missed.
+    await replaceJobs(db, TERM, [job], 0).catch(() => undefined);
   },
   'claim-jobs': (db) => claimJobs(db, TERM, [{ id: ID, fence: 1, worker: ID }], 0, new Map()),
   'claim-known-jobs': (db) => claimKnownJobs(db, TERM, [{ id: ID, fence: 1, worker: ID }], 0, new Map()),
@@ -163,6 +188,8 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-work': (db) => readWork(db, [ID]),
   'read-job': (db) => readJob(db, TENANT, ID),
   'find-ended': (db) => findEnded(db, [{ tenant: TENANT, id: ID }]),
+  'find-job-ids': (db) => findIds(db, 'job', BEGINNING),
+  'find-worker-ids': (db) => findIds(db, 'worker', BEGINNING),
   'find-key': (db) => findKey(db, TENANT, 'key-4'),
   'end-waiting-live': (db) => endWaitingJobs(db, TERM, 'live', [CANCEL], 0),
   'end-waiting-later': (db) => endWaitingJobs(db, TERM, 'later', [CANCEL], 0),
@@ -171,11 +198,23 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-to-admit': (db) => readToAdmit(db, 0, 100, [ID]),
   'measure-to-admit': (db) => measureToAdmit(db, 0, [ID]),
   'read-submissions': (db) => readSubmissions(db, [ID]),
-  'find-dead': (db) => findDead(db, TENANT, {}, 100),
+  'find-cancelled': (db) => findCancelled(db, [{ tenant: TENANT, id: ID }]),
+  'read-cancel-requests': (db) => readCancelRequests(db, 0, 10),
+  'forget-cancel-requests': (db) => forgetCancelRequests(db, TERM, [1]),
+  'find-waiting-jobs': (db) => findJobs(db, TENANT, { places: 'waiting', states: ['pending'] }, ID, 100),
+  'find-waiting-jobs-of-schedule': (db) =>
+    findJobs(db, TENANT, { places: 'waiting', states: ['pending'], schedule: 's1' }, ID, 100),
+  'find-ended-jobs': (db) => findJobs(db, TENANT, { places: 'ended', states: ['succeeded'] }, ID, 100),
+  'find-failed-jobs': (db) => findJobs(db, TENANT, { places: 'ended', states: ['failed'] }, ID, 100),
+  'find-ended-jobs-of-schedule': (db) =>
+    findJobs(db, TENANT, { places: 'ended', states: ['failed'], schedule: 's1' }, ID, 100),
+  'locate-jobs': (db) => locateJobs(db, TENANT, [ID]),
+  'delete-ended-jobs': (db) => deleteEndedJobs(db, TERM, TENANT, [ID]),
+  'cancel-claims': (db) => cancelClaims(db, TERM, [{ id: ID, fence: 1 }], 0),
   'admit-jobs': (db) => admitJobs(db, TERM, [unchanged(ID)]),
   'parse-later': async (db) => parseLater(db, TERM, [await shard.newJob().then(toParsed)]),
-  'postpone-job': (db) => postponeJob(db, TERM, LATER_JOB),
-  'change-later': (db) => changeLater(db, TERM, LATER_JOB),
+  'postpone-jobs': (db) => postponeJobs(db, TERM, [LATER_JOB]),
+  'change-later': (db) => changeLater(db, TERM, [LATER_JOB]),
   'change-live': (db) => changeLive(db, TERM, unchanged(ID)),
   'redrive-jobs': (db) => redriveJobs(db, TERM, TENANT, [ID], 0),
 };
@@ -201,6 +240,7 @@ const SCHEDULED: Readonly<Record<string, Run>> = {
   'next-judgement': (db) => nextJudgement(db),
   'read-ledger': (db) => readLedger(db, ID, LEDGER, 0),
   'find-schedule': (db) => findSchedule(db, TENANT, 's1'),
+  'list-managed-schedules': (db) => listManaged(db, TENANT, 'program', '', 1_000),
   'read-schedule': (db) => readSchedule(db, TENANT, 's1', 0),
   'list-schedules': (db) => listSchedules(db, TENANT, { after: '', withPayloads: false }, PORTION, 0),
   'read-ahead': (db) => readAhead(db, ID, 0),
@@ -263,6 +303,16 @@ describe('after a vacuum that found no live jobs, as between two bursts', () => 
   it.each(Object.entries({ ...HOT, ...SCHEDULED }))('%s finds its rows by index', async (_, run) => {
     for (const { text } of await recordStatements(run)) expect(costly(await explain(text))).toEqual([]);
   });
+});
+
+it('hot plans can be had on any connection, for one transaction', async () => {
+  const reading = `SELECT name, setting FROM pg_settings
+    WHERE name LIKE 'enable\\_%' OR name IN ('plan_cache_mode', 'jit', 'random_page_cost') ORDER BY name`;
+  const before = (await shard.pool.query(reading)).rows;
+  const hot = (await shard.hot.query(reading)).rows;
+  expect(before).not.toEqual(hot);
+  await withHotPlans(shard.pool, async (db) => expect((await db.query(reading)).rows).toEqual(hot));
+  expect((await shard.pool.query(reading)).rows).toEqual(before);
 });
 
 it('this test notices a plan that reads whole tables', async () => {

@@ -36,6 +36,7 @@ export async function populate(shard: TestShard, term: TermKey): Promise<Populat
   const { rows } = await shard.pool.query(`SELECT punctual.submit_job($1, '{"task":"greet"}') AS id`, [
     TENANT,
   ]);
+  await shard.pool.query('SELECT punctual.cancel_job($1, $2)', [TENANT, waiting]);
   await addWorker(shard.hot, term, { id: WORKER, tenant: TENANT, name: 'w', registration: '{}' }, now);
   await shard.pool.query(
     `INSERT INTO punctual.workers SELECT $1, tenant, name, 'dead', registration, 0, 0 FROM punctual.workers`,
@@ -55,7 +56,7 @@ async function populateSchedules(shard: TestShard, term: TermKey, now: number): 
   const schedules = ['nightly', 'gone'].map((name) => ({ id: uuidv7(now), name }));
   const rest = { tenant: TENANT, definition: '{}', paused: false, fireAt: null, createdAt: now };
   for (const each of schedules) {
-    await createSchedule(shard.hot, term, { ...each, ...rest, createdBy: 'test' });
+    await createSchedule(shard.hot, term, { ...each, ...rest, createdBy: 'test', managedBy: null });
   }
   await deleteSchedule(shard.hot, { id: schedules[1]!.id, version: 1 }, 'test', 0);
   const occurrence = {

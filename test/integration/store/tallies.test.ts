@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { bucketOf, emptyHistogram } from '../../../src/core/histogram.js';
 import { COUNTERS, type Counter } from '../../../src/core/wire.js';
-import { claimJobs } from '../../../src/store/claim-jobs.js';
+import { claimJobs, claimKnownJobs } from '../../../src/store/claim-jobs.js';
 import { endWaitingJobs } from '../../../src/store/end-waiting-jobs.js';
 import { redriveJobs } from '../../../src/store/place-jobs.js';
 import {
@@ -42,7 +43,8 @@ describe('counts', () => {
     await shard.submit({ key: 'once' });
 
     const intents = ids.slice(0, 6).map((id) => ({ id, fence: 1, worker: WORKER }));
-    await claimJobs(shard.hot, term, intents, Date.now(), new Map([[TENANT, [4, 2]]]));
+    const expected = new Map([[TENANT, { jobs: 6, lateness: [4, 2], latenessMs: 7 }]]);
+    await claimJobs(shard.hot, term, intents, Date.now(), expected);
     await shard.claim(term, [theirs]);
     await shard.finish(term, [{ id: ids[0]! }, { id: ids[1]! }, { id: theirs }, { id: ids[7]! }]);
     await shard.fail(term, ids[2]!);
@@ -70,12 +72,41 @@ describe('counts', () => {
       expect(counts(await readTotals(shard.pool, TENANT))).toEqual(ours);
       expect(counts(await readTotals(shard.pool, null))).toEqual(all);
       expect(sumOf(await readMinutes(shard.pool, TENANT, 0, Number.MAX_SAFE_INTEGER))).toEqual(ours);
-      expect(total((await readTotals(shard.pool, TENANT)).lateness)).toBe(6);
+      expect(await readTotals(shard.pool, TENANT)).toMatchObject({ lateness: [4, 2], latenessMs: 7 });
       expect(sumOf(await readMinutes(shard.pool, null, 0, Number.MAX_SAFE_INTEGER))).toEqual(all);
       await foldTallies(shard.hot, term, everything());
       expect(await shard.count('tallies')).toBe(0);
     }
   });
+
+  it.each([claimJobs, claimKnownJobs])(
+    'of lateness leave out what was to be claimed and was not',
+    async (claim) => {
+      const shard = await TestShard.forTest();
+      const term = await shard.lead();
+      const [ended, first, again] = await shard.submitMany(3);
+      const theirs = await shard.submit({}, { tenant: 'globex' });
+      await shard.claim(term, [ended!, again!]);
+      await shard.finish(term, [{ id: ended! }]);
+      await shard.retry(term, again!);
+      await shard.pool.query('DELETE FROM punctual.tallies');
+      await shard.pool.query('UPDATE punctual.jobs SET run_at = 1000');
+      const intents = [ended!, first!, again!, theirs].map((id) => ({
+        ...{ id, fence: id === again ? 2 : 1, worker: WORKER },
+      }));
+      const [ours, others] = [emptyHistogram(), emptyHistogram()];
+      ours[bucketOf(40)] = 2;
+      others[bucketOf(40)] = 1;
+      const expected = new Map([
+        [TENANT, { jobs: 3, lateness: ours, latenessMs: 80 }],
+        ['globex', { jobs: 1, lateness: others, latenessMs: 40 }],
+      ]);
+      await claim(shard.hot, term, intents, 1_040, expected);
+      const counted = { lateness: others, latenessMs: 40 };
+      expect(await readTotals(shard.pool, TENANT)).toMatchObject({ jobsAssigned: 2, ...counted });
+      expect(await readTotals(shard.pool, 'globex')).toMatchObject({ jobsAssigned: 1, ...counted });
+    },
+  );
 
   it('that end or begin nothing are not made', async () => {
     const shard = await TestShard.forTest();
@@ -189,10 +220,11 @@ describe('minutes', () => {
       [0, 5, 1],
     ]) {
       const intents = [{ id: await shard.submit(), fence: 1, worker: WORKER }];
-      await claimJobs(shard.hot, term, intents, Date.now(), new Map([[TENANT, lateness]]));
+      const expected = new Map([[TENANT, { jobs: 1, lateness, latenessMs: 5 }]]);
+      await claimJobs(shard.hot, term, intents, Date.now(), expected);
       await foldTallies(shard.hot, term, everything());
     }
-    expect((await readTotals(shard.pool, TENANT)).lateness).toEqual([1, 5, 3]);
+    expect(await readTotals(shard.pool, TENANT)).toMatchObject({ lateness: [1, 5, 3], latenessMs: 10 });
     expect(
       (await readMinutes(shard.pool, null, 0, Number.MAX_SAFE_INTEGER))
         .map((each) => total(each.lateness))

@@ -114,6 +114,8 @@ export class TestShard {
       row: toRow(uuidv7(now), submission, { ...ids!, tenant, createdAt: now, createdBy: 'test' }),
       admitAt: place.admitAt ?? (place.held ? now : null),
       held: place.held ?? false,
+      keyRule: submission.definition.keyRule,
+      saidAt: null,
     };
   }
 
@@ -131,8 +133,9 @@ export class TestShard {
   }
 
   /** Stores jobs that `newJob` made; answers with their ids, or those of earlier ones with their keys. */
-  store(jobs: readonly NewJob[]): Promise<string[]> {
-    return submitJobs(this.hot, jobs, this.made(), Date.now());
+  async store(jobs: readonly NewJob[]): Promise<string[]> {
+    const { registered } = await submitJobs(this.hot, jobs, this.made(), Date.now());
+    return registered.map(({ id }) => id);
   }
 
   /** What a submission made just now takes the names of its jobs for. */

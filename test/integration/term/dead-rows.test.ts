@@ -100,8 +100,8 @@ it('a term begins while what waits is not found yet: with new jobs, and after th
   const [, running] = await shard.submitMany(6);
   await shard.claim(earlier, [running!]);
   // What the look-back reaches would be found without all this.
-  await shard.pool.query(`UPDATE punctual.jobs SET id = ('0' || substr(id::text, 2))::uuid`);
-  await shard.pool.query(`UPDATE punctual.claims SET job = ('0' || substr(job::text, 2))::uuid`);
+  await shard.pool.query(`UPDATE punctual.jobs SET id = ('00' || substr(id::text, 3))::uuid`);
+  await shard.pool.query(`UPDATE punctual.claims SET job = ('00' || substr(job::text, 3))::uuid`);
   await shard.expireLease();
   const { epoch, holder } = await shard.lead({ holder: 'node-b' });
 
@@ -113,7 +113,7 @@ it('a term begins while what waits is not found yet: with new jobs, and after th
     ...{ log: SILENT_LOG, secret: Buffer.alloc(32), submitTimeoutMs: 1_000, renounce: () => undefined },
   });
   onTestFinished(() => dispatcher.stop());
-  const waits = async (count: number) => until(() => dispatcher.gauges().waiting === count);
+  const waits = async (count: number) => until(() => dispatcher.waiting === count);
   await dispatcher.start();
   await waits(4);
   const fresh = await shard.submit({ queue: 'fresh' });

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { loadTasks } from './worker-commands.js';
+import { loadTasks } from './task-modules.js';
 
 let folder: string;
 
@@ -27,4 +27,9 @@ it('refuses modules that cannot be loaded, hold no task, or clash', async () => 
   await expect(loadTasks(folder, ['missing.mjs'])).rejects.toMatchObject({ code: 'USAGE' });
   await expect(loadTasks(folder, ['empty.mjs'])).rejects.toThrow('exports no task');
   await expect(loadTasks(folder, ['a.mjs', 'b.mjs'])).rejects.toThrow('exported twice');
+});
+
+it('finds what a CommonJS module exports under `default` only', async () => {
+  writeFileSync(join(folder, 'a.mjs'), `export default { a: ${TASK('a')}, other: 5 };`);
+  expect((await loadTasks(folder, ['a.mjs'])).map((task) => task.name)).toEqual(['a']);
 });

@@ -1,0 +1,159 @@
+import { invalid, PunctualError } from '../core/errors.js';
+import type { JobState } from '../core/job.js';
+import { ManyJobs, ManyJobsAnswer, Redrive, RedriveAnswer } from '../core/schemas/many-jobs.js';
+import { LAST_UUID } from '../core/uuid.js';
+import type {
+  ManyJobsAnswer as Answer,
+  JobFilter,
+  ManyJobsRequest,
+  ManyVerb,
+  RefusedJob,
+} from '../core/wire.js';
+import type { Selection } from '../dispatch/many-control.js';
+import { notFound, refusalOf, STATES_FOR } from '../dispatch/steering-rules.js';
+import { countJobs, type JobSearch, locateJobs } from '../store/find-jobs.js';
+import { findKey } from '../store/read-job.js';
+import { idRange } from './id-range.js';
+import { json, type Route, route } from './route.js';
+import type { Shard } from './shard.js';
+import { TenantRoom } from './tenant-room.js';
+
+/** A dry run counts up to so many jobs, and for so long; then it answers that there are more. */
+const MAX_COUNT = 100_000;
+const COUNT_MS = 2_000;
+/** Counts that a node runs at the same time, because each keeps a connection to the database busy. */
+const counts = new TenantRoom(4);
+
+/** Changes of many jobs at once. */
+export const manyJobRoutes: readonly Route[] = [
+  many('cancel', 'Cancel many jobs, waiting or running.'),
+  many('hold', 'Keep many jobs from starting.'),
+  many('release', 'Let many jobs on hold start.'),
+  many('delete', 'Delete many jobs that have ended, with their keys and logs.'),
+  route({
+    id: 'redriveJobs',
+    method: 'POST',
+    path: '/v1/jobs/redrive',
+    tag: 'jobs',
+    summary: 'Send many dead letters round again, or count them with `dryRun`.',
+    scope: 'submit',
+    body: json(Redrive, { optional: true }),
+    answers: { 200: RedriveAnswer },
+    run: async ({ node, caller, body: { task, queue, ...request } }) => {
+      const short = { ...(task !== undefined && { task }), ...(queue !== undefined && { queue }) };
+      const isShort = Object.keys(short).length > 0;
+      const filter = isShort ? { filter: { ...request.filter, ...short } } : {};
+      const shard = node.shardOf(caller.tenant);
+      const answer = await changeMany(shard, caller.tenant, 'redrive', { ...request, ...filter });
+      return { ...answer, redriven: answer.changed };
+    },
+  }),
+];
+
+function many(verb: Exclude<ManyVerb, 'redrive'>, summary: string): Route {
+  return route({
+    id: `${verb}Jobs`,
+    method: 'POST',
+    path: `/v1/jobs/${verb}`,
+    tag: 'jobs',
+    summary: `${summary} One call does a bounded part: repeat it with \`after\` until \`next\` is null.`,
+    scope: 'submit',
+    body: json(ManyJobs, { optional: true }),
+    answers: { 200: ManyJobsAnswer },
+    run: ({ node, caller, body }) => changeMany(node.shardOf(caller.tenant), caller.tenant, verb, body),
+  });
+}
+
+async function changeMany(
+  shard: Shard,
+  tenant: string,
+  verb: ManyVerb,
+  request: ManyJobsRequest,
+): Promise<Answer> {
+  const { ids, dryRun = false } = request;
+  mustChoose(request);
+  const range = idRange(request.filter ?? {}, request.after, shard.clock.now());
+  const selection: Selection | null = ids
+    ? { ids }
+    : await searchOf(shard, tenant, verb, request.filter ?? {}, range.from);
+  if (selection === null) return { matched: 0, changed: 0, dryRun, more: false, next: null, refused: [] };
+  if (dryRun) return count(shard, tenant, verb, selection, range.after);
+  const leader = await shard.leader();
+  const done = await leader.manyControl.change(tenant, verb, selection, range.after);
+  return { ...done, dryRun, more: done.next !== null };
+}
+
+/** Nobody means all jobs by leaving something out; a dry run, which only counts, may. */
+function mustChoose({ filter, ids, all = false, dryRun = false }: ManyJobsRequest): void {
+  const isFiltered = filter !== undefined && Object.keys(filter).length > 0;
+  const choices = [isFiltered, ids !== undefined, all].filter(Boolean).length;
+  if (choices === 1 || (choices === 0 && dryRun)) return;
+  const detail = 'give "ids", a "filter" with at least one field, or else "all": true';
+  throw invalid([{ pointer: '/all', detail }]);
+}
+
+/** What to look for; null when nothing can be found. */
+async function searchOf(
+  shard: Shard,
+  tenant: string,
+  verb: ManyVerb,
+  filter: JobFilter,
+  from: string | undefined,
+): Promise<{ search: JobSearch } | null> {
+  const { state, key, since: _, until: __, ...rest } = filter;
+  const states: readonly JobState[] = STATES_FOR[verb];
+  if (state !== undefined && !states.includes(state)) {
+    const detail = `must be ${states.join(' or ')}: no other job can be changed in this way`;
+    throw invalid([{ pointer: '/filter/state', detail }]);
+  }
+  const search: JobSearch = {
+    ...rest,
+    ...(from !== undefined && { from }),
+    places: verb === 'redrive' || verb === 'delete' ? 'ended' : 'waiting',
+    states: state !== undefined ? [state] : verb === 'redrive' ? ['failed'] : states,
+    held: verb === 'release' ? true : verb === 'hold' ? false : undefined,
+    repeatable: verb === 'redrive',
+  };
+  if (key === undefined) return { search };
+  const id = await findKey(shard.pool, tenant, key);
+  return id === null ? null : { search: { ...search, id } };
+}
+
+/** Counts what would be changed; needs no leader. */
+async function count(
+  shard: Shard,
+  tenant: string,
+  verb: ManyVerb,
+  selection: Selection,
+  after: string | undefined,
+): Promise<Answer> {
+  if ('ids' in selection) return countNamed(shard, tenant, verb, [...new Set(selection.ids)]);
+  if (!counts.tryTake(tenant)) {
+    const detail = 'Others are being counted; try again when they have ended.';
+    throw new PunctualError('TOO_BUSY', detail, { retryAfter: 1 });
+  }
+  try {
+    const until = performance.now() + COUNT_MS;
+    const goOn = (count: number) => count < MAX_COUNT && performance.now() < until;
+    const { search } = selection;
+    const { count, next } = await countJobs(shard.pool, tenant, search, after ?? LAST_UUID, goOn);
+    return { matched: count, changed: 0, dryRun: true, more: next !== null, next, refused: [] };
+  } finally {
+    counts.giveBack(tenant);
+  }
+}
+
+async function countNamed(
+  shard: Shard,
+  tenant: string,
+  verb: ManyVerb,
+  ids: readonly string[],
+): Promise<Answer> {
+  const located = await locateJobs(shard.hot, tenant, ids);
+  const refused: RefusedJob[] = ids.flatMap((id) => {
+    const job = located.get(id);
+    const refusal = job ? refusalOf(verb, job) : notFound(id);
+    return refusal ? [{ id, ...refusal }] : [];
+  });
+  return { matched: ids.length - refused.length, changed: 0, dryRun: true, more: false, next: null, refused };
+}

@@ -1,0 +1,78 @@
+import { addAll } from '../core/long-lists.js';
+import type { ScheduleDefinition } from '../core/schedule.js';
+import type { AnyTask } from '../core/task.js';
+import type { AppliedSchedules, ScheduleSet } from '../core/wire.js';
+import type { Transport } from '../transport/transport.js';
+import {
+  buildSchedule,
+  type ScheduleInputOption,
+  type ScheduleOptions,
+  type ScheduleTiming,
+} from './schedule-handle.js';
+import type { TaskOrName } from './task-submission.js';
+
+/** A schedule that a program has in its code; `schedule()` makes it. */
+export interface ScheduleEntry {
+  readonly task: AnyTask | string;
+  readonly options: ScheduleOptions & ScheduleTiming & { readonly input?: unknown };
+}
+
+/** Says when a task runs, for `punctual.schedules([…])`. */
+export function schedule<Output = unknown, Input = unknown>(
+  task: TaskOrName<Input, Output>,
+  options: ScheduleOptions & ScheduleTiming & ScheduleInputOption<NoInfer<Input>>,
+): ScheduleEntry {
+  return { task, options };
+}
+
+/** Options of `punctual.schedules([…])`. */
+export interface SchedulesOptions {
+  /**
+   * The name of the program whose code this is; default `default`, which only one program of a tenant may use. Programs
+   * that share a name remove each other's schedules with `prune`.
+   */
+  readonly owner?: string;
+  /** Whether to remove the schedules of this owner that are no longer in the code; default false. */
+  readonly prune?: boolean;
+  /** Whether only to tell what would be done; default false. */
+  readonly dryRun?: boolean;
+}
+
+/**
+ * What was done, or with `dryRun` would be. `more` says that a dry run found more to remove than it names; a call that does
+ * something removes all.
+ */
+export type SchedulesResult = AppliedSchedules;
+
+const DEFAULT_OWNER = 'default';
+/** A first call may have to create many. */
+const TIMEOUT_MS = 120_000;
+
+/** Makes the schedules of a program what its code says. */
+export async function applySchedules(
+  transport: Transport,
+  entries: readonly ScheduleEntry[],
+  { owner = DEFAULT_OWNER, prune = false, dryRun = false }: SchedulesOptions,
+): Promise<SchedulesResult> {
+  const schedules: (ScheduleDefinition & { name: string })[] = [];
+  for (const { task, options } of entries) {
+    const { name, definition } = await buildSchedule(task, options);
+    schedules.push({ name, ...definition });
+  }
+  const body: ScheduleSet = { managedBy: owner, schedules, prune, dryRun };
+  const removed: string[] = [];
+  let first: AppliedSchedules | null = null;
+  for (;;) {
+    // What is as it should be is left alone, so the request may be repeated.
+    const answer: AppliedSchedules = await transport.request('PUT', '/v1/schedules', {
+      body,
+      retry: true,
+      timeoutMs: TIMEOUT_MS,
+    });
+    first ??= answer;
+    addAll(removed, answer.removed);
+    if (answer.more && !dryRun) continue;
+    const { created, changed, unchanged } = first;
+    return { created, changed, removed, unchanged, more: answer.more, dryRun };
+  }
+}

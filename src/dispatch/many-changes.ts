@@ -1,0 +1,137 @@
+import { assertNever, messageOf } from '../core/errors.js';
+import type { ManyVerb } from '../core/wire.js';
+import { cancelClaims } from '../store/claims.js';
+import { deleteEndedJobs } from '../store/delete-jobs.js';
+import { endWaitingJobs } from '../store/end-waiting-jobs.js';
+import type { LocatedJob } from '../store/find-jobs.js';
+import { admitJobs, changeLater, postponeJobs, redriveJobs, unchanged } from '../store/place-jobs.js';
+import type { Waiting } from '../store/read-backlog.js';
+import { admissionTime } from './admission-time.js';
+import type { LeaderState } from './leader-state.js';
+import type { Running } from './running.js';
+
+/** The jobs that were changed. */
+export class Changed {
+  readonly ids = new Set<string>();
+  /** Those of them that wait in the live table now. */
+  readonly waiting: Waiting[] = [];
+  /** The attempts whose jobs were cancelled, for `tellWorkers`. */
+  readonly stopped: Running[] = [];
+
+  add(ids: readonly string[]): void {
+    for (const id of ids) this.ids.add(id);
+  }
+
+  addWaiting(jobs: readonly Waiting[]): void {
+    for (const job of jobs) {
+      this.ids.add(job.id);
+      this.waiting.push(job);
+    }
+  }
+}
+
+/** What else must learn of changes. */
+export interface ManyChangesParts {
+  onStartBefore(at: number | null): void;
+  onCancelRunning(running: Running): Promise<void>;
+}
+
+/** Changes of many jobs, each in one statement per place. The caller holds the turns of the jobs. */
+export class ManyChanges {
+  constructor(
+    private readonly state: LeaderState,
+    private readonly parts: ManyChangesParts,
+  ) {}
+
+  /**
+   * Changes jobs that were just located and that the rules allow to be changed. `done` is told after each statement,
+   * because a later one may fail.
+   */
+  async make(tenant: string, verb: ManyVerb, jobs: readonly LocatedJob[], done: Changed): Promise<void> {
+    if (jobs.length === 0) return;
+    const { state } = this;
+    const ids = jobs.map(({ id }) => id);
+    switch (verb) {
+      case 'cancel':
+        await this.cancelRunning(jobs, done);
+        return this.cancelWaiting(jobs, done);
+      case 'hold':
+        return this.hold(jobs, done);
+      case 'release':
+        return this.release(jobs, done);
+      case 'redrive': {
+        const now = state.clock.now();
+        const sent = await state.write(() => redriveJobs(state.hot, state.term, tenant, ids, now));
+        return done.addWaiting(sent);
+      }
+      case 'delete':
+        return done.add(await state.write(() => deleteEndedJobs(state.hot, state.term, tenant, ids)));
+      default:
+        return assertNever(verb);
+    }
+  }
+
+  /** Tells the workers of running jobs that these were cancelled. To be called when the turns are free again. */
+  async tellWorkers({ stopped }: Changed): Promise<void> {
+    const { state } = this;
+    // One that fails loses nothing: heartbeats and the search for overdue attempts find the cancellation, too.
+    const onError = (error: unknown) => {
+      if (!state.isOver)
+        state.log.warn({ error: messageOf(error) }, 'a cancelled attempt could not be ended');
+    };
+    await Promise.all(stopped.map((running) => this.parts.onCancelRunning(running).catch(onError)));
+  }
+
+  private async cancelRunning(jobs: readonly LocatedJob[], done: Changed): Promise<void> {
+    const { state } = this;
+    const running = jobs.flatMap(({ id }) => state.running.get(id) ?? []);
+    if (running.length === 0) return;
+    const now = state.clock.now();
+    const claimed = await state.write(() => cancelClaims(state.hot, state.term, running, now));
+    done.add(claimed);
+    for (const id of claimed) {
+      const stopped = state.running.get(id)!;
+      stopped.cancelledAt ??= state.clock.steady();
+      done.stopped.push(stopped);
+    }
+  }
+
+  private async cancelWaiting(jobs: readonly LocatedJob[], done: Changed): Promise<void> {
+    const { state } = this;
+    const now = state.clock.now();
+    for (const place of ['live', 'later'] as const) {
+      const ends = jobs
+        .filter((job) => job.place === place && !state.running.has(job.id))
+        .map(({ id }) => ({ id, state: 'cancelled' as const, error: null }));
+      if (ends.length === 0) continue;
+      const ended = await state.writeEnds(() => endWaitingJobs(state.hot, state.term, place, ends, now));
+      done.add(ended.map(({ id }) => id));
+    }
+  }
+
+  private async hold(jobs: readonly LocatedJob[], done: Changed): Promise<void> {
+    const { state } = this;
+    for (const [place, put] of [['live', postponeJobs] as const, ['later', changeLater] as const]) {
+      const those = jobs
+        .filter((job) => job.place === place)
+        .map(({ id }) => ({ ...unchanged(id), admitAt: null, held: true }));
+      if (those.length > 0) done.add(await state.write(() => put(state.hot, state.term, those)));
+    }
+  }
+
+  /** A job that is due soon is admitted; one of the far future stays in `later`. */
+  private async release(jobs: readonly LocatedJob[], done: Changed): Promise<void> {
+    const { state } = this;
+    const now = state.clock.now();
+    for (const job of jobs) this.parts.onStartBefore(job.startBefore);
+    const timed = jobs.map(({ id, runAt }) => ({
+      ...unchanged(id),
+      admitAt: admissionTime(runAt, now, state.config.laterThreshold),
+      held: false,
+    }));
+    const far = timed.filter(({ admitAt }) => admitAt !== null);
+    const near = timed.filter(({ admitAt }) => admitAt === null);
+    if (far.length > 0) done.add(await state.write(() => changeLater(state.hot, state.term, far)));
+    if (near.length > 0) done.addWaiting(await state.write(() => admitJobs(state.hot, state.term, near)));
+  }
+}

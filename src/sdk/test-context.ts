@@ -1,0 +1,63 @@
+import { inspect } from 'node:util';
+import type { MiddlewareContext } from '../core/task.js';
+import type { LogLevel } from '../core/wire.js';
+
+/** What a test may set; the rest has defaults. */
+export interface TestContextOptions {
+  readonly jobId?: string;
+  readonly tenant?: string;
+  readonly task?: string | null;
+  readonly queue?: string;
+  /** Default 1. */
+  readonly attempt?: number;
+  /** Default: the attempt. */
+  readonly fence?: number;
+  /** For tests of middleware; default null. */
+  readonly payload?: unknown;
+  /** Aborts the context's signal, too. */
+  readonly signal?: AbortSignal;
+}
+
+/** A context for handlers and middleware in unit tests, which remembers what was reported to it. */
+export interface TestContext extends MiddlewareContext {
+  /** Every report of progress, in order; fractions are from 0 to 1, as a worker would send them. */
+  readonly progressReports: readonly { readonly progress: number; readonly message?: string }[];
+  /** Every line of the log, in order. */
+  readonly logLines: readonly { readonly level: LogLevel; readonly message: string }[];
+  /** Aborts the signal, as a cancel or a timeout would. */
+  abort(reason?: unknown): void;
+}
+
+/** Makes a context for a unit test: `await greet.run(input, testContext())` runs a handler without any node. */
+export function testContext(options: TestContextOptions = {}): TestContext {
+  const { attempt = 1, signal } = options;
+  const aborting = new AbortController();
+  const progressReports: { progress: number; message?: string }[] = [];
+  const logLines: { level: LogLevel; message: string }[] = [];
+  const add = (level: LogLevel) => (message: unknown) => {
+    logLines.push({ level, message: typeof message === 'string' ? message : inspect(message) });
+  };
+  return {
+    jobId: options.jobId ?? '00000000-0000-7000-8000-000000000001',
+    tenant: options.tenant ?? 'default',
+    task: options.task ?? null,
+    queue: options.queue ?? 'default',
+    attempt,
+    fence: options.fence ?? attempt,
+    payload: options.payload ?? null,
+    signal: signal ? AbortSignal.any([signal, aborting.signal]) : aborting.signal,
+    progress: async (fraction, message) => {
+      const progress = Number.isNaN(fraction) ? 0 : Math.min(Math.max(fraction, 0), 1);
+      progressReports.push(message === undefined ? { progress } : { progress, message });
+    },
+    log: Object.assign(add('info'), {
+      debug: add('debug'),
+      info: add('info'),
+      warn: add('warn'),
+      error: add('error'),
+    }),
+    progressReports,
+    logLines,
+    abort: (reason) => aborting.abort(reason),
+  };
+}
