@@ -52,11 +52,14 @@ const lostClaim: Fault = {
   },
 };
 
-/** Nothing at all: hand-overs that cross heartbeats are the most ordinary thing. */
-const ordinaryTraffic: Fault = {
-  ...{ kind: 'ordinary-traffic', scenario: 'fences', lane: 'reports' },
-  async inject() {
+/** Hand-overs take a while, so that heartbeats cross them. */
+const slowHandOvers: Fault = {
+  ...{ kind: 'slow-hand-overs', scenario: 'fences', lane: 'reports' },
+  async inject(scene) {
+    const links = scene.rig.workers.flatMap((worker) => worker.links);
+    for (const link of links) link.handOverDelayMs = scene.settings.heartbeatMs / 2;
     await sleep(2_000);
+    for (const link of links) link.handOverDelayMs = 0;
     return { targets: [], effective: true, detail: 'heartbeats crossed hand-overs' };
   },
 };
@@ -70,7 +73,7 @@ const PROOFS: Readonly<Record<Proven, { readonly fault: Fault; readonly violated
   term: { fault: lateWrites, violated: 'epochs-grow' },
   attempt: { fault: slowSecondAttempts, violated: 'stale-refused' },
   'in-doubt': { fault: lostClaim, violated: 'nothing-lost' },
-  'lost-by-death': { fault: ordinaryTraffic, violated: 'retries-have-a-reason' },
+  'lost-by-death': { fault: slowHandOvers, violated: 'retries-have-a-reason' },
 };
 
 async function outcomeOf(faults: readonly Fault[], without: string): Promise<Outcome> {

@@ -49,6 +49,8 @@ export class WorkerLink {
   #cut = false;
   /** Decides about each report. */
   fate: () => ReportFate = () => 'pass';
+  /** How long an answer with assignments is held back. */
+  handOverDelayMs = 0;
   /** Called with the epoch of an answer with assignments when it has been passed on. */
   onHandOver: ((epoch: number) => void) | null = null;
   /** Reports that met another fate than to pass. */
@@ -93,6 +95,7 @@ export class WorkerLink {
   heal(): void {
     this.#cut = false;
     this.fate = () => 'pass';
+    this.handOverDelayMs = 0;
   }
 
   async close(): Promise<void> {
@@ -120,8 +123,10 @@ export class WorkerLink {
       const answer = isReport ? await this.#report(exchange) : await this.#ask(exchange, gone.signal);
       if (fate === 'late') return;
       if (fate === 'lose-answer') socket.resetAndDestroy();
-      else outgoing.writeHead(answer.status, answer.headers).end(answer.body);
-      const handedOver = this.onHandOver && CLAIM.test(url) ? epochOfHandOver(answer) : null;
+      const handedOver =
+        (this.onHandOver || this.handOverDelayMs > 0) && CLAIM.test(url) ? epochOfHandOver(answer) : null;
+      if (handedOver !== null && this.handOverDelayMs > 0) await sleep(this.handOverDelayMs);
+      if (fate !== 'lose-answer') outgoing.writeHead(answer.status, answer.headers).end(answer.body);
       if (handedOver !== null) this.onHandOver?.(handedOver);
     } catch {
       socket.resetAndDestroy();
