@@ -1591,12 +1591,11 @@ l.session_pid IS NOT NULL AND l.session_start IS NOT NULL AND NOT EXISTS (
   FROM punctual.leases l WHERE l.shard = $1;
 
 -- look-back
-SELECT w.*, a.admit, a.cancel FROM (
-  SELECT EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND admit_at <= $4) AS admit,
-    EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel) a
-LEFT JOIN LATERAL (
-  SELECT j.id FROM punctual.jobs j WHERE j.id >= $1::uuid AND j.id > $2::uuid ORDER BY j.id LIMIT $3
-) w ON true;
+SELECT
+array_to_string(ARRAY(
+  SELECT j.id FROM punctual.jobs j WHERE j.id >= $1::uuid AND j.id > $2::uuid ORDER BY j.id LIMIT $3), ',') AS ids,
+EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND admit_at <= $4) AS admit,
+EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel;
 
 -- measure-to-admit
 SELECT l.id, octet_length(l.submission::text) AS bytes, l.said_at AS "saidAt"

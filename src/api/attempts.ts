@@ -131,25 +131,10 @@ function stale(jobId: string, fence: number): PunctualError {
 }
 
 /** A worker's result in the form of the dispatcher, cut to the limits. */
-export function toReport(
-  tenant: string,
-  result: wire.AttemptResult,
-  config: Config,
-  /** Moments that were parsed before: results that come together mostly started together. */
-  moments = new Map<string, number | null>(),
-): Report {
-  const startedAt = momentOf(result.startedAt, moments);
-  return { tenant, jobId: result.jobId, fence: result.fence, startedAt, end: toEnd(result, config) };
-}
-
-function momentOf(text: string | undefined, known: Map<string, number | null>): number | null {
-  if (text === undefined) return null;
-  let moment = known.get(text);
-  if (moment === undefined) {
-    moment = parseMoment(text);
-    known.set(text, moment);
-  }
-  return moment;
+export function toReport(tenant: string, result: wire.AttemptResult, config: Config): Report {
+  const { jobId, fence, startedAt } = result;
+  const started = startedAt === undefined ? null : parseMoment(startedAt);
+  return { tenant, jobId, fence, startedAt: started, end: toEnd(result, config) };
 }
 
 function toEnd(result: wire.AttemptResult, config: Config): AttemptEnd {

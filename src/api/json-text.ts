@@ -17,3 +17,12 @@ export type Answered<T> = T | JsonText;
 export function writeJson(answer: unknown): string {
   return answer instanceof JsonText ? answer.text : JSON.stringify(answer);
 }
+
+/** From this length on, encoding a text at once is cheaper than leaving it to the socket. */
+const LONG_TEXT = 4 * 1024;
+
+/** Any answer as JSON for a socket. */
+export function encodeJson(answer: unknown): string | Buffer {
+  const text = writeJson(answer);
+  return text.length < LONG_TEXT ? text : Buffer.from(text);
+}

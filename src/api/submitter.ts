@@ -131,6 +131,7 @@ export class Submitter {
       ? await this.options.submitKeyed(jobs, made, now)
       : await submitJobs(hot, jobs, made, now);
     this.tell(fresh);
+    if (registered === null) return jobs.map(({ row }) => ({ id: row.id, repetition: null, row }));
     return jobs.map(({ row }, i) => {
       const { id, repetition } = registered[i]!;
       return { id, repetition, row: repetition === null ? row : null };

@@ -222,15 +222,14 @@ export async function reportResults(
   // Only an operator may report for a tenant that its key does not name, because its worker may serve all tenants.
   const tenantOf = (result: wire.AttemptResult) =>
     (caller.operator ? result.tenant : undefined) ?? caller.tenant;
-  const moments = new Map<string, number | null>();
   const accepted = await leader.report(
-    results.map((result) => toReport(tenantOf(result), result, node.config, moments)),
+    results.map((result) => toReport(tenantOf(result), result, node.config)),
   );
-  return {
-    epoch: leader.epoch,
-    accepted: results.filter((_, i) => accepted[i]).map((result) => result.jobId),
-    stale: results.filter((_, i) => !accepted[i]).map((result) => result.jobId),
-  };
+  const answer = { epoch: leader.epoch, accepted: [] as string[], stale: [] as string[] };
+  for (let i = 0; i < results.length; i++) {
+    (accepted[i] ? answer.accepted : answer.stale).push(results[i]!.jobId);
+  }
+  return answer;
 }
 
 /** Ends a worker's session. */

@@ -130,6 +130,7 @@ class Items {
     const texts: string[] = [];
     let left = bytes;
     let runStart = -1;
+    let runEnd = -1;
     let end = from;
     for (; end < spans.length && left > 0 && isLike.length < ITEMS_AT_ONCE; end += NUMBERS) {
       const [start, to] = [spans[end]!, spans[end + 1]!];
@@ -137,13 +138,18 @@ class Items {
       const like = textStart >= 0 && end > 0 && this.isLikeBefore(end);
       isLike.push(like);
       if (like) continue;
-      // Consecutive items without a text are cut out together, with the commas between them.
-      const isRun = textStart < 0 && runStart >= 0;
-      if (isRun) texts[texts.length - 1] = source.part(runStart, to);
-      else texts.push(textStart < 0 ? source.part(start, to) : source.around(start, textStart, textEnd, to));
-      if (!isRun) runStart = textStart < 0 ? start : -1;
       left -= to - start - (textEnd - textStart);
+      // Consecutive items without a text are cut out together, with the commas between them.
+      if (textStart < 0) {
+        if (runStart < 0) runStart = start;
+        runEnd = to;
+        continue;
+      }
+      if (runStart >= 0) texts.push(source.part(runStart, runEnd));
+      runStart = -1;
+      texts.push(source.around(start, textStart, textEnd, to));
     }
+    if (runStart >= 0) texts.push(source.part(runStart, runEnd));
     const parsed = texts.length === 0 ? [] : (JSON.parse(`[${texts.join(',')}]`) as unknown[]);
     let next = 0;
     for (let i = from, n = 0; i < end; i += NUMBERS, n++) {

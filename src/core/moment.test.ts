@@ -25,6 +25,16 @@ describe('moments', () => {
     expect(new Date(parseMoment(text)!).toISOString()).toBe(iso);
   });
 
+  it('moments of one second are told apart, and what only looks like one of them is none', () => {
+    const text = (ms: string) => `2026-12-24T18:00:00${ms}Z`;
+    for (const ms of [0, 1, 10, 999]) {
+      const iso = text(`.${String(ms).padStart(3, '0')}`);
+      expect(parseMoment(iso)).toBe(Date.parse(iso));
+    }
+    for (const ms of ['.1a2', '.+12', '.1 2', ',123', '.-01']) expect(parseMoment(text(ms))).toBeNull();
+    expect(parseMoment(text('.123').toLowerCase())).toBe(Date.parse(text('.123')));
+  });
+
   it.each([
     '',
     'now',

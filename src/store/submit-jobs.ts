@@ -76,8 +76,8 @@ export interface Made {
 
 /** What became of submissions. */
 export interface Submitted {
-  /** In the order of the submissions. */
-  readonly registered: readonly Registered[];
+  /** In the order of the submissions; null when all are new, as it is without keys. */
+  readonly registered: readonly Registered[] | null;
   /** The new jobs as they were stored: one may have taken what a later submission with its key says. */
   readonly fresh: readonly NewJob[];
 }
@@ -101,7 +101,7 @@ export async function submitJobs(
   }
   if (jobs.every((job) => job.admitAt === null)) await insertJobs(pool, jobs, made, now);
   else await inTransaction(pool, (db) => storeNew(db, jobs, made, now));
-  return { registered: jobs.map((job) => ({ id: job.row.id, repetition: null })), fresh: jobs };
+  return { registered: null, fresh: jobs };
 }
 
 /** Inserts new jobs inside a transaction that is about to be committed. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type FastifyInstance, fastify } from 'fastify';
 import { PunctualError } from '../../core/errors.js';
-import { writeJson } from '../json-text.js';
+import { encodeJson } from '../json-text.js';
 import { requireCredentials } from './access.js';
 import { documentApi } from './api-document.js';
 import { routeDescriber } from './describe-route.js';
@@ -99,7 +99,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     // The schemas are for the document only. Requests are checked once, when their route is served, and answers are
     // written as they are: a serializer made from a schema would drop fields that the schema does not know.
     scope.setValidatorCompiler(() => () => true);
-    scope.setSerializerCompiler(() => writeJson);
+    // Fastify sends bytes as well, although the type of its serializers knows text only.
+    scope.setSerializerCompiler(() => encodeJson as (answer: unknown) => string);
     const allowed = new AllowedMethods(scope);
     const parts = { ...options, longPolls, forwarding, describe: routeDescriber(server) };
     for (const route of options.routes) serveRoute(scope, route, parts);

@@ -6,14 +6,19 @@ import { explain, isPlainObject } from './explain.js';
 
 const validators = new WeakMap<TSchema, Validator>();
 
-/** Whether the value is as the schema describes it. A schema is compiled when it is first needed. */
-function fits<S extends TSchema>(schema: S, value: unknown): value is Static<S> {
+/** The compiled schema. It is compiled when it is first needed. */
+function validatorOf(schema: TSchema): Validator {
   let validator = validators.get(schema);
   if (!validator) {
     validator = Compile(schema);
     validators.set(schema, validator);
   }
-  return validator.Check(value);
+  return validator;
+}
+
+/** Whether the value is as the schema describes it. */
+function fits<S extends TSchema>(schema: S, value: unknown): value is Static<S> {
+  return validatorOf(schema).Check(value);
 }
 
 /**
@@ -47,8 +52,11 @@ export async function validateLong<S extends TSchema>(
   const slice = new TimeSlice();
   for (const name of long) {
     const { items } = arrayOf(properties, name);
-    for (const [i, item] of whole[name]!.entries()) {
-      if (!fits(items, item)) tell(items, item, `/${name}/${i}`, errors);
+    const validator = validatorOf(items);
+    const list = whole[name]!;
+    for (let i = 0; i < list.length; i++) {
+      const item = list[i];
+      if (!validator.Check(item)) tell(items, item, `/${name}/${i}`, errors);
       if (errors.length > MOST_ERRORS) throw invalid(errors);
       if (i % PORTION === PORTION - 1 && slice.isOver) await slice.next();
     }

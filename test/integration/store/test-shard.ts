@@ -135,7 +135,7 @@ export class TestShard {
   /** Stores jobs that `newJob` made; answers with their ids, or those of earlier ones with their keys. */
   async store(jobs: readonly NewJob[]): Promise<string[]> {
     const { registered } = await submitJobs(this.hot, jobs, this.made(), Date.now());
-    return registered.map(({ id }) => id);
+    return jobs.map(({ row }, i) => (registered === null ? row.id : registered[i]!.id));
   }
 
   /** What a submission made just now takes the names of its jobs for. */
