@@ -44,6 +44,7 @@ function row(change: Partial<PlacedRow> = {}): PlacedRow {
     fence: null,
     worker: null,
     epoch: null,
+    cancelled_at: null,
     claimed_at: null,
     started_at: null,
     finished_at: null,

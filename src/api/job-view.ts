@@ -99,6 +99,7 @@ export class JobView extends JsonText {
       fence: row.fence ?? row.attempts,
       worker: row.worker,
       startedAt: startedAt ?? maybeTime(row.claimed_at),
+      cancelRequestedAt: maybeTime(row.cancelled_at),
       finishedAt: maybeTime(row.finished_at),
       lateBy: row.late_by ?? (row.claimed_at === null ? null : Math.max(0, row.claimed_at - row.run_at)),
       progress: this.newestProgress ?? (parse(row.progress) as Progress | null),
@@ -148,6 +149,7 @@ export function newlyPlaced(row: JobRow, queue: string, held: boolean): PlacedRo
     result: null,
     error: null,
     progress: null,
+    cancelled_at: null,
     schedule: null,
     occurrence: null,
   };

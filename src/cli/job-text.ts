@@ -113,6 +113,7 @@ export function jobDetails(output: Output, job: Job): string {
   const details = output.details([
     ['id', job.id],
     ['state', job.hold ? `${job.state} (on hold)` : stateCell(job.state)],
+    ['cancel asked', job.cancelRequestedAt],
     ['task', workOf(job)],
     ['tenant', job.tenant],
     ['queue', `${job.queue} (priority ${job.priority})`],

@@ -77,6 +77,7 @@ const job = (fields: Partial<Job> = {}): Job => ({
   fence: 0,
   worker: null,
   startedAt: null,
+  cancelRequestedAt: null,
   finishedAt: null,
   lateBy: null,
   progress: null,

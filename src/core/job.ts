@@ -143,6 +143,8 @@ export interface Job {
   readonly fence: number;
   readonly worker: string | null;
   readonly startedAt: string | null;
+  /** When somebody asked to cancel the attempt that runs; its worker has been told to stop. */
+  readonly cancelRequestedAt: string | null;
   readonly finishedAt: string | null;
   /** Milliseconds between the due time and the start of the first attempt; null before that. */
   readonly lateBy: number | null;

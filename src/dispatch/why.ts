@@ -24,7 +24,14 @@ export async function explainWaiting(state: LeaderState, job: PlacedRow): Promis
   });
   const now = state.clock.now();
   if (job.place === 'history') return answer('not-waiting', `The job has ended: ${job.state}.`);
-  if (state.running.has(job.id)) return answer('not-waiting', 'The job is running.', { worker: job.worker });
+  if (state.running.has(job.id)) {
+    const { worker, cancelled_at } = job;
+    const cancelled =
+      cancelled_at === null
+        ? ''
+        : ` Its worker was told at ${new Date(cancelled_at).toISOString()} to stop, and has not confirmed yet.`;
+    return answer('not-waiting', `The job is running.${cancelled}`, { worker });
+  }
   if (job.held) return answer('hold', 'The job is on hold; release it to let it run.');
   if (job.raw)
     return answer('not-admitted', 'The job was submitted inside a transaction and is about to be admitted.');

@@ -77,7 +77,7 @@ const TABLE = {
   worker: { type: 'uuid', in: ATTEMPT, nullIn: ENDED, read: 'small' },
   epoch: { type: 'bigint', in: ATTEMPT, nullIn: ENDED, read: 'small' },
   claimed_at: { type: 'bigint', in: ATTEMPT, nullIn: ENDED, read: 'small' },
-  cancelled_at: { type: 'bigint', in: ['claims'], nullIn: ['claims'] },
+  cancelled_at: { type: 'bigint', in: ['claims'], nullIn: ['claims'], read: 'small' },
   // When the worker handed the attempt on; null while a worker holds it.
   handed_on_at: { type: 'bigint', in: ['claims'], nullIn: ['claims'] },
   progress: { type: 'json', in: ATTEMPT, nullIn: ATTEMPT, read: 'small' },

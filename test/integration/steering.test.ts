@@ -243,6 +243,18 @@ it('a running job is told to stop and is cancelled when its worker confirms', as
   expect(started.all[0]!.reason).toMatchObject({ code: 'ATTEMPT_STOPPED' });
 });
 
+it('a cancellation that its worker has not confirmed yet is shown', async () => {
+  const { node, worker } = await start();
+  const { id } = await node.submit({ ...JOB });
+  await worker.claimOne();
+  expect(await node.job(id)).toMatchObject({ state: 'running', cancelRequestedAt: null });
+  await node.get('POST', `/v1/jobs/${id}/cancel`);
+  expect(await node.job(id)).toMatchObject({ state: 'running', cancelRequestedAt: expect.any(String) });
+  expect(await node.get('GET', `/v1/jobs/${id}/why`)).toMatchObject({
+    detail: expect.stringMatching(/^The job is running\. Its worker was told at .* to stop/),
+  });
+});
+
 it('a job that finishes in spite of its cancellation has succeeded', async () => {
   const { node, worker } = await start();
   const { id } = await node.submit({ ...JOB });

@@ -321,6 +321,7 @@ function exampleJob(by: Caller, payload: unknown = null): Job {
     fence: 0,
     worker: null,
     startedAt: null,
+    cancelRequestedAt: null,
     finishedAt: null,
     lateBy: null,
     progress: null,

@@ -79,6 +79,12 @@ const FIELDS = {
   fence: Whole,
   worker: nullable(Text),
   startedAt: nullable(Time),
+  cancelRequestedAt: nullable(
+    Type.String({
+      format: 'date-time',
+      description: 'When somebody asked to cancel the attempt that runs; its worker has been told to stop.',
+    }),
+  ),
   finishedAt: nullable(Time),
   lateBy: nullable(
     Type.Integer({ description: 'Milliseconds between the due time and the start of the first attempt.' }),
