@@ -10,6 +10,9 @@ interface ServerOptions {
   readonly databaseUrl?: string;
   readonly port?: number;
   readonly host?: string;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly insecure?: boolean;
   readonly advertiseUrl?: string;
   readonly id?: string;
   readonly paused?: boolean;
@@ -25,6 +28,12 @@ export function addServerCommand(program: Command, cli: Cli): void {
     .option('--database-url <url>', 'the Postgres of the cluster')
     .option('--port <n>', 'port to listen on, 0 for any free one (default: 8080)', wholeNumber(0, 65_535))
     .option('--host <address>', 'address to listen on (default: 127.0.0.1)')
+    .option(
+      '--tls-cert <file>',
+      'the certificate and its chain, in PEM: serve HTTPS; read again when it changes',
+    )
+    .option('--tls-key <file>', 'the private key of the certificate, in PEM')
+    .option('--insecure', 'listen on a public address without TLS')
     .option('--advertise-url <url>', 'address under which others reach this node')
     .option('--id <id>', 'the name of the node (default: a random one)')
     .option('--paused', 'pause dispatch first: no job starts until `cluster resume`')
@@ -34,9 +43,8 @@ export function addServerCommand(program: Command, cli: Cli): void {
 }
 
 async function runServer({ cli, output, options }: LocalCall<ServerOptions>): Promise<void> {
-  const { id, paused = false, printConfig: print, ...flags } = options;
-  const { databaseUrl, port, host, advertiseUrl, logLevel } = flags;
-  const resolved = resolveSettings(cli, { databaseUrl, port, host, advertiseUrl, logLevel });
+  const { id, paused = false, printConfig: print, ...settings } = options;
+  const resolved = resolveSettings(cli, settings);
   if (print) return printConfig(output, resolved);
   const { config } = resolved;
   const log = openLineLog(cli.stderr, config.logLevel, cli.environment);

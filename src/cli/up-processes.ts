@@ -3,6 +3,7 @@ import { join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
+import { mustBePrivate } from '../node/listen.js';
 import { migrate } from '../store/migrate.js';
 import { createOperatorKey, verifyOperatorKey } from '../store/operator-key.js';
 import { pauseBeforeStart } from '../store/pause-before-start.js';
@@ -60,6 +61,11 @@ class Started {
 /** Starts the database, the nodes and the workers; stops them again when a step fails. */
 export async function startUp(plan: UpPlan): Promise<Up> {
   const { cli, config } = plan;
+  mustBePrivate(config);
+  if (config.tlsCert !== '') {
+    const detail = '`punctual up` serves HTTP on this machine; for TLS run nodes with `punctual server`.';
+    throw new PunctualError('CONFIGURATION', detail);
+  }
   const dataFolder = resolve(cli.folder, config.data);
   const ports = await claimUpPorts(dataFolder, config.host, config.port, plan.nodes);
   const started = new Started();

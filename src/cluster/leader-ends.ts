@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Agent, type Dispatcher } from 'undici';
 import { SHARD_HEADER } from '../core/wire.js';
 import { LeaderElsewhere } from './leader-elsewhere.js';
+import type { PeerCaller } from './peer-caller.js';
 
 const TIMEOUT_MS = 2_000;
 
@@ -11,8 +12,8 @@ interface LeaderEndsOptions {
   readonly url: string;
   /** Aborts when this node learns that the leader's term is over. */
   readonly termOver: AbortSignal;
-  /** The credential by which nodes authenticate to each other. */
-  readonly token: () => string;
+  /** How nodes authenticate to each other, and whom they trust. */
+  readonly peers: Pick<PeerCaller, 'token' | 'trust'>;
   readonly onEnded: (ids: readonly string[]) => void;
 }
 
@@ -22,7 +23,7 @@ interface LeaderEndsOptions {
  * stream, so that a dead stream is noticed.
  */
 export class LeaderEnds {
-  private readonly agent = new Agent({ connections: 2, connect: { timeout: TIMEOUT_MS } });
+  private readonly agent: Agent;
   private readonly path = `/internal/ends/${randomUUID()}`;
   private readonly controller = new AbortController();
   private readonly confirmations = new Map<number, () => void>();
@@ -30,7 +31,9 @@ export class LeaderEnds {
   /** The last line of the stream, as far as it has arrived. */
   private rest = '';
 
-  private constructor(private readonly options: LeaderEndsOptions) {}
+  private constructor(private readonly options: LeaderEndsOptions) {
+    this.agent = new Agent({ connections: 2, connect: options.peers.trust.connect(TIMEOUT_MS) });
+  }
 
   /** Opens a subscription without jobs. */
   static async open(options: LeaderEndsOptions): Promise<LeaderEnds> {
@@ -123,7 +126,7 @@ export class LeaderEnds {
       path: this.path,
       method,
       headers: {
-        authorization: `Bearer ${this.options.token()}`,
+        authorization: `Bearer ${this.options.peers.token()}`,
         [SHARD_HEADER]: String(this.options.shard),
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },

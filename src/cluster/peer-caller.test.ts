@@ -42,7 +42,8 @@ it('hints name the shard that has the jobs', async () => {
 
 it('a line of job ends names the shard whose jobs are waited for, when it is opened and when it is changed', async () => {
   const { asked, url } = await peer();
-  const ends = await LeaderEnds.open({ shard: 2, url, termOver: NEVER, token, onEnded: () => undefined });
+  const peers = caller();
+  const ends = await LeaderEnds.open({ shard: 2, url, termOver: NEVER, peers, onEnded: () => undefined });
   const changed = ends.change(['a'], []);
   changed.catch(() => undefined);
   await asked.times(2);

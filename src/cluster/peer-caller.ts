@@ -2,18 +2,23 @@ import { Agent, request } from 'undici';
 import { messageOf } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { SHARD_HEADER } from '../core/wire.js';
+import { PeerTrust } from './peer-trust.js';
 
 const TIMEOUT_MS = 1_000;
 
 /** Short calls from node to node. They only save time: nothing depends on their arrival. */
 export class PeerCaller {
-  private readonly agent = new Agent({ connections: 2, connect: { timeout: TIMEOUT_MS } });
+  private readonly agent: Agent;
 
   constructor(
     private readonly log: Log,
     /** The credential by which nodes authenticate to each other. */
     readonly token: () => string,
-  ) {}
+    /** Which certificates of nodes are trusted. */
+    readonly trust = new PeerTrust(''),
+  ) {
+    this.agent = new Agent({ connections: 2, connect: trust.connect(TIMEOUT_MS) });
+  }
 
   /** Posts to a node, about a shard if one is given; answers whether it was accepted. */
   async post(url: string, path: string, body: object, shard?: number): Promise<boolean> {

@@ -45,6 +45,9 @@ export const SETTINGS = {
   logLevel: text('info', 'One of trace, debug, info, warn, error, silent.'),
   host: text('127.0.0.1', 'Address to listen on.'),
   port: integer(8080, 'Port to listen on; 0 picks a free one.', 0, 65_535),
+  tlsCert: text('', 'File with the certificate of a node and its chain, in PEM; the node then serves HTTPS.'),
+  tlsKey: text('', 'File with the private key of that certificate, in PEM.'),
+  insecure: boolean(false, 'Allow a node to listen on a public address without TLS.'),
   advertiseUrl: text('', 'Address under which other nodes and workers reach this node.'),
   leaseTtl: duration('5s', 'How long a term lasts without renewal.', 500),
   heartbeatInterval: duration('3s', 'How often workers send heartbeats.', 50),
@@ -176,6 +179,9 @@ export function resolveConfig(
   }
   if (resolved.jobTimeout > resolved.maxJobTimeout) {
     throw new PunctualError('CONFIGURATION', 'jobTimeout must not exceed maxJobTimeout.');
+  }
+  if ((resolved.tlsCert === '') !== (resolved.tlsKey === '')) {
+    throw new PunctualError('CONFIGURATION', 'Give both tlsCert and tlsKey, or neither.');
   }
   return { config: resolved, sources: Object.freeze(sources) as Record<SettingName, string> };
 }

@@ -259,7 +259,7 @@ export class RunningShard implements Shard {
     if (dispatcher) return new LocalEnds(dispatcher, onEnded);
     const known = this.leadership.leader;
     if (known === null) return null;
-    const { token } = this.host!.peers;
-    return LeaderEnds.open({ shard: this.id, url: known.url, termOver: known.over, token, onEnded });
+    const { peers } = this.host!;
+    return LeaderEnds.open({ shard: this.id, url: known.url, termOver: known.over, peers, onEnded });
   }
 }

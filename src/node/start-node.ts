@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Server as TlsServer } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
 import { Authentication } from '../api/authentication.js';
 import { type NodeContext, nodeContext } from '../api/context.js';
@@ -7,15 +8,17 @@ import { createHttpServer } from '../api/http/server.js';
 import { ROUTES } from '../api/routes.js';
 import { Membership } from '../cluster/membership.js';
 import { PeerCaller } from '../cluster/peer-caller.js';
+import { PeerTrust } from '../cluster/peer-trust.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { isForwarded, signForwarded, signNodeToken } from '../core/tokens.js';
 import { VERSION } from '../core/version.js';
+import { CertificateFiles, extraCertificates } from '../host/certificate.js';
 import { LoopDelay } from '../host/loop-delay.js';
 import { readClusterState } from '../store/cluster-state.js';
-import { addressOf, listen } from './listen.js';
+import { addressOf, listen, mustBePrivate } from './listen.js';
 import { openShard, type RunningShard } from './shard.js';
 
 /** How long a node that stops still answers, so that whoever asks is sent elsewhere instead of cut off. */
@@ -52,13 +55,15 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const { config, log, clock, paused = false } = options;
   const id = options.id ?? `node-${randomBytes(6).toString('hex')}`;
   const databaseUrls = [requireDatabaseUrl(config)];
+  mustBePrivate(config);
+  const certificate = openCertificate(config, log);
   const shards: RunningShard[] = [];
   try {
     for (const databaseUrl of databaseUrls) {
       const shard = { id: shards.length, databaseUrl, nodeId: id, config, log, paused };
       shards.push(await openShard({ ...shard, ...(clock && { clock }) }));
     }
-    return await assemble(options, id, shards as [RunningShard, ...RunningShard[]]);
+    return await assemble(options, id, shards as [RunningShard, ...RunningShard[]], certificate);
   } catch (error) {
     await Promise.all(shards.map((shard) => shard.stop()));
     throw error;
@@ -70,12 +75,15 @@ async function assemble(
   { config, log }: NodeOptions,
   id: string,
   shards: readonly [RunningShard, ...RunningShard[]],
+  certificate: CertificateFiles | null,
 ): Promise<RunningNode> {
   const [{ clock, pools }] = shards;
   const { secret } = await readClusterState(pools.hot);
   const self = { id, url: '', version: VERSION };
   const loopDelay = new LoopDelay();
-  const peers = new PeerCaller(log, () => signNodeToken(secret, id, id, clock.now()));
+  const trust = new PeerTrust(extraCertificates());
+  if (certificate) trust.serve(certificate.current);
+  const peers = new PeerCaller(log, () => signNodeToken(secret, id, id, clock.now()), trust);
   const membership = new Membership({
     ...{ db: pools.leader, self, clock, peers, log },
     onSeen: async () => void (await Promise.all(shards.map((shard) => shard.prepareToLead()))),
@@ -97,13 +105,19 @@ async function assemble(
           : null,
       mark: () => signForwarded(secret, id, clock.now()),
       isMark: (text) => isForwarded(secret, text, clock.now()),
+      trust,
     },
+    certificate: certificate?.current ?? null,
   });
   await server.ready();
   const port = await listen(server, config);
   self.url = addressOf(config, port);
 
   loopDelay.start();
+  certificate?.watch((next) => {
+    trust.serve(next);
+    (server.server as unknown as TlsServer).setSecureContext(next);
+  });
   membership.start();
   const { url } = self;
   const host = { url, secret, peers, tellOfLease: (shard: number) => membership.tellOfLease(shard) };
@@ -122,6 +136,7 @@ async function assemble(
     await server.close();
     await peers.close();
     await loopDelay.stop();
+    await certificate?.stop();
     await membership.leave();
     await Promise.all(shards.map((shard) => shard.stop()));
     log.info({ node: id }, 'the node has stopped');
@@ -134,6 +149,10 @@ async function assemble(
       return stopping;
     },
   };
+}
+
+function openCertificate({ tlsCert, tlsKey }: Config, log: Log): CertificateFiles | null {
+  return tlsCert === '' ? null : new CertificateFiles({ cert: tlsCert, key: tlsKey }, log);
 }
 
 function requireDatabaseUrl(config: Config): string {

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../database.js';
 import { BUILT_SDK, PunctualProcess, punctual } from '../punctual-process.js';
 import { temporaryFolder } from '../temporary-folder.js';
+import { testCertificate } from '../test-certificate.js';
 
 let database: TestDatabase;
 let folder: string;
@@ -168,4 +169,25 @@ it('a module that is taken for CommonJS is refused with the remedy', async () =>
   await writeFile(join(folder, 'package.json'), '{"type": "commonjs"}');
   const remedy = expect.stringContaining('"type": "module"');
   expect(await work('tasks.js')).toMatchObject({ code: 2, stderr: remedy });
+});
+
+it('a node with a certificate is reached by commands and workers that trust it', async () => {
+  const { cert, key } = testCertificate('node');
+  await Promise.all([
+    writeFile(join(folder, 'node.pem'), cert),
+    writeFile(join(folder, 'node.key'), key),
+    writeFile(
+      join(folder, 'tasks.mjs'),
+      `import { task } from ${JSON.stringify(BUILT_SDK)};
+       export const hello = task('hello', async () => 'over TLS');`,
+    ),
+  ]);
+  const untrusting = await startServer('--tls-cert', 'node.pem', '--tls-key', 'node.key');
+  expect(untrusting.PUNCTUAL_URL).toMatch(/^https:/);
+  const refused = await punctual(['job', 'list'], { folder, environment: untrusting });
+  expect(refused).toMatchObject({ code: 7, stderr: expect.stringContaining('self-signed certificate') });
+  const environment = { ...untrusting, NODE_EXTRA_CA_CERTS: join(folder, 'node.pem') };
+  start(['worker', 'run', '--module', 'tasks.mjs'], environment);
+  const done = await punctual(['job', 'submit', '--task', 'hello', '--wait'], { folder, environment });
+  expect(done).toMatchObject({ code: 0, stdout: expect.stringContaining('over TLS') });
 });

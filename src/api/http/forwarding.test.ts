@@ -5,6 +5,7 @@ import { Agent, request } from 'undici';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { Happening } from '../../../test/happening.js';
 import { type KnownLeader, LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
+import { PeerTrust } from '../../cluster/peer-trust.js';
 import { News } from '../../core/news.js';
 import { isForwarded, signForwarded } from '../../core/tokens.js';
 import type { FollowedShard } from '../shard.js';
@@ -50,6 +51,7 @@ async function nodeWith(
       credentialFor: () => null,
       mark: () => signForwarded(SECRET, 'a-node', 0),
       isMark: (text) => isForwarded(SECRET, text, 0),
+      trust: new PeerTrust(''),
     },
   });
   await server.listen({ port: 0, host: '127.0.0.1' });

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Agent, type Dispatcher } from 'undici';
+import type { PeerTrust } from '../../cluster/peer-trust.js';
 import { withAnyOf } from '../../core/any-of.js';
 import { PunctualError } from '../../core/errors.js';
 import type { FollowedShard } from '../shard.js';
@@ -28,6 +29,8 @@ export interface ForwardingOptions {
   /** Marks a request as passed on by a node, and tells whether a node made such a mark. */
   readonly mark: () => string;
   readonly isMark: (text: string) => boolean;
+  /** Which certificates of leaders are trusted. */
+  readonly trust: PeerTrust;
 }
 
 const FORWARDED = 'punctual-forwarded';
@@ -75,20 +78,25 @@ interface Answer {
 }
 
 export class Forwarding {
-  private readonly calls = openAgent(MOST_CONNECTIONS);
+  private readonly calls: Agent;
   private readonly room = new TenantRoom(MOST_CALLS);
   /**
    * What workers say is short and must not wait behind lists and redrives, so it has connections of its own. It is not
    * counted: a worker sends one heartbeat and one report at a time, and large bodies are counted elsewhere.
    */
-  private readonly workerCalls = openAgent(MOST_CONNECTIONS);
+  private readonly workerCalls: Agent;
   /** Calls that wait hold their connections, so they have some of their own; the node limits how many wait. */
-  private readonly waits = openAgent(null);
+  private readonly waits: Agent;
   private closing = false;
   private readonly givenUp = new AbortController();
   private giveUp: NodeJS.Timeout | undefined;
 
-  constructor(private readonly options: ForwardingOptions) {}
+  constructor(private readonly options: ForwardingOptions) {
+    const { trust } = options;
+    this.calls = openAgent(trust, MOST_CONNECTIONS);
+    this.workerCalls = openAgent(trust, MOST_CONNECTIONS);
+    this.waits = openAgent(trust, null);
+  }
 
   /** From now on nobody waits here for a leader. What a leader was asked already is answered, if that is soon. */
   endWaiting(): void {
@@ -211,10 +219,10 @@ export class Forwarding {
   }
 }
 
-function openAgent(connections: number | null): Agent {
+function openAgent(trust: PeerTrust, connections: number | null): Agent {
   return new Agent({
     connections,
-    connect: { timeout: CONNECT_TIMEOUT_MS },
+    connect: trust.connect(CONNECT_TIMEOUT_MS),
     headersTimeout: ANSWER_TIMEOUT_MS,
   });
 }

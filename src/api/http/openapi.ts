@@ -1,3 +1,4 @@
+import { PeerTrust } from '../../cluster/peer-trust.js';
 import { SETTINGS } from '../../core/config.js';
 import type { NodeContext } from '../context.js';
 import { ROUTES } from '../routes.js';
@@ -19,9 +20,11 @@ export async function openApiText(version: string): Promise<string> {
       credentialFor: () => null,
       mark: () => '',
       isMark: () => false,
+      trust: new PeerTrust(''),
     },
     log: { error: () => undefined },
     version,
+    certificate: null,
     defaultTenant: 'default',
   });
   await server.ready();

@@ -1,3 +1,4 @@
+import type { Certificate } from '../../host/certificate.js';
 import type { NodeContext } from '../context.js';
 import type { HttpLimits, Route } from '../route.js';
 import type { Authenticate } from './access.js';
@@ -20,6 +21,8 @@ export interface HttpServerOptions {
   readonly forwarding: ForwardingOptions;
   /** The version of the program, as the OpenAPI document shows it. */
   readonly version: string;
+  /** The certificate to serve HTTPS with; null for HTTP. */
+  readonly certificate: Certificate | null;
   /** The tenant that an operator key acts for when the request names none. */
   readonly defaultTenant: string;
 }

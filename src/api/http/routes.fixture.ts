@@ -1,3 +1,4 @@
+import { PeerTrust } from '../../cluster/peer-trust.js';
 import { PunctualError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
 import { parseDefinition, parseTimetable } from '../../core/schedule-definition.js';
@@ -123,9 +124,11 @@ export function serverOptions(recording: Recording): HttpServerOptions {
       credentialFor: () => null,
       mark: () => '',
       isMark: () => false,
+      trust: new PeerTrust(''),
     },
     log: { error: () => undefined },
     version: '0.0.0',
+    certificate: null,
     defaultTenant: 'default',
   };
 }

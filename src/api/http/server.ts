@@ -112,18 +112,21 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   return server;
 }
 
-function bareServer({ log }: HttpServerOptions): FastifyInstance {
+function bareServer({ log, certificate }: HttpServerOptions): FastifyInstance {
+  const settings = {
+    maxHeaderSize: MAX_HEADER_BYTES,
+    // Node's own refusal has no body; the check is made with the others.
+    requireHostHeader: false,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    connectionsCheckingInterval: TIMEOUT_CHECK_MS,
+  };
+  // Fastify's type tells servers with and without TLS apart; nothing here depends on the difference.
+  const transport = certificate ? { https: { ...settings, ...certificate } } : { http: settings };
   const server = fastify({
+    ...(transport as { http: typeof settings }),
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionTimeout: IDLE_SOCKET_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-    http: {
-      maxHeaderSize: MAX_HEADER_BYTES,
-      // Node's own refusal has no body; the check is made with the others.
-      requireHostHeader: false,
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      connectionsCheckingInterval: TIMEOUT_CHECK_MS,
-    },
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     genReqId: () => randomUUID(),
     return503OnClosing: false,
