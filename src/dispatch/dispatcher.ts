@@ -19,6 +19,7 @@ import { CancelRequests } from './cancel-requests.js';
 import { Claimer } from './claimer.js';
 import { DirectStart } from './direct-start.js';
 import { DispatchSettings } from './dispatch-settings.js';
+import type { EventRecorder } from './event-recorder.js';
 import { Expirer } from './expirer.js';
 import { type EndListener, Finisher } from './finisher.js';
 import { JobControl } from './job-control.js';
@@ -106,6 +107,11 @@ export class Dispatcher {
 
   get epoch(): number {
     return this.state.term.epoch;
+  }
+
+  /** What happens during the term, for those who listen. */
+  get events(): Pick<EventRecorder, 'hear' | 'isHeard' | 'ringCount'> {
+    return this.state.events;
   }
 
   /**
@@ -223,6 +229,7 @@ export class Dispatcher {
     running.acknowledged = true;
     running.progress = progress;
     running.progressSaved = false;
+    if (this.state.events.isHeard) this.state.events.progressed(running, progress.progress);
     return true;
   }
 

@@ -1,0 +1,82 @@
+import type { EventType, FilteredEvent } from './events.js';
+
+/** An event in a ring. */
+export interface RingEntry extends FilteredEvent {
+  /** The whole message of the stream: it is made once and sent to everybody. */
+  readonly text: string;
+}
+
+/** An entry; always with all fields, so that all entries have one shape. */
+export function ringEntry(
+  type: EventType,
+  { job, queue, task, schedule }: Omit<Partial<FilteredEvent>, 'type'>,
+  text: string,
+): RingEntry {
+  return { type, job, queue, task, schedule, text };
+}
+
+/** How much a ring keeps. */
+export interface RingLimits {
+  readonly events: number;
+  /** Of text, in characters. */
+  readonly characters: number;
+}
+
+/**
+ * The newest events of one stream, each with a number that is one higher than the one before. What is too old is
+ * forgotten.
+ */
+export class EventRing {
+  private entries: RingEntry[] = [];
+  /** How many of `entries` are forgotten; they are removed when there are many. */
+  private forgotten = 0;
+  private characters = 0;
+  private forgottenUpTo: number;
+
+  /** A ring whose first event will have the number after `base`. */
+  constructor(base: number) {
+    this.forgottenUpTo = base;
+  }
+
+  /** The lowest number after which every event is known. */
+  get base(): number {
+    return this.forgottenUpTo;
+  }
+
+  /** The number of the newest event, or the base. */
+  get last(): number {
+    return this.forgottenUpTo + this.entries.length - this.forgotten;
+  }
+
+  /** Adds an event and forgets what is too much. */
+  add(entry: RingEntry, limits: RingLimits): void {
+    this.entries.push(entry);
+    this.characters += entry.text.length;
+    while (
+      this.entries.length - this.forgotten > limits.events ||
+      (this.characters > limits.characters && this.entries.length > this.forgotten)
+    ) {
+      this.characters -= this.entries[this.forgotten]!.text.length;
+      this.forgotten += 1;
+      this.forgottenUpTo += 1;
+    }
+    if (this.forgotten > limits.events) {
+      this.entries = this.entries.slice(this.forgotten);
+      this.forgotten = 0;
+    }
+  }
+
+  /**
+   * The events after the one with this number, the oldest first, until they have so many characters together; at least
+   * one if there is one. Null if it is not known what came after that number.
+   */
+  after(sequence: number, characters = Number.POSITIVE_INFINITY): readonly RingEntry[] | null {
+    if (sequence < this.forgottenUpTo || sequence > this.last) return null;
+    const from = this.forgotten + sequence - this.forgottenUpTo;
+    if (characters === Number.POSITIVE_INFINITY) return this.entries.slice(from);
+    let end = from;
+    for (let left = characters; end < this.entries.length && left > 0; end++)
+      left -= this.entries[end]!.text.length;
+    return this.entries.slice(from, end);
+  }
+}
