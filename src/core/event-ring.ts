@@ -1,4 +1,4 @@
-import type { EventType, FilteredEvent } from './events.js';
+import { type EventType, type FilteredEvent, type PunctualEvent, serverSentEvent } from './events.js';
 
 /** An event in a ring. */
 export interface RingEntry extends FilteredEvent {
@@ -15,11 +15,33 @@ export function ringEntry(
   return { type, job, queue, task, schedule, text };
 }
 
+/** The JSON of an event in its message. */
+export function dataOf({ text }: RingEntry): string {
+  return text.slice(text.indexOf(DATA) + DATA.length, -2);
+}
+
+const DATA = '\ndata: ';
+
+/** The entry that another node has for the event with this JSON. */
+export function entryOf(data: string): RingEntry {
+  const event = JSON.parse(data) as PunctualEvent;
+  return ringEntry(event.type, event, serverSentEvent(event.id, event.type, data));
+}
+
 /** How much a ring keeps. */
 export interface RingLimits {
   readonly events: number;
   /** Of text, in characters. */
   readonly characters: number;
+}
+
+/** How much one ring keeps if there are few, and how many characters all rings of a process keep together. */
+const MOST = { events: 16_384, characters: 4 * 1024 * 1024, together: 64 * 1024 * 1024 };
+
+/** How much one of so many rings keeps. */
+export function ringLimits(rings: number): RingLimits {
+  const characters = Math.min(MOST.characters, MOST.together / Math.max(1, rings));
+  return { events: MOST.events, characters };
 }
 
 /**

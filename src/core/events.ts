@@ -36,6 +36,9 @@ export const EVENT_KINDS = ['job', 'queue', 'worker', 'schedule', 'leader'] as c
 /** A kind of events, for filters: `job.*` is every type of jobs. */
 export type EventKind = `${(typeof EVENT_KINDS)[number]}.*`;
 
+/** The name of the ring with the events of all tenants, for operators. No tenant has this name. */
+export const ALL_TENANTS = '*';
+
 /** Something that has happened. Fields that do not apply to its type are missing. */
 export interface PunctualEvent {
   /** Where the stream stands after it, as `epoch.sequence`: what to resume from. */

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../core/clock.js';
 import { PunctualError } from '../core/errors.js';
-import { EventRing, type RingLimits, ringEntry } from '../core/event-ring.js';
-import { type EventType, eventId, serverSentEvent } from '../core/events.js';
+import { EventRing, ringEntry, ringLimits } from '../core/event-ring.js';
+import { ALL_TENANTS, type EventType, eventId, serverSentEvent } from '../core/events.js';
 import type { JobError } from '../core/job.js';
 import type { EndedJob } from '../store/ended-jobs.js';
 import type { Waiting } from '../store/read-backlog.js';
@@ -16,13 +16,6 @@ import type { Running } from './running.js';
  * recorded: whoever has events to tell looks at `isHeard` first, once for all of them.
  */
 
-/** The ring of all tenants together, for operators. No tenant has this name. */
-export const ALL_TENANTS = '*';
-
-/** How much one ring keeps, if there are few. */
-const MOST: RingLimits = { events: 16_384, characters: 4 * 1024 * 1024 };
-/** How many characters all rings keep together. */
-const MOST_CHARACTERS = 64 * 1024 * 1024;
 const MOST_RINGS = 256;
 /** Events of so long are told together: who is told often pays more than who waits a little. */
 const TOGETHER_MS = 20;
@@ -73,7 +66,8 @@ export class EventRecorder {
   /** The moment that was written out last. */
   private lastAt = Number.NaN;
   private lastAtText = '';
-  private progressToldAt = new WeakMap<Running, number>();
+  private limits = ringLimits(1);
+  private readonly progressToldAt = new WeakMap<Running, number>();
 
   constructor(
     private readonly epoch: number,
@@ -229,11 +223,10 @@ export class EventRecorder {
     if (task !== undefined) body += `,"task":"${task}"`;
     if (schedule !== undefined) body += `,"schedule":"${schedule}"`;
     body += more;
-    const characters = Math.min(MOST.characters, MOST_CHARACTERS / this.rings.size);
     for (const heard of rings) {
       const id = eventId(this.epoch, heard.ring.last + 1);
       const text = serverSentEvent(id, type, `{"id":"${id}",${body}}`);
-      heard.ring.add(ringEntry(type, about, text), { events: MOST.events, characters });
+      heard.ring.add(ringEntry(type, about, text), this.limits);
       heard.hasNews = true;
     }
     this.tick ??= setTimeout(() => this.tellReaders(), TOGETHER_MS).unref();
@@ -268,8 +261,7 @@ export class EventRecorder {
     const elapsed = Math.floor((this.clock.steady() - this.startedAt) * 1_000);
     const heard = new HeardRing(name, new EventRing(Math.max(elapsed, this.floor)));
     this.rings.set(name, heard);
-    this.lastTenant = null;
-    this.isHeard = true;
+    this.ringsChanged();
     return heard;
   }
 
@@ -277,8 +269,13 @@ export class EventRecorder {
     heard.lingering?.cancel();
     this.rings.delete(heard.name);
     this.floor = Math.max(this.floor, heard.ring.last + 1);
+    this.ringsChanged();
+  }
+
+  private ringsChanged(): void {
     this.lastTenant = null;
     this.isHeard = this.rings.size > 0;
+    this.limits = ringLimits(this.rings.size);
   }
 }
 
