@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { PunctualError } from '../core/errors.js';
 import { EventRing, type RingEntry, type RingLimits } from '../core/event-ring.js';
 import { type CompiledFilter, eventId, parseEventId, serverSentEvent } from '../core/events.js';
@@ -37,7 +38,11 @@ export class EventFeed {
     private readonly limits: () => RingLimits,
     /** The most bytes that a listener may have left unread. */
     private readonly mostUnsent: () => number,
-  ) {}
+    /** Aborts when the node stops. */
+    private readonly over: AbortSignal,
+  ) {
+    setMaxListeners(0, over);
+  }
 
   /** How many listen. */
   get size(): number {
@@ -49,9 +54,9 @@ export class EventFeed {
     this.streams.add(stream);
     try {
       await this.untilBegun(stream.gone);
-      if (stream.gone.aborted) return;
+      stream.gone.throwIfAborted();
       await this.catchUp(filter, after, stream);
-      await untilAborted(stream.gone);
+      await firstAborted(stream.gone, this.over);
     } finally {
       this.streams.delete(stream);
       this.leaveGroup(filter, stream);
@@ -97,24 +102,21 @@ export class EventFeed {
       for (const stream of streams) if (stream.unsent === 0) void stream.write(HEARTBEAT);
   }
 
-  /** Lets go those who wait for the leader. */
-  close(): void {
-    this.begun.tell();
-  }
-
   private async untilBegun(gone: AbortSignal): Promise<void> {
     const deadline = performance.now() + PATIENCE_MS;
     const wake = () => this.begun.tell();
-    gone.addEventListener('abort', wake, { once: true });
+    const signals = [gone, this.over];
+    for (const signal of signals) signal.addEventListener('abort', wake, { once: true });
     try {
       while (!this.ring && !gone.aborted) {
+        if (this.over.aborted) throw noLeader();
         if (this.refused) throw tooManyTenants();
         const patience = deadline - performance.now();
         if (patience <= 0) throw noLeader();
         await this.begun.next(patience);
       }
     } finally {
-      gone.removeEventListener('abort', wake);
+      for (const signal of signals) signal.removeEventListener('abort', wake);
     }
   }
 
@@ -204,10 +206,15 @@ function joined(entries: readonly RingEntry[], filter: CompiledFilter): string {
   return text;
 }
 
-function untilAborted(signal: AbortSignal): Promise<void> {
+/** Resolves when one of the signals aborts, and leaves no listener behind. */
+function firstAborted(...signals: readonly AbortSignal[]): Promise<void> {
   return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
+    const end = () => {
+      for (const signal of signals) signal.removeEventListener('abort', end);
+      resolve();
+    };
+    for (const signal of signals) signal.addEventListener('abort', end);
+    if (signals.some((signal) => signal.aborted)) end();
   });
 }
 

@@ -46,7 +46,7 @@ export class EventFeeds implements EventReceiver {
   private changed = new Set<string>();
   private readonly wake = new News();
   private attending = false;
-  private closed = false;
+  private readonly over = new AbortController();
   private listeners = 0;
   private heart: NodeJS.Timeout | undefined;
 
@@ -81,13 +81,16 @@ export class EventFeeds implements EventReceiver {
     }
   }
 
-  /** Ends the subscription; the streams end with their requests. */
+  /** Ends the subscription and all streams. */
   close(): void {
-    this.closed = true;
+    this.over.abort();
     clearTimeout(this.heart);
     for (const timer of this.lingering.values()) clearTimeout(timer);
-    for (const feed of this.feeds.values()) feed.close();
     this.wake.tell();
+  }
+
+  private get closed(): boolean {
+    return this.over.signal.aborted;
   }
 
   begin(ring: string, epoch: number, base: number, last: number): void {
@@ -112,6 +115,7 @@ export class EventFeeds implements EventReceiver {
     const feed = new EventFeed(
       () => ringLimits(this.feeds.size),
       () => Math.min(MOST_UNSENT, MOST_UNSENT_TOGETHER / this.listeners),
+      this.over.signal,
     );
     this.feeds.set(ring, feed);
     this.changed.add(ring);

@@ -1,7 +1,10 @@
+import type { Static } from 'typebox';
 import { PunctualError } from '../core/errors.js';
 import { ALL_TENANTS, CompiledFilter, type EventFilter } from '../core/events.js';
 import { EventQuery } from '../core/schemas/query.js';
-import { type Route, route } from './route.js';
+import type { Caller } from './caller.js';
+import type { NodeContext } from './context.js';
+import { type AnswerStream, type Route, route } from './route.js';
 
 /** What happens, as it happens. */
 export const eventRoutes: readonly Route[] = [
@@ -26,24 +29,33 @@ export const eventRoutes: readonly Route[] = [
         },
       },
     },
-    run: ({ node, caller, query, call }) => {
-      const isForAll = query.tenants === 'all';
-      if (isForAll && !caller.operator) {
-        throw new PunctualError('FORBIDDEN', 'Only an operator may listen to the events of all tenants.');
-      }
-      const { type, queue, task, schedule, job } = query;
-      const filter = new CompiledFilter({
-        ...(type !== undefined && { types: type.split(',') as NonNullable<EventFilter['types']> }),
-        ...(queue !== undefined && { queues: queue.split(',') }),
-        ...(task !== undefined && { tasks: task.split(',') }),
-        ...(schedule !== undefined && { schedules: schedule.split(',') }),
-        ...(job !== undefined && { jobs: job.split(',') }),
-      });
-      // A browser that connects again sends the header, and the query that it began with.
-      const after = call.lastEventId ?? query.after ?? null;
-      const { eventFeeds } = node.shardOf(caller.tenant);
-      const ring = isForAll ? ALL_TENANTS : caller.tenant;
-      return call.stream('events', (stream) => eventFeeds.listen(ring, filter, after, stream));
-    },
+    run: ({ node, caller, query, call }) =>
+      call.stream('events', (stream) => listen(node, caller, query, call.lastEventId, stream)),
   }),
 ];
+
+/** Tells a caller the events that its query asks for, until it has gone. */
+export async function listen(
+  node: NodeContext,
+  caller: Caller,
+  query: Static<typeof EventQuery>,
+  lastEventId: string | null,
+  stream: AnswerStream,
+): Promise<void> {
+  const isForAll = query.tenants === 'all';
+  if (isForAll && !caller.operator) {
+    throw new PunctualError('FORBIDDEN', 'Only an operator may listen to the events of all tenants.');
+  }
+  const { type, queue, task, schedule, job } = query;
+  const filter = new CompiledFilter({
+    ...(type !== undefined && { types: type.split(',') as NonNullable<EventFilter['types']> }),
+    ...(queue !== undefined && { queues: queue.split(',') }),
+    ...(task !== undefined && { tasks: task.split(',') }),
+    ...(schedule !== undefined && { schedules: schedule.split(',') }),
+    ...(job !== undefined && { jobs: job.split(',') }),
+  });
+  // A browser that connects again sends the header, and the query that it began with.
+  const after = lastEventId ?? query.after ?? null;
+  const { eventFeeds } = node.shardOf(caller.tenant);
+  await eventFeeds.listen(isForAll ? ALL_TENANTS : caller.tenant, filter, after, stream);
+}

@@ -1,7 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import { type Dispatcher, Pool } from 'undici';
 import { messageOf, PunctualError } from '../core/errors.js';
-import { errorFromAnswer, type Method, type RequestOptions, type Transport } from './transport.js';
+import {
+  errorFromAnswer,
+  type Method,
+  type RequestOptions,
+  type StreamOptions,
+  type Transport,
+} from './transport.js';
 
 /** The addresses of the nodes and the credentials for them. */
 export interface HttpTransportOptions {
@@ -18,6 +24,9 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_CONNECTIONS = 64;
 /** A long poll occupies its connection while it waits, so long polls have a larger pool of their own. */
 const MAX_LONG_POLLS = 512;
+
+/** How long a streamed answer may be silent: three of the server's heartbeats. */
+const MAX_SILENCE_MS = 45_000;
 
 /** A node did not answer. */
 export class UnreachableError extends PunctualError {
@@ -105,6 +114,29 @@ export class HttpTransport implements Transport {
     } catch (error) {
       const unavailable = error instanceof PunctualError && error.status === 503;
       if (unavailable) this.#moveOn(index);
+      throw error;
+    }
+  }
+
+  /** Asks the current node, once, for an answer that is read while it is being sent. */
+  async stream(path: string, { signal, headers }: StreamOptions = {}): Promise<AsyncIterable<string>> {
+    const index = this.#current;
+    const node = this.#nodes[index]!;
+    try {
+      signal?.throwIfAborted();
+      const answer = await node.longPolls.request({
+        method: 'GET',
+        path: node.basePath + path,
+        headers: { ...this.#identity, ...headers },
+        headersTimeout: DEFAULT_TIMEOUT_MS,
+        bodyTimeout: MAX_SILENCE_MS,
+        ...(signal && { signal }),
+      });
+      if (answer.statusCode !== 200) await readAnswer(answer, node.url);
+      return pieces(answer, node.url, signal);
+    } catch (thrown) {
+      const error = streamError(thrown, node.url, signal);
+      if (error instanceof PunctualError && error.status === 503) this.#moveOn(index);
       throw error;
     }
   }
@@ -229,6 +261,23 @@ async function readAnswer<T>(answer: Dispatcher.ResponseData, url: string): Prom
   } catch (cause) {
     throw new PunctualError('INTERNAL', `${url} answered with JSON that cannot be read.`, { cause });
   }
+}
+
+async function* pieces(
+  answer: Dispatcher.ResponseData,
+  url: string,
+  signal: AbortSignal | undefined,
+): AsyncIterable<string> {
+  try {
+    for await (const piece of answer.body.setEncoding('utf8')) yield piece as string;
+  } catch (error) {
+    throw streamError(error, url, signal);
+  }
+}
+
+function streamError(error: unknown, url: string, signal: AbortSignal | undefined): unknown {
+  if (error instanceof PunctualError) return error;
+  return signal?.aborted ? signal.reason : unreachable(url, error, false);
 }
 
 function header(answer: Dispatcher.ResponseData, name: string): string | undefined {
