@@ -49,10 +49,10 @@ export async function listen(
   const { type, queue, task, schedule, job } = query;
   const filter = new CompiledFilter({
     ...(type !== undefined && { types: type.split(',') as NonNullable<EventFilter['types']> }),
-    ...(queue !== undefined && { queues: queue.split(',') }),
-    ...(task !== undefined && { tasks: task.split(',') }),
-    ...(schedule !== undefined && { schedules: schedule.split(',') }),
-    ...(job !== undefined && { jobs: job.split(',') }),
+    ...(queue !== undefined && { queue: queue.split(',') }),
+    ...(task !== undefined && { task: task.split(',') }),
+    ...(schedule !== undefined && { schedule: schedule.split(',') }),
+    ...(job !== undefined && { job: job.split(',') }),
   });
   // A browser that connects again sends the header, and the query that it began with.
   const after = lastEventId ?? query.after ?? null;

@@ -74,7 +74,7 @@ function addGetCommand(job: Command, cli: Cli): void {
     const shown = await readJob(api, found, cli.interrupted);
     output.document(shown, () => jobDetails(output, shown));
   };
-  const events = ({ args: [id] }: ServerCall<{ key?: string }>) => (id === undefined ? null : { jobs: [id] });
+  const events = ({ args: [id] }: ServerCall<{ key?: string }>) => (id === undefined ? null : { job: id });
   callsServer<{ key?: string }>(cli, command, watched(command, show, { events }));
 }
 

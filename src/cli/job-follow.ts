@@ -21,7 +21,7 @@ export async function* followJob(api: ApiClient, first: Job, signal: AbortSignal
   let job = first;
   yield job;
   if (isEnded(job.state)) return;
-  const news = new EventNews(api, { jobs: [job.id] }, signal);
+  const news = new EventNews(api, { job: job.id }, signal);
   try {
     while (!isEnded(job.state)) {
       const waitMs = (await news.next()) ? 0 : STEP_MS;

@@ -88,7 +88,7 @@ export function addQueueCommands(program: Command, cli: Cli): void {
     const view = await api.request<QueueView>('GET', path, { signal: cli.interrupted });
     output.document(view, () => details(output, view));
   };
-  callsServer(cli, get, watched(get, showOne, { events: ({ args }) => ({ queues: [args[0]!] }) }));
+  callsServer(cli, get, watched(get, showOne, { events: ({ args }) => ({ queue: args[0]! }) }));
   addLimitCommand(queue, cli);
   addSwitch(queue, cli, 'pause', 'start no more jobs of a queue; running ones go on');
   addSwitch(queue, cli, 'resume', 'start jobs of a queue again');

@@ -76,7 +76,7 @@ function addGetCommand(schedule: Command, cli: Cli): void {
       return ledger.data.length === 0 ? details : `${details}\n${occurrenceTable(output, ledger.data)}`;
     });
   };
-  const events = ({ args }: ServerCall<GetOptions>) => ({ schedules: [args[0]!] });
+  const events = ({ args }: ServerCall<GetOptions>) => ({ schedule: args[0]! });
   callsServer<GetOptions>(cli, command, watched(command, show, { events }));
 }
 

@@ -67,13 +67,13 @@ function open(
   after: string | undefined,
 ): Promise<AsyncIterable<string>> {
   if (!transport.stream) throw new PunctualError('CONFIGURATION', 'The transport cannot carry events.');
-  const { types, queues, tasks, schedules, jobs, allTenants, signal } = options;
+  const { types, queue, task, schedule, job, allTenants, signal } = options;
   const query = queryText({
     type: types?.join(','),
-    queue: queues?.join(','),
-    task: tasks?.join(','),
-    schedule: schedules?.join(','),
-    job: jobs?.join(','),
+    queue: queue?.toString(),
+    task: task?.toString(),
+    schedule: schedule?.toString(),
+    job: job?.toString(),
     tenants: allTenants ? 'all' : undefined,
   });
   return transport.stream(`/v1/events${query}`, {

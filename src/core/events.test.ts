@@ -13,21 +13,21 @@ const passes = (filter: EventFilter) => new CompiledFilter(filter).matches(EVENT
 it('a filter lets through what everything applies to that is given, and of a list any', () => {
   expect(passes({})).toBe(true);
   expect(passes({ types: ['job.started', 'job.failed'] })).toBe(true);
-  expect(passes({ types: ['job.*'], queues: ['mail'] })).toBe(true);
+  expect(passes({ types: ['job.*'], queue: ['mail'] })).toBe(true);
   expect(passes({ types: ['job.started'] })).toBe(false);
   expect(passes({ types: ['queue.*'] })).toBe(false);
-  expect(passes({ types: ['job.*'], queues: ['other'] })).toBe(false);
-  expect(passes({ tasks: ['send'], jobs: ['j2', 'j1'] })).toBe(true);
-  expect(passes({ schedules: ['nightly'] })).toBe(false);
+  expect(passes({ types: ['job.*'], queue: ['other'] })).toBe(false);
+  expect(passes({ task: ['send'], job: ['j2', 'j1'] })).toBe(true);
+  expect(passes({ schedule: ['nightly'] })).toBe(false);
 });
 
 it('filters that let the same through have the same key, others do not', () => {
   const key = (filter: EventFilter) => new CompiledFilter(filter).key;
-  expect(key({ types: ['job.failed', 'job.started'], queues: ['a', 'b'] })).toBe(
-    key({ types: ['job.started', 'job.failed', 'job.failed'], queues: ['b', 'a'] }),
+  expect(key({ types: ['job.failed', 'job.started'], queue: ['a', 'b'] })).toBe(
+    key({ types: ['job.started', 'job.failed', 'job.failed'], queue: ['b', 'a'] }),
   );
   expect(key({ types: ['leader.*'] })).toBe(key({ types: ['leader.elected'] }));
-  expect(key({ queues: ['a'] })).not.toBe(key({ tasks: ['a'] }));
+  expect(key({ queue: ['a'] })).not.toBe(key({ task: ['a'] }));
   expect(key({})).not.toBe(key({ types: ['job.*'] }));
 });
 

@@ -72,11 +72,13 @@ export interface PunctualEvent {
 
 /** What the events of a stream are about: everything that is given must apply, and of a list any. */
 export interface EventFilter {
+  /** Types, or all of a kind, such as `job.*`. */
   readonly types?: readonly (EventType | EventKind)[];
-  readonly queues?: readonly string[];
-  readonly tasks?: readonly string[];
-  readonly schedules?: readonly string[];
-  readonly jobs?: readonly string[];
+  readonly queue?: string | readonly string[];
+  readonly task?: string | readonly string[];
+  readonly schedule?: string | readonly string[];
+  /** Ids of jobs. */
+  readonly job?: string | readonly string[];
 }
 
 /** The part of an event that filters look at. */
@@ -94,12 +96,11 @@ export class CompiledFilter {
   readonly #types: ReadonlySet<string> | null;
   readonly #sets: readonly (readonly [Exclude<keyof FilteredEvent, 'type'>, ReadonlySet<string>])[];
 
-  constructor({ types, queues, tasks, schedules, jobs }: EventFilter) {
-    this.#types = types ? new Set(types.flatMap(typesOf)) : null;
-    const lists = { queue: queues, task: tasks, schedule: schedules, job: jobs };
-    this.#sets = (Object.keys(lists) as (keyof typeof lists)[]).flatMap((name) => {
-      const list = lists[name];
-      return list ? [[name, new Set(list)] as const] : [];
+  constructor(filter: EventFilter) {
+    this.#types = filter.types ? new Set(filter.types.flatMap(typesOf)) : null;
+    this.#sets = (['queue', 'task', 'schedule', 'job'] as const).flatMap((name) => {
+      const wanted = filter[name];
+      return wanted === undefined ? [] : [[name, new Set([wanted].flat())] as const];
     });
     const texts = this.#sets.map(([name, set]) => [name, [...set].sort()]);
     this.key = JSON.stringify([this.#types && [...this.#types].sort(), texts]);

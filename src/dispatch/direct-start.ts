@@ -53,7 +53,7 @@ export class DirectStart {
       const work = { payload: row.payload, target: row.definition.target };
       const waiting = toWaiting(row);
       if (state.events.isHeard) state.events.submitted([waiting]);
-      const running = new Running({ ...waiting, row: null }, factsOfNew(row.definition), claim);
+      const running = new Running({ ...waiting, row: null }, factsOfNew(row.definition, null), claim);
       orphans = handOver(state, [{ running, work, poll }]);
       return true;
     } catch (error) {

@@ -189,8 +189,13 @@ export class EventRecorder {
 
   private attempt(type: EventType, running: Running, more: string): void {
     if (!this.wants(running.tenant)) return;
-    const { id: job, task } = running;
-    const about = { job, queue: this.queueName(running.queue), task: task ?? undefined };
+    const { task, schedule } = running.facts;
+    const about = {
+      job: running.id,
+      queue: this.queueName(running.queue),
+      task: task ?? undefined,
+      schedule: schedule ?? undefined,
+    };
     const attempt = `,"attempt":${running.fence},"worker":"${running.worker}"`;
     this.tell(type, running.tenant, about, attempt + more);
   }

@@ -115,8 +115,9 @@ export class OccurrenceFirer {
       const { queue, needs } = ids[i]!;
       const origin = { queue, needs, tenant, createdAt: now, createdBy: byHandOf ?? changed_by };
       const { definition, payload } = job.submission;
+      const row = toRow(job.id, { definition: { ...definition, runAt: job.runAt }, payload }, origin);
       return {
-        row: toRow(job.id, { definition: { ...definition, runAt: job.runAt }, payload }, origin),
+        row: { ...row, schedule: name },
         schedule: name,
         occurrence: byHandOf === undefined ? job.at : null,
       };
