@@ -69,7 +69,7 @@ export class EventFeeds implements EventReceiver {
     after: string | null,
     stream: AnswerStream,
   ): Promise<void> {
-    if (this.closed) throw noLeader();
+    if (this.isClosed) throw noLeader();
     const feed = this.feedOf(ring);
     this.listeners += 1;
     this.heart ??= this.beatLater();
@@ -89,7 +89,8 @@ export class EventFeeds implements EventReceiver {
     this.wake.tell();
   }
 
-  private get closed(): boolean {
+  /** Whether the node has stopped to serve events. */
+  get isClosed(): boolean {
     return this.over.signal.aborted;
   }
 
@@ -125,7 +126,7 @@ export class EventFeeds implements EventReceiver {
   }
 
   private lingerOn(ring: string, feed: EventFeed): void {
-    if (this.closed || this.feeds.get(ring) !== feed) return;
+    if (this.isClosed || this.feeds.get(ring) !== feed) return;
     const timer = setTimeout(() => this.forget(ring), LINGER_MS).unref();
     this.lingering.set(ring, timer);
   }
@@ -150,7 +151,7 @@ export class EventFeeds implements EventReceiver {
   private async attend(): Promise<void> {
     this.attending = true;
     let pause = RETRY_PAUSE_MS;
-    while (this.feeds.size > 0 && !this.closed) {
+    while (this.feeds.size > 0 && !this.isClosed) {
       // Looked out for from here on, because the next leader may come while this one is being asked.
       const next = this.parts.leaderNews.next(pause);
       pause = Math.min(2 * pause, MAX_PAUSE_MS);
@@ -163,7 +164,7 @@ export class EventFeeds implements EventReceiver {
       } catch (error) {
         this.parts.log.debug({ error: messageOf(error) }, 'the leader tells no events');
       }
-      if (this.feeds.size === 0 || this.closed) break;
+      if (this.feeds.size === 0 || this.isClosed) break;
       this.parts.onLeaderLost();
       await next;
     }
@@ -177,7 +178,7 @@ export class EventFeeds implements EventReceiver {
     source.over.addEventListener('abort', onOver, { once: true });
     this.changed = new Set(this.feeds.keys());
     try {
-      while (!source.over.aborted && !this.closed && this.feeds.size > 0) {
+      while (!source.over.aborted && !this.isClosed && this.feeds.size > 0) {
         const rings = [...this.changed];
         this.changed.clear();
         const isWanted = (ring: string) => this.feeds.has(ring);
@@ -186,7 +187,7 @@ export class EventFeeds implements EventReceiver {
             rings.filter(isWanted),
             rings.filter((ring) => !isWanted(ring)),
           );
-        if (this.changed.size === 0 && !source.over.aborted && !this.closed)
+        if (this.changed.size === 0 && !source.over.aborted && !this.isClosed)
           await this.wake.next(LOOK_EVERY_MS);
       }
     } finally {

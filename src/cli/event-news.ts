@@ -18,7 +18,8 @@ const REST_MS = 30_000;
 export class EventNews {
   readonly #api: Transport;
   readonly #filter: EventFilter;
-  readonly #end: AbortController;
+  readonly #end = new AbortController();
+  readonly #signal: AbortSignal;
   #isLive = false;
   #hasNews = false;
   #wake = new AbortController();
@@ -27,7 +28,7 @@ export class EventNews {
   constructor(api: Transport, filter: EventFilter, signal: AbortSignal) {
     this.#api = api;
     this.#filter = filter;
-    this.#end = new AbortController();
+    this.#signal = signal;
     signal.addEventListener('abort', this.close, { once: true });
     if (signal.aborted) this.close();
     else void this.#listen();
@@ -49,6 +50,7 @@ export class EventNews {
   }
 
   readonly close = (): void => {
+    this.#signal.removeEventListener('abort', this.close);
     this.#isLive = false;
     this.#end.abort();
   };

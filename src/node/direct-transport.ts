@@ -7,6 +7,7 @@ import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
 import { EventQuery } from '../core/schemas/query.js';
 import { validate } from '../core/schemas/validate.js';
 import {
+  connectionClosed,
   errorFromAnswer,
   type Method,
   type RequestOptions,
@@ -45,11 +46,13 @@ export class DirectTransport implements Transport {
   }
 
   async stream(path: string, { signal, headers }: StreamOptions = {}): Promise<AsyncIterable<string>> {
+    const { context } = this.node;
+    if (context.shardOf(this.caller.tenant).eventFeeds.isClosed) throw connectionClosed();
     const { pathname, searchParams } = new URL(path, 'http://node');
     if (pathname !== '/v1/events') throw new Error(`${pathname} is not a stream`);
     const query = validate(EventQuery, Object.fromEntries(searchParams));
     const stream = new DirectStream(signal);
-    const told = listen(this.node.context, this.caller, query, headers?.['last-event-id'] ?? null, stream);
+    const told = listen(context, this.caller, query, headers?.['last-event-id'] ?? null, stream);
     await stream.begin(told);
     return stream.pieces();
   }

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { type Dispatcher, Pool } from 'undici';
 import { messageOf, PunctualError } from '../core/errors.js';
 import {
+  connectionClosed,
   errorFromAnswer,
   type Method,
   type RequestOptions,
@@ -87,6 +88,7 @@ export class HttpTransport implements Transport {
   readonly #nodes: readonly Node[];
   readonly #identity: Readonly<Record<string, string>>;
   #current = 0;
+  #isClosed = false;
 
   constructor(options: HttpTransportOptions) {
     if (options.urls.length === 0) {
@@ -133,9 +135,9 @@ export class HttpTransport implements Transport {
         ...(signal && { signal }),
       });
       if (answer.statusCode !== 200) await readAnswer(answer, node.url);
-      return pieces(answer, node.url, signal);
+      return this.#pieces(answer, node.url, signal);
     } catch (thrown) {
-      const error = streamError(thrown, node.url, signal);
+      const error = this.#streamError(thrown, node.url, signal);
       if (error instanceof PunctualError && error.status === 503) this.#moveOn(index);
       throw error;
     }
@@ -154,6 +156,7 @@ export class HttpTransport implements Transport {
 
   /** Closes all connections; requests in flight fail. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     await Promise.all(this.#nodes.flatMap((node) => [node.calls.destroy(), node.longPolls.destroy()]));
   }
 
@@ -163,6 +166,24 @@ export class HttpTransport implements Transport {
    */
   #moveOn(from: number): void {
     if (this.#current === from) this.#current = (from + 1) % this.#nodes.length;
+  }
+
+  async *#pieces(
+    answer: Dispatcher.ResponseData,
+    url: string,
+    signal: AbortSignal | undefined,
+  ): AsyncIterable<string> {
+    try {
+      for await (const piece of answer.body.setEncoding('utf8')) yield piece as string;
+    } catch (error) {
+      throw this.#streamError(error, url, signal);
+    }
+  }
+
+  #streamError(error: unknown, url: string, signal: AbortSignal | undefined): unknown {
+    if (error instanceof PunctualError) return error;
+    if (signal?.aborted) return signal.reason;
+    return this.#isClosed ? connectionClosed() : unreachable(url, error, false);
   }
 
   async #ask<T>(node: Node, method: Method, path: string, options: RequestOptions): Promise<T> {
@@ -261,23 +282,6 @@ async function readAnswer<T>(answer: Dispatcher.ResponseData, url: string): Prom
   } catch (cause) {
     throw new PunctualError('INTERNAL', `${url} answered with JSON that cannot be read.`, { cause });
   }
-}
-
-async function* pieces(
-  answer: Dispatcher.ResponseData,
-  url: string,
-  signal: AbortSignal | undefined,
-): AsyncIterable<string> {
-  try {
-    for await (const piece of answer.body.setEncoding('utf8')) yield piece as string;
-  } catch (error) {
-    throw streamError(error, url, signal);
-  }
-}
-
-function streamError(error: unknown, url: string, signal: AbortSignal | undefined): unknown {
-  if (error instanceof PunctualError) return error;
-  return signal?.aborted ? signal.reason : unreachable(url, error, false);
 }
 
 function header(answer: Dispatcher.ResponseData, name: string): string | undefined {

@@ -34,6 +34,11 @@ export interface StreamOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** The error of a stream whose transport was closed by its own program; opening it again makes no sense. */
+export function connectionClosed(): PunctualError {
+  return new PunctualError('CONFIGURATION', 'The connection was closed while a stream was read.');
+}
+
 /** The error that an unsuccessful answer (an RFC 9457 problem, or anything else) stands for. */
 export function errorFromAnswer(
   status: number,

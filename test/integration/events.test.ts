@@ -1,14 +1,19 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { listen } from '../../src/api/events.js';
 import type { AnswerStream } from '../../src/api/route.js';
+import type { Shard } from '../../src/api/shard.js';
 import { EventNews } from '../../src/cli/event-news.js';
 import { ApiClient } from '../../src/client/api-client.js';
 import { ringEntry } from '../../src/core/event-ring.js';
 import { serverSentEvent } from '../../src/core/events.js';
 import { task } from '../../src/core/task.js';
-import type { Shard } from '../../src/api/shard.js';
+import { startNode } from '../../src/node/embed.js';
 import { createTestDatabase } from '../database.js';
 import { EventListener, type ListenOptions } from '../event-listener.js';
+import { Happening } from '../happening.js';
 import { nodeForTest, TestNode, type TestTenant } from '../node-for-tests.js';
 import { ProtocolWorker } from '../protocol-worker.js';
 import { TestClock } from '../test-clock.js';
@@ -391,12 +396,39 @@ describe('a command that watches', () => {
   });
 
   it('polls if the nodes know no events', async () => {
-    const api = {
-      request: async () => undefined as never,
-      stream: () => Promise.reject(new Error('there is no such route')),
-    };
-    const news = new EventNews(api, {}, new AbortController().signal);
+    const asked = new Happening<string>();
+    const old = createServer((request, response) => {
+      asked.happen(request.url!);
+      response.writeHead(404, { 'content-type': 'application/problem+json' }).end('{"code":"NOT_FOUND"}');
+    }).listen(0, '127.0.0.1');
+    await once(old, 'listening');
+    onTestFinished(() => void old.close());
+    const { port } = old.address() as AddressInfo;
+    const api = new ApiClient({ urls: [`http://127.0.0.1:${port}`], apiKey: 'pk' });
+    const news = new EventNews(api, { job: 'x' }, new AbortController().signal);
+    await asked.times(1);
     expect(await news.next()).toBe(false);
+    expect(asked.all).toEqual(['/v1/events?job=x']);
     news.close();
+    await api.close();
   });
 });
+
+it('a program with its own node listens without a network, until the node stops', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop(), 30_000);
+  const own = await startNode({ databaseUrl: database.url });
+  onTestFinished(() => own.stop(), 30_000);
+  const heard: string[] = [];
+  const listening = (async () => {
+    for await (const event of own.punctual.events({ types: ['job.submitted'] })) heard.push(event.type);
+  })();
+  listening.catch(() => undefined);
+  await expect.poll(() => heard).toEqual(['hello']);
+  await own.punctual.submit('nobody', {});
+  await expect.poll(() => heard).toEqual(['hello', 'job.submitted']);
+  const refused = own.punctual.events({ types: ['job.exploded' as 'job.*'] }).next();
+  await expect(refused).rejects.toMatchObject({ code: 'INVALID_REQUEST' });
+  await own.stop();
+  await expect(listening).rejects.toMatchObject({ code: 'CONFIGURATION' });
+}, 30_000);
