@@ -151,14 +151,8 @@ export class BacklogReader {
 
   /** Adds new jobs, as told by whoever stored them. */
   async hint(jobs: readonly Waiting[]): Promise<void> {
-    const { state } = this;
     for (const job of jobs) this.parts.onStartBefore(job.startBefore);
-    if (state.events.isHeard) {
-      // Told before they can start, so their names are needed now.
-      if (!jobs.every((job) => state.directory.knows(job))) await state.directory.learn(jobs);
-      state.events.submitted(jobs);
-    }
-    await state.takeIn(jobs, false);
+    await this.state.takeIn(jobs, false);
   }
 
   /** Reads pages until no segment wants one. */

@@ -186,7 +186,15 @@ export class Dispatcher {
   /** Takes a hint: jobs that were just stored, and the earliest `startBefore` among those stored in `later`. */
   async hint(jobs: readonly Waiting[], startBefore: number | null = null): Promise<void> {
     this.expirer.expect(startBefore);
+    if (this.state.events.isHeard) await this.tellSubmitted(jobs);
     await this.backlogReader.hint(jobs);
+  }
+
+  /** Told before they can start. The look-back tells nothing: it may find a job more than once. */
+  private async tellSubmitted(jobs: readonly Waiting[]): Promise<void> {
+    const { directory, events } = this.state;
+    if (!jobs.every((job) => directory.knows(job))) await directory.learn(jobs);
+    events.submitted(jobs);
   }
 
   /** Ends attempts; answers for each whether it counted. */

@@ -84,9 +84,10 @@ describe('a stream of events', () => {
     const { id } = await tenant.submit({ task: 'work', retry: { maxAttempts: 2, backoff: { base: '1ms' } } });
     const first = await worker.claimOne();
     await tenant.get('POST', `/v1/jobs/${id}/progress`, { body: { fence: first.fence, progress: 0.5 } });
-    await worker.report({ ...first, outcome: 'failed', error: { code: 'ODD "code"', message: 'no' } });
+    const failed = { jobId: id, outcome: 'failed' } as const;
+    await worker.report({ ...failed, fence: first.fence, error: { code: 'ODD "code"', message: 'no' } });
     const second = await worker.claimOne();
-    await worker.report({ ...second, outcome: 'failed', error: { message: 'no' } });
+    await worker.report({ ...failed, fence: second.fence, error: { message: 'no' } });
     await listener.event('job.failed', id);
     const told = listener.heard.slice(1).map(({ event, data }) => [event, data.attempt, data.errorCode]);
     expect(told).toEqual([
@@ -144,20 +145,18 @@ describe('a stream of events', () => {
 describe('filters', () => {
   it('let through only what everything applies to', async () => {
     const tenant = node.newTenant();
-    const [all, byQueue, byTask, byJob, none] = await Promise.all(
-      ['?type=job.submitted', '?type=job.*&queue=a', '?task=y', '?type=job.submitted', '?queue=c'].map((query) =>
-        hear(tenant, query),
-      ),
-    );
+    const queries = ['?type=job.submitted', '?type=job.*&queue=a', '?task=y', '?queue=c'];
+    const [all, byQueue, byTask, none] = await Promise.all(queries.map((query) => hear(tenant, query)));
     const first = await tenant.submit({ task: 'x', queue: 'a' });
     const second = await tenant.submit({ task: 'y', queue: 'b' });
+    // Events of some milliseconds are told together: one that listens now may be told what happened just before.
+    await all!.event('job.submitted', second.id);
     const ofSecond = await hear(tenant, `?job=${first.id}&job=${second.id}&task=y`);
     await tenant.get('POST', `/v1/jobs/${second.id}/cancel`);
     const third = await tenant.submit({ task: 'y', queue: 'a' });
-    await all!.event('job.submitted', third.id);
+    await Promise.all([all!, byQueue!, byTask!].map((each) => each.event('job.submitted', third.id)));
     const jobs = (listener: EventListener) => listener.heard.slice(1).map(({ data }) => data.job);
     expect(jobs(all!)).toEqual([first.id, second.id, third.id]);
-    expect(jobs(byJob!)).toEqual(jobs(all!));
     expect(jobs(byQueue!)).toEqual([first.id, third.id]);
     expect(jobs(byTask!)).toEqual([second.id, second.id, third.id]);
     expect(jobs(ofSecond)).toEqual([second.id]);

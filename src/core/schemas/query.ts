@@ -3,7 +3,7 @@ import { EVENT_ID_PATTERN, EVENT_KINDS, EVENT_TYPES } from '../events.js';
 import { JOB_PARTS, NAME_FORM, NAME_PATTERN } from '../job.js';
 import { JobState } from './job.js';
 import { defaulted, strict } from './object.js';
-import { durationUpTo, Id, line, Moment, MomentOrAgo, Name, Wait } from './text.js';
+import { durationUpTo, ID_PATTERN, Id, line, Moment, MomentOrAgo, Name, Wait } from './text.js';
 
 const Limit = Type.Integer({ minimum: 1, maximum: 1_000, default: 100 });
 
@@ -45,7 +45,7 @@ export const EventQuery = strict({
   queue: Type.Optional(NAMES),
   task: Type.Optional(NAMES),
   schedule: Type.Optional(NAMES),
-  job: Type.Optional(list(Id.pattern.slice(1, -1), 'ids of jobs', '01890a5d-ac96-774b-bcce-b302099a8057')),
+  job: Type.Optional(list(ID_PATTERN, 'ids of jobs', '01890a5d-ac96-774b-bcce-b302099a8057')),
   after: Type.Optional(
     Type.String({
       pattern: EVENT_ID_PATTERN.source,
