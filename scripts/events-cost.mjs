@@ -27,7 +27,8 @@ async function listen() {
     request(`${url}/v1/events?type=job.*`, { headers, agent: false }, (response) => {
       let isNew = true;
       response.on('data', (piece) => {
-        for (let at = piece.indexOf('\nevent: j'); at >= 0; at = piece.indexOf('\nevent: j', at + 1)) counts[i] += 1;
+        for (let at = piece.indexOf('\nevent: j'); at >= 0; at = piece.indexOf('\nevent: j', at + 1))
+          counts[i] += 1;
         if (isNew) {
           isNew = false;
           open += 1;
@@ -65,7 +66,9 @@ async function measure() {
     console.log(`${rate} events/s, ${listeners} listeners, ${seconds} s`);
     console.log(`nobody listens:    ${idle.ms.toFixed(1)} ms of processor time per second`);
     console.log(`nothing happens:   ${before.ms.toFixed(1)} ms`);
-    console.log(`everybody is told: ${told.ms.toFixed(1)} ms, ${told.recording.toFixed(1)} ms of it to record`);
+    console.log(
+      `everybody is told: ${told.ms.toFixed(1)} ms, ${told.recording.toFixed(1)} ms of it to record`,
+    );
     console.log(`recorded ${told.count} events; the listener with the fewest has heard ${least}`);
   } finally {
     readers.kill();

@@ -73,12 +73,9 @@ export class EventFeed {
   }
 
   receive(sequence: number, entries: readonly RingEntry[]): void {
+    if (!this.ring || entries.length === 0) return;
+    if (sequence > this.ring.last + 1) this.restart(this.epoch, sequence - 1);
     const { ring } = this;
-    if (!ring || entries.length === 0) return;
-    if (sequence > ring.last + 1) {
-      this.restart(this.epoch, sequence - 1);
-      return this.receive(sequence, entries);
-    }
     // After a subscription was lost and opened again, the leader tells what is known already.
     const fresh = sequence === ring.last + 1 ? entries : entries.slice(ring.last + 1 - sequence);
     const limits = this.limits();

@@ -21,7 +21,8 @@ export const eventRoutes: readonly Route[] = [
       200: {
         kind: 'stream',
         type: 'text/event-stream; charset=utf-8',
-        description: 'Events for as long as the client listens, each with its id, its type and its data as JSON.',
+        description:
+          'Events for as long as the client listens, each with its id, its type and its data as JSON.',
         headers: {
           'cache-control': 'no-store, no-transform',
           // Proxies would hold a stream back until a buffer is full.

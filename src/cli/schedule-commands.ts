@@ -45,7 +45,11 @@ function addListCommand(schedule: Command, cli: Cli): void {
     output.document(page, () => scheduleTable(output, page.data, cli.now()));
     if (page.next !== null && !output.json) output.note(`There are more: use --after ${page.next}.`);
   };
-  callsServer<ListOptions>(cli, command, watched(command, show, { events: () => ({ types: ['schedule.*'] }) }));
+  callsServer<ListOptions>(
+    cli,
+    command,
+    watched(command, show, { events: () => ({ types: ['schedule.*'] }) }),
+  );
 }
 
 interface GetOptions {

@@ -41,11 +41,7 @@ export class ApiClient implements Transport {
     return this.#repeat(() => this.#transport.stream(path, options), true, options.signal);
   }
 
-  async #repeat<T>(
-    ask: () => Promise<T>,
-    repeatable: boolean,
-    signal: AbortSignal | undefined,
-  ): Promise<T> {
+  async #repeat<T>(ask: () => Promise<T>, repeatable: boolean, signal: AbortSignal | undefined): Promise<T> {
     const until = performance.now() + this.#retryForMs;
     const growing = new GrowingPause(50, 1_000);
     const unreachable = new Map<string, UnreachableError>();

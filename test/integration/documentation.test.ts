@@ -41,7 +41,8 @@ describe('the page', () => {
     onTestFinished(() => database.drop());
     const reader = await DocumentationReader.open(database);
     onTestFinished(() => reader.close(), 30_000);
-    if (page === 'docs/http.md' || page === 'docs/events.md') await reader.play({ language: 'sh', text: SERVED });
+    if (page === 'docs/http.md' || page === 'docs/events.md')
+      await reader.play({ language: 'sh', text: SERVED });
     const printed: string[] = [];
     for (const snippet of readSnippets(page).filter(isPlayable)) printed.push(await reader.play(snippet));
     for (const word of EXPECTED[page] ?? []) expect(printed.join('\n')).toContain(word);

@@ -177,9 +177,19 @@ describe('filters', () => {
   });
 
   it('are checked', async () => {
-    const wrong = ['type=job.exploded', 'queue=a%20b', 'job=17', 'after=yesterday', 'tenants=some', 'color=red'];
+    const wrong = [
+      'type=job.exploded',
+      'queue=a%20b',
+      'job=17',
+      'after=yesterday',
+      'tenants=some',
+      'color=red',
+    ];
     for (const query of wrong) {
-      const { status, body } = await node.ask<{ errors: { pointer: string }[] }>('GET', `/v1/events?${query}`);
+      const { status, body } = await node.ask<{ errors: { pointer: string }[] }>(
+        'GET',
+        `/v1/events?${query}`,
+      );
       expect([status, body.errors[0]!.pointer]).toEqual([422, `/${query.split('=')[0]}`]);
     }
     const many = Array.from({ length: 51 }, (_, i) => `queue=q${i}`).join('&');
@@ -196,7 +206,10 @@ describe('resuming', () => {
     await before.event('job.submitted', seen.id);
     before.close();
     const missed = [await tenant.submit({ task: 'x' }), await tenant.submit({ task: 'x' })];
-    for (const more of [{ lastEventId: before.lastId }, { query: `?after=${before.lastId}&type=job.submitted` }]) {
+    for (const more of [
+      { lastEventId: before.lastId },
+      { query: `?after=${before.lastId}&type=job.submitted` },
+    ]) {
       const after = await hear(tenant, '?type=job.submitted', more);
       const next = await tenant.submit({ task: 'x' });
       await after.event('job.submitted', next.id);
@@ -300,7 +313,10 @@ describe('several nodes', () => {
     return { leader, follower };
   }
 
-  async function hearAt({ url, apiKey }: TestNode, more: Partial<ListenOptions> = {}): Promise<EventListener> {
+  async function hearAt(
+    { url, apiKey }: TestNode,
+    more: Partial<ListenOptions> = {},
+  ): Promise<EventListener> {
     const listener = await EventListener.open({ url, apiKey, ...more });
     onTestFinished(() => listener.close());
     await listener.until(() => true);

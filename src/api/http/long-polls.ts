@@ -87,7 +87,8 @@ export function shuttingDown(): PunctualError {
 }
 
 function tooManyListeners(): PunctualError {
-  const detail = 'As many listen to events at this node as it can serve, or as one tenant may; ask another one.';
+  const detail =
+    'As many listen to events at this node as it can serve, or as one tenant may; ask another one.';
   return new PunctualError('TOO_MANY_LISTENERS', detail, { retryAfter: 10 });
 }
 
