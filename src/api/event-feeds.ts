@@ -1,5 +1,5 @@
 import { messageOf } from '../core/errors.js';
-import { ringLimits } from '../core/event-ring.js';
+import { type RingEntry, ringLimits } from '../core/event-ring.js';
 import type { EventReceiver, EventSource } from '../core/event-source.js';
 import type { CompiledFilter } from '../core/events.js';
 import type { Log } from '../core/log.js';
@@ -98,8 +98,8 @@ export class EventFeeds implements EventReceiver {
     this.feeds.get(ring)?.begin(epoch, base, last);
   }
 
-  receive(ring: string, ...events: Parameters<EventFeed['receive']>): void {
-    this.feeds.get(ring)?.receive(...events);
+  receive(ring: string, sequence: number, entries: readonly RingEntry[]): void {
+    this.feeds.get(ring)?.receive(sequence, entries);
   }
 
   refuse(ring: string): void {
