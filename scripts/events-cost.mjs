@@ -26,9 +26,11 @@ async function listen() {
     const headers = { authorization: `Bearer ${key}` };
     request(`${url}/v1/events?type=job.*`, { headers, agent: false }, (response) => {
       let isNew = true;
-      response.on('data', (piece) => {
-        for (let at = piece.indexOf('\nevent: j'); at >= 0; at = piece.indexOf('\nevent: j', at + 1))
-          counts[i] += 1;
+      let rest = '';
+      response.setEncoding('latin1').on('data', (piece) => {
+        const lines = (rest + piece).split('\nevent: job');
+        counts[i] += lines.length - 1;
+        rest = lines.at(-1).slice(-10);
         if (isNew) {
           isNew = false;
           open += 1;
@@ -100,5 +102,10 @@ async function cost(events, perSecond = rate) {
   }
   const { user, system } = process.cpuUsage(used);
   const took = (performance.now() - began) / 1_000;
-  return { ms: (user + system) / 1_000 / took, recording: recording / took, count };
+  return {
+    ms: (user + system) / 1_000 / took,
+    system: system / 1_000 / took,
+    recording: recording / took,
+    count,
+  };
 }

@@ -155,6 +155,7 @@ describe('filters', () => {
     await tenant.get('POST', `/v1/jobs/${second.id}/cancel`);
     const third = await tenant.submit({ task: 'y', queue: 'a' });
     await Promise.all([all!, byQueue!, byTask!].map((each) => each.event('job.submitted', third.id)));
+    await ofSecond.event('job.cancelled', second.id);
     const jobs = (listener: EventListener) => listener.heard.slice(1).map(({ data }) => data.job);
     expect(jobs(all!)).toEqual([first.id, second.id, third.id]);
     expect(jobs(byQueue!)).toEqual([first.id, third.id]);
