@@ -1,4 +1,5 @@
 export { ApiClient, type ApiClientOptions } from './client/api-client.js';
+export type { EventOptions, HelloEvent, ResetEvent, StreamedEvent } from './client/events.js';
 export type { JobFilterOptions } from './client/job-filter.js';
 export {
   type ChangeOptions,
@@ -32,6 +33,7 @@ export { BulkError } from './client/task-submission.js';
 export type { TransactionClient } from './client/transaction-client.js';
 export type { Duration } from './core/duration.js';
 export { type ErrorCode, type FieldError, PunctualError } from './core/errors.js';
+export type { EventFilter, EventKind, EventType, PunctualEvent } from './core/events.js';
 export type { WorkerGateway } from './core/gateway.js';
 export type {
   Attempt,
@@ -95,7 +97,7 @@ export {
   type SubmitOneOptions,
 } from './sdk/punctual.js';
 export { type TestContext, type TestContextOptions, testContext } from './sdk/test-context.js';
-export type { Method, RequestOptions, Transport } from './transport/transport.js';
+export type { Method, RequestOptions, StreamOptions, Transport } from './transport/transport.js';
 export type {
   EndedAttempt,
   WorkerEnd,

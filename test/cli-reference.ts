@@ -35,7 +35,8 @@ Commands that call a node take its address and key from \`--url\` and \`--api-ke
 Tables fit the terminal: when one is too wide, ids are shortened, then long cells, then the least important columns are
 left out. \`--wide\` shows everything; so does a pipe or a file. A shortened id can be used wherever an id is expected: the
 first characters, 8 or more, are enough while no other job or worker of the tenant begins with them. \`--json\` is always
-whole. \`--watch\` shows a list or an item again every second, until Ctrl-C.
+whole. \`--watch\` shows a list or an item again when [events](events.md) say that it may have changed, and every ten
+seconds; every second where nodes tell no events, or too many. Ctrl-C ends it.
 `;
 
 /** The whole page. */

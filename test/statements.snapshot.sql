@@ -140,7 +140,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     SELECT j.id, CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE nullif(($11::int[])[width_bucket(j.id,
       $9::uuid[])], -1) END AS fence, CASE WHEN ($13::uuid[]) IS NULL THEN $12::uuid ELSE
       ($13::uuid[])[width_bucket(j.id, $9::uuid[])] END AS worker, j.tenant, j.task, j.timeout_ms, j.failures,
-      j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by, j.payload, j.target
+      j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by, j.schedule, j.payload,
+      j.target
     FROM punctual.jobs j
     WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
       nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
@@ -164,7 +165,8 @@ LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, l
   ON l.tenant = c.tenant
   ), answer AS (SELECT c.id, c.task, c.timeout_ms AS "timeoutMs", c.failures, c.losses, c.max_attempts AS
     "maxAttempts", c.max_losses AS "maxLosses", c.at_most_once AS "atMostOnce", c.backoff, c.run_at AS "runAt",
-    c.late_by AS "lateBy", c.payload, c.target FROM chosen c) SELECT answer.* FROM term LEFT JOIN answer ON true;
+    c.late_by AS "lateBy", c.schedule, c.payload, c.target FROM chosen c) SELECT answer.* FROM term LEFT JOIN answer
+    ON true;
 
 -- claim-known-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -273,7 +275,11 @@ ended AS (
     count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
   FROM ended GROUP BY tenant
 ),
-answer AS (SELECT id, tenant, ended_as AS state, task FROM gone) SELECT answer.* FROM term LEFT JOIN answer ON true;
+answer AS (
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule,
+    (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
+  FROM gone g
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- end-waiting-live
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -300,7 +306,11 @@ ended AS (
     count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
   FROM ended GROUP BY tenant
 ),
-answer AS (SELECT id, tenant, ended_as AS state, task FROM gone) SELECT answer.* FROM term LEFT JOIN answer ON true;
+answer AS (
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule,
+    (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
+  FROM gone g
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- ensure-lease
 INSERT INTO punctual.leases (shard, epoch, holder, holder_url, expires_at)
@@ -1723,7 +1733,7 @@ SELECT c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt", c.cancelled_at A
   "handedOnAt", c.progress, c.started_at AS "startedAt", j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at
   AS "runAt", j.start_before AS "startBefore", j.size_kib AS "sizeKib", j.task, j.timeout_ms AS "timeoutMs",
   j.failures, j.losses, j.max_attempts AS "maxAttempts", j.max_losses AS "maxLosses", j.at_most_once AS
-  "atMostOnce", j.backoff, j.late_by AS "lateBy",
+  "atMostOnce", j.backoff, j.late_by AS "lateBy", j.schedule,
   j.concurrency_key AS "key"
 FROM punctual.claims c JOIN punctual.jobs j ON j.id BETWEEN c.job AND c.job
 WHERE c.job = ANY($1::uuid[]);

@@ -1,5 +1,6 @@
 import Type from 'typebox';
 import type { Hint } from '../cluster/hint-sender.js';
+import { EVENTS_HEARTBEAT_MS } from '../cluster/leader-events.js';
 import type { Figures } from '../core/figures.js';
 import { strict } from '../core/schemas/object.js';
 import { noLeader } from '../dispatch/leader-state.js';
@@ -21,6 +22,9 @@ const EndsChange = Type.Object({
   add: Type.Array(Type.String()),
   remove: Type.Array(Type.String()),
 });
+
+/** Tenants of which another node wants to hear events, and no more. */
+const EventsChange = Type.Object({ add: Type.Array(Type.String()), remove: Type.Array(Type.String()) });
 
 /** What nodes say to each other. Not part of the public interface. */
 export const peerRoutes: readonly Route[] = [
@@ -59,6 +63,49 @@ export const peerRoutes: readonly Route[] = [
     body: json(EndsChange),
     answers: { 204: 'The change is made.' },
     run: ({ node, params: { line }, body, call }) => node.shard(call.shard).endLines.change(line, body),
+  }),
+  route({
+    id: 'openEvents',
+    method: 'GET',
+    path: '/internal/events/:line',
+    tag: 'internal',
+    summary: 'Tells another node what happens, for as long as it listens and this node leads.',
+    scope: 'node',
+    params: LinePath,
+    answers: {
+      200: { kind: 'stream', type: 'text/plain; charset=utf-8', description: 'Events, by the line.' },
+    },
+    run: ({ node, params: { line }, call }) => {
+      const { eventLines } = node.shard(call.shard);
+      return call.stream('nodes', async (stream) => {
+        const over = eventLines.open(line, (text) => stream.write(text));
+        let heart: NodeJS.Timeout | undefined;
+        const beat = () => {
+          void stream.write('H\n');
+          heart = setTimeout(beat, EVENTS_HEARTBEAT_MS).unref();
+        };
+        try {
+          beat();
+          await firstOf(over, stream.gone);
+        } finally {
+          clearTimeout(heart);
+          eventLines.close(line);
+        }
+      });
+    },
+  }),
+  route({
+    id: 'changeEvents',
+    method: 'POST',
+    path: '/internal/events/:line',
+    tag: 'internal',
+    summary: 'Changes of which tenants a line tells the events.',
+    scope: 'node',
+    params: LinePath,
+    body: json(EventsChange),
+    answers: { 204: 'The change is made.' },
+    run: ({ node, params: { line }, body, call }) =>
+      node.shard(call.shard).eventLines.change(line, body.add, body.remove),
   }),
   route({
     id: 'hintJobs',

@@ -98,6 +98,8 @@ export interface OtherAnswer {
   /** Its media type, with parameters. */
   readonly type: string;
   readonly description: string;
+  /** Headers of a stream besides the usual ones. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -115,7 +117,7 @@ export class Answer {
 }
 
 /** What calls wait for. Each kind has its own limit, so that one kind cannot shut out another. */
-export type WaitKind = 'results' | 'work' | 'nodes';
+export type WaitKind = 'results' | 'work' | 'nodes' | 'events';
 
 /** An answer that is sent in pieces. */
 export interface AnswerStream {
@@ -124,7 +126,11 @@ export interface AnswerStream {
   /** Sends the headers of the answer. Before that an error is answered as usual. */
   open(): void;
   /** Sends a piece; if it returns a promise, the next piece should wait for it. */
-  write(piece: string): Promise<void> | undefined;
+  write(piece: string | Buffer): Promise<void> | undefined;
+  /** How many bytes the client has not taken yet. */
+  readonly unsent: number;
+  /** Breaks the answer off, without waiting for the client to take the rest. */
+  drop(): void;
 }
 
 /** The call of a request, for routes that wait, stream, or need to know more about it. */
@@ -137,6 +143,8 @@ export interface Call {
   wait<T>(kind: WaitKind, run: (signal: AbortSignal) => Promise<T>): Promise<T>;
   /** Answers with a stream, which ends when `tell` returns. The route declares it among its answers. */
   stream(kind: WaitKind, tell: (stream: AnswerStream) => Promise<void>): Promise<void>;
+  /** The last event that a client of an event stream has seen, as it says when it connects again. */
+  readonly lastEventId: string | null;
   /** Whether the caller of a public route sends a valid key, and so may be told more. */
   bringsKey(): Promise<boolean>;
 }
@@ -172,6 +180,7 @@ export const TAGS = {
   queues: 'Named lists of waiting jobs of a tenant.',
   schedules: 'When tasks run, and the ledger of what became of it.',
   tenants: 'Tenants, their shares and limits.',
+  events: 'What happens, as it happens.',
   cluster: 'Leaders, nodes and figures.',
   health: 'For probes and monitoring.',
 } as const;

@@ -1,5 +1,6 @@
 import { attemptRoutes } from './attempts.js';
 import { clusterRoutes } from './cluster.js';
+import { eventRoutes } from './events.js';
 import { healthRoutes } from './health.js';
 import { idRoutes } from './ids.js';
 import { jobRoutes } from './jobs.js';
@@ -21,6 +22,7 @@ export const ROUTES: readonly Route[] = [
   ...queueRoutes,
   ...tenantRoutes,
   ...scheduleRoutes,
+  ...eventRoutes,
   ...clusterRoutes,
   ...healthRoutes,
   ...peerRoutes,

@@ -7,6 +7,8 @@ import type { Pool } from '../store/database.js';
 import type { LeaseView } from '../store/lease.js';
 import type { EndLines } from './end-lines.js';
 import type { EndWatch } from './end-watch.js';
+import type { EventFeeds } from './event-feeds.js';
+import type { EventLines } from './event-lines.js';
 import type { LogWriter } from './log-writer.js';
 import type { Submitter } from './submitter.js';
 
@@ -34,6 +36,10 @@ export interface Shard extends FollowedShard {
   readonly ends: EndWatch;
   /** The lines on which other nodes are told which jobs end. */
   readonly endLines: EndLines;
+  /** Everybody who listens to events. */
+  readonly eventFeeds: EventFeeds;
+  /** The lines on which other nodes are told what happens. */
+  readonly eventLines: EventLines;
   readonly logs: LogWriter;
   /** The shard's dispatcher; waits briefly while there is none, then throws NO_LEADER. */
   leader(): Promise<Dispatcher>;

@@ -49,7 +49,7 @@ function addListCommand(job: Command, cli: Cli): void {
     output.document(page, () => jobTable(output, page.data, cli.now(), withErrors));
     if (page.next !== null && !output.json) output.note('There are more: use --all, or a larger --limit.');
   };
-  callsServer<ListOptions>(cli, command, watched(command, show));
+  callsServer<ListOptions>(cli, command, watched(command, show, { events: () => ({ types: ['job.*'] }) }));
 }
 
 function readJobs({ api, cli, options }: ServerCall<ListOptions>): Promise<Page<ListedJob>> {
@@ -74,7 +74,8 @@ function addGetCommand(job: Command, cli: Cli): void {
     const shown = await readJob(api, found, cli.interrupted);
     output.document(shown, () => jobDetails(output, shown));
   };
-  callsServer<{ key?: string }>(cli, command, watched(command, show));
+  const events = ({ args: [id] }: ServerCall<{ key?: string }>) => (id === undefined ? null : { job: id });
+  callsServer<{ key?: string }>(cli, command, watched(command, show, { events }));
 }
 
 async function idOfKey(api: ServerCall<object>['api'], key: string, signal: AbortSignal): Promise<string> {

@@ -7,6 +7,7 @@ import { printable, type Style } from '../core/paint.js';
 import type { LogLevel, Page, StoredLogLine, Why } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
+import { EventNews } from './event-news.js';
 import { errorText, progressText, workOf } from './job-text.js';
 import type { Output } from './output.js';
 import { Progress, progressBar } from './progress-line.js';
@@ -15,13 +16,20 @@ import { Progress, progressBar } from './progress-line.js';
 const STEP_MS = 500;
 const PLAIN_EVERY_MS = 10_000;
 
-/** Yields the job every half second or sooner, until it has ended. */
+/** Yields the job whenever something happens to it, or every half second if nobody tells that, until it has ended. */
 export async function* followJob(api: ApiClient, first: Job, signal: AbortSignal): AsyncGenerator<Job> {
   let job = first;
   yield job;
-  while (!isEnded(job.state)) {
-    job = await readJob(api, job.id, signal, STEP_MS);
-    yield job;
+  if (isEnded(job.state)) return;
+  const news = new EventNews(api, { job: job.id }, signal);
+  try {
+    while (!isEnded(job.state)) {
+      const waitMs = (await news.next()) ? 0 : STEP_MS;
+      job = await readJob(api, job.id, signal, waitMs);
+      yield job;
+    }
+  } finally {
+    news.close();
   }
 }
 

@@ -81,14 +81,14 @@ export function addQueueCommands(program: Command, cli: Cli): void {
     ]);
     output.document(page, () => output.table(COLUMNS, rows));
   };
-  callsServer(cli, list, watched(list, showList));
+  callsServer(cli, list, watched(list, showList, { events: () => ({ types: ['job.*', 'queue.*'] }) }));
   const get = queue.command('get').description('show one queue').argument('<name>', 'the name of the queue');
   const showOne = async ({ api, output, args }: ServerCall<object>): Promise<void> => {
     const path = `/v1/queues/${encodeURIComponent(args[0]!)}`;
     const view = await api.request<QueueView>('GET', path, { signal: cli.interrupted });
     output.document(view, () => details(output, view));
   };
-  callsServer(cli, get, watched(get, showOne));
+  callsServer(cli, get, watched(get, showOne, { events: ({ args }) => ({ queue: args[0]! }) }));
   addLimitCommand(queue, cli);
   addSwitch(queue, cli, 'pause', 'start no more jobs of a queue; running ones go on');
   addSwitch(queue, cli, 'resume', 'start jobs of a queue again');

@@ -45,7 +45,11 @@ function addListCommand(schedule: Command, cli: Cli): void {
     output.document(page, () => scheduleTable(output, page.data, cli.now()));
     if (page.next !== null && !output.json) output.note(`There are more: use --after ${page.next}.`);
   };
-  callsServer<ListOptions>(cli, command, watched(command, show));
+  callsServer<ListOptions>(
+    cli,
+    command,
+    watched(command, show, { events: () => ({ types: ['schedule.*'] }) }),
+  );
 }
 
 interface GetOptions {
@@ -76,7 +80,8 @@ function addGetCommand(schedule: Command, cli: Cli): void {
       return ledger.data.length === 0 ? details : `${details}\n${occurrenceTable(output, ledger.data)}`;
     });
   };
-  callsServer<GetOptions>(cli, command, watched(command, show));
+  const events = ({ args }: ServerCall<GetOptions>) => ({ schedule: args[0]! });
+  callsServer<GetOptions>(cli, command, watched(command, show, { events }));
 }
 
 function addSwitch(schedule: Command, cli: Cli, verb: 'pause' | 'resume', description: string): void {

@@ -11,7 +11,9 @@ async function watch(show: (time: number, call: LocalCall<object>, end: AbortCon
   const end = new AbortController();
   const { cli, stdout, stderr } = cliUnderTest({ readerGone: end.signal });
   let times = 0;
-  const run = watched(new Command('get'), async (call: LocalCall<object>) => show(++times, call, end), 1);
+  const run = watched(new Command('get'), async (call: LocalCall<object>) => show(++times, call, end), {
+    everyMs: 1,
+  });
   const call = {
     cli,
     output: new Output(cli),

@@ -68,7 +68,7 @@ export function addWorkerCommands(program: Command, cli: Cli): void {
     ]);
     output.document(page, () => output.table(COLUMNS, rows));
   };
-  callsServer(cli, list, watched(list, show));
+  callsServer(cli, list, watched(list, show, { events: () => ({ types: ['worker.*', 'job.*'] }) }));
   const drain = worker
     .command('drain')
     .description('let a worker finish its jobs, take no more, and leave')

@@ -6,7 +6,7 @@ import {
   UnreachableError,
 } from '../transport/http-transport.js';
 import { GrowingPause, pause } from '../transport/pause.js';
-import type { Method, RequestOptions, Transport } from '../transport/transport.js';
+import type { Method, RequestOptions, StreamOptions, Transport } from '../transport/transport.js';
 
 /** The nodes to ask, and how long a failed request is repeated. */
 export interface ApiClientOptions extends HttpTransportOptions {
@@ -30,21 +30,31 @@ export class ApiClient implements Transport {
   }
 
   /** Returns the answer's JSON, its text if it is not JSON, or undefined if it is empty. */
-  async request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
+  request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
     const repeatable = options.retry ?? method === 'GET';
+    const ask = () => this.#transport.request<T>(method, path, options);
+    return this.#repeat(ask, repeatable, options.signal);
+  }
+
+  /** An answer that is read while it is being sent. It is asked for again only until it has begun. */
+  stream(path: string, options: StreamOptions = {}): Promise<AsyncIterable<string>> {
+    return this.#repeat(() => this.#transport.stream(path, options), true, options.signal);
+  }
+
+  async #repeat<T>(ask: () => Promise<T>, repeatable: boolean, signal: AbortSignal | undefined): Promise<T> {
     const until = performance.now() + this.#retryForMs;
     const growing = new GrowingPause(50, 1_000);
     const unreachable = new Map<string, UnreachableError>();
     for (let tries = 1; ; tries++) {
       try {
-        return await this.#transport.request<T>(method, path, options);
+        return await ask();
       } catch (error) {
         if (error instanceof UnreachableError) unreachable.set(error.url, error);
         // All nodes are asked before the first pause, and before giving up if that can do no harm.
         const isRound = tries % this.#transport.nodeCount === 0;
         const isOver = performance.now() >= until && (isRound || !isUnsent(error));
         if (!mayRepeat(error, repeatable) || isOver) throw together(error, [...unreachable.values()]);
-        if (isRound) await pause(growing.nextMs(), options.signal);
+        if (isRound) await pause(growing.nextMs(), signal);
       }
     }
   }

@@ -86,6 +86,8 @@ export const ERROR_CODES = {
     hint: 'Try again in a few seconds, or ask another node with --url.' },
   TOO_MANY_WAITS: { status: 503, exit: 7, title: 'Too many calls wait at this node',
     hint: 'Ask another node with --url, or wait for fewer results at a time.' },
+  TOO_MANY_LISTENERS: { status: 503, exit: 7, title: 'Too many listen to events here',
+    hint: 'Ask another node with --url, or listen with one stream instead of several.' },
   TOO_BUSY: { status: 503, exit: 7, title: 'The node has too much to do at the moment',
     hint: 'Try again in a few seconds, or send less at once.' },
   DATABASE_UNAVAILABLE: { status: 503, exit: 7, title: 'The database cannot be reached',

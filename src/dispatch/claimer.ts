@@ -285,8 +285,8 @@ const claimFromMemory: Claim = async (...args) => {
   let last: { readonly definition: StoredDefinition; readonly facts: JobFacts } | undefined;
   return (entry) => {
     if (refused.has(entry.id)) return null;
-    const { definition, payload } = entry.row!;
-    if (last?.definition !== definition) last = { definition, facts: factsOfNew(definition) };
+    const { definition, payload, schedule = null } = entry.row!;
+    if (last?.definition !== definition) last = { definition, facts: factsOfNew(definition, schedule) };
     return { facts: last.facts, work: { payload, target: definition.target } };
   };
 };

@@ -51,7 +51,9 @@ export class DirectStart {
         since: state.clock.steady(),
       };
       const work = { payload: row.payload, target: row.definition.target };
-      const running = new Running({ ...toWaiting(row), row: null }, factsOfNew(row.definition), claim);
+      const waiting = toWaiting(row);
+      if (state.events.isHeard) state.events.submitted([waiting]);
+      const running = new Running({ ...waiting, row: null }, factsOfNew(row.definition, null), claim);
       orphans = handOver(state, [{ running, work, poll }]);
       return true;
     } catch (error) {

@@ -44,7 +44,7 @@ export class DispatchSettings {
         ? new PunctualError('ALREADY_PAUSED', `Queue ${name} is paused already.`)
         : new PunctualError('NOT_PAUSED', `Queue ${name} is not paused.`);
     }
-    this.queueChanged(row);
+    this.queueChanged(row, paused ? 'queue.paused' : 'queue.resumed');
   }
 
   /** Sets the limits of a queue; they apply to jobs that start from now on. */
@@ -55,7 +55,7 @@ export class DispatchSettings {
       const row = await state.write(() =>
         limitQueue(state.hot, state.term, { tenant, name }, limits, state.clock.now()),
       );
-      this.queueChanged(row);
+      this.queueChanged(row, 'queue.changed');
     });
   }
 
@@ -111,9 +111,11 @@ export class DispatchSettings {
     };
   }
 
-  private queueChanged(row: QueueRow): void {
-    this.state.directory.setQueue(row);
-    this.state.shares.queueChanged(row.id);
+  private queueChanged(row: QueueRow, event: 'queue.paused' | 'queue.resumed' | 'queue.changed'): void {
+    const { state } = this;
+    state.directory.setQueue(row);
+    state.shares.queueChanged(row.id);
+    if (state.events.isHeard) state.events.queue(event, row.tenant, row.name);
   }
 
   private tenantChanged(row: TenantRow): void {

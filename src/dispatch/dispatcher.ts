@@ -19,6 +19,7 @@ import { CancelRequests } from './cancel-requests.js';
 import { Claimer } from './claimer.js';
 import { DirectStart } from './direct-start.js';
 import { DispatchSettings } from './dispatch-settings.js';
+import type { EventRecorder } from './event-recorder.js';
 import { Expirer } from './expirer.js';
 import { type EndListener, Finisher } from './finisher.js';
 import { JobControl } from './job-control.js';
@@ -108,6 +109,11 @@ export class Dispatcher {
     return this.state.term.epoch;
   }
 
+  /** What happens during the term, for those who listen. */
+  get events(): Pick<EventRecorder, 'hear' | 'isHeard' | 'ringCount'> {
+    return this.state.events;
+  }
+
   /**
    * Reads the claims first, in a statement after the takeover's commit, then waiting jobs page by page. Background work
    * starts a moment later, so that waiting workers get their jobs first.
@@ -180,7 +186,15 @@ export class Dispatcher {
   /** Takes a hint: jobs that were just stored, and the earliest `startBefore` among those stored in `later`. */
   async hint(jobs: readonly Waiting[], startBefore: number | null = null): Promise<void> {
     this.expirer.expect(startBefore);
+    if (this.state.events.isHeard) await this.tellSubmitted(jobs);
     await this.backlogReader.hint(jobs);
+  }
+
+  /** Told before they can start. The look-back tells nothing: it may find a job more than once. */
+  private async tellSubmitted(jobs: readonly Waiting[]): Promise<void> {
+    const { directory, events } = this.state;
+    if (!jobs.every((job) => directory.knows(job))) await directory.learn(jobs);
+    events.submitted(jobs);
   }
 
   /** Ends attempts; answers for each whether it counted. */
@@ -223,6 +237,7 @@ export class Dispatcher {
     running.acknowledged = true;
     running.progress = progress;
     running.progressSaved = false;
+    if (this.state.events.isHeard) this.state.events.progressed(running, progress.progress);
     return true;
   }
 

@@ -184,6 +184,7 @@ export class Finisher {
               }
             }
             this.state.ended(ended);
+            if (this.state.events.isHeard) this.tellEvents(part, refused);
             return part;
           },
           (pending, error) => {
@@ -199,6 +200,15 @@ export class Finisher {
         await this.afterFailure(left, error);
         throw error;
       }
+    }
+  }
+
+  private tellEvents(part: readonly Pending[], refused: ReadonlySet<string>): void {
+    const { events } = this.state;
+    for (const { running, decision } of part) {
+      if (refused.has(running.id)) continue;
+      if (decision.kind === 'end') events.ended(running, decision.state, decision.error);
+      else if (decision.kind === 'again') events.retrying(running, decision.error);
     }
   }
 

@@ -33,6 +33,7 @@ export function handOver(state: LeaderState, claimed: readonly Claimed[]): Runni
       polls.add(poll);
     }
   }
+  if (state.events.isHeard) state.events.started(claimed.filter(({ poll }) => polls.has(poll)));
   for (const poll of polls) {
     poll.settle({
       epoch: state.term.epoch,

@@ -50,6 +50,7 @@ export class JobControl {
         const claimed = await state.write(() => cancelClaims(state.hot, state.term, [running], now));
         if (claimed.length === 0) return false;
         running.cancelledAt ??= state.clock.steady();
+        if (state.events.isHeard) state.events.changed(tenant, [id], 'cancel');
         stopped = running;
         return true;
       }
@@ -63,7 +64,7 @@ export class JobControl {
 
   /** Keeps a waiting job from starting until it is released. */
   async hold(tenant: string, id: string): Promise<void> {
-    await this.inTurn(tenant, id, async (job) => {
+    await this.changing(tenant, id, 'hold', async (job) => {
       const { state } = this;
       this.mustAllow('hold', job);
       const held = [{ ...unchanged(id), admitAt: null, held: true }];
@@ -78,7 +79,7 @@ export class JobControl {
 
   /** Lets a held job start again. */
   async release(tenant: string, id: string): Promise<void> {
-    await this.inTurn(tenant, id, async (job) => {
+    await this.changing(tenant, id, 'release', async (job) => {
       this.mustAllow('release', job);
       return this.move(job, {}, false);
     });
@@ -86,7 +87,7 @@ export class JobControl {
 
   /** Changes a job that has not started. */
   async change(tenant: string, id: string, change: Change): Promise<void> {
-    await this.inTurn(tenant, id, async (job) => {
+    await this.changing(tenant, id, 'change', async (job) => {
       this.mustWait(job);
       if (job.attempts > 0) throw new PunctualError('JOB_STARTED', `Job ${id} has had an attempt already.`);
       if (job.start_before !== null && (change.runAt ?? 0) >= job.start_before) {
@@ -98,7 +99,7 @@ export class JobControl {
 
   /** Redrives one dead letter. */
   async retry(tenant: string, id: string): Promise<void> {
-    await this.inTurn(tenant, id, async (job) => {
+    await this.changing(tenant, id, 'redrive', async (job) => {
       this.mustAllow('redrive', job);
       const { state } = this;
       const now = state.clock.now();
@@ -143,6 +144,22 @@ export class JobControl {
     const state = this.state.running.has(job.id) ? 'running' : job.state;
     const refusal = refusalOf(verb, { ...job, state, atMostOnce: job.at_most_once });
     if (refusal) throw refused(refusal);
+  }
+
+  /** The same as `inTurn` for a change that ends nothing; those who listen are told of it. */
+  private async changing(
+    tenant: string,
+    id: string,
+    change: string,
+    work: (job: PlacedRow) => Promise<boolean>,
+  ): Promise<void> {
+    const { events } = this.state;
+    await this.inTurn(tenant, id, async (job) => {
+      const isDone = await work(job);
+      // Before the turn is free again, because the job may start then.
+      if (isDone && events.isHeard) events.changed(tenant, [id], change);
+      return isDone;
+    });
   }
 
   /**

@@ -14,6 +14,7 @@ import { readWaiting, type Waiting } from '../store/read-backlog.js';
 import { AttemptMeters } from './attempt-meters.js';
 import { Backlog } from './backlog.js';
 import { Directory, type NameIds } from './directory.js';
+import { EventRecorder } from './event-recorder.js';
 import { FailureLog } from './failure-log.js';
 import { Fitness } from './fitness.js';
 import type { Running } from './running.js';
@@ -70,6 +71,8 @@ export class LeaderState {
   readonly backlog: Backlog;
   readonly fitness: Fitness;
   readonly meters: AttemptMeters;
+  /** What is told to those who listen to events. */
+  readonly events: EventRecorder;
   readonly turns = new Turns((jobId) => this.isMarked(jobId));
   readonly running = new Map<string, Running>();
   readonly sessions = new Map<string, WorkerSession>();
@@ -100,6 +103,7 @@ export class LeaderState {
       isNeedsInUse: (needs) => this.shares.hasNeeds(needs),
       onNeedsForgotten: (needs) => this.fitness.forget(needs),
     });
+    this.events = new EventRecorder(options.term.epoch, options.clock, this.directory);
     this.fitness = new Fitness(this.directory);
     this.meters = new AttemptMeters(this.directory, options.clock, options.config.metricsLabels);
     this.shares = new Shares({
@@ -332,6 +336,7 @@ export class LeaderState {
   async writeEnds<J extends EndedJob>(work: () => Promise<readonly J[]>): Promise<readonly J[]> {
     const ended = await this.write(work);
     this.ended(ended);
+    if (this.events.isHeard) this.events.endedWaiting(ended);
     return ended;
   }
 
@@ -340,6 +345,7 @@ export class LeaderState {
     this.backlog.stop();
     this.reads.stop();
     this.failures.close();
+    this.events.dispose();
     for (const listeners of this.endListeners.values()) for (const listener of listeners) listener();
     this.endListeners.clear();
     for (const session of this.sessions.values()) {

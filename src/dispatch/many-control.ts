@@ -187,6 +187,9 @@ export class ManyControl {
       for (const job of ready) if (!done.ids.has(job.id)) this.missed(part, job);
     } finally {
       part.changed(done.ids);
+      // Waiting jobs that were cancelled have ended, which is told as such.
+      const changed = part.verb === 'cancel' ? done.stopped.map(({ id }) => id) : done.ids;
+      if (state.events.isHeard) state.events.changed(part.tenant, changed, part.verb);
       for (const id of mine) state.turns.release(id);
       const told = this.changes.tellWorkers(done);
       await state.admit(done.waiting);

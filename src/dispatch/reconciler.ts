@@ -100,7 +100,11 @@ export class Reconciler {
   /** Requeues attempts that were handed over and that, as their worker confirmed, never started and never will. */
   takeBack(given: readonly Running[]): Promise<void> {
     const now = this.state.clock.now();
-    return this.release(given, (running) => JSON.stringify(neverStarted(running, now)));
+    return this.release(
+      given,
+      (running) => JSON.stringify(neverStarted(running, now)),
+      (running) => this.state.events.retrying(running, NEVER_STARTED),
+    );
   }
 
   /** Requeues claims that were never handed over; they leave no attempt on record. */
@@ -112,6 +116,7 @@ export class Reconciler {
   private async release(
     given: readonly Running[],
     attemptOf: (running: Running) => string | null,
+    tell?: (running: Running) => void,
   ): Promise<void> {
     const { state } = this;
     // While the list was made in slices, an attempt may have ended and its job may wait again.
@@ -132,15 +137,16 @@ export class Reconciler {
         state.turns.release(running.id);
       }
     }
-    await state.admit(
-      mine.filter(({ id }) => freed.has(id)).map((running) => running.waitingAgain(running.runAt)),
-    );
+    const waiting = mine.filter(({ id }) => freed.has(id));
+    if (tell && state.events.isHeard) for (const running of waiting) tell(running);
+    await state.admit(waiting.map((running) => running.waitingAgain(running.runAt)));
   }
 }
 
+const NEVER_STARTED = { code: 'NEVER_STARTED', message: 'The attempt was handed over and never began.' };
+
 /** The record of an attempt that was handed over and never started. */
 function neverStarted({ fence, epoch, worker, claimedAt }: Running, now: number): StoredAttempt {
-  const message = 'The attempt was handed over and never began.';
-  const error = { code: 'NEVER_STARTED', message };
+  const error = NEVER_STARTED;
   return { fence, epoch, worker, claimedAt, startedAt: null, finishedAt: now, outcome: 'lost', error };
 }

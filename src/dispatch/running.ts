@@ -20,6 +20,8 @@ export interface JobFacts {
   readonly backoff: Backoff;
   readonly runAt: number;
   readonly lateBy: number | null;
+  /** The name of the schedule that made the job. */
+  readonly schedule: string | null;
 }
 
 /** A claim: its worker, time and term. Jobs that were claimed together share the object. */
@@ -179,11 +181,12 @@ export function factsOf(job: Omit<ClaimedJob, keyof Work>): JobFacts {
     backoff: parseBackoff(job.backoff),
     runAt: job.runAt,
     lateBy: job.lateBy,
+    schedule: job.schedule,
   };
 }
 
 /** The facts of a job that has just been stored. */
-export function factsOfNew(definition: StoredDefinition): JobFacts {
+export function factsOfNew(definition: StoredDefinition, schedule: string | null): JobFacts {
   return {
     task: definition.task,
     timeoutMs: definition.timeout_ms,
@@ -195,6 +198,7 @@ export function factsOfNew(definition: StoredDefinition): JobFacts {
     backoff: parseBackoff(definition.backoff),
     runAt: definition.run_at,
     lateBy: null,
+    schedule,
   };
 }
 

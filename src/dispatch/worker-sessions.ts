@@ -121,6 +121,7 @@ export class Workers {
       this.arriving.delete(arriving);
     }
     state.openSession(new WorkerSession(id, tenant, text, now, state.clock));
+    if (state.events.isHeard) state.events.worker('worker.registered', tenant, id);
     const previous = state.sessions.get(registration.replaces ?? '');
     if (previous?.owner === tenant) await this.bury([previous], 'its worker registered anew');
     state.log.info({ worker: id, name: registration.name, tenant }, 'worker registered');
@@ -211,6 +212,7 @@ export class Workers {
       'the worker left',
     );
     await state.write(() => forgetWorkers(state.hot, state.term, [workerId]));
+    if (state.events.isHeard) state.events.worker('worker.left', session.owner, workerId);
   }
 
   /** Requeues claims whose sessions ended before the hand-over. */
@@ -227,6 +229,7 @@ export class Workers {
       seeWorkers(state.hot, state.term, [{ id: workerId, lastSeen, state: 'draining' }]),
     );
     session.draining = true;
+    if (state.events.isHeard) state.events.worker('worker.draining', session.owner, workerId);
     for (const poll of session.polls) poll.settle({ epoch: state.term.epoch, jobs: [] });
   }
 
@@ -313,6 +316,8 @@ export class Workers {
         .map(({ id, lastSeen }) => ({ id, lastSeen, state: 'dead' }));
       await state.write(() => seeWorkers(state.hot, state.term, dead));
     }
+    if (state.events.isHeard)
+      for (const { owner, id } of sessions) state.events.worker('worker.dead', owner, id);
     await this.lose(
       sessions.flatMap((session) => session.running.all()),
       why,

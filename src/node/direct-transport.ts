@@ -1,9 +1,20 @@
 import type { FastifyInstance } from 'fastify';
 import type { Caller } from '../api/caller.js';
 import type { NodeContext } from '../api/context.js';
+import { listen } from '../api/events.js';
 import { submitJob, submitJobs } from '../api/jobs.js';
 import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
-import { errorFromAnswer, type Method, type RequestOptions, type Transport } from '../transport/transport.js';
+import { EventQuery } from '../core/schemas/query.js';
+import { validate } from '../core/schemas/validate.js';
+import {
+  connectionClosed,
+  errorFromAnswer,
+  type Method,
+  type RequestOptions,
+  type StreamOptions,
+  type Transport,
+} from '../transport/transport.js';
+import { DirectStream } from './direct-stream.js';
 
 interface NodeParts {
   readonly server: FastifyInstance;
@@ -32,6 +43,18 @@ export class DirectTransport implements Transport {
       }
     }
     return this.inject(method, path, options);
+  }
+
+  async stream(path: string, { signal, headers }: StreamOptions = {}): Promise<AsyncIterable<string>> {
+    const { context } = this.node;
+    if (context.shardOf(this.caller.tenant).eventFeeds.isClosed) throw connectionClosed();
+    const { pathname, searchParams } = new URL(path, 'http://node');
+    if (pathname !== '/v1/events') throw new Error(`${pathname} is not a stream`);
+    const query = validate(EventQuery, Object.fromEntries(searchParams));
+    const stream = new DirectStream(signal);
+    const told = listen(context, this.caller, query, headers?.['last-event-id'] ?? null, stream);
+    await stream.begin(told);
+    return stream.pieces();
   }
 
   private async submit(path: '/v1/jobs/bulk' | '/v1/jobs', body: unknown): Promise<unknown> {

@@ -1,6 +1,9 @@
 import { EndLines } from '../api/end-lines.js';
 import { type EndSource, EndWatch } from '../api/end-watch.js';
+import { EventFeeds } from '../api/event-feeds.js';
+import { EventLines } from '../api/event-lines.js';
 import { LocalEnds } from '../api/local-ends.js';
+import { LocalEvents } from '../api/local-events.js';
 import { LogWriter } from '../api/log-writer.js';
 import { FIGURES_PATH } from '../api/peers.js';
 import type { Shard } from '../api/shard.js';
@@ -9,11 +12,13 @@ import { DatabaseClock } from '../cluster/database-clock.js';
 import { HintSender } from '../cluster/hint-sender.js';
 import type { KnownLeader } from '../cluster/leader-elsewhere.js';
 import { LeaderEnds } from '../cluster/leader-ends.js';
+import { LeaderEvents } from '../cluster/leader-events.js';
 import { Leadership } from '../cluster/leadership.js';
 import type { PeerCaller } from '../cluster/peer-caller.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { messageOf } from '../core/errors.js';
+import type { EventReceiver, EventSource } from '../core/event-source.js';
 import type { Figures } from '../core/figures.js';
 import type { Log } from '../core/log.js';
 import { News } from '../core/news.js';
@@ -101,6 +106,8 @@ export class RunningShard implements Shard {
   readonly submitter: Submitter;
   readonly ends: EndWatch;
   readonly endLines: EndLines;
+  readonly eventFeeds: EventFeeds;
+  readonly eventLines: EventLines;
   readonly logs: LogWriter;
   private readonly leadership: Leadership;
   private readonly shardLeader: ShardLeader;
@@ -127,6 +134,12 @@ export class RunningShard implements Shard {
     this.shardLeader = this.openLeader();
     this.submitter = this.openSubmitter();
     this.endLines = new EndLines(() => this.currentLeader());
+    this.eventLines = new EventLines(() => this.currentLeader());
+    this.eventFeeds = new EventFeeds({
+      ...{ leaderNews: this.leaderNews, log },
+      onLeaderLost: () => this.suspectLeader(),
+      open: (receiver) => this.openEvents(receiver),
+    });
     this.logs = new LogWriter({ hot, pool, config, clock });
     this.ends = new EndWatch({
       ...{ leaderNews: this.leaderNews, log },
@@ -147,6 +160,7 @@ export class RunningShard implements Shard {
   endWaiting(): void {
     this.shardLeader.endWaiting();
     this.ends.close();
+    this.eventFeeds.close();
   }
 
   /** Gives the term up; resolves when its dispatcher does nothing any more. What needs no leader is still served. */
@@ -252,6 +266,15 @@ export class RunningShard implements Shard {
     const known = this.leadership.leader;
     if (known === null) return null;
     return (await this.host!.peers.get(known.url, FIGURES_PATH, this.id)) as Figures | null;
+  }
+
+  private async openEvents(receiver: EventReceiver): Promise<EventSource | null> {
+    const dispatcher = this.currentLeader();
+    if (dispatcher) return new LocalEvents(dispatcher, receiver);
+    const known = this.leadership.leader;
+    if (known === null) return null;
+    const { token } = this.host!.peers;
+    return LeaderEvents.open({ shard: this.id, url: known.url, termOver: known.over, token, receiver });
   }
 
   private async openEnds(onEnded: (ids: readonly string[]) => void): Promise<EndSource | null> {

@@ -10,7 +10,7 @@ import { toWaiting } from '../store/read-backlog.js';
 import type { ScheduleRow } from '../store/schedules.js';
 import type { OccurrenceFirer } from './occurrence-firer.js';
 import { FIRE_AHEAD_MS, planJob, ranRow } from './plan-firing.js';
-import type { ScheduleLeader } from './schedule-leader.js';
+import { type ScheduleLeader, tellFired } from './schedule-leader.js';
 
 /** Occurrences that one request may run. */
 const MAX_BACKFILL = 10_000;
@@ -103,6 +103,7 @@ async function fill(
       return made;
     }),
   );
+  tellFired(leader, made);
   await leader.admit(made.map(({ row }) => toWaiting(row)));
 }
 

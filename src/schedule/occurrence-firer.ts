@@ -25,7 +25,7 @@ import {
   type Previous,
   planFiring,
 } from './plan-firing.js';
-import type { CancelJob, ScheduleLeader } from './schedule-leader.js';
+import { type CancelJob, type ScheduleLeader, tellFired } from './schedule-leader.js';
 
 /** Schedules, and bytes of jobs, that one transaction fires: it must be short, however much is due. */
 const LIMITS = { items: 1_000, bytes: 8 * 1024 * 1024 };
@@ -115,8 +115,9 @@ export class OccurrenceFirer {
       const { queue, needs } = ids[i]!;
       const origin = { queue, needs, tenant, createdAt: now, createdBy: byHandOf ?? changed_by };
       const { definition, payload } = job.submission;
+      const row = toRow(job.id, { definition: { ...definition, runAt: job.runAt }, payload }, origin);
       return {
-        row: toRow(job.id, { definition: { ...definition, runAt: job.runAt }, payload }, origin),
+        row: { ...row, schedule: name },
         schedule: name,
         occurrence: byHandOf === undefined ? job.at : null,
       };
@@ -209,14 +210,17 @@ export class OccurrenceFirer {
     const stored = await leader.write(() =>
       leaderTransaction(leader.hot, leader.term, (db) => writePlans(db, plans, jobs, now)),
     );
-    for (const plan of plans) this.logMissed(plan);
+    for (const plan of plans) this.tellMissed(plan);
+    tellFired(leader, stored);
     await leader.admit(stored.map(({ row }) => toWaiting(row)));
   }
 
-  private logMissed({ schedule, rows }: FiringPlan): void {
+  private tellMissed({ schedule, rows }: FiringPlan): void {
+    const { events, log } = this.leader;
     for (const row of rows) {
       if (row.state !== 'missed') continue;
-      this.leader.log.warn(
+      if (events.isHeard) events.missed(schedule.tenant, schedule.name, row.count);
+      log.warn(
         {
           tenant: schedule.tenant,
           schedule: schedule.name,

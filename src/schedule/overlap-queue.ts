@@ -7,7 +7,7 @@ import { type FirstWaiting, readFirstWaiting } from '../store/read-overlap.js';
 import { findSchedule } from '../store/schedules.js';
 import type { OccurrenceFirer } from './occurrence-firer.js';
 import { dueAt, planJob } from './plan-firing.js';
-import type { ScheduleLeader } from './schedule-leader.js';
+import { type ScheduleLeader, tellFired } from './schedule-leader.js';
 
 /**
  * Occurrences that wait for the previous job of their schedule (`overlap: queue`). They start one by one, in order,
@@ -87,6 +87,7 @@ export class OverlapQueue {
     if (!started) return null;
     // Other occurrences may wait for it. The watch begins before the job can start, so that its end is not missed.
     this.watch(planned.id);
+    tellFired(leader, jobs);
     await leader.admit(jobs.map(({ row }) => toWaiting(row)));
     return checkAt;
   }

@@ -24,7 +24,7 @@ import { createSchedule, findSchedule, type ScheduleRow } from '../store/schedul
 import { type Backfill, type BackfillRange, backfill } from './backfill.js';
 import type { OccurrenceFirer } from './occurrence-firer.js';
 import { fireAtFor, passedOverRow, planJob, ranRow } from './plan-firing.js';
-import type { ScheduleLeader } from './schedule-leader.js';
+import { type ScheduleLeader, tellFired } from './schedule-leader.js';
 import { withdrawJobs } from './withdraw-jobs.js';
 
 /** Who asks for a change, and of which schedule. */
@@ -84,6 +84,7 @@ export class ScheduleChanges {
       }),
     );
     if (!stored) throw taken;
+    if (leader.events.isHeard) leader.events.scheduleChanged(tenant, name, 'created');
     this.listener.onFireAt(fireAt);
   }
 
@@ -200,6 +201,7 @@ export class ScheduleChanges {
           }),
         );
         if (!made) continue;
+        tellFired(leader, jobs);
         await leader.admit(jobs.map((each) => toWaiting(each.row)));
         this.listener.onLatenessCheckAt(row.judgeAt);
         return job.id;
@@ -281,6 +283,7 @@ export class ScheduleChanges {
     const parsed = this.tryParse(schedule);
     const left = reason === 'changed' || !parsed ? null : rangeBetween(parsed, schedule.watermark, now);
     let fireAt: number | null = null;
+    const after = { paused: schedule.paused };
     const jitterMs = parsed?.jitterMs ?? 0;
     await withdrawJobs(leader, { schedule, parsed: { jitterMs }, now, reason }, async (db, lastKept) => {
       if (left !== null) await recordOccurrences(db, [passedOverRow(schedule, left, 'skipped', reason)], now);
@@ -293,7 +296,12 @@ export class ScheduleChanges {
           : await updateSchedule(db, schedule, next, actor, now);
       if (!done) throw new Error(`schedule ${schedule.name} changed while it was being changed`);
       fireAt = next?.fireAt ?? null;
+      after.paused = next?.paused ?? schedule.paused;
     });
+    if (leader.events.isHeard) {
+      const change = schedule.paused && !after.paused ? 'resumed' : reason;
+      leader.events.scheduleChanged(schedule.tenant, schedule.name, change);
+    }
     this.listener.onFireAt(fireAt);
   }
 }

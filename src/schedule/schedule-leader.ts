@@ -3,8 +3,21 @@ import type { Config } from '../core/config.js';
 import type { Log } from '../core/log.js';
 import type { Pool } from '../store/database.js';
 import type { EndedJob } from '../store/ended-jobs.js';
+import type { ScheduledJob } from '../store/fire-occurrences.js';
 import type { TermKey } from '../store/leader-statement.js';
 import type { Waiting } from '../store/read-backlog.js';
+
+/** Tells those who listen what becomes of schedules; to be called only while somebody does. */
+interface ScheduleEvents {
+  readonly isHeard: boolean;
+  fired(tenant: string, schedule: string, job: { readonly id: string; readonly task: string | null }): void;
+  missed(tenant: string, schedule: string, count: number): void;
+  scheduleChanged(
+    tenant: string,
+    schedule: string,
+    change: 'created' | 'changed' | 'paused' | 'resumed' | 'deleted',
+  ): void;
+}
 
 /** The part of the leader's state that schedules use. It lasts for one term. */
 export interface ScheduleLeader {
@@ -15,6 +28,7 @@ export interface ScheduleLeader {
   readonly clock: Clock;
   readonly config: Config;
   readonly log: Log;
+  readonly events: ScheduleEvents;
   /** Runs a fenced write; the term ends when its outcome is unknown. */
   write<T>(work: () => Promise<T>): Promise<T>;
   /** The same for a write that ends jobs; whoever waits for one of them is told. */
@@ -32,3 +46,12 @@ export interface ScheduleLeader {
 
 /** Cancels a job, waiting or running, as a request to cancel it would. */
 export type CancelJob = (tenant: string, jobId: string) => Promise<void>;
+
+/** Tells those who listen of jobs that schedules have made. */
+export function tellFired({ events }: ScheduleLeader, jobs: readonly ScheduledJob[]): void {
+  if (!events.isHeard) return;
+  for (const { schedule, row } of jobs) {
+    const { tenant, task } = row.definition;
+    events.fired(tenant, schedule, { id: row.id, task });
+  }
+}

@@ -1,4 +1,5 @@
 import { cancelInTransaction, noJobOfKey } from '../client/cancel-in-transaction.js';
+import { type EventOptions, listenToEvents, type StreamedEvent } from '../client/events.js';
 import {
   type ChangeOptions,
   JobHandle,
@@ -237,6 +238,15 @@ export class Punctual {
   /** The queues of the tenant with their figures and limits, by name. */
   queues(options: PageOptions = {}): AsyncGenerator<QueueView, void, undefined> {
     return eachItem(this.#parts.transport, '/v1/queues', {}, options);
+  }
+
+  /**
+   * Listens to what happens: `for await (const event of punctual.events({ types: ['job.failed'], signal }))`. The first
+   * event is `hello`: whatever happens from then on is told. After `reset` events may be missing, so read anew what you
+   * need to know. Lost connections are opened again, and the stream goes on where it was.
+   */
+  events(options: EventOptions = {}): AsyncGenerator<StreamedEvent, void, undefined> {
+    return listenToEvents(this.#parts.transport, options);
   }
 
   /** Cancels many jobs; running ones are told to stop. */

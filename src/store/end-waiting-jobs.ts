@@ -11,7 +11,11 @@ const ENDS = 'unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_w
 
 const parts = (from: 'jobs' | 'later') => `
   ${endParts({ from, rows: 'gone', at: '$7::bigint', state: 'm.ended_as', set: { error: 'm.ended_why' } })},
-  answer AS (SELECT id, tenant, ended_as AS state, task FROM gone)`;
+  answer AS (
+    SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule,
+      (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
+    FROM gone g
+  )`;
 
 const END_LIVE = leaderStatement(
   'end-waiting-live',
@@ -76,12 +80,14 @@ export async function endWaitingJobs(
   ends: readonly WaitingEnd[],
   now: number,
 ): Promise<EndedWaiting[]> {
-  return runAsLeader<EndedWaiting>(db, term, place === 'live' ? END_LIVE : END_LATER, [
+  const ended = await runAsLeader<EndedWaiting>(db, term, place === 'live' ? END_LIVE : END_LATER, [
     ends.map((end) => end.id),
     ends.map((end) => end.state),
     ends.map((end) => end.error),
     now,
   ]);
+  const reasons = new Map(ends.map(({ id, error }) => [id, error]));
+  return ended.map((job) => ({ ...job, error: reasons.get(job.id) ?? null }));
 }
 
 /** A waiting job whose `startBefore` has passed. */

@@ -14,6 +14,12 @@ export interface EndedJob {
   readonly id: string;
   readonly tenant: string;
   readonly state: EndState;
+  /** What events tell of it besides; missing if whoever ended it tells that itself. */
+  readonly task?: string | null;
+  readonly queueName?: string | null;
+  readonly schedule?: string | null;
+  /** The reason as JSON. */
+  readonly error?: string | null;
 }
 
 interface End {

@@ -12,6 +12,8 @@ export interface JobRow {
   /** JSON text. */
   readonly payload: string;
   readonly definition: StoredDefinition;
+  /** The schedule that made it, if one did. */
+  readonly schedule?: string;
 }
 
 /** Fewer characters than this take less than a kibibyte in UTF-8. */

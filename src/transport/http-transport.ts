@@ -1,7 +1,14 @@
 import { setMaxListeners } from 'node:events';
 import { type Dispatcher, Pool } from 'undici';
 import { messageOf, PunctualError } from '../core/errors.js';
-import { errorFromAnswer, type Method, type RequestOptions, type Transport } from './transport.js';
+import {
+  connectionClosed,
+  errorFromAnswer,
+  type Method,
+  type RequestOptions,
+  type StreamOptions,
+  type Transport,
+} from './transport.js';
 
 /** The addresses of the nodes and the credentials for them. */
 export interface HttpTransportOptions {
@@ -18,6 +25,9 @@ const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_CONNECTIONS = 64;
 /** A long poll occupies its connection while it waits, so long polls have a larger pool of their own. */
 const MAX_LONG_POLLS = 512;
+
+/** How long a streamed answer may be silent: three of the server's heartbeats. */
+const MAX_SILENCE_MS = 45_000;
 
 /** A node did not answer. */
 export class UnreachableError extends PunctualError {
@@ -78,6 +88,7 @@ export class HttpTransport implements Transport {
   readonly #nodes: readonly Node[];
   readonly #identity: Readonly<Record<string, string>>;
   #current = 0;
+  #isClosed = false;
 
   constructor(options: HttpTransportOptions) {
     if (options.urls.length === 0) {
@@ -109,6 +120,29 @@ export class HttpTransport implements Transport {
     }
   }
 
+  /** Asks the current node, once, for an answer that is read while it is being sent. */
+  async stream(path: string, { signal, headers }: StreamOptions = {}): Promise<AsyncIterable<string>> {
+    const index = this.#current;
+    const node = this.#nodes[index]!;
+    try {
+      signal?.throwIfAborted();
+      const answer = await node.longPolls.request({
+        method: 'GET',
+        path: node.basePath + path,
+        headers: { ...this.#identity, ...headers },
+        headersTimeout: DEFAULT_TIMEOUT_MS,
+        bodyTimeout: MAX_SILENCE_MS,
+        ...(signal && { signal }),
+      });
+      if (answer.statusCode !== 200) await readAnswer(answer, node.url);
+      return this.#pieces(answer, node.url, signal);
+    } catch (thrown) {
+      const error = this.#streamError(thrown, node.url, signal);
+      if (error instanceof PunctualError && error.status === 503) this.#moveOn(index);
+      throw error;
+    }
+  }
+
   /**
    * Leaves a node that was found not to answer by other means: requests in flight to it time out now, and later ones
    * go to the next node.
@@ -122,6 +156,7 @@ export class HttpTransport implements Transport {
 
   /** Closes all connections; requests in flight fail. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     await Promise.all(this.#nodes.flatMap((node) => [node.calls.destroy(), node.longPolls.destroy()]));
   }
 
@@ -131,6 +166,24 @@ export class HttpTransport implements Transport {
    */
   #moveOn(from: number): void {
     if (this.#current === from) this.#current = (from + 1) % this.#nodes.length;
+  }
+
+  async *#pieces(
+    answer: Dispatcher.ResponseData,
+    url: string,
+    signal: AbortSignal | undefined,
+  ): AsyncIterable<string> {
+    try {
+      for await (const piece of answer.body.setEncoding('utf8')) yield piece as string;
+    } catch (error) {
+      throw this.#streamError(error, url, signal);
+    }
+  }
+
+  #streamError(error: unknown, url: string, signal: AbortSignal | undefined): unknown {
+    if (error instanceof PunctualError) return error;
+    if (signal?.aborted) return signal.reason;
+    return this.#isClosed ? connectionClosed() : unreachable(url, error, false);
   }
 
   async #ask<T>(node: Node, method: Method, path: string, options: RequestOptions): Promise<T> {

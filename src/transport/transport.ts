@@ -24,6 +24,19 @@ export interface Transport {
   /** Whether the node is in this process, so that bodies are passed as values and not as JSON text. */
   readonly inProcess?: boolean;
   request<T>(method: Method, path: string, options?: RequestOptions): Promise<T>;
+  /** Reads an answer while it is being sent, as pieces of text; one that is silent for too long fails. */
+  stream?(path: string, options?: StreamOptions): Promise<AsyncIterable<string>>;
+}
+
+/** How an answer is asked for that is read while it is being sent. */
+export interface StreamOptions {
+  readonly signal?: AbortSignal;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** The error of a stream whose transport was closed by its own program; opening it again makes no sense. */
+export function connectionClosed(): PunctualError {
+  return new PunctualError('CONFIGURATION', 'The connection was closed while a stream was read.');
 }
 
 /** The error that an unsuccessful answer (an RFC 9457 problem, or anything else) stands for. */

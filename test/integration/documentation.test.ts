@@ -41,7 +41,8 @@ describe('the page', () => {
     onTestFinished(() => database.drop());
     const reader = await DocumentationReader.open(database);
     onTestFinished(() => reader.close(), 30_000);
-    if (page === 'docs/http.md') await reader.play({ language: 'sh', text: SERVED });
+    if (page === 'docs/http.md' || page === 'docs/events.md')
+      await reader.play({ language: 'sh', text: SERVED });
     const printed: string[] = [];
     for (const snippet of readSnippets(page).filter(isPlayable)) printed.push(await reader.play(snippet));
     for (const word of EXPECTED[page] ?? []) expect(printed.join('\n')).toContain(word);
@@ -59,6 +60,7 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'README.md': ['Hello Ada', 'due-time', "{ text: 'Hello Ada' }"],
   'docs/get-started.md': ['Hello Ada', 'due-time', 'cancelled', '1000', 'pk_op_', 'worker-1'],
   'docs/http.md': ['"key":"greet-ada"'],
+  'docs/events.md': ['event: hello', 'read the state from here on'],
   'docs/keys.md': ['greet-ada', 'repeated: true', 'replaced: true', 'Hello Ada'],
   'docs/limits.md': ['100/1s', 'mail: at most 5 at a time', 'acme', 'opensInMs'],
   'docs/operations.md': ['pk_op_', 'dispatch is on'],

@@ -6,6 +6,9 @@ import { TenantRoom } from '../tenant-room.js';
 /** How many calls of one kind may wait at a node at a time: each holds a connection and some memory. */
 const MOST_WAITS = 20_000;
 
+/** The same for those who listen to events, which are written to each of them. */
+const MOST_LISTENERS = 1_000;
+
 /** The calls that are waiting; each ends when its client leaves or the server closes. */
 export class LongPolls {
   private readonly open = new Set<AbortController>();
@@ -14,14 +17,15 @@ export class LongPolls {
 
   constructor(mostWaits = MOST_WAITS) {
     const room = () => new TenantRoom(mostWaits);
-    this.rooms = { results: room(), work: room(), nodes: room() };
+    const events = new TenantRoom(Math.min(mostWaits, MOST_LISTENERS));
+    this.rooms = { results: room(), work: room(), nodes: room(), events };
   }
 
   /** Runs a call that may wait; its signal aborts when the client leaves or the server closes. */
   async run<T>(reply: FastifyReply, kind: WaitKind, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const tenant = reply.request.caller?.tenant ?? '';
     const room = this.rooms[kind];
-    if (!room.tryTake(tenant)) throw tooManyWaits();
+    if (!room.tryTake(tenant)) throw kind === 'events' ? tooManyListeners() : tooManyWaits();
     return this.untilGone(reply, async (controller) => {
       if (this.ended) controller.abort();
       this.open.add(controller);
@@ -80,6 +84,12 @@ export function shuttingDown(): PunctualError {
       retryAfter: 1,
     },
   );
+}
+
+function tooManyListeners(): PunctualError {
+  const detail =
+    'As many listen to events at this node as it can serve, or as one tenant may; ask another one.';
+  return new PunctualError('TOO_MANY_LISTENERS', detail, { retryAfter: 10 });
 }
 
 function tooManyWaits(): PunctualError {

@@ -250,6 +250,7 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
     drainWorker: ({ caller }) => exampleWorker(caller),
     listQueues: () => ({ data: [exampleQueue('default')], next: null }),
     listUnserved: empty,
+    listenToEvents: nothing,
     ...{ getQueue: queue, changeQueue: queue, pauseQueue: queue, resumeQueue: queue },
     ...{
       createTenant: () => EXAMPLE_TENANT,
@@ -282,6 +283,8 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
     ...{
       openEnds: nothing,
       changeEnds: nothing,
+      openEvents: nothing,
+      changeEvents: nothing,
       hintJobs: nothing,
       getFigures: nothing,
       leaseChanged: nothing,

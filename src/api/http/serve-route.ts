@@ -30,6 +30,9 @@ declare module 'fastify' {
   }
 }
 
+/** How long a client has to take the end of a stream. */
+const LAST_PIECES_MS = 1_000;
+
 const SHARD_NUMBER = /^\d{1,4}$/;
 
 /** What routes are served with. */
@@ -139,11 +142,10 @@ class HttpCall implements Call {
     const answer = otherAnswer(this.route.answers[200], 'stream');
     if (!answer) throw new Error('the route declares no stream');
     return this.wait(kind, async (gone) => {
-      const stream = new HttpStream(this.reply, answer.type, gone);
+      const stream = new HttpStream(this.reply, answer, gone);
       try {
         await tell(stream);
-        stream.open();
-        this.reply.raw.end();
+        stream.end();
       } catch (error) {
         if (!stream.isOpen) throw error;
         // The headers are sent, so the error can only be shown by breaking the answer off.
@@ -151,6 +153,11 @@ class HttpCall implements Call {
         this.reply.raw.destroy();
       }
     });
+  }
+
+  get lastEventId(): string | null {
+    const { 'last-event-id': id } = this.request.headers;
+    return typeof id === 'string' ? id : null;
   }
 
   bringsKey(): Promise<boolean> {
@@ -165,23 +172,42 @@ class HttpStream implements AnswerStream {
 
   constructor(
     private readonly reply: FastifyReply,
-    private readonly type: string,
+    private readonly answer: OtherAnswer,
     readonly gone: AbortSignal,
   ) {}
+
+  get unsent(): number {
+    return this.reply.raw.writableLength;
+  }
 
   open(): void {
     if (this.isOpen) return;
     this.isOpen = true;
     this.reply.hijack();
     // The connection is not needed afterwards, and a closing server would wait for it.
-    const headers = { ...this.reply.getHeaders(), 'content-type': this.type, connection: 'close' };
+    const { type, headers: more } = this.answer;
+    const headers = { ...this.reply.getHeaders(), ...more, 'content-type': type, connection: 'close' };
     this.reply.raw.writeHead(200, headers as OutgoingHttpHeaders).flushHeaders();
   }
 
-  write(piece: string): Promise<void> | undefined {
+  drop(): void {
+    this.reply.raw.destroy();
+  }
+
+  /** Ends the answer. A client that does not take the rest of it in time must not keep the server from closing. */
+  end(): void {
     this.open();
     const { raw } = this.reply;
-    if (raw.write(piece)) return undefined;
+    raw.end();
+    if (raw.writableLength === 0 || raw.destroyed) return;
+    const timer = setTimeout(() => raw.destroy(), LAST_PIECES_MS).unref();
+    raw.once('close', () => clearTimeout(timer));
+  }
+
+  write(piece: string | Buffer): Promise<void> | undefined {
+    this.open();
+    const { raw } = this.reply;
+    if (raw.destroyed || raw.write(piece)) return undefined;
     // One promise for all pieces that wait: a stalled reader must not gather listeners.
     this.drained ??= new Promise((resolve) => {
       const goOn = () => {

@@ -1,8 +1,9 @@
 import Type from 'typebox';
-import { JOB_PARTS } from '../job.js';
+import { EVENT_ID_PATTERN, EVENT_KINDS, EVENT_TYPES } from '../events.js';
+import { JOB_PARTS, NAME_FORM, NAME_PATTERN } from '../job.js';
 import { JobState } from './job.js';
 import { defaulted, strict } from './object.js';
-import { durationUpTo, Id, line, Moment, MomentOrAgo, Name, Wait } from './text.js';
+import { durationUpTo, ID_PATTERN, Id, line, Moment, MomentOrAgo, Name, Wait } from './text.js';
 
 const Limit = Type.Integer({ minimum: 1, maximum: 1_000, default: 100 });
 
@@ -14,6 +15,52 @@ function include(parts: readonly string[]) {
     examples: [parts.join(',')],
     'x-expected': `one or more of ${parts.join(', ')}, with commas between them`,
   });
+}
+
+/** Marks a text that is a list with commas, which may also be given as several parameters of one name. */
+export const LIST = 'x-list';
+
+/** A list with commas of what the pattern describes. */
+function list(pattern: string, expected: string, example: string) {
+  return Type.String({
+    pattern: `^(?:${pattern})(?:,(?:${pattern})){0,${MOST_LISTED - 1}}$`,
+    examples: [example],
+    'x-expected': `one to ${MOST_LISTED} ${expected}, with commas between them`,
+    [LIST]: true,
+  });
+}
+
+const MOST_LISTED = 50;
+const NAMES = list(NAME_PATTERN.source.slice(1, -1), `names, each of ${NAME_FORM}`, 'mail,reports');
+
+/** Which events to tell: those to which everything applies that is given. */
+export const EventQuery = strict({
+  type: Type.Optional(
+    list(
+      [...EVENT_TYPES, ...EVENT_KINDS.map((kind) => `${kind}.*`)].map(literally).join('|'),
+      `of ${EVENT_TYPES.join(', ')} or, for all of a kind, ${EVENT_KINDS.map((kind) => `${kind}.*`).join(', ')}`,
+      'job.failed,queue.*',
+    ),
+  ),
+  queue: Type.Optional(NAMES),
+  task: Type.Optional(NAMES),
+  schedule: Type.Optional(NAMES),
+  job: Type.Optional(list(ID_PATTERN, 'ids of jobs', '01890a5d-ac96-774b-bcce-b302099a8057')),
+  after: Type.Optional(
+    Type.String({
+      pattern: EVENT_ID_PATTERN.source,
+      examples: ['7.1250000'],
+      'x-expected': 'the id of an event, such as 7.1250000',
+      description: 'Resume after this event, if the client cannot send the header `Last-Event-ID`.',
+    }),
+  ),
+  tenants: Type.Optional(
+    Type.Enum(['all'], { type: 'string', description: 'Events of all tenants; for an operator only.' }),
+  ),
+});
+
+function literally(text: string): string {
+  return text.replace(/[.*]/g, '\\$&');
 }
 
 /** Which jobs: those to which everything applies that is given. */

@@ -15,10 +15,13 @@ export const Name = Type.String({
   'x-expected': NAME_FORM,
 });
 
+/** The rule for ids of jobs and workers, without its ends. */
+export const ID_PATTERN = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}';
+
 /** Ids of jobs and workers, in the one spelling that the product prints. */
 export const Id = Type.String({
   'x-format': 'uuid',
-  pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$',
+  pattern: `^${ID_PATTERN}$`,
   'x-expected': 'a UUID in lower case',
 });
 

@@ -1,0 +1,221 @@
+import { setMaxListeners } from 'node:events';
+import { PunctualError } from '../core/errors.js';
+import { EventRing, type RingEntry, type RingLimits } from '../core/event-ring.js';
+import { type CompiledFilter, eventId, parseEventId, serverSentEvent } from '../core/events.js';
+import { News } from '../core/news.js';
+import { noLeader } from '../dispatch/leader-state.js';
+import type { AnswerStream } from './route.js';
+
+/** How long a client is asked to wait before it connects again. */
+const RETRY_MS = 1_000;
+/** How long a new listener waits for the leader. */
+const PATIENCE_MS = 5_000;
+/** How much a listener that resumes is sent before it must have read some of it. */
+const PORTION_CHARACTERS = 128 * 1024;
+const HEARTBEAT = ':\n\n';
+
+/** Why a stream cannot go on where it was. */
+type ResetReason = 'new-leader' | 'too-old' | 'gap';
+
+/** Those whose filters let the same events through: their text is joined and encoded once. */
+interface Group {
+  readonly filter: CompiledFilter;
+  readonly streams: Set<AnswerStream>;
+}
+
+/** Everybody at this node who listens to the events of one tenant, and the newest of these events. */
+export class EventFeed {
+  /** Missing until the leader has told where its ring begins. */
+  private ring: EventRing | undefined;
+  private epoch = 0;
+  private refused = false;
+  private readonly begun = new News();
+  private readonly groups = new Map<string, Group>();
+  private readonly streams = new Set<AnswerStream>();
+
+  constructor(
+    /** The limits of a ring, as they are now. */
+    private readonly limits: () => RingLimits,
+    /** The most bytes that a listener may have left unread. */
+    private readonly mostUnsent: () => number,
+    /** Aborts when the node stops. */
+    private readonly over: AbortSignal,
+  ) {
+    setMaxListeners(0, over);
+  }
+
+  /** How many listen. */
+  get size(): number {
+    return this.streams.size;
+  }
+
+  /** Tells a listener its events until it has gone; it resumes after the event with this id, if one is given. */
+  async serve(filter: CompiledFilter, after: string | null, stream: AnswerStream): Promise<void> {
+    this.streams.add(stream);
+    try {
+      await this.untilBegun(stream.gone);
+      stream.gone.throwIfAborted();
+      await this.catchUp(filter, after, stream);
+      await firstAborted(stream.gone, this.over);
+    } finally {
+      this.streams.delete(stream);
+      this.leaveGroup(filter, stream);
+    }
+  }
+
+  /** The leader's ring begins; where this is not the one that was known, or not all of it, everybody reads anew. */
+  begin(epoch: number, base: number, last: number): void {
+    const { ring } = this;
+    this.refused = false;
+    const goesOn = ring && epoch === this.epoch && base <= ring.last && ring.last <= last;
+    if (!goesOn) this.restart(epoch, base);
+    this.begun.tell();
+  }
+
+  receive(sequence: number, entries: readonly RingEntry[]): void {
+    if (!this.ring || entries.length === 0) return;
+    if (sequence > this.ring.last + 1) this.restart(this.epoch, sequence - 1);
+    const { ring } = this;
+    // After a subscription was lost and opened again, the leader tells what is known already.
+    const fresh = sequence === ring.last + 1 ? entries : entries.slice(ring.last + 1 - sequence);
+    const limits = this.limits();
+    for (const entry of fresh) ring.add(entry, limits);
+    for (const { filter, streams } of this.groups.values()) {
+      const text = joined(fresh, filter);
+      if (text !== '') this.send(streams, text);
+    }
+  }
+
+  /** The leader keeps no ring for this tenant: those who listen are let go, and told to come again. */
+  refuse(): void {
+    this.refused = true;
+    this.begun.tell();
+    for (const { streams } of this.groups.values()) for (const stream of streams) stream.drop();
+  }
+
+  /** Shows those who hear nothing that their connection lives. */
+  beat(): void {
+    for (const { streams } of this.groups.values())
+      for (const stream of streams) if (stream.unsent === 0) void stream.write(HEARTBEAT);
+  }
+
+  private async untilBegun(gone: AbortSignal): Promise<void> {
+    const deadline = performance.now() + PATIENCE_MS;
+    const wake = () => this.begun.tell();
+    const signals = [gone, this.over];
+    for (const signal of signals) signal.addEventListener('abort', wake, { once: true });
+    try {
+      while (!this.ring && !gone.aborted) {
+        if (this.over.aborted) throw noLeader();
+        if (this.refused) throw tooManyTenants();
+        const patience = deadline - performance.now();
+        if (patience <= 0) throw noLeader();
+        await this.begun.next(patience);
+      }
+    } finally {
+      for (const signal of signals) signal.removeEventListener('abort', wake);
+    }
+  }
+
+  /** Sends what the listener has missed, as fast as it reads; then it is told everything together with its group. */
+  private async catchUp(filter: CompiledFilter, after: string | null, stream: AnswerStream): Promise<void> {
+    let ring = this.ring!;
+    let position = this.resumeAt(after) ?? ring.last;
+    void stream.write(`retry: ${RETRY_MS}\n${this.greeting(filter, after)}`);
+    while (!stream.gone.aborted) {
+      if (ring !== this.ring) {
+        ring = this.ring!;
+        position = ring.last;
+        void stream.write(this.resetText(filter, 'new-leader', true));
+      }
+      const entries = ring.after(position, PORTION_CHARACTERS);
+      if (entries === null) return stream.drop();
+      if (entries.length === 0) return this.joinGroup(filter, stream);
+      position += entries.length;
+      const text = joined(entries, filter);
+      if (text !== '') await stream.write(text);
+    }
+  }
+
+  /** The number after which to go on; null if that is not possible. */
+  private resumeAt(after: string | null): number | null {
+    const position = after === null ? null : parseEventId(after);
+    if (position === null || position.epoch !== this.epoch) return null;
+    return this.ring!.after(position.sequence, 0) === null ? null : position.sequence;
+  }
+
+  /** What a stream begins with: `hello` if it begins or goes on where the client says, else `reset`. */
+  private greeting(filter: CompiledFilter, after: string | null): string {
+    const resumesAt = this.resumeAt(after);
+    if (after === null || resumesAt !== null) {
+      const id = eventId(this.epoch, resumesAt ?? this.ring!.last);
+      const data = { id, resumed: resumesAt !== null };
+      return serverSentEvent(id, 'hello', JSON.stringify(data));
+    }
+    const isNewLeader = parseEventId(after)?.epoch !== this.epoch;
+    return this.resetText(filter, isNewLeader ? 'new-leader' : 'too-old', isNewLeader);
+  }
+
+  /** Tells that events may be missing, and whether another leader is the reason. */
+  private resetText(filter: CompiledFilter, reason: ResetReason, isNewLeader: boolean): string {
+    const id = eventId(this.epoch, this.ring!.last);
+    const reset = serverSentEvent(id, 'reset', JSON.stringify({ id, reason }));
+    const type = 'leader.elected';
+    const nothing = { job: undefined, queue: undefined, task: undefined, schedule: undefined };
+    if (!isNewLeader || !filter.matches({ type, ...nothing })) return reset;
+    const elected = { id, type, at: new Date().toISOString(), epoch: this.epoch };
+    return reset + serverSentEvent(id, type, JSON.stringify(elected));
+  }
+
+  private restart(epoch: number, base: number): void {
+    const isNewLeader = epoch !== this.epoch;
+    this.epoch = epoch;
+    this.ring = new EventRing(base);
+    for (const { filter, streams } of this.groups.values())
+      this.send(streams, this.resetText(filter, isNewLeader ? 'new-leader' : 'gap', isNewLeader));
+  }
+
+  /** Sends a text to all listeners of a group. One that does not read is dropped and never waited for. */
+  private send(streams: ReadonlySet<AnswerStream>, text: string): void {
+    const piece = Buffer.from(text);
+    const mostUnsent = this.mostUnsent();
+    for (const stream of streams) {
+      if (stream.unsent > mostUnsent) stream.drop();
+      else void stream.write(piece);
+    }
+  }
+
+  private joinGroup(filter: CompiledFilter, stream: AnswerStream): void {
+    const group = this.groups.get(filter.key) ?? { filter, streams: new Set() };
+    group.streams.add(stream);
+    this.groups.set(filter.key, group);
+  }
+
+  private leaveGroup(filter: CompiledFilter, stream: AnswerStream): void {
+    const group = this.groups.get(filter.key);
+    if (group?.streams.delete(stream) && group.streams.size === 0) this.groups.delete(filter.key);
+  }
+}
+
+function joined(entries: readonly RingEntry[], filter: CompiledFilter): string {
+  let text = '';
+  for (const entry of entries) if (filter.matches(entry)) text += entry.text;
+  return text;
+}
+
+/** Resolves when one of the signals aborts, and leaves no listener behind. */
+function firstAborted(...signals: readonly AbortSignal[]): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      for (const signal of signals) signal.removeEventListener('abort', end);
+      resolve();
+    };
+    for (const signal of signals) signal.addEventListener('abort', end);
+    if (signals.some((signal) => signal.aborted)) end();
+  });
+}
+
+function tooManyTenants(): PunctualError {
+  const detail = 'The leader keeps events of as many tenants as it can; try again later.';
+  return new PunctualError('TOO_MANY_LISTENERS', detail, { retryAfter: 10 });
+}

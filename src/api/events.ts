@@ -1,0 +1,62 @@
+import type { Static } from 'typebox';
+import { PunctualError } from '../core/errors.js';
+import { ALL_TENANTS, CompiledFilter, type EventFilter } from '../core/events.js';
+import { EventQuery } from '../core/schemas/query.js';
+import type { Caller } from './caller.js';
+import type { NodeContext } from './context.js';
+import { type AnswerStream, type Route, route } from './route.js';
+
+/** What happens, as it happens. */
+export const eventRoutes: readonly Route[] = [
+  route({
+    id: 'listenToEvents',
+    method: 'GET',
+    path: '/v1/events',
+    tag: 'events',
+    summary:
+      'Listen to what happens: server-sent events, from now on or after `Last-Event-ID`. The stream begins with `hello`, or with `reset` if events may have been missed.',
+    scope: 'read',
+    query: EventQuery,
+    answers: {
+      200: {
+        kind: 'stream',
+        type: 'text/event-stream; charset=utf-8',
+        description:
+          'Events for as long as the client listens, each with its id, its type and its data as JSON.',
+        headers: {
+          'cache-control': 'no-store, no-transform',
+          // Proxies would hold a stream back until a buffer is full.
+          'x-accel-buffering': 'no',
+        },
+      },
+    },
+    run: ({ node, caller, query, call }) =>
+      call.stream('events', (stream) => listen(node, caller, query, call.lastEventId, stream)),
+  }),
+];
+
+/** Tells a caller the events that its query asks for, until it has gone. */
+export async function listen(
+  node: NodeContext,
+  caller: Caller,
+  query: Static<typeof EventQuery>,
+  lastEventId: string | null,
+  stream: AnswerStream,
+): Promise<void> {
+  const isForAll = query.tenants === 'all';
+  if (isForAll && !caller.operator) {
+    throw new PunctualError('FORBIDDEN', 'Only an operator may listen to the events of all tenants.');
+  }
+  const { type, queue, task, schedule, job } = query;
+  const filter = new CompiledFilter({
+    ...(type !== undefined && { types: type.split(',') as NonNullable<EventFilter['types']> }),
+    ...(queue !== undefined && { queue: queue.split(',') }),
+    ...(task !== undefined && { task: task.split(',') }),
+    ...(schedule !== undefined && { schedule: schedule.split(',') }),
+    ...(job !== undefined && { job: job.split(',') }),
+  });
+  // A browser that connects again sends the header, and the query that it began with.
+  const after = lastEventId ?? query.after ?? null;
+  const { eventFeeds } = node.shardOf(caller.tenant);
+  await eventFeeds.listen(isForAll ? ALL_TENANTS : caller.tenant, filter, after, stream);
+}
