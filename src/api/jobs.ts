@@ -19,7 +19,9 @@ import {
   parseSubmission,
   parseSubmissions,
   type SubmissionContext,
+  taskNamesOf,
 } from '../core/submission.js';
+import type { TaskLookup } from '../core/task-defaults.js';
 import { isUuid } from '../core/uuid.js';
 import type { BulkRepetition, BulkAnswer as Stored } from '../core/wire.js';
 import type { Change } from '../dispatch/job-control.js';
@@ -193,7 +195,9 @@ export async function submitJob(
   body: unknown,
 ): Promise<{ created: boolean; job: JobView }> {
   const shard = node.shardOf(tenant);
-  const submission = parseSubmission(body, submissionContext(node, shard));
+  const tasks = shard.tasks.find(tenant, () => taskNamesOf([body]));
+  const context = submissionContext(node, shard, tasks instanceof Promise ? await tasks : tasks);
+  const submission = parseSubmission(body, context);
   const { queue, hold, keyRule } = submission.definition;
   // Throws before anything was done if the leader is elsewhere; then the whole request is made there.
   if (mayReplace(keyRule)) await shard.leader();
@@ -223,7 +227,8 @@ export async function submitJobs(
 ): Promise<Stored> {
   const { jobs } = validate(envelopeOf(node.config.maxBulkJobs), body);
   const shard = node.shardOf(tenant);
-  const submissions = await parseSubmissions(jobs, submissionContext(node, shard));
+  const tasks = await shard.tasks.find(tenant, () => taskNamesOf(jobs));
+  const submissions = await parseSubmissions(jobs, submissionContext(node, shard, tasks));
   if (submissions.some(({ definition }) => mayReplace(definition.keyRule))) await shard.leader();
   const owned = submissions.map((submission) => ({ tenant, createdBy: actor, submission }));
   const stored = await shard.submitter.submitAll(owned);
@@ -317,8 +322,8 @@ function viewOf(shard: Shard, row: PlacedRow, repetition?: Repetition): JobView 
   return new JobView(row, progress ?? null, repetition);
 }
 
-function submissionContext({ config }: NodeContext, { clock }: Shard): SubmissionContext {
-  return { ...config, now: clock.now() };
+function submissionContext({ config }: NodeContext, { clock }: Shard, tasks: TaskLookup): SubmissionContext {
+  return { ...config, now: clock.now(), tasks };
 }
 
 function toChange({ config }: NodeContext, { runAt, priority, payload }: Static<typeof JobChange>): Change {

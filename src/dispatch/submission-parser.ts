@@ -1,6 +1,13 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { messageOf, PunctualError } from '../core/errors.js';
-import { dueTimeOf, type ParsedSubmission, parseSubmission, readSubmissionText } from '../core/submission.js';
+import {
+  dueTimeOf,
+  type ParsedSubmission,
+  parseSubmission,
+  readSubmissionText,
+  type SubmissionContext,
+  taskNamesOf,
+} from '../core/submission.js';
 import { findCancelled } from '../store/cancel-requests.js';
 import { toRow } from '../store/job-row.js';
 import type { KeyedJob } from '../store/key-holders.js';
@@ -93,7 +100,7 @@ export class SubmissionParser {
     let pausedAt = performance.now();
     for (const job of jobs) {
       const text = texts.get(job.id);
-      if (text !== undefined) parsed.push(this.parseOne(job, text));
+      if (text !== undefined) parsed.push(await this.parseOne(job, text));
       else if (job.bytes > maxBytes) {
         const message = `The submission has ${job.bytes} bytes; more than ${maxBytes} are not read.`;
         const refusal = { code: 'PAYLOAD_TOO_LARGE', message };
@@ -106,16 +113,20 @@ export class SubmissionParser {
     return parsed;
   }
 
-  private parseOne(job: Unread, text: string): Parsed {
-    const context = { ...this.state.config, now: job.createdAt };
+  private async parseOne(job: Unread, text: string): Promise<Parsed> {
+    const context: SubmissionContext = { ...this.state.config, now: job.createdAt };
     let read: unknown;
     try {
       read = readSubmissionText(text, context);
-      return { job, submission: parseSubmission(read, context), refusal: null };
     } catch (error) {
-      const code = error instanceof PunctualError ? error.code : 'INVALID_REQUEST';
-      const runAt = dueTimeOf(read, job.createdAt);
-      return { job, submission: null, refusal: { code, message: messageOf(error) }, runAt };
+      return refused(job, read, error);
+    }
+    const found = this.state.tasks.find(job.tenant, () => taskNamesOf([read]));
+    const tasks = found instanceof Promise ? await found : found;
+    try {
+      return { job, submission: parseSubmission(read, { ...context, tasks }), refusal: null };
+    } catch (error) {
+      return refused(job, read, error);
     }
   }
 
@@ -151,6 +162,13 @@ export class SubmissionParser {
       refusal,
     }));
   }
+}
+
+/** A submission that is not valid. */
+function refused(job: Unread, read: unknown, error: unknown): Parsed {
+  const code = error instanceof PunctualError ? error.code : 'INVALID_REQUEST';
+  const runAt = dueTimeOf(read, job.createdAt);
+  return { job, submission: null, refusal: { code, message: messageOf(error) }, runAt };
 }
 
 /** Refuses a submission that needs a label set beyond the quota of its tenant. */

@@ -5,6 +5,7 @@ import type { Pool } from '../store/database.js';
 import type { EndedJob } from '../store/ended-jobs.js';
 import type { TermKey } from '../store/leader-statement.js';
 import type { Waiting } from '../store/read-backlog.js';
+import type { TaskDefinitions } from '../store/task-definitions.js';
 
 /** The part of the leader's state that schedules use. It lasts for one term. */
 export interface ScheduleLeader {
@@ -15,6 +16,7 @@ export interface ScheduleLeader {
   readonly clock: Clock;
   readonly config: Config;
   readonly log: Log;
+  readonly tasks: TaskDefinitions;
   /** Runs a fenced write; the term ends when its outcome is unknown. */
   write<T>(work: () => Promise<T>): Promise<T>;
   /** The same for a write that ends jobs; whoever waits for one of them is told. */
