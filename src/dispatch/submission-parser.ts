@@ -5,9 +5,9 @@ import {
   type ParsedSubmission,
   parseSubmission,
   readSubmissionText,
-  type SubmissionContext,
   taskNamesOf,
 } from '../core/submission.js';
+import type { TaskLookup } from '../core/task-defaults.js';
 import { findCancelled } from '../store/cancel-requests.js';
 import { toRow } from '../store/job-row.js';
 import type { KeyedJob } from '../store/key-holders.js';
@@ -54,6 +54,12 @@ interface Parsed {
   readonly runAt?: number;
 }
 
+/** A submission that was read and is not parsed yet. */
+interface Read {
+  readonly job: Unread;
+  readonly input: unknown;
+}
+
 /** Of a job that was cancelled before it was admitted, perhaps in the transaction that submitted it. */
 export const CANCELLED: Refusal = {
   code: 'CANCELLED',
@@ -96,37 +102,52 @@ export class SubmissionParser {
       hot,
       jobs.filter((job) => job.bytes <= maxBytes).map((job) => job.id),
     );
-    const parsed: Parsed[] = [];
-    let pausedAt = performance.now();
-    for (const job of jobs) {
+    const read: (Parsed | Read)[] = [];
+    await inSlices(jobs, (job) => {
       const text = texts.get(job.id);
-      if (text !== undefined) parsed.push(await this.parseOne(job, text));
+      if (text !== undefined) read.push(this.readOne(job, text));
       else if (job.bytes > maxBytes) {
         const message = `The submission has ${job.bytes} bytes; more than ${maxBytes} are not read.`;
         const refusal = { code: 'PAYLOAD_TOO_LARGE', message };
-        parsed.push({ job, submission: null, refusal, runAt: job.createdAt });
+        read.push({ job, submission: null, refusal, runAt: job.createdAt });
       }
-      if (performance.now() - pausedAt < PARSE_MS) continue;
-      await nextIteration();
-      pausedAt = performance.now();
-    }
+    });
+    const tasksOf = await this.findTasks(read.filter((each) => 'input' in each));
+    const parsed: Parsed[] = [];
+    await inSlices(read, (each) => {
+      parsed.push('input' in each ? this.parseOne(each, tasksOf.get(each.job.tenant)!) : each);
+    });
     return parsed;
   }
 
-  private async parseOne(job: Unread, text: string): Promise<Parsed> {
-    const context: SubmissionContext = { ...this.state.config, now: job.createdAt };
-    let read: unknown;
+  private readOne(job: Unread, text: string): Parsed | Read {
     try {
-      read = readSubmissionText(text, context);
+      return { job, input: readSubmissionText(text, this.state.config) };
     } catch (error) {
-      return refused(job, read, error);
+      return refused(job, undefined, error);
     }
-    const found = this.state.tasks.find(job.tenant, () => taskNamesOf([read]));
-    const tasks = found instanceof Promise ? await found : found;
+  }
+
+  /** The definitions of the tasks that the submissions name, by tenant: each is looked up once. */
+  private async findTasks(read: readonly Read[]): Promise<Map<string, TaskLookup>> {
+    const inputs = new Map<string, unknown[]>();
+    for (const { job, input } of read) {
+      const ofTenant = inputs.get(job.tenant);
+      if (ofTenant) ofTenant.push(input);
+      else inputs.set(job.tenant, [input]);
+    }
+    const tasksOf = new Map<string, TaskLookup>();
+    for (const [tenant, ofTenant] of inputs)
+      tasksOf.set(tenant, await this.state.tasks.find(tenant, () => taskNamesOf(ofTenant)));
+    return tasksOf;
+  }
+
+  private parseOne({ job, input }: Read, tasks: TaskLookup): Parsed {
+    const context = { ...this.state.config, now: job.createdAt, tasks };
     try {
-      return { job, submission: parseSubmission(read, { ...context, tasks }), refusal: null };
+      return { job, submission: parseSubmission(input, context), refusal: null };
     } catch (error) {
-      return refused(job, read, error);
+      return refused(job, input, error);
     }
   }
 
@@ -161,6 +182,17 @@ export class SubmissionParser {
       admitAt: admissionTime(submission.definition.runAt, now, config.laterThreshold),
       refusal,
     }));
+  }
+}
+
+/** Does something with each item, and lets the event loop run in between. */
+async function inSlices<T>(items: readonly T[], work: (item: T) => void): Promise<void> {
+  let pausedAt = performance.now();
+  for (const item of items) {
+    work(item);
+    if (performance.now() - pausedAt < PARSE_MS) continue;
+    await nextIteration();
+    pausedAt = performance.now();
   }
 }
 
