@@ -67,12 +67,12 @@ const READ_CHANGES = statement(
     SELECT c.version AS last, t.tenant, t.version, t.tasks FROM punctual.task_changes c
     LEFT JOIN LATERAL (
       SELECT tenant, version, tasks FROM punctual.task_tenants WHERE version > $1 ORDER BY version LIMIT $2) t ON true
-    ORDER BY t.version`,
+    WHERE c.id = 1 ORDER BY t.version`,
 );
 
 const COUNT_CHANGE = statement(
   'count-task-change',
-  'UPDATE punctual.task_changes SET version = version + 1 RETURNING version',
+  'UPDATE punctual.task_changes SET version = version + 1 WHERE id = 1 RETURNING version',
 );
 
 const MARK_TENANT = statement(

@@ -17,12 +17,13 @@ CREATE TABLE punctual.tasks (
   PRIMARY KEY (tenant, name)
 );
 
--- Counts the changes of definitions. Whoever changes one takes this row first, so the numbers have the order of the
--- commits, and whoever has read up to a number has missed none before it.
+-- Counts the changes of definitions, in one row. Whoever changes one takes this row first, so the numbers have the order
+-- of the commits, and whoever has read up to a number has missed none before it.
 CREATE TABLE punctual.task_changes (
+  id       int PRIMARY KEY CHECK (id = 1),
   version  bigint NOT NULL
 );
-INSERT INTO punctual.task_changes (version) VALUES (0);
+INSERT INTO punctual.task_changes (id, version) VALUES (1, 0);
 
 -- The tenants that have, or had, definitions: the number of the newest change, and how many definitions there are. A
 -- node learns from it what it must read again, with one look at an index however many tenants there are.
