@@ -18,8 +18,8 @@ import {
   ScheduleSet,
   ScheduleView,
 } from '../core/schemas/schedule.js';
-import type * as wire from '../core/wire.js';
 import { NO_TASKS } from '../core/task-defaults.js';
+import type * as wire from '../core/wire.js';
 import { taskOfStored, tryParseStored } from '../schedule/parsed-schedules.js';
 import type { Request } from '../schedule/schedule-changes.js';
 import { type LedgerPosition, readLedger } from '../store/occurrences.js';

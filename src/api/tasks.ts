@@ -4,7 +4,6 @@ import { NamePath, PageQuery } from '../core/schemas/query.js';
 import { TaskChange, TaskInput, TaskPage, TaskView } from '../core/schemas/task.js';
 import { MAX_TASK_BYTES, normaliseTask, type TaskDefinition } from '../core/task-definition.js';
 import type * as wire from '../core/wire.js';
-import { explainDatabaseError } from '../store/database.js';
 import {
   deleteTask,
   findTask,
@@ -121,9 +120,7 @@ export const taskRoutes: readonly Route[] = [
     answers: { 204: 'The definition is gone.' },
     run: async ({ node, caller: { tenant }, params: { name } }) => {
       const shard = node.shardOf(tenant);
-      const { change } = await deleteTask(shard.pool, { tenant, name }).catch((error: unknown) => {
-        throw explainDatabaseError(error);
-      });
+      const { change } = await deleteTask(shard.pool, { tenant, name });
       if (change === null) throw notFound(name);
       shard.tasks.changed(tenant, change);
     },
@@ -131,7 +128,12 @@ export const taskRoutes: readonly Route[] = [
 ];
 
 /** The definition if it is good; throws INVALID_REQUEST with a pointer to every wrong field. */
-function checked({ config, shardOf }: NodeContext, { tenant }: Caller, name: string, input: unknown): TaskDefinition {
+function checked(
+  { config, shardOf }: NodeContext,
+  { tenant }: Caller,
+  name: string,
+  input: unknown,
+): TaskDefinition {
   return parseTask(name, input, { ...config, now: shardOf(tenant).clock.now() });
 }
 
@@ -143,9 +145,7 @@ async function write(
 ): Promise<TaskChanged> {
   const shard = node.shardOf(tenant);
   const author = { tenant, name, actor, now: shard.clock.now(), maxTasks: node.config.maxTasks };
-  const written = await writeTask(shard.pool, author, decide).catch((error: unknown) => {
-    throw explainDatabaseError(error);
-  });
+  const written = await writeTask(shard.pool, author, decide);
   if (written.change) shard.tasks.changed(tenant, written.change);
   return written;
 }

@@ -60,7 +60,10 @@ function addDefineCommand(task: Command, cli: Cli): void {
       'define a task, or replace its definition; jobs submitted later by its name take what they leave open',
     )
     .argument(...NAME)
-    .option('--file <path>', 'a file with the definition as JSON, to which the options below are added; - for stdin')
+    .option(
+      '--file <path>',
+      'a file with the definition as JSON, to which the options below are added; - for stdin',
+    )
     .option('--description <text>', 'what it is for')
     .option('--handler <name>', 'the handler that runs it (default: the one of its name)')
     .option('--queue <name>', 'the queue to wait in')
@@ -103,9 +106,19 @@ async function definitionOf(cli: Cli, options: DefineOptions): Promise<TaskDefin
   const hasRetry = retry !== undefined || maxAttempts !== undefined;
   return {
     ...inFile,
-    ...given(options, ['description', 'queue', 'priority', 'timeout', 'delivery', 'requires', 'concurrencyKey']),
+    ...given(options, [
+      'description',
+      'queue',
+      'priority',
+      'timeout',
+      'delivery',
+      'requires',
+      'concurrencyKey',
+    ]),
     ...(handler !== undefined && { target: { type: 'handler', name: handler } }),
-    ...(hasRetry && { retry: { ...(retry ?? inFile.retry), ...(maxAttempts !== undefined && { maxAttempts }) } }),
+    ...(hasRetry && {
+      retry: { ...(retry ?? inFile.retry), ...(maxAttempts !== undefined && { maxAttempts }) },
+    }),
     ...(path !== undefined && { concurrencyKey: { path } }),
     ...(payloadSchema !== undefined && { payloadSchema: await readJsonInput(cli, payloadSchema) }),
   };

@@ -61,10 +61,19 @@ export function taskDetails(output: Output, task: TaskView): string {
     ['priority', task.priority === undefined ? null : String(task.priority)],
     ['attempts', retry?.maxAttempts === undefined ? null : String(retry.maxAttempts)],
     ['pauses', retry && pausesOf(retry)],
-    ['after losses', retry?.onWorkerLost?.maxAttempts === undefined ? null : String(retry.onWorkerLost.maxAttempts)],
+    [
+      'after losses',
+      retry?.onWorkerLost?.maxAttempts === undefined ? null : String(retry.onWorkerLost.maxAttempts),
+    ],
     ['timeout', task.timeout],
     ['delivery', task.delivery],
-    ['requires', requires && Object.entries(requires).map(([name, value]) => `${name}=${value}`).join(', ')],
+    [
+      'requires',
+      requires &&
+        Object.entries(requires)
+          .map(([name, value]) => `${name}=${value}`)
+          .join(', '),
+    ],
     ['key', keyOf(task)],
     ['schema', task.payloadSchema === undefined ? null : JSON.stringify(task.payloadSchema)],
     ['published', task.publishedBy === null ? null : `by worker ${task.publishedBy}`],

@@ -42,7 +42,10 @@ function checkRules(
 /** A payload cannot be checked by rules that this version of the program does not know. */
 const NOT_UNDERSTOOD: TaskRules['payloadSchema'] = {
   check: (_, pointer, errors) => {
-    errors.push({ pointer, detail: 'cannot be checked: this node does not understand the schema of the task' });
+    errors.push({
+      pointer,
+      detail: 'cannot be checked: this node does not understand the schema of the task',
+    });
   },
 };
 

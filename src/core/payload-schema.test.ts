@@ -80,7 +80,7 @@ describe('a schema', () => {
     [{ $ref: '#/$defs/missing', $defs: {} }, '/payloadSchema/$ref'],
     [{ $id: 'https://example.com/schema.json' }, '/payloadSchema/$id'],
     [{ minimun: 1 }, '/payloadSchema/minimun'],
-    [{ if: {}, then: {} }, '/payloadSchema/if'],
+    [{ if: {} }, '/payloadSchema/if'],
     ['object', '/payloadSchema'],
     [null, '/payloadSchema'],
   ])('that is none, or says what is not checked, is refused: %j', (schema, pointer) => {
@@ -102,7 +102,9 @@ describe('a schema', () => {
   );
 
   it('may use the names of keywords for properties', () => {
-    expect(check({ properties: { pattern: { type: 'string' }, $ref: true } }, { pattern: 'x', $ref: 1 })).toEqual([]);
+    expect(
+      check({ properties: { pattern: { type: 'string' }, $ref: true } }, { pattern: 'x', $ref: 1 }),
+    ).toEqual([]);
   });
 
   it('is bounded in depth and in schemas', () => {
@@ -113,10 +115,25 @@ describe('a schema', () => {
   });
 
   it.each<[string, unknown, unknown]>([
-    ['many alternatives', { items: { anyOf: new Array(900).fill({ type: 'string' }) } }, new Array(100_000).fill(1)],
-    ['long lists of values', { items: { enum: Array.from({ length: 9_000 }, (_, i) => `v${i}`) } }, new Array(50_000).fill('v8999')],
+    [
+      'many alternatives',
+      { items: { anyOf: [...new Array(900).fill({ type: 'string' }), true] } },
+      new Array(100_000).fill(1),
+    ],
+    [
+      'long lists of values',
+      { items: { enum: Array.from({ length: 9_000 }, (_, i) => `v${i}`) } },
+      new Array(50_000).fill('v8999'),
+    ],
     ['a circle of references', { $ref: '#' }, 1],
-    ['two references at each level', { allOf: [{ $ref: '#/$defs/a' }], $defs: { a: { allOf: [{ $ref: '#/$defs/a' }, { $ref: '#/$defs/a' }] } } }, 1],
+    [
+      'two references at each level',
+      {
+        allOf: [{ $ref: '#/$defs/a' }],
+        $defs: { a: { allOf: [{ $ref: '#/$defs/a' }, { $ref: '#/$defs/a' }] } },
+      },
+      1,
+    ],
     ['long texts', { items: { minLength: 1 } }, new Array(100).fill('x'.repeat(100_000))],
   ])('cannot hold the event loop: %s', (_, schema, payload) => {
     const began = performance.now();

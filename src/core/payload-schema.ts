@@ -29,7 +29,10 @@ const expects =
   };
 
 const anything: Takes = () => undefined;
-const count = expects('a whole number from 0 on', (value) => Number.isSafeInteger(value) && Number(value) >= 0);
+const count = expects(
+  'a whole number from 0 on',
+  (value) => Number.isSafeInteger(value) && Number(value) >= 0,
+);
 const number = expects('a number', (value) => Number.isFinite(value));
 const schema: Takes = (value, pointer, reader) => reader.read(value, pointer);
 
@@ -61,7 +64,9 @@ const noRegularExpressions: Takes = (_, pointer, { errors }) => {
 };
 
 const KEYWORDS: ReadonlyMap<string, Takes> = new Map<string, Takes>([
-  ...['$schema', '$comment', 'title', 'description', 'default', 'examples'].map((name) => [name, anything] as const),
+  ...['$schema', '$comment', 'title', 'description', 'default', 'examples'].map(
+    (name) => [name, anything] as const,
+  ),
   ...['deprecated', 'readOnly', 'writeOnly'].map((name) => [name, anything] as const),
   ['$defs', namedSchemas],
   ['definitions', namedSchemas],
@@ -279,7 +284,8 @@ class Visit {
     const { minProperties = 0, maxProperties = Number.POSITIVE_INFINITY } = rules;
     if (names.length < minProperties)
       return this.wrong(pointer, `must have at least ${minProperties} entries`);
-    if (names.length > maxProperties) return this.wrong(pointer, `must have at most ${maxProperties} entries`);
+    if (names.length > maxProperties)
+      return this.wrong(pointer, `must have at most ${maxProperties} entries`);
     let isRight = true;
     for (const name of required) {
       if (Object.hasOwn(value, name)) continue;
@@ -290,7 +296,10 @@ class Visit {
       const at = this.below(pointer, name);
       const fitsName = propertyNames === undefined || this.fits(propertyNames, name, at);
       const rule = Object.hasOwn(properties, name) ? properties[name]! : others;
-      if (fitsName && (rule === false ? this.wrong(at, 'is not a known field') : this.fits(rule, value[name], at)))
+      if (
+        fitsName &&
+        (rule === false ? this.wrong(at, 'is not a known field') : this.fits(rule, value[name], at))
+      )
         continue;
       isRight = false;
       if (this.isEnough) break;
@@ -325,7 +334,10 @@ class Visit {
     if (a === b) return true;
     if (Array.isArray(a) || Array.isArray(b)) {
       return (
-        Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((each, i) => this.same(each, b[i]))
+        Array.isArray(a) &&
+        Array.isArray(b) &&
+        a.length === b.length &&
+        a.every((each, i) => this.same(each, b[i]))
       );
     }
     if (!isPlainObject(a) || !isPlainObject(b)) return false;

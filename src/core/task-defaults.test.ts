@@ -48,12 +48,18 @@ const template = fc.record({
     fc.record({
       maxAttempts: optional(attempts),
       backoff: optional(
-        fc.record({ base: optional(duration), factor: optional(fc.integer({ min: 1, max: 4 })), max: optional(duration) }),
+        fc.record({
+          base: optional(duration),
+          factor: optional(fc.integer({ min: 1, max: 4 })),
+          max: optional(duration),
+        }),
       ),
       onWorkerLost: optional(fc.record({ maxAttempts: optional(attempts) })),
     }),
   ),
-}) as fc.Arbitrary<Pick<JobSubmission, 'queue' | 'priority' | 'timeout' | 'requires' | 'concurrencyKey' | 'retry'>>;
+}) as fc.Arbitrary<
+  Pick<JobSubmission, 'queue' | 'priority' | 'timeout' | 'requires' | 'concurrencyKey' | 'retry'>
+>;
 
 const withoutUndefined = (value: object) => JSON.parse(JSON.stringify(value));
 
@@ -68,12 +74,18 @@ describe('a job of a defined task', () => {
         expect(job.concurrencyKey).toBe(said.concurrencyKey ?? defined.concurrencyKey ?? null);
         expect(job.needs.labels).toEqual(said.requires ?? defined.requires ?? {});
         const timeout = said.timeout ?? defined.timeout;
-        expect(job.timeoutMs).toBe(timeout ? { '1s': 1_000, '2s': 2_000, '5m': 300_000 }[timeout as '1s'] : plain.timeoutMs);
+        expect(job.timeoutMs).toBe(
+          timeout ? { '1s': 1_000, '2s': 2_000, '5m': 300_000 }[timeout as '1s'] : plain.timeoutMs,
+        );
         const [a, b] = [said.retry, defined.retry];
         expect(job.retry.maxAttempts).toBe(a?.maxAttempts ?? b?.maxAttempts ?? DEFAULT_RETRY.maxAttempts);
-        expect(job.retry.backoff.factor).toBe(a?.backoff?.factor ?? b?.backoff?.factor ?? DEFAULT_RETRY.backoff.factor);
+        expect(job.retry.backoff.factor).toBe(
+          a?.backoff?.factor ?? b?.backoff?.factor ?? DEFAULT_RETRY.backoff.factor,
+        );
         expect(job.retry.onWorkerLost.maxAttempts).toBe(
-          a?.onWorkerLost?.maxAttempts ?? b?.onWorkerLost?.maxAttempts ?? DEFAULT_RETRY.onWorkerLost.maxAttempts,
+          a?.onWorkerLost?.maxAttempts ??
+            b?.onWorkerLost?.maxAttempts ??
+            DEFAULT_RETRY.onWorkerLost.maxAttempts,
         );
       }),
     );
@@ -104,13 +116,20 @@ describe('a job of a defined task', () => {
   });
 
   it('is checked as a whole, and the error says which value comes from the task', () => {
-    expect(refusal(() => submitted({ retry: { maxAttempts: 4 } }, { delivery: 'at-most-once' }))).toMatchObject({
+    expect(
+      refusal(() => submitted({ retry: { maxAttempts: 4 } }, { delivery: 'at-most-once' })),
+    ).toMatchObject({
       code: 'INVALID_REQUEST',
       errors: [
-        { pointer: '/retry/maxAttempts', detail: expect.stringMatching(/must be 1 \(4 comes from the task greet\)$/) },
+        {
+          pointer: '/retry/maxAttempts',
+          detail: expect.stringMatching(/must be 1 \(4 comes from the task greet\)$/),
+        },
       ],
     });
-    expect(refusal(() => submitted({ delivery: 'at-most-once' }, { retry: { maxAttempts: 2 } }))).toMatchObject({
+    expect(
+      refusal(() => submitted({ delivery: 'at-most-once' }, { retry: { maxAttempts: 2 } })),
+    ).toMatchObject({
       errors: [
         {
           pointer: '/retry/maxAttempts',
@@ -119,7 +138,9 @@ describe('a job of a defined task', () => {
       ],
     });
     expect(submitted({ delivery: 'at-most-once' }, {}).retry).toMatchObject({ maxAttempts: 1 });
-    expect(submitted({ retry: { maxAttempts: 4 } }, { delivery: 'at-most-once', retry: { maxAttempts: 1 } })).toMatchObject({
+    expect(
+      submitted({ retry: { maxAttempts: 4 } }, { delivery: 'at-most-once', retry: { maxAttempts: 1 } }),
+    ).toMatchObject({
       delivery: 'at-most-once',
     });
   });
@@ -193,7 +214,16 @@ describe('a bulk of a defined task', () => {
 });
 
 it('the names of submissions are each asked for once, and what is no name is not', () => {
-  const inputs = [{ task: 'a' }, { task: 'a' }, { task: 'b' }, { task: 'a' }, { task: 'a b' }, { task: 1 }, null, {}];
+  const inputs = [
+    { task: 'a' },
+    { task: 'a' },
+    { task: 'b' },
+    { task: 'a' },
+    { task: 'a b' },
+    { task: 1 },
+    null,
+    {},
+  ];
   expect(taskNamesOf(inputs)).toEqual(['a', 'b']);
 });
 

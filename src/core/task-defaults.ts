@@ -2,6 +2,7 @@ import { type FieldError, pointerStep } from './errors.js';
 import type { JobTemplate, RetryInput } from './job.js';
 import type { PayloadSchema } from './payload-schema.js';
 import { isPlainObject } from './schemas/explain.js';
+import { line } from './schemas/text.js';
 import type { TaskDefinition } from './task-definition.js';
 
 /**
@@ -74,7 +75,7 @@ export function withoutPayloadRules(tasks: TaskLookup): TaskLookup {
 }
 
 /** What the concurrency key of a submission may be. */
-const KEY_FORM = new RegExp('^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]{1,512}$', 'u');
+const KEY_FORM = new RegExp((line(512) as { pattern?: string }).pattern!, 'u');
 
 /** Checks a payload against the schema of its task; answers with its value. */
 export function checkPayload(

@@ -58,7 +58,8 @@ export class TaskDefinitions {
 
   /** A change that was made through this node holds here at once. */
   changed(tenant: string, { version, tasks }: { readonly version: number; readonly tasks: number }): void {
-    if (version <= Math.max(this.tenants.get(tenant) ?? 0, this.ownChanges.get(tenant) ?? 0, this.since)) return;
+    if (version <= Math.max(this.tenants.get(tenant) ?? 0, this.ownChanges.get(tenant) ?? 0, this.since))
+      return;
     // Changes of others before it may not be known yet, so `since` stays.
     this.ownChanges.set(tenant, version);
     this.note(tenant, version, tasks);

@@ -175,7 +175,10 @@ export async function writeTask(
 }
 
 /** Deletes a definition; `change` is null when there was none. */
-export function deleteTask(pool: Pool, { tenant, name }: Pick<TaskAuthor, 'tenant' | 'name'>): Promise<TaskChanged> {
+export function deleteTask(
+  pool: Pool,
+  { tenant, name }: Pick<TaskAuthor, 'tenant' | 'name'>,
+): Promise<TaskChanged> {
   return changeInOrder(pool, async (db, version) => {
     if ((await findTask(db, tenant, name)) === null) return { row: null, created: false, change: null };
     await run(db, DELETE_TASK, [tenant, name]);

@@ -256,7 +256,10 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
       changeTenant: () => EXAMPLE_TENANT,
     },
     listTenants: () => ({ data: [EXAMPLE_TENANT], next: null }),
-    ...{ defineTask: ({ caller, body }) => new Answer(201, exampleTask(caller, body.name)), deleteTask: nothing },
+    ...{
+      defineTask: ({ caller, body }) => new Answer(201, exampleTask(caller, body.name)),
+      deleteTask: nothing,
+    },
     ...{ getTask: definedTask, changeTask: definedTask },
     listTasks: ({ caller }) => ({ data: [exampleTask(caller, 'greet')], next: null }),
     createSchedule: ({ caller, body: { name, paused: _, ...definition } }) => {

@@ -16,7 +16,10 @@ const KeyPath = strict(
       'x-expected': 'up to 16 steps into the payload with dots between them, such as customer.id',
     }),
   },
-  { title: 'KeyPath', description: 'Where the concurrency key stands in the payload; nothing there: no key.' },
+  {
+    title: 'KeyPath',
+    description: 'Where the concurrency key stands in the payload; nothing there: no key.',
+  },
 );
 
 const DEFINITION = {

@@ -21,7 +21,19 @@ it('a task is defined, listed, shown and deleted from the shell, and jobs by its
   const node = await nodeForTest();
   const run = shell(node);
   const defined = await run([
-    ...['task', 'define', 'send-mail', '--queue', 'mail', '--priority', '7', '--timeout', '30s', '--max-attempts', '6'],
+    ...[
+      'task',
+      'define',
+      'send-mail',
+      '--queue',
+      'mail',
+      '--priority',
+      '7',
+      '--timeout',
+      '30s',
+      '--max-attempts',
+      '6',
+    ],
     ...['--requires', 'region=eu', '--concurrency-key-path', 'to', '--description', 'Sends a mail.'],
     ...['--retry', '{"backoff": {"base": "1s"}}', '--delivery', 'at-least-once', '--handler', 'mailer'],
   ]);
@@ -32,14 +44,19 @@ it('a task is defined, listed, shown and deleted from the shell, and jobs by its
     ...{ requires: { region: 'eu' }, concurrencyKey: { path: 'to' }, description: 'Sends a mail.' },
     ...{ delivery: 'at-least-once', target: { type: 'handler', name: 'mailer' } },
   });
-  const job = JSON.parse((await run(['job', 'submit', '--task', 'send-mail', '--payload', '{"to":"a"}', '--json'])).stdout);
+  const job = JSON.parse(
+    (await run(['job', 'submit', '--task', 'send-mail', '--payload', '{"to":"a"}', '--json'])).stdout,
+  );
   expect(job).toMatchObject({ queue: 'mail', maxAttempts: 6, concurrencyKey: 'a' });
   expect((await run(['job', 'get', job.id])).stdout).toContain('send-mail');
   expect((await run(['task', 'list'])).stdout).toMatch(/send-mail +mail +7 +6 +30s +at-least-once +tester/);
   expect(JSON.parse((await run(['task', 'list', '--json'])).stdout).data).toHaveLength(1);
   expect((await run(['task', 'get', 'send-mail'])).stdout).toMatch(/key +payload: to\n/);
   expect((await run(['__values', 'task'])).stdout).toBe('send-mail\n');
-  expect(await run(['task', 'delete', 'send-mail'])).toMatchObject({ code: 0, stdout: 'deleted send-mail\n' });
+  expect(await run(['task', 'delete', 'send-mail'])).toMatchObject({
+    code: 0,
+    stdout: 'deleted send-mail\n',
+  });
   expect(await run(['task', 'get', 'send-mail'])).toMatchObject({ code: 5 });
 });
 
@@ -47,11 +64,28 @@ it('a definition and a schema come from files, or from stdin', async () => {
   const node = await nodeForTest();
   const folder = await temporaryFolder();
   const run = shell(node, folder);
-  await writeFile(join(folder, 'task.json'), '{"queue": "mail", "retry": {"maxAttempts": 2, "backoff": {"base": "1s"}}}');
+  await writeFile(
+    join(folder, 'task.json'),
+    '{"queue": "mail", "retry": {"maxAttempts": 2, "backoff": {"base": "1s"}}}',
+  );
   await writeFile(join(folder, 'schema.json'), '{"type": "object"}');
-  await run(['task', 'define', 'a', '--file', 'task.json', '--payload-schema', 'schema.json', '--max-attempts', '5']);
+  await run([
+    'task',
+    'define',
+    'a',
+    '--file',
+    'task.json',
+    '--payload-schema',
+    'schema.json',
+    '--max-attempts',
+    '5',
+  ]);
   expect(await node.get('GET', '/v1/tasks/a')).toMatchObject({
-    ...{ queue: 'mail', retry: { maxAttempts: 5, backoff: { base: '1s' } }, payloadSchema: { type: 'object' } },
+    ...{
+      queue: 'mail',
+      retry: { maxAttempts: 5, backoff: { base: '1s' } },
+      payloadSchema: { type: 'object' },
+    },
   });
   expect((await run(['task', 'define', 'b', '--file', '-'], '{"priority": 2}')).code).toBe(0);
   expect(await node.get('GET', '/v1/tasks/b')).toMatchObject({ priority: 2 });

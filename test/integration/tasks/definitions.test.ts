@@ -19,18 +19,29 @@ describe('a task', () => {
       concurrencyKey: { path: 'to' },
       payloadSchema: { type: 'object', required: ['to'] },
     };
-    const made = await tenant.ask<TaskView>('POST', '/v1/tasks', { body: { name: 'send-mail', ...definition } });
+    const made = await tenant.ask<TaskView>('POST', '/v1/tasks', {
+      body: { name: 'send-mail', ...definition },
+    });
     expect(made).toMatchObject({
       status: 201,
       body: { ...definition, name: 'send-mail', tenant: tenant.tenant, version: 1, publishedBy: null },
     });
     expect(made.headers.get('location')).toBe('/v1/tasks/send-mail');
-    expect(made.body).toMatchObject({ createdBy: 'tester', changedBy: 'tester', changedAt: made.body.createdAt });
+    expect(made.body).toMatchObject({
+      createdBy: 'tester',
+      changedBy: 'tester',
+      changedAt: made.body.createdAt,
+    });
     expect(await tenant.get('GET', '/v1/tasks/send-mail')).toEqual(made.body);
 
     const body = { queue: 'post', retry: null, timeout: '30s' };
     const changed = await tenant.get<TaskView>('PATCH', '/v1/tasks/send-mail', { body });
-    expect(changed).toMatchObject({ queue: 'post', timeout: '30s', version: 2, createdAt: made.body.createdAt });
+    expect(changed).toMatchObject({
+      queue: 'post',
+      timeout: '30s',
+      version: 2,
+      createdAt: made.body.createdAt,
+    });
     expect(changed.retry).toBeUndefined();
     expect(changed.description).toBe('Sends a mail.');
 
@@ -40,15 +51,22 @@ describe('a task', () => {
 
     expect((await tenant.ask('DELETE', '/v1/tasks/send-mail')).status).toBe(204);
     for (const method of ['GET', 'DELETE'])
-      expect(await tenant.ask(method, '/v1/tasks/send-mail')).toMatchObject({ status: 404, body: { code: 'TASK_NOT_FOUND' } });
-    expect(await tenant.ask('PATCH', '/v1/tasks/send-mail', { body: { priority: 1 } })).toMatchObject({ status: 404 });
+      expect(await tenant.ask(method, '/v1/tasks/send-mail')).toMatchObject({
+        status: 404,
+        body: { code: 'TASK_NOT_FOUND' },
+      });
+    expect(await tenant.ask('PATCH', '/v1/tasks/send-mail', { body: { priority: 1 } })).toMatchObject({
+      status: 404,
+    });
   });
 
   it('that is defined as it is stays as it is', async () => {
     const tenant = node.newTenant();
     const body = { name: 'same', queue: 'a', priority: 3 };
     const first = await tenant.get<TaskView>('POST', '/v1/tasks', { body });
-    expect(await tenant.get('POST', '/v1/tasks', { body: { priority: 3, queue: 'a', name: 'same' } })).toEqual(first);
+    expect(
+      await tenant.get('POST', '/v1/tasks', { body: { priority: 3, queue: 'a', name: 'same' } }),
+    ).toEqual(first);
     expect(await tenant.get('PATCH', '/v1/tasks/same', { body: { queue: 'a' } })).toEqual(first);
   });
 
@@ -69,7 +87,10 @@ describe('a task', () => {
     [{ name: 'x', payloadSchema: { pattern: '(a+)+$' } }, 422, '/payloadSchema/pattern'],
     [{ name: 'x', target: { type: 'http', url: 'https://example.com' } }, 422, '/target/type'],
   ])('that is wrong is refused: %j', async (body, status, pointer) => {
-    expect(await node.ask('POST', '/v1/tasks', { body })).toMatchObject({ status, body: { errors: [{ pointer }] } });
+    expect(await node.ask('POST', '/v1/tasks', { body })).toMatchObject({
+      status,
+      body: { errors: [{ pointer }] },
+    });
   });
 
   it('that is too large is refused, also when a change makes it so', async () => {
@@ -86,7 +107,10 @@ describe('a task', () => {
     const small = await nodeForTest({ settings: { maxTasks: 2 } });
     for (const name of ['a', 'b']) await small.get('POST', '/v1/tasks', { body: { name } });
     const third = { body: { name: 'c' } };
-    expect(await small.ask('POST', '/v1/tasks', third)).toMatchObject({ status: 429, body: { code: 'QUOTA_EXCEEDED' } });
+    expect(await small.ask('POST', '/v1/tasks', third)).toMatchObject({
+      status: 429,
+      body: { code: 'QUOTA_EXCEEDED' },
+    });
     await small.get('POST', '/v1/tasks', { body: { name: 'a', priority: 9 } });
     await small.get('DELETE', '/v1/tasks/b');
     expect((await small.ask('POST', '/v1/tasks', third)).status).toBe(201);
@@ -112,7 +136,9 @@ it('tasks are listed by name, in pages', async () => {
 it('many definitions at once count exactly', async () => {
   const small = await nodeForTest({ settings: { maxTasks: 10 } });
   const answers = await Promise.all(
-    Array.from({ length: 30 }, (_, i) => small.ask('POST', '/v1/tasks', { body: { name: `t${i % 20}`, priority: (i % 9) + 1 } })),
+    Array.from({ length: 30 }, (_, i) =>
+      small.ask('POST', '/v1/tasks', { body: { name: `t${i % 20}`, priority: (i % 9) + 1 } }),
+    ),
   );
   expect(answers.filter(({ status }) => status === 201)).toHaveLength(10);
   expect((await small.get<Page<TaskView>>('GET', '/v1/tasks')).data).toHaveLength(10);

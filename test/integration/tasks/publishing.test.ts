@@ -5,7 +5,11 @@ import type { TaskView } from '../../../src/core/wire.js';
 import { nodeForTest } from '../../node-for-tests.js';
 
 const greet = (attempts: number) =>
-  task('greet', { retry: { maxAttempts: attempts }, timeout: '2m', requires: { region: 'eu' } }, () => 'hello');
+  task(
+    'greet',
+    { retry: { maxAttempts: attempts }, timeout: '2m', requires: { region: 'eu' } },
+    () => 'hello',
+  );
 const plain = task('plain', () => 'plain');
 
 describe('a worker that publishes', () => {

@@ -16,7 +16,10 @@ const define = (node: TestNode, body: Record<string, unknown>, tenant?: string) 
 function countStatements(): Map<string, number> {
   const counts = new Map<string, number>();
   const query = pg.Client.prototype.query as (...args: unknown[]) => unknown;
-  const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (this: pg.Client, ...args: unknown[]) {
+  const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
+    this: pg.Client,
+    ...args: unknown[]
+  ) {
     const name = (args[0] as { name?: string }).name ?? '';
     if (name.includes('task')) counts.set(name, (counts.get(name) ?? 0) + 1);
     return query.apply(this, args);
@@ -31,7 +34,13 @@ describe('a job that is submitted by the name of a defined task', () => {
     const hello = task('hello', (input: { name: string }) => `Hello ${input.name}`);
     await node.work([hello], { queues: ['*'] });
     await define(node, {
-      ...{ name: 'greet', target: { type: 'handler', name: 'hello' }, queue: 'mail', priority: 7, timeout: '30s' },
+      ...{
+        name: 'greet',
+        target: { type: 'handler', name: 'hello' },
+        queue: 'mail',
+        priority: 7,
+        timeout: '30s',
+      },
       ...{ retry: { maxAttempts: 6 }, concurrencyKey: { path: 'name' } },
     });
     const job = await node.submit({ task: 'greet', payload: { name: 'Ada' } });
@@ -41,10 +50,16 @@ describe('a job that is submitted by the name of a defined task', () => {
     };
     expect(job).toMatchObject(taken);
     expect(await node.ended(job.id)).toMatchObject({ ...taken, state: 'succeeded', result: 'Hello Ada' });
-    const jobs = [{ task: 'greet', payload: { name: 'Ada' } }, { task: 'greet', queue: 'own', payload: { name: 'Eve' } }, { task: 'hello', payload: { name: 'x' } }];
+    const jobs = [
+      { task: 'greet', payload: { name: 'Ada' } },
+      { task: 'greet', queue: 'own', payload: { name: 'Eve' } },
+      { task: 'hello', payload: { name: 'x' } },
+    ];
     const { ids } = await node.get<{ ids: string[] }>('POST', '/v1/jobs/bulk', { body: { jobs } });
     const stored = await Promise.all(ids.map((id) => node.job(id)));
-    expect(stored.map(({ queue, concurrencyKey, maxAttempts }) => [queue, concurrencyKey, maxAttempts])).toEqual([
+    expect(
+      stored.map(({ queue, concurrencyKey, maxAttempts }) => [queue, concurrencyKey, maxAttempts]),
+    ).toEqual([
       ['mail', 'Ada', 6],
       ['own', 'Eve', 6],
       ['default', null, 4],
@@ -53,12 +68,20 @@ describe('a job that is submitted by the name of a defined task', () => {
 
   it('is checked against the schema of the task, and nothing is stored that does not fit', async () => {
     const node = await nodeForTest();
-    await define(node, { name: 'greet', payloadSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] } });
-    expect(await node.ask('POST', '/v1/jobs', { body: { task: 'greet', payload: { name: 1 } } })).toMatchObject({
+    await define(node, {
+      name: 'greet',
+      payloadSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+    });
+    expect(
+      await node.ask('POST', '/v1/jobs', { body: { task: 'greet', payload: { name: 1 } } }),
+    ).toMatchObject({
       status: 422,
       body: { code: 'INVALID_REQUEST', errors: [{ pointer: '/payload/name', detail: 'must be text' }] },
     });
-    const jobs = [{ task: 'greet', payload: { name: 'Ada' } }, { task: 'greet', payload: {} }];
+    const jobs = [
+      { task: 'greet', payload: { name: 'Ada' } },
+      { task: 'greet', payload: {} },
+    ];
     expect(await node.ask('POST', '/v1/jobs/bulk', { body: { jobs } })).toMatchObject({
       status: 422,
       body: { errors: [{ pointer: '/jobs/1/payload/name' }] },
@@ -75,16 +98,24 @@ describe('a job that is submitted by the name of a defined task', () => {
     const second = await node.submit({ task: 'greet' });
     await node.get('DELETE', '/v1/tasks/greet');
     const third = await node.submit({ task: 'greet' });
-    const queues = await Promise.all([first, second, third].map(async ({ id }) => (await node.job(id)).queue));
+    const queues = await Promise.all(
+      [first, second, third].map(async ({ id }) => (await node.job(id)).queue),
+    );
     expect(queues).toEqual(['first', 'second', 'default']);
   });
 
   it('keeps the digits of its payload', async () => {
     const node = await nodeForTest();
-    await define(node, { name: 'exact', concurrencyKey: { path: 'id' }, payloadSchema: { required: ['id'] } });
+    await define(node, {
+      name: 'exact',
+      concurrencyKey: { path: 'id' },
+      payloadSchema: { required: ['id'] },
+    });
     const text = '{"task":"exact","payload":{"id":"a","n":12345678901234567890.12345678901234567890}}';
     const { body } = await node.ask('POST', '/v1/jobs', { body: text });
-    const answer = await fetch(`${node.url}/v1/jobs/${body.id}`, { headers: { authorization: `Bearer ${node.apiKey}` } });
+    const answer = await fetch(`${node.url}/v1/jobs/${body.id}`, {
+      headers: { authorization: `Bearer ${node.apiKey}` },
+    });
     expect(await answer.text()).toContain('12345678901234567890.12345678901234567890');
   });
 });
@@ -131,7 +162,10 @@ describe('a change', () => {
     onTestFinished(() => database.drop());
     const clock = new TestClock();
     const [one, other] = [await nodeForTest({ database, clock }), await nodeForTest({ database, clock })];
-    const queues = async () => [(await one.submit({ task: 'greet' })).queue, (await other.submit({ task: 'greet' })).queue];
+    const queues = async () => [
+      (await one.submit({ task: 'greet' })).queue,
+      (await other.submit({ task: 'greet' })).queue,
+    ];
     expect(await queues()).toEqual(['default', 'default']);
     await define(one, { name: 'greet', queue: 'first' });
     expect(await queues()).toEqual(['first', 'default']);
@@ -177,18 +211,23 @@ describe('a change', () => {
 describe('a submission in a transaction of its caller', () => {
   const submit = (node: TestNode, submission: unknown) =>
     withClient(node.database.url, async (client) => {
-      const { rows } = await client.query(`SELECT punctual.submit_job('default', $1) AS id`, [JSON.stringify(submission)]);
+      const { rows } = await client.query(`SELECT punctual.submit_job('default', $1) AS id`, [
+        JSON.stringify(submission),
+      ]);
       return rows[0].id as string;
     });
-  const admitted = async (node: TestNode, id: string): Promise<Job> => {
-    await until(async () => (await node.ask('GET', `/v1/jobs/${id}`)).status === 200);
-    return node.job(id);
-  };
-
   it('takes the definition when it is admitted', async () => {
     const node = await nodeForTest();
-    await define(node, { name: 'greet', queue: 'mail', retry: { maxAttempts: 6 }, concurrencyKey: { path: 'id' } });
-    const job = await admitted(node, await submit(node, { task: 'greet', priority: 2, payload: { id: 'c' } }));
+    await define(node, {
+      name: 'greet',
+      queue: 'mail',
+      retry: { maxAttempts: 6 },
+      concurrencyKey: { path: 'id' },
+    });
+    const id = await submit(node, { task: 'greet', priority: 2, payload: { id: 'c' } });
+    // Before it is admitted, nothing is known of what it says.
+    await until(async () => (await node.job(id)).priority === 2);
+    const job = await node.job(id);
     expect(job).toMatchObject({ queue: 'mail', maxAttempts: 6, priority: 2, concurrencyKey: 'c' });
   });
 
@@ -196,12 +235,12 @@ describe('a submission in a transaction of its caller', () => {
     const node = await nodeForTest();
     await define(node, { name: 'greet', payloadSchema: { type: 'object' }, retry: { maxAttempts: 3 } });
     const id = await submit(node, { task: 'greet', payload: 7 });
-    expect(await admitted(node, id)).toMatchObject({
+    expect(await node.ended(id)).toMatchObject({
       state: 'failed',
       error: { code: 'INVALID_REQUEST', message: expect.stringContaining('/payload: must be an object') },
     });
     const other = await submit(node, { task: 'greet', payload: {}, delivery: 'at-most-once' });
-    expect(await admitted(node, other)).toMatchObject({
+    expect(await node.ended(other)).toMatchObject({
       state: 'failed',
       error: { message: expect.stringContaining('(3 comes from the task greet)') },
     });
@@ -212,7 +251,12 @@ describe('a schedule', () => {
   it('takes what its task says when it fires', async () => {
     const tester = await ScheduleTester.start();
     const { node, clock } = tester;
-    await define(node, { name: 'work', queue: 'first', retry: { maxAttempts: 6 }, concurrencyKey: { path: 'id' } });
+    await define(node, {
+      name: 'work',
+      queue: 'first',
+      retry: { maxAttempts: 6 },
+      concurrencyKey: { path: 'id' },
+    });
     await tester.create({ every: '60s', payload: { id: 'c' }, priority: 8 });
     expect(await tester.schedule()).toMatchObject({ queue: 'first', priority: 8 });
     clock.advance(60 * SECOND);
