@@ -1617,10 +1617,10 @@ EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND admit_at <= $4) AS admit
 EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel;
 
 -- mark-task-tenant
-INSERT INTO punctual.task_tenants (tenant, version, tasks) VALUES ($1, $2, $3)
-ON CONFLICT (tenant) DO UPDATE
-  SET version = excluded.version, tasks = punctual.task_tenants.tasks + excluded.tasks
-RETURNING tasks;
+INSERT INTO punctual.task_tenants (tenant, version, tasks, bytes) VALUES ($1, $2, $3, $4)
+ON CONFLICT (tenant) DO UPDATE SET version = excluded.version,
+  tasks = punctual.task_tenants.tasks + excluded.tasks, bytes = punctual.task_tenants.bytes + excluded.bytes
+RETURNING tasks, bytes;
 
 -- measure-to-admit
 SELECT l.id, octet_length(l.submission::text) AS bytes, l.said_at AS "saidAt"

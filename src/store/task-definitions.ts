@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import { rulesOfStored } from '../core/parse-task.js';
 import { NO_TASKS, type TaskLookup, type TaskRules } from '../core/task-defaults.js';
+import { TimeSlice } from '../core/time-slice.js';
 import type { Queryable } from './database.js';
 import { readTaskChanges, readTasks } from './tasks.js';
 
@@ -8,7 +9,7 @@ import { readTaskChanges, readTasks } from './tasks.js';
 const MAX_AGE_MS = 1_000;
 /** From this age on it is read again ahead of need, so that submissions under load do not wait for it. */
 const RENEW_AFTER_MS = 700;
-/** Tenants that one statement reads. */
+/** Tenants, or definitions, that one statement reads. */
 const PORTION = 1_000;
 /** Bounds of what is kept. Names without a definition are kept as well: they are asked for as often. */
 const MAX_KNOWN = 10_000;
@@ -143,7 +144,7 @@ export class TaskDefinitions {
     return found;
   }
 
-  /** Reads definitions with one statement; those who need one of them meanwhile wait for it. */
+  /** Reads definitions; those who need one of them meanwhile wait for it. */
   private startReading(tenant: string, version: number, names: readonly string[]): void {
     const keys = names.map((name) => `${version} ${keyOf(tenant, name)}`);
     const reading = this.readDefinitions(tenant, version, names);
@@ -159,14 +160,19 @@ export class TaskDefinitions {
     version: number,
     names: readonly string[],
   ): Promise<ReadonlyMap<string, TaskRules>> {
-    const rows = await readTasks(this.db, tenant, names);
-    const texts = new Map(rows.map(({ name, definition }) => [name, definition]));
     const read = new Map<string, TaskRules>();
-    for (const name of names) {
-      const text = texts.get(name);
-      const rules = text === undefined ? null : rulesOfStored(name, text);
-      if (rules) read.set(name, rules);
-      this.keep(keyOf(tenant, name), { version, rules, bytes: (text?.length ?? 0) + ENTRY_BYTES });
+    const slice = new TimeSlice();
+    for (let from = 0; from < names.length; from += PORTION) {
+      const portion = names.slice(from, from + PORTION);
+      const rows = await readTasks(this.db, tenant, portion);
+      const texts = new Map(rows.map(({ name, definition }) => [name, definition]));
+      for (const name of portion) {
+        const text = texts.get(name);
+        const rules = text === undefined ? null : rulesOfStored(name, text);
+        if (rules) read.set(name, rules);
+        this.keep(keyOf(tenant, name), { version, rules, bytes: (text?.length ?? 0) + ENTRY_BYTES });
+        if (slice.isOver) await slice.next();
+      }
     }
     return read;
   }

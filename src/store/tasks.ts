@@ -37,6 +37,9 @@ export interface TaskChanged {
   readonly change: { readonly version: number; readonly tasks: number } | null;
 }
 
+/** The most bytes of all definitions of a tenant: a bulk may need every one of them at once. */
+const MAX_TENANT_BYTES = 16 * 1024 * 1024;
+
 const COLUMNS =
   'tenant, name, definition, published_by, created_at, created_by, changed_at, changed_by, version';
 
@@ -78,10 +81,10 @@ const COUNT_CHANGE = statement(
 const MARK_TENANT = statement(
   'mark-task-tenant',
   `
-    INSERT INTO punctual.task_tenants (tenant, version, tasks) VALUES ($1, $2, $3)
-    ON CONFLICT (tenant) DO UPDATE
-      SET version = excluded.version, tasks = punctual.task_tenants.tasks + excluded.tasks
-    RETURNING tasks`,
+    INSERT INTO punctual.task_tenants (tenant, version, tasks, bytes) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (tenant) DO UPDATE SET version = excluded.version,
+      tasks = punctual.task_tenants.tasks + excluded.tasks, bytes = punctual.task_tenants.bytes + excluded.bytes
+    RETURNING tasks, bytes`,
 );
 
 const WRITE_TASK = statement(
@@ -164,9 +167,13 @@ export async function writeTask(
     const wanted = decide(present);
     if (wanted === null) return { row: present, created: false, change: null };
     const created = present === null;
-    const tasks = await markTenant(db, tenant, version, created ? 1 : 0);
-    if (created && tasks > maxTasks) {
+    const more = { tasks: created ? 1 : 0, bytes: bytesIn(wanted) - (present ? bytesIn(present) : 0) };
+    const { tasks, bytes } = await markTenant(db, tenant, version, more);
+    if (created && tasks > maxTasks)
       throw new PunctualError('QUOTA_EXCEEDED', `Tenant ${tenant} may define ${maxTasks} tasks.`);
+    if (more.bytes > 0 && bytes > MAX_TENANT_BYTES) {
+      const detail = `The definitions of tenant ${tenant} may have ${MAX_TENANT_BYTES} bytes together.`;
+      throw new PunctualError('QUOTA_EXCEEDED', detail);
     }
     const values = [tenant, name, wanted.definition, wanted.publishedBy, now, actor];
     const [row] = await run<TaskRow>(db, WRITE_TASK, values);
@@ -180,9 +187,10 @@ export function deleteTask(
   { tenant, name }: Pick<TaskAuthor, 'tenant' | 'name'>,
 ): Promise<TaskChanged> {
   return changeInOrder(pool, async (db, version) => {
-    if ((await findTask(db, tenant, name)) === null) return { row: null, created: false, change: null };
+    const found = await findTask(db, tenant, name);
+    if (found === null) return { row: null, created: false, change: null };
     await run(db, DELETE_TASK, [tenant, name]);
-    const tasks = await markTenant(db, tenant, version, -1);
+    const { tasks } = await markTenant(db, tenant, version, { tasks: -1, bytes: -bytesIn(found) });
     return { row: null, created: false, change: { version, tasks } };
   });
 }
@@ -194,7 +202,18 @@ function changeInOrder<T>(pool: Pool, work: (db: Queryable, version: number) => 
   });
 }
 
-async function markTenant(db: Queryable, tenant: string, version: number, more: number): Promise<number> {
-  const [marked] = await run<{ tasks: number }>(db, MARK_TENANT, [tenant, version, more]);
-  return marked!.tasks;
+/** What a tenant has of definitions. */
+interface Stock {
+  readonly tasks: number;
+  readonly bytes: number;
+}
+
+async function markTenant(db: Queryable, tenant: string, version: number, more: Stock): Promise<Stock> {
+  const values = [tenant, version, more.tasks, more.bytes];
+  const [marked] = await run<Stock & Record<string, unknown>>(db, MARK_TENANT, values);
+  return marked!;
+}
+
+function bytesIn({ definition }: { readonly definition: string }): number {
+  return Buffer.byteLength(definition);
 }

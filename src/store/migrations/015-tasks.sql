@@ -25,11 +25,12 @@ CREATE TABLE punctual.task_changes (
 );
 INSERT INTO punctual.task_changes (id, version) VALUES (1, 0);
 
--- The tenants that have, or had, definitions: the number of the newest change, and how many definitions there are. A
--- node learns from it what it must read again, with one look at an index however many tenants there are.
+-- The tenants that have, or had, definitions: the number of the newest change, and how many definitions there are, of how
+-- many bytes together. A node learns from it what it must read again, with one look at an index however many tenants there are.
 CREATE TABLE punctual.task_tenants (
   tenant   text PRIMARY KEY,
   version  bigint NOT NULL,
-  tasks    int NOT NULL
+  tasks    int NOT NULL,
+  bytes    bigint NOT NULL
 );
 CREATE UNIQUE INDEX task_tenants_by_version ON punctual.task_tenants (version);

@@ -116,7 +116,7 @@ async function fill(): Promise<void> {
      SELECT 't' || n, 'greet', '{}', 0, 'test', 0, 'test' FROM ${numbers(SCHEDULES)}`,
   );
   await shard.pool.query(
-    `INSERT INTO punctual.task_tenants (tenant, version, tasks) SELECT 't' || n, n, 1 FROM ${numbers(SCHEDULES)}`,
+    `INSERT INTO punctual.task_tenants (tenant, version, tasks, bytes) SELECT 't' || n, n, 1, 2 FROM ${numbers(SCHEDULES)}`,
   );
   await shard.pool.query(
     'INSERT INTO punctual.keys SELECT tenant, key, id FROM punctual.jobs WHERE key IS NOT NULL',

@@ -1,7 +1,9 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { PunctualError } from '../../../src/core/errors.js';
 import { task } from '../../../src/core/task.js';
 import type { TaskView } from '../../../src/core/wire.js';
+import { startNode } from '../../../src/node/embed.js';
+import { createTestDatabase } from '../../database.js';
 import { nodeForTest } from '../../node-for-tests.js';
 
 const greet = (attempts: number) =>
@@ -70,6 +72,19 @@ describe('a worker that publishes', () => {
     await node.work([greet(3)]);
     expect(await node.get('GET', '/v1/tasks')).toMatchObject({ data: [] });
   });
+});
+
+it('a worker inside a node publishes, too', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const node = await startNode({ databaseUrl: database.url });
+  onTestFinished(() => node.stop());
+  const worker = node.punctual.worker([greet(9)], { publish: true, name: 'inside', log: false });
+  await worker.start();
+  onTestFinished(() => worker.stop());
+  expect(await node.punctual.tasks.get('greet')).toMatchObject({ publishedBy: 'inside' });
+  const job = await node.punctual.submit('greet');
+  expect(await job.get()).toMatchObject({ maxAttempts: 9 });
 });
 
 it('a program defines, lists, changes and deletes tasks', async () => {
