@@ -30,6 +30,7 @@ export {
 } from './client/schedules-as-code.js';
 export type { SubmitOptions, TaskOrName } from './client/task-submission.js';
 export { BulkError } from './client/task-submission.js';
+export { type TaskChanges, Tasks } from './client/tasks.js';
 export type { TransactionClient } from './client/transaction-client.js';
 export type { Duration } from './core/duration.js';
 export { type ErrorCode, type FieldError, PunctualError } from './core/errors.js';
@@ -74,6 +75,7 @@ export {
   type TaskOptions,
   task,
 } from './core/task.js';
+export type { KeyPath, TaskDefinition } from './core/task-definition.js';
 export type {
   Assignment,
   BackfillAnswer,
@@ -85,6 +87,7 @@ export type {
   ScheduleView,
   StatsView,
   StoredLogLine,
+  TaskView,
 } from './core/wire.js';
 export { type ConnectOptions, connect } from './sdk/connect.js';
 export type { QueueLimitOptions } from './sdk/punctual.js';

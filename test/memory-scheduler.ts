@@ -15,11 +15,12 @@ import type {
   ReportAnswer,
   ReportRequest,
   SessionKey,
+  TaskInput,
   WorkerRegistration,
   WorkerWelcome,
 } from '../src/core/wire.js';
 
-type Call = 'register' | 'heartbeat' | 'claim' | 'report' | 'progress' | 'log' | 'leave';
+type Call = 'register' | 'publish' | 'heartbeat' | 'claim' | 'report' | 'progress' | 'log' | 'leave';
 
 /** What happens to a call: it fails before the scheduler sees it, or takes effect and its answer is lost. */
 type Fault = { readonly error: PunctualError; readonly when: 'before' | 'after' };
@@ -41,6 +42,7 @@ export class MemoryScheduler implements WorkerGateway {
   readonly progressReports: ProgressReport[] = [];
   readonly logs: LogLine[] = [];
   readonly left: string[] = [];
+  readonly published: TaskInput[] = [];
   /** Everything in the order in which it arrived. */
   readonly calls: Call[] = [];
   readonly accepted = new Map<string, AttemptResult>();
@@ -200,6 +202,10 @@ export class MemoryScheduler implements WorkerGateway {
 
   log(_jobId: string, _token: string, report: LogReport): Promise<void> {
     return this.#answer('log', () => void this.logs.push(...report.lines));
+  }
+
+  publish(task: TaskInput): Promise<void> {
+    return this.#answer('publish', () => void this.published.push(task));
   }
 
   leave({ workerId, shard }: SessionKey, { settled }: Leave): Promise<void> {

@@ -204,6 +204,9 @@ SELECT u.tenant, (
     SELECT 1 FROM punctual.needs n WHERE n.tenant = u.tenant AND n.labels <> '' LIMIT $2) sets) AS sets
 FROM unnest($1::text[]) u(tenant);
 
+-- count-task-change
+UPDATE punctual.task_changes SET version = version + 1 WHERE id = 1 RETURNING version;
+
 -- count-terms
 SELECT count(*)::int AS terms FROM punctual.terms WHERE shard = $1;
 
@@ -243,6 +246,9 @@ UPDATE punctual.schedules s SET fire_at = NULL, changed_at = $3::bigint, changed
   version = s.version + 1
 WHERE s.id = $1::uuid AND s.version = $2 AND s.deleted_at IS NULL
 RETURNING s.id;
+
+-- delete-task
+DELETE FROM punctual.tasks WHERE tenant = $1 AND name = $2;
 
 -- end-lease-blockers
 SELECT pg_terminate_backend(l.pid) FROM pg_locks l
@@ -522,6 +528,10 @@ WITH RECURSIVE segment AS (
     ORDER BY j.queue, j.needs, j.lane, j.rank, j.run_at, j.id LIMIT 1) n
 )
 SELECT queue, needs, lane, rank, "runAt", id FROM segment OFFSET 1 LIMIT $5;
+
+-- find-task
+SELECT tenant, name, definition, published_by, created_at, created_by, changed_at, changed_by, version FROM
+  punctual.tasks WHERE tenant = $1 AND name = $2;
 
 -- find-tenant
 SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id = $1;
@@ -1547,6 +1557,15 @@ LEFT JOIN LATERAL (
      OFFSET 0) r) s WINDOW in_order AS (ORDER BY name)) t
   WHERE place_in_portion <= $4::int AND bytes_before < $5::bigint ORDER BY name;
 
+-- list-tasks
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT tenant, name, definition, published_by, created_at, created_by, changed_at, changed_by, version,
+    coalesce(octet_length(definition::text), 0) AS bytes FROM punctual.tasks
+ WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3::int + 1) s WINDOW in_order AS (ORDER BY name)) t
+WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY name;
+
 -- list-tenants
 SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id > $1
   ORDER BY id LIMIT $2;
@@ -1606,6 +1625,12 @@ array_to_string(ARRAY(
   SELECT j.id FROM punctual.jobs j WHERE j.id >= $1::uuid AND j.id > $2::uuid ORDER BY j.id LIMIT $3), ',') AS ids,
 EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND admit_at <= $4) AS admit,
 EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel;
+
+-- mark-task-tenant
+INSERT INTO punctual.task_tenants (tenant, version, tasks, bytes) VALUES ($1, $2, $3, $4)
+ON CONFLICT (tenant) DO UPDATE SET version = excluded.version,
+  tasks = punctual.task_tenants.tasks + excluded.tasks, bytes = punctual.task_tenants.bytes + excluded.bytes
+RETURNING tasks, bytes;
 
 -- measure-to-admit
 SELECT l.id, octet_length(l.submission::text) AS bytes, l.said_at AS "saidAt"
@@ -1881,6 +1906,15 @@ LEFT JOIN LATERAL (
 -- read-submissions
 SELECT l.id, l.submission FROM unnest($1::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id
 WHERE l.submission IS NOT NULL;
+
+-- read-task-changes
+SELECT c.version AS last, t.tenant, t.version, t.tasks FROM punctual.task_changes c
+LEFT JOIN LATERAL (
+  SELECT tenant, version, tasks FROM punctual.task_tenants WHERE version > $1 ORDER BY version LIMIT $2) t ON true
+WHERE c.id = 1 ORDER BY t.version;
+
+-- read-tasks
+SELECT name, definition FROM punctual.tasks WHERE tenant = $1 AND name = ANY($2::text[]);
 
 -- read-tenants
 SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants
@@ -2296,3 +2330,10 @@ UPDATE punctual.queues n SET used_at = greatest(n.used_at, $2::bigint)
 FROM (SELECT * FROM unnest($1::int[]) u(id) ORDER BY u.id) u
 WHERE n.id BETWEEN u.id AND u.id
 RETURNING n.id, n.used_at AS "usedAt";
+
+-- write-task
+INSERT INTO punctual.tasks (tenant, name, definition, published_by, created_at, created_by, changed_at, changed_by)
+VALUES ($1, $2, $3, $4, $5, $6, $5, $6)
+ON CONFLICT (tenant, name) DO UPDATE SET definition = excluded.definition, published_by = excluded.published_by,
+  changed_at = excluded.changed_at, changed_by = excluded.changed_by, version = punctual.tasks.version + 1
+RETURNING tenant, name, definition, published_by, created_at, created_by, changed_at, changed_by, version;

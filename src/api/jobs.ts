@@ -19,10 +19,13 @@ import {
   parseSubmission,
   parseSubmissions,
   type SubmissionContext,
+  taskNamesOf,
 } from '../core/submission.js';
+import type { TaskLookup } from '../core/task-defaults.js';
 import { isUuid } from '../core/uuid.js';
 import type { BulkRepetition, BulkAnswer as Stored } from '../core/wire.js';
 import type { Change } from '../dispatch/job-control.js';
+import { explainDatabaseError } from '../store/database.js';
 import { type LogRow, readLogLines } from '../store/job-logs.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { type ListFilter, listJobs } from '../store/list-jobs.js';
@@ -193,7 +196,9 @@ export async function submitJob(
   body: unknown,
 ): Promise<{ created: boolean; job: JobView }> {
   const shard = node.shardOf(tenant);
-  const submission = parseSubmission(body, submissionContext(node, shard));
+  const tasks = findTasks(shard, tenant, [body]);
+  const context = submissionContext(node, shard, tasks instanceof Promise ? await tasks : tasks);
+  const submission = parseSubmission(body, context);
   const { queue, hold, keyRule } = submission.definition;
   // Throws before anything was done if the leader is elsewhere; then the whole request is made there.
   if (mayReplace(keyRule)) await shard.leader();
@@ -223,7 +228,8 @@ export async function submitJobs(
 ): Promise<Stored> {
   const { jobs } = validate(envelopeOf(node.config.maxBulkJobs), body);
   const shard = node.shardOf(tenant);
-  const submissions = await parseSubmissions(jobs, submissionContext(node, shard));
+  const tasks = await findTasks(shard, tenant, jobs);
+  const submissions = await parseSubmissions(jobs, submissionContext(node, shard, tasks));
   if (submissions.some(({ definition }) => mayReplace(definition.keyRule))) await shard.leader();
   const owned = submissions.map((submission) => ({ tenant, createdBy: actor, submission }));
   const stored = await shard.submitter.submitAll(owned);
@@ -233,6 +239,19 @@ export async function submitJobs(
       repetitions.push({ index, replaced: repetition.replaced, differs: repetition.differs });
   }
   return { ids: stored.map(({ id }) => id), repetitions };
+}
+
+/** The definitions of the tasks that submissions name; at once where they are known, so that most wait for nothing. */
+function findTasks(
+  { tasks }: Shard,
+  tenant: string,
+  inputs: readonly unknown[],
+): TaskLookup | Promise<TaskLookup> {
+  const found = tasks.find(tenant, () => taskNamesOf(inputs));
+  if (!(found instanceof Promise)) return found;
+  return found.catch((error: unknown) => {
+    throw explainDatabaseError(error);
+  });
 }
 
 const envelopes = new Map<number, ReturnType<typeof bulkEnvelope>>();
@@ -317,8 +336,8 @@ function viewOf(shard: Shard, row: PlacedRow, repetition?: Repetition): JobView 
   return new JobView(row, progress ?? null, repetition);
 }
 
-function submissionContext({ config }: NodeContext, { clock }: Shard): SubmissionContext {
-  return { ...config, now: clock.now() };
+function submissionContext({ config }: NodeContext, { clock }: Shard, tasks: TaskLookup): SubmissionContext {
+  return { ...config, now: clock.now(), tasks };
 }
 
 function toChange({ config }: NodeContext, { runAt, priority, payload }: Static<typeof JobChange>): Change {

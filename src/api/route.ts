@@ -178,6 +178,7 @@ export const TAGS = {
   attempts: 'Reports about one attempt, by a key or by its token.',
   workers: 'What workers say, and what is known about them.',
   queues: 'Named lists of waiting jobs of a tenant.',
+  tasks: 'Definitions: what the jobs of a name run and take by default.',
   schedules: 'When tasks run, and the ledger of what became of it.',
   tenants: 'Tenants, their shares and limits.',
   events: 'What happens, as it happens.',

@@ -9,6 +9,7 @@ import { peerRoutes } from './peers.js';
 import { queueRoutes } from './queues.js';
 import type { Route } from './route.js';
 import { scheduleRoutes } from './schedules.js';
+import { taskRoutes } from './tasks.js';
 import { tenantRoutes } from './tenants.js';
 import { workerRoutes } from './workers.js';
 
@@ -20,6 +21,7 @@ export const ROUTES: readonly Route[] = [
   ...attemptRoutes,
   ...workerRoutes,
   ...queueRoutes,
+  ...taskRoutes,
   ...tenantRoutes,
   ...scheduleRoutes,
   ...eventRoutes,

@@ -8,6 +8,7 @@ import {
   type ScheduleDefinition,
 } from '../core/schedule.js';
 import type { ParsedSchedule } from '../core/schedule-definition.js';
+import { type TaskLookup, withoutPayloadRules } from '../core/task-defaults.js';
 import type { OccurrenceView, ScheduleView } from '../core/wire.js';
 import { tryParseStored } from '../schedule/parsed-schedules.js';
 import type { LedgerRow } from '../store/occurrences.js';
@@ -23,10 +24,11 @@ const time = (ms: number): string => new Date(ms).toISOString();
 export class ScheduleText extends JsonText {
   readonly text: string;
 
-  constructor(row: ScheduleWithLast, config: Config, now: number) {
+  constructor(row: ScheduleWithLast, config: Config, now: number, tasks: TaskLookup) {
     super();
     const { definition, payload: ownPayload } = apart(row);
-    const parsed = tryParseStored(row, config);
+    // Its jobs take what its task says now; one that does not fit its task is shown as it was stored.
+    const parsed = tryParseStored(row, config, withoutPayloadRules(tasks)) ?? tryParseStored(row, config);
     const next = row.paused ? null : (parsed?.table.next(now) ?? null);
     const view: ScheduleView = {
       id: row.id,

@@ -18,8 +18,9 @@ import {
   ScheduleSet,
   ScheduleView,
 } from '../core/schemas/schedule.js';
+import { NO_TASKS } from '../core/task-defaults.js';
 import type * as wire from '../core/wire.js';
-import { tryParseStored } from '../schedule/parsed-schedules.js';
+import { taskOfStored, tryParseStored } from '../schedule/parsed-schedules.js';
 import type { Request } from '../schedule/schedule-changes.js';
 import { type LedgerPosition, readLedger } from '../store/occurrences.js';
 import { readJob } from '../store/read-job.js';
@@ -121,14 +122,19 @@ export const scheduleRoutes: readonly Route[] = [
     query: ScheduleListQuery,
     answers: { 200: SchedulePage },
     run: ({ node, caller: { tenant }, query: { include, limit, after = '' } }) => {
-      const { pool, clock } = node.shardOf(tenant);
+      const { pool, clock, tasks } = node.shardOf(tenant);
       const now = clock.now();
       const withPayloads = include !== undefined;
+      let lookup = NO_TASKS;
       return writePage<ScheduleWithLast>(limit, {
         portion: PORTION,
-        read: (last, size) =>
-          listSchedules(pool, tenant, { after: last?.name ?? after, withPayloads }, size, now),
-        write: (row) => new ScheduleText(row, node.config, now).text,
+        read: async (last, size) => {
+          const filter = { after: last?.name ?? after, withPayloads };
+          const portion = await listSchedules(pool, tenant, filter, size, now);
+          lookup = await tasks.find(tenant, () => tasksOfStored(portion.rows));
+          return portion;
+        },
+        write: (row) => new ScheduleText(row, node.config, now, lookup).text,
         cursor: (row) => row.name,
       });
     },
@@ -236,11 +242,11 @@ function toRange({ dryRun = false, ...range }: Static<typeof BackfillRequest>) {
 }
 
 async function viewSchedule(node: NodeContext, { tenant }: Caller, name: string): Promise<ScheduleText> {
-  const { hot, clock } = node.shardOf(tenant);
+  const { hot, clock, tasks } = node.shardOf(tenant);
   const now = clock.now();
   const row = await readSchedule(hot, tenant, name, now);
   if (!row) throw notFound(name);
-  return new ScheduleText(row, node.config, now);
+  return new ScheduleText(row, node.config, now, await tasks.find(tenant, () => tasksOfStored([row])));
 }
 
 /** The part of a ledger to read. */
@@ -305,6 +311,11 @@ function skippedByNow(
     reason: 'paused',
     ...(range.count > 1 && { count: range.count, until: new Date(range.until).toISOString() }),
   };
+}
+
+/** The tasks that stored schedules name, each once. */
+function tasksOfStored(rows: readonly ScheduleRow[]): string[] {
+  return [...new Set(rows.flatMap((row) => taskOfStored(row) ?? []))];
 }
 
 function by({ tenant, actor }: Caller, name: string): Request {

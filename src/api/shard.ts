@@ -5,6 +5,7 @@ import type { News } from '../core/news.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import type { Pool } from '../store/database.js';
 import type { LeaseView } from '../store/lease.js';
+import type { TaskDefinitions } from '../store/task-definitions.js';
 import type { EndLines } from './end-lines.js';
 import type { EndWatch } from './end-watch.js';
 import type { EventFeeds } from './event-feeds.js';
@@ -31,6 +32,8 @@ export interface Shard extends FollowedShard {
   readonly hot: Pool;
   /** Connections for everything else. */
   readonly pool: Pool;
+  /** The tasks that are defined, as this node knows them. */
+  readonly tasks: TaskDefinitions;
   readonly submitter: Submitter;
   /** Everybody who waits for the end of a job. */
   readonly ends: EndWatch;

@@ -1,6 +1,6 @@
 import { ApiClient } from '../client/api-client.js';
 import { type Job, NAME_PATTERN } from '../core/job.js';
-import type { Page, QueueView, ScheduleView, TenantView, WorkerView } from '../core/wire.js';
+import type { Page, QueueView, ScheduleView, TaskView, TenantView, WorkerView } from '../core/wire.js';
 import { findCredentials, type GlobalOptions } from './call.js';
 import type { Cli } from './cli.js';
 import type { ValueKind } from './value-kinds.js';
@@ -53,10 +53,15 @@ const SOURCES: Readonly<Record<ValueKind, (read: ReadPage) => Promise<string[]>>
   queue: async (read) => (await read<QueueView>('/v1/queues')).map(({ name }) => name),
   schedule: async (read) => (await read<ScheduleView>('/v1/schedules')).map(({ name }) => name),
   tenant: async (read) => (await read<TenantView>('/v1/tenants')).map(({ id }) => id),
-  // Tasks are known by who runs them and by what was submitted lately.
+  // Tasks are known by their definitions, by who runs them and by what was submitted lately.
   task: async (read) => {
-    const [workers, jobs] = await Promise.all([read<WorkerView>('/v1/workers'), read<Job>('/v1/jobs')]);
-    return [...workers.flatMap(({ tasks }) => tasks), ...jobs.flatMap(({ task }) => task ?? [])].sort();
+    const [defined, workers, jobs] = await Promise.all([
+      read<TaskView>('/v1/tasks'),
+      read<WorkerView>('/v1/workers'),
+      read<Job>('/v1/jobs'),
+    ]);
+    const names = [...workers.flatMap(({ tasks }) => tasks), ...jobs.flatMap(({ task }) => task ?? [])];
+    return [...defined.map(({ name }) => name), ...names].sort();
   },
 };
 

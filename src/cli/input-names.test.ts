@@ -28,6 +28,9 @@ describe('inputOf', () => {
     ['queue', 'limit', '/name', '<name>'],
     ['queue', 'limit', '/keyConcurrency', '--per-key'],
     ['queue', 'limit', '/rate/limit', '--rate (/limit)'],
+    ['task', 'define', '/target/name', '--handler'],
+    ['task', 'define', '/concurrencyKey/path', '--concurrency-key-path'],
+    ['task', 'define', '/payloadSchema/properties/a', '--payload-schema (/properties/a)'],
     ['schedule', 'create', '/dst/gap', '--dst-gap'],
     ['schedule', 'create', '/catchUp/within', '--catch-up (/within)'],
   ])('punctual %s %s: the field %j is %j', (noun, verb, pointer, input) => {

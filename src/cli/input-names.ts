@@ -11,6 +11,7 @@ import type { InputError } from './failure.js';
 const ALIASES: Readonly<Record<string, string>> = {
   keyConcurrency: 'perKey',
   labels: 'label',
+  targetName: 'handler',
 };
 
 /** Fields around others that the command line does not know. */

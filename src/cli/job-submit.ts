@@ -229,6 +229,17 @@ function readJson(source: string): unknown {
   return readJsonText(Buffer.from(source), { maxDepth: MOST_DEPTH, allowProto: true, anySize: true });
 }
 
+/** The JSON of a file, or of stdin for `-`. */
+export async function readJsonInput(cli: Cli, path: string): Promise<unknown> {
+  const source = await readInput(cli, path);
+  try {
+    return readJson(source);
+  } catch (error) {
+    const where = path === '-' ? 'stdin' : path;
+    throw new PunctualError('MALFORMED_JSON', `${where} is not valid JSON: ${messageOf(error)}.`);
+  }
+}
+
 /** The text of a file, or of stdin for `-`. */
 async function readInput(cli: Cli, path: string): Promise<string> {
   if (path === '-') return text(cli.stdin);

@@ -14,6 +14,7 @@ import { addKeyCommands } from './key-commands.js';
 import { addQueueCommands } from './queue-commands.js';
 import { addScheduleCommands } from './schedule-commands.js';
 import { addServerCommand } from './server-command.js';
+import { addTaskCommands } from './task-commands.js';
 import { addTenantCommands } from './tenant-commands.js';
 import { addUpCommand } from './up-command.js';
 import { addWorkerCommands } from './worker-commands.js';
@@ -52,6 +53,7 @@ export function buildProgram(cli: Cli): Command {
   addUpCommand(program, cli);
   addServerCommand(program, cli);
   addWorkerCommands(program, cli);
+  addTaskCommands(program, cli);
   addJobCommands(program, cli);
   addScheduleCommands(program, cli);
   addQueueCommands(program, cli);

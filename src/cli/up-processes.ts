@@ -156,7 +156,9 @@ function serverArguments({ host, databaseUrl }: Config, number: number, port: nu
 function workerArguments(plan: UpPlan, name: string, url: string): string[] {
   const modules = plan.modules.flatMap((module) => ['--module', module]);
   const slots = ['--slots', String(plan.slots)];
-  return ['worker', 'run', '--name', name, '--url', url, '--queues', '*', ...slots, ...modules];
+  // So that a job that is submitted by name from the shell takes what the module says about its task.
+  const publish = plan.modules.length > 0 ? ['--publish'] : [];
+  return ['worker', 'run', '--name', name, '--url', url, '--queues', '*', ...slots, ...modules, ...publish];
 }
 
 interface Launch {

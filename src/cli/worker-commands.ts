@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Labels } from '../core/job.js';
 import type { Log } from '../core/log.js';
 import type { Style } from '../core/paint.js';
@@ -87,6 +87,7 @@ interface RunOptions {
   readonly shared?: boolean;
   readonly label?: Labels;
   readonly module?: readonly string[];
+  readonly publish?: true | 'overwrite';
   readonly name?: string;
   readonly results?: string;
   readonly drainTimeout?: number;
@@ -120,6 +121,12 @@ export function addRunCommand(worker: Command, cli: Cli): void {
     .option('--shared', 'take jobs of all tenants; needs an operator key')
     .option('--label <label>', 'a label that jobs may require, such as region=eu; repeatable', label)
     .option('--module <file>', 'a module whose exported tasks it runs; repeatable', several)
+    .addOption(
+      new Option(
+        '--publish [mode]',
+        'publish the options of its tasks, so that jobs submitted by name take them; what people have defined stays, unless told to overwrite it',
+      ).choices(['overwrite']),
+    )
     .option('--name <name>', 'its name in lists (default: host and process)')
     .option(
       '--results <folder>',
@@ -156,6 +163,7 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
       ...(options.rate !== undefined && { rate: options.rate }),
       ...(options.shared && { shared: true }),
       ...(options.label !== undefined && { labels: options.label }),
+      ...(options.publish !== undefined && { publish: options.publish }),
       ...(keepResultsIn !== null && { keepResultsIn }),
       ...(options.drainTimeout !== undefined && { drainTimeoutMs: options.drainTimeout }),
       log,

@@ -9,6 +9,7 @@ import type {
   ReportAnswer,
   ReportRequest,
   SessionKey,
+  TaskInput,
   WorkerRegistration,
   WorkerWelcome,
 } from './wire.js';
@@ -27,5 +28,7 @@ export interface WorkerGateway {
   report(session: SessionKey, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer>;
   progress(jobId: string, token: string | undefined, report: ProgressReport): Promise<void>;
   log(jobId: string, token: string | undefined, report: LogReport): Promise<void>;
+  /** Publishes the definition of a task that the worker has. */
+  publish(task: TaskInput, signal?: AbortSignal): Promise<void>;
   leave(session: SessionKey, leave: Leave): Promise<void>;
 }

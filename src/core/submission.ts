@@ -1,7 +1,15 @@
 import { environmentName } from './config.js';
 import { formatDuration, parseDuration } from './duration.js';
 import { type FieldError, invalid, MOST_ERRORS, PunctualError } from './errors.js';
-import type { Delivery, JobSubmission, Labels, RetryInput, Target, TargetType } from './job.js';
+import {
+  type Delivery,
+  type JobSubmission,
+  type Labels,
+  NAME_PATTERN,
+  type RetryInput,
+  type Target,
+  type TargetType,
+} from './job.js';
 import { JsonText, readJsonText } from './json-reader.js';
 import { hasWindow, KEEP, type KeyRule } from './keys.js';
 import { parseMoment } from './moment.js';
@@ -10,6 +18,15 @@ import { isPlainObject } from './schemas/explain.js';
 import { JobSubmission as Form } from './schemas/submission.js';
 import { AVAILABLE_TARGETS, UNAVAILABLE_TARGET } from './schemas/target.js';
 import { readFields } from './schemas/validate.js';
+import {
+  checkPayload,
+  keyInPayload,
+  originOf,
+  readsPayloads,
+  type TaskLookup,
+  type TaskRules,
+  withTaskDefaults,
+} from './task-defaults.js';
 import { TimeSlice } from './time-slice.js';
 
 /**
@@ -61,6 +78,8 @@ export interface SubmissionContext {
   readonly jobTimeout: number;
   readonly maxJobTimeout: number;
   readonly maxDepth: number;
+  /** The definitions of the tasks that the submissions name; default none. */
+  readonly tasks?: TaskLookup;
 }
 
 /** How long the JSON of labels may be: the leader keeps the label sets of waiting jobs in memory. */
@@ -86,6 +105,19 @@ export function dueTimeOf(input: unknown, now: number): number {
   return readRunAt(fields, {}, KEEP, now, { pointer: '', errors: [] });
 }
 
+/** The tasks that unchecked submissions name, each once. What cannot be a name has no definition. */
+export function taskNamesOf(inputs: readonly unknown[]): string[] {
+  const names = new Set<string>();
+  let last: unknown;
+  for (const input of inputs) {
+    const task = isPlainObject(input) ? input.task : undefined;
+    if (task === last) continue;
+    last = task;
+    if (typeof task === 'string' && NAME_PATTERN.test(task)) names.add(task);
+  }
+  return [...names];
+}
+
 /** Checks many; either all are good or the error names what is wrong with each. */
 export async function parseSubmissions(
   inputs: readonly unknown[],
@@ -94,8 +126,10 @@ export async function parseSubmissions(
   const errors: FieldError[] = [];
   const parsed: ParsedSubmission[] = [];
   const turn = new TimeSlice();
+  // A definition may have each payload parsed and checked, which takes longer than all else.
+  const lookEvery = context.tasks && context.tasks.size > 0 ? 1 : 16;
   for (let i = 0; i < inputs.length && errors.length <= MOST_ERRORS; i++) {
-    if (i % 16 === 0 && turn.isOver) await turn.next();
+    if (i % lookEvery === 0 && turn.isOver) await turn.next();
     const like = i > 0 && isAlike(inputs[i - 1], inputs[i]) ? parsed[i - 1] : undefined;
     const one = like
       ? withPayload(like, inputs[i], context, i, errors)
@@ -126,11 +160,25 @@ function withPayload(
   place: number,
   errors: FieldError[],
 ): ParsedSubmission | null {
-  const { payload } = input as { payload?: unknown };
-  const text = readJson(payload, context, (detail, code) =>
-    addWrongJson(errors, `/jobs/${place}/payload`, detail, code),
-  );
-  return text === null ? null : { definition: like.definition, payload: text };
+  const { payload, concurrencyKey } = input as Given;
+  const { definition } = like;
+  const pointer = `/jobs/${place}/payload`;
+  const text = readJson(payload, context, (detail, code) => addWrongJson(errors, pointer, detail, code));
+  if (text === null) return null;
+  const rules = rulesOf(definition.task, context);
+  if (!rules || !readsPayloads(rules)) return { definition, payload: text };
+  const before = errors.length;
+  const value = checkPayload(rules, text, pointer, errors);
+  const isKeyed = rules.keyPath !== null && concurrencyKey === undefined;
+  const key = isKeyed ? keyInPayload(rules, value, pointer, errors) : definition.concurrencyKey;
+  if (errors.length > before) return null;
+  const isSame = key === definition.concurrencyKey;
+  return { definition: isSame ? definition : { ...definition, concurrencyKey: key }, payload: text };
+}
+
+/** The definition of a submission's task, if it has one. */
+function rulesOf(task: string | null | undefined, { tasks }: SubmissionContext): TaskRules | undefined {
+  return tasks === undefined || task === null || task === undefined ? undefined : tasks.get(task);
 }
 
 function readSubmission(
@@ -149,13 +197,19 @@ function readSubmission(
 interface Place {
   readonly pointer: string;
   readonly errors: FieldError[];
+  /** What the submission itself says, and its task, if that is defined. */
+  readonly given?: Given;
+  readonly rules?: TaskRules;
 }
 
 /** What was given for each field, whether it has the right form or not. */
 type Given = { readonly [K in keyof JobSubmission]?: unknown };
 
-function wrong({ pointer, errors }: Place, at: string, detail: string): void {
-  errors.push({ pointer: pointer + at, detail });
+/** Notes a mistake, and which of the values that lead to it come from the task. */
+function wrong(place: Place, at: string, detail: string, ...causes: readonly string[]): void {
+  const { pointer, errors, given, rules } = place;
+  const origins = rules ? [at, ...causes].map((each) => originOf(each, given, rules)) : [];
+  errors.push({ pointer: pointer + at, detail: detail + origins.join('') });
 }
 
 /**
@@ -163,21 +217,25 @@ function wrong({ pointer, errors }: Place, at: string, detail: string): void {
  * all the same: nobody who gave a wrong `task` is told to give one.
  */
 export function completeSubmission(
-  fields: JobSubmission,
+  said: JobSubmission,
   given: Given,
   context: SubmissionContext,
-  place: Place,
+  saidAt: Place,
 ): ParsedSubmission {
+  const rules = rulesOf(said.task, context);
+  const fields = rules ? withTaskDefaults(said, rules) : said;
+  const place = rules ? { ...saidAt, given, rules } : saidAt;
   const { task, delivery = 'at-least-once', requires = NO_LABELS } = fields;
   if ((given.task === undefined) === (given.target === undefined)) {
     wrong(place, '/task', 'give either "task" or "target"');
   }
-  const target = readTarget(fields.target, given.target, context, place);
+  const target = readTarget(fields.target, given.target, context, place) ?? rules?.definition.target;
   if (requires !== NO_LABELS && Buffer.byteLength(JSON.stringify(requires)) > MAX_LABELS_BYTES) {
     wrong(place, '/requires', `must be at most ${MAX_LABELS_BYTES} bytes in all`);
   }
   const retry = readRetry(fields.retry, delivery, place);
-  const payload = readJsonAt('/payload', given.payload, context, place) ?? 'null';
+  const payload = readJsonAt('/payload', given.payload, context, place);
+  const concurrencyKey = readConcurrencyKey(said.concurrencyKey, payload, place);
   const keyRule = readKeyRule(fields, given, place);
   const runAt = readRunAt(fields, given, keyRule, context.now, place);
   const startBefore = fields.startBefore === undefined ? null : parseMoment(fields.startBefore)!;
@@ -198,12 +256,24 @@ export function completeSubmission(
     backoffIsDefault: retry.backoff === DEFAULT_BACKOFF,
     timeoutMs: readTimeout(fields.timeout, context, place),
     delivery,
-    concurrencyKey: fields.concurrencyKey ?? null,
+    concurrencyKey,
     startBefore,
     hold: fields.hold ?? false,
   };
   if (target && place.errors.length === 0) refuseUnavailable(target, place.pointer);
-  return { definition, payload };
+  return { definition, payload: payload ?? 'null' };
+}
+
+/** Checks the payload by the rules of its task, and tells the key: that of the submission, else that of the task. */
+function readConcurrencyKey(said: string | undefined, payload: string | null, place: Place): string | null {
+  const { rules, errors } = place;
+  if (!rules) return said ?? null;
+  const pointer = `${place.pointer}/payload`;
+  const isRead = payload !== null && readsPayloads(rules);
+  const value = isRead ? checkPayload(rules, payload, pointer, errors) : null;
+  if (said !== undefined) return said;
+  const { concurrencyKey } = rules.definition;
+  return typeof concurrencyKey === 'string' ? concurrencyKey : keyInPayload(rules, value, pointer, errors);
 }
 
 function needsOf(task: string | undefined, target: Target | undefined, labels: Labels): Needs {
@@ -250,7 +320,10 @@ function readRunAt(
 
 function readTimeout(given: string | undefined, context: SubmissionContext, place: Place): number {
   const { jobTimeout, maxJobTimeout } = context;
-  const timeout = given === undefined ? Math.min(jobTimeout, maxJobTimeout) : parseDuration(given)!;
+  // A limit that the operator has lowered since the task was defined does not refuse its jobs.
+  const isOfTask = place.rules !== undefined && place.given?.timeout === undefined;
+  const asked = given === undefined ? jobTimeout : parseDuration(given)!;
+  const timeout = given === undefined || isOfTask ? Math.min(asked, maxJobTimeout) : asked;
   if (timeout < 1) wrong(place, '/timeout', 'must be at least 1ms');
   if (timeout > maxJobTimeout) {
     const limit = formatDuration(maxJobTimeout);
@@ -269,8 +342,8 @@ function readRetry(given: RetryInput | undefined, delivery: Delivery, place: Pla
   const maxLost = given.onWorkerLost?.maxAttempts ?? defaults.onWorkerLost.maxAttempts;
   if (delivery === 'at-most-once') {
     const detail = 'an at-most-once job is started exactly once, so this must be 1';
-    if (maxAttempts > 1) wrong(place, '/retry/maxAttempts', detail);
-    if (maxLost > 1) wrong(place, '/retry/onWorkerLost/maxAttempts', detail);
+    if (maxAttempts > 1) wrong(place, '/retry/maxAttempts', detail, '/delivery');
+    if (maxLost > 1) wrong(place, '/retry/onWorkerLost/maxAttempts', detail, '/delivery');
   }
   return { maxAttempts, backoff: readBackoff(given.backoff), onWorkerLost: { maxAttempts: maxLost } };
 }

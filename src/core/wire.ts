@@ -1,6 +1,7 @@
 import type { JobError, JobState, Labels, Target, TargetType } from './job.js';
 import type { RateView } from './rate.js';
 import type { ScheduleDefinition, ScheduleTimes } from './schedule.js';
+import type { TaskDefinition } from './task-definition.js';
 
 /** The messages between workers, nodes and clients. Shapes are those of the public contract. */
 
@@ -494,4 +495,26 @@ export interface MatchingIds {
   readonly ids: readonly string[];
   /** Whether there are, or may be, more. */
   readonly more: boolean;
+}
+
+/** What defines a task: its name and what its jobs take. */
+export interface TaskInput extends TaskDefinition {
+  readonly name: string;
+  /** The worker that publishes what its code says; it does not replace what people have defined. */
+  readonly publishedBy?: string;
+  /** Whether a publication replaces what people have defined, too. */
+  readonly overwrite?: boolean;
+}
+
+/** A task as the API shows it. */
+export interface TaskView extends TaskDefinition {
+  readonly tenant: string;
+  readonly name: string;
+  /** The worker that published it; null when a person defined it. */
+  readonly publishedBy: string | null;
+  readonly createdAt: string;
+  readonly createdBy: string;
+  readonly changedAt: string;
+  readonly changedBy: string;
+  readonly version: number;
 }

@@ -11,6 +11,7 @@ import { InDoubtError, TermOverError } from '../store/leader-statement.js';
 import { lookAtLease } from '../store/lease.js';
 import { PatientReads } from '../store/patient-reads.js';
 import { readWaiting, type Waiting } from '../store/read-backlog.js';
+import { TaskDefinitions } from '../store/task-definitions.js';
 import { AttemptMeters } from './attempt-meters.js';
 import { Backlog } from './backlog.js';
 import { Directory, type NameIds } from './directory.js';
@@ -36,6 +37,8 @@ export interface LeaderOptions {
   readonly log: Log;
   /** Signs attempt tokens. */
   readonly secret: Buffer;
+  /** The tasks that are defined, as the node knows them; default a view of its own. */
+  readonly tasks?: TaskDefinitions;
   /** Gives the term up; the node then tries for a new one, with an epoch above the given one. */
   readonly renounce: (reason: string, aboveEpoch?: number) => void;
 }
@@ -64,6 +67,7 @@ export class LeaderState {
   readonly config: Config;
   readonly log: Log;
   readonly secret: Buffer;
+  readonly tasks: TaskDefinitions;
   /** What it logs about jobs that fail for good. */
   readonly failures: FailureLog;
   readonly directory: Directory;
@@ -95,6 +99,7 @@ export class LeaderState {
     this.config = options.config;
     this.log = options.log;
     this.secret = options.secret;
+    this.tasks = options.tasks ?? new TaskDefinitions(options.hot, options.clock);
     this.failures = new FailureLog(options.log, options.clock);
     this.renounce = options.renounce;
     this.startedAt = options.clock.steady();

@@ -1,6 +1,13 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { messageOf, PunctualError } from '../core/errors.js';
-import { dueTimeOf, type ParsedSubmission, parseSubmission, readSubmissionText } from '../core/submission.js';
+import {
+  dueTimeOf,
+  type ParsedSubmission,
+  parseSubmission,
+  readSubmissionText,
+  taskNamesOf,
+} from '../core/submission.js';
+import type { TaskLookup } from '../core/task-defaults.js';
 import { findCancelled } from '../store/cancel-requests.js';
 import { toRow } from '../store/job-row.js';
 import type { KeyedJob } from '../store/key-holders.js';
@@ -47,6 +54,12 @@ interface Parsed {
   readonly runAt?: number;
 }
 
+/** A submission that was read and is not parsed yet. */
+interface Read {
+  readonly job: Unread;
+  readonly input: unknown;
+}
+
 /** Of a job that was cancelled before it was admitted, perhaps in the transaction that submitted it. */
 export const CANCELLED: Refusal = {
   code: 'CANCELLED',
@@ -89,33 +102,52 @@ export class SubmissionParser {
       hot,
       jobs.filter((job) => job.bytes <= maxBytes).map((job) => job.id),
     );
-    const parsed: Parsed[] = [];
-    let pausedAt = performance.now();
-    for (const job of jobs) {
+    const read: (Parsed | Read)[] = [];
+    await inSlices(jobs, (job) => {
       const text = texts.get(job.id);
-      if (text !== undefined) parsed.push(this.parseOne(job, text));
+      if (text !== undefined) read.push(this.readOne(job, text));
       else if (job.bytes > maxBytes) {
         const message = `The submission has ${job.bytes} bytes; more than ${maxBytes} are not read.`;
         const refusal = { code: 'PAYLOAD_TOO_LARGE', message };
-        parsed.push({ job, submission: null, refusal, runAt: job.createdAt });
+        read.push({ job, submission: null, refusal, runAt: job.createdAt });
       }
-      if (performance.now() - pausedAt < PARSE_MS) continue;
-      await nextIteration();
-      pausedAt = performance.now();
-    }
+    });
+    const tasksOf = await this.findTasks(read.filter((each) => 'input' in each));
+    const parsed: Parsed[] = [];
+    await inSlices(read, (each) => {
+      parsed.push('input' in each ? this.parseOne(each, tasksOf.get(each.job.tenant)!) : each);
+    });
     return parsed;
   }
 
-  private parseOne(job: Unread, text: string): Parsed {
-    const context = { ...this.state.config, now: job.createdAt };
-    let read: unknown;
+  private readOne(job: Unread, text: string): Parsed | Read {
     try {
-      read = readSubmissionText(text, context);
-      return { job, submission: parseSubmission(read, context), refusal: null };
+      return { job, input: readSubmissionText(text, this.state.config) };
     } catch (error) {
-      const code = error instanceof PunctualError ? error.code : 'INVALID_REQUEST';
-      const runAt = dueTimeOf(read, job.createdAt);
-      return { job, submission: null, refusal: { code, message: messageOf(error) }, runAt };
+      return refused(job, undefined, error);
+    }
+  }
+
+  /** The definitions of the tasks that the submissions name, by tenant: each is looked up once. */
+  private async findTasks(read: readonly Read[]): Promise<Map<string, TaskLookup>> {
+    const inputs = new Map<string, unknown[]>();
+    for (const { job, input } of read) {
+      const ofTenant = inputs.get(job.tenant);
+      if (ofTenant) ofTenant.push(input);
+      else inputs.set(job.tenant, [input]);
+    }
+    const tasksOf = new Map<string, TaskLookup>();
+    for (const [tenant, ofTenant] of inputs)
+      tasksOf.set(tenant, await this.state.tasks.find(tenant, () => taskNamesOf(ofTenant)));
+    return tasksOf;
+  }
+
+  private parseOne({ job, input }: Read, tasks: TaskLookup): Parsed {
+    const context = { ...this.state.config, now: job.createdAt, tasks };
+    try {
+      return { job, submission: parseSubmission(input, context), refusal: null };
+    } catch (error) {
+      return refused(job, input, error);
     }
   }
 
@@ -151,6 +183,24 @@ export class SubmissionParser {
       refusal,
     }));
   }
+}
+
+/** Does something with each item, and lets the event loop run in between. */
+async function inSlices<T>(items: readonly T[], work: (item: T) => void): Promise<void> {
+  let pausedAt = performance.now();
+  for (const item of items) {
+    work(item);
+    if (performance.now() - pausedAt < PARSE_MS) continue;
+    await nextIteration();
+    pausedAt = performance.now();
+  }
+}
+
+/** A submission that is not valid. */
+function refused(job: Unread, read: unknown, error: unknown): Parsed {
+  const code = error instanceof PunctualError ? error.code : 'INVALID_REQUEST';
+  const runAt = dueTimeOf(read, job.createdAt);
+  return { job, submission: null, refusal: { code, message: messageOf(error) }, runAt };
 }
 
 /** Refuses a submission that needs a label set beyond the quota of its tenant. */

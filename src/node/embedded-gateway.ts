@@ -19,6 +19,7 @@ import type {
   ReportAnswer,
   ReportRequest,
   SessionKey,
+  TaskInput,
   WorkerRegistration,
   WorkerWelcome,
 } from '../core/wire.js';
@@ -92,6 +93,11 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
         appendLogs(node, await this.reporter(node, token), jobId, validate(attempt.LogReport, report)),
       (remote) => remote.log(jobId, token, report),
     );
+  }
+
+  /** Once for each start of a worker, so it takes the way of the API. */
+  publish(task: TaskInput, signal?: AbortSignal): Promise<void> {
+    return this.remote.publish(task, signal);
   }
 
   leave(session: SessionKey, leave: Leave): Promise<void> {

@@ -34,6 +34,7 @@ import { pauseBeforeStart } from '../store/pause-before-start.js';
 import { findSettingsBy } from '../store/pooler.js';
 import { findEnded } from '../store/read-job.js';
 import { VISIBLE_WITHIN_MS } from '../store/submit-jobs.js';
+import { TaskDefinitions } from '../store/task-definitions.js';
 import { closePools, openPools, type Pools } from './pools.js';
 import { ShardLeader } from './shard-leader.js';
 
@@ -103,6 +104,7 @@ export class RunningShard implements Shard {
   readonly hot: Pool;
   readonly pool: Pool;
   readonly leaderNews = new News();
+  readonly tasks: TaskDefinitions;
   readonly submitter: Submitter;
   readonly ends: EndWatch;
   readonly endLines: EndLines;
@@ -130,6 +132,7 @@ export class RunningShard implements Shard {
     this.clock = clock;
     this.hot = hot;
     this.pool = pool;
+    this.tasks = new TaskDefinitions(hot, clock);
     this.leadership = this.openLeadership();
     this.shardLeader = this.openLeader();
     this.submitter = this.openSubmitter();
@@ -238,6 +241,7 @@ export class RunningShard implements Shard {
       ...{ log, leadership: this.leadership, leaderNews: this.leaderNews },
       optionsFor: (term) => ({
         ...{ term, hot: leader, pool, patient, clock: this.clock, config, log, secret: this.host!.secret },
+        tasks: this.tasks,
         submitTimeoutMs: VISIBLE_WITHIN_MS,
         renounce: (reason, aboveEpoch) => this.leadership.renounce(term, reason, aboveEpoch),
       }),

@@ -36,7 +36,7 @@ export async function backfill(
   schedule: ScheduleRow,
   { from, to, dryRun }: BackfillRange,
 ): Promise<Backfill> {
-  const parsed = firer.parsedSchedules.parse(schedule);
+  const parsed = await firer.parse(schedule);
   const { table } = parsed;
   const count = table.count(from - 1, to);
   if (count > MAX_BACKFILL) {

@@ -1,6 +1,7 @@
 import { earlier } from '../core/clock.js';
 import { messageOf } from '../core/errors.js';
 import type { ParsedSchedule } from '../core/schedule-definition.js';
+import type { TaskLookup } from '../core/task-defaults.js';
 import { Batcher } from '../store/batcher.js';
 import { bisect } from '../store/bisect.js';
 import { isDatabaseBusy, type Queryable } from '../store/database.js';
@@ -16,7 +17,7 @@ import { Names } from '../store/names.js';
 import { toWaiting } from '../store/read-backlog.js';
 import { readPrevious } from '../store/read-overlap.js';
 import { readDueSchedules, type ScheduleRow } from '../store/schedules.js';
-import { ParsedSchedules } from './parsed-schedules.js';
+import { ParsedSchedules, taskOfStored } from './parsed-schedules.js';
 import {
   FIRE_AHEAD_MS,
   type FiringPlan,
@@ -126,7 +127,8 @@ export class OccurrenceFirer {
 
   private async plan(schedules: readonly ScheduleRow[], options: FireOptions): Promise<FiringPlan[]> {
     const { leader } = this;
-    const parsed = schedules.map((schedule) => this.tryParse(schedule));
+    const parsed: (ParsedSchedule | null)[] = [];
+    for (const schedule of schedules) parsed.push(await this.tryParse(schedule));
     const previous = await this.readPrevious(
       schedules.filter((schedule, i) => schedule.last_job !== null && parsed[i]?.overlap !== 'allow'),
     );
@@ -155,9 +157,23 @@ export class OccurrenceFirer {
     return plans;
   }
 
-  private tryParse(schedule: ScheduleRow): ParsedSchedule | null {
+  /** A schedule as it is fired now: its job takes what its task says at this moment. */
+  async parse(schedule: ScheduleRow): Promise<ParsedSchedule> {
+    return this.parsedSchedules.parse(schedule, await this.tasksOf(schedule));
+  }
+
+  private tasksOf(schedule: ScheduleRow): TaskLookup | Promise<TaskLookup> {
+    return this.leader.tasks.find(schedule.tenant, () => {
+      const task = taskOfStored(schedule);
+      return task === null ? [] : [task];
+    });
+  }
+
+  private async tryParse(schedule: ScheduleRow): Promise<ParsedSchedule | null> {
+    // If definitions cannot be read, nothing can be fired: that is no fault of the schedule.
+    const tasks = await this.tasksOf(schedule);
     try {
-      return this.parsedSchedules.parse(schedule);
+      return this.parsedSchedules.parse(schedule, tasks);
     } catch (error) {
       this.logFailure(schedule, error);
       return null;

@@ -72,7 +72,7 @@ export class OverlapQueue {
     const schedule = await findSchedule(leader.hot, tenant, name);
     // While a schedule is paused none of its occurrences start; those that wait go on when it is resumed.
     if (schedule?.id !== id || schedule.paused) return null;
-    const parsed = firer.parsedSchedules.parse(schedule);
+    const parsed = await firer.parse(schedule);
     const now = leader.clock.now();
     const planned = planJob(parsed, at, dueAt(schedule, parsed, at), now);
     const jobs = await firer.makeJobs([{ schedule, job: planned }]);

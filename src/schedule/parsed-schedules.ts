@@ -1,6 +1,7 @@
 import type { Config } from '../core/config.js';
 import type { ScheduleDefinition } from '../core/schedule.js';
 import { type ParsedSchedule, parseDefinition } from '../core/schedule-definition.js';
+import { NO_TASKS, readsPayloads, type TaskLookup, type TaskRules } from '../core/task-defaults.js';
 import type { ScheduleRow } from '../store/schedules.js';
 
 /** Parsed definitions that are cached, without their payloads: many schedules differ in nothing else. */
@@ -12,42 +13,73 @@ const MAX_CACHED = 10_000;
  */
 export class ParsedSchedules {
   private readonly cache = new Map<string, ParsedSchedule>();
+  /** The same with the defaults of a task, as long as that is as it is. */
+  private readonly byTask = new WeakMap<TaskRules, Map<string, ParsedSchedule>>();
 
   constructor(private readonly config: Config) {}
 
-  parse(schedule: ScheduleRow): ParsedSchedule {
+  /** Parses the definition of a schedule; its job takes the defaults of its task, if that is among the given ones. */
+  parse(schedule: ScheduleRow, tasks: TaskLookup = NO_TASKS): ParsedSchedule {
     const { payload = null, ...rest } = JSON.parse(schedule.definition) as ScheduleDefinition;
     // An interval without a start counts from the creation of its schedule.
     const since = rest.every === undefined ? 0 : schedule.created_at;
-    const parsed = this.parseWithoutPayload(rest, since);
+    const rules = rest.task === undefined ? undefined : tasks.get(rest.task);
+    if (rules && readsPayloads(rules)) return parseChecked({ ...rest, payload }, since, this.config, tasks);
+    const parsed = this.parseWithoutPayload(rest, since, rules, tasks);
     return payload === null
       ? parsed
       : { ...parsed, job: { ...parsed.job, payload: JSON.stringify(payload) } };
   }
 
-  private parseWithoutPayload(definition: ScheduleDefinition, createdAt: number): ParsedSchedule {
+  private parseWithoutPayload(
+    definition: ScheduleDefinition,
+    createdAt: number,
+    rules: TaskRules | undefined,
+    tasks: TaskLookup,
+  ): ParsedSchedule {
+    const cache = rules ? this.cacheOf(rules) : this.cache;
     const key = `${createdAt} ${JSON.stringify(definition)}`;
-    const known = this.cache.get(key);
+    const known = cache.get(key);
     if (known) return known;
-    const parsed = parseChecked(definition, createdAt, this.config);
-    if (this.cache.size >= MAX_CACHED) this.cache.delete(this.cache.keys().next().value!);
-    this.cache.set(key, parsed);
+    const parsed = parseChecked(definition, createdAt, this.config, tasks);
+    if (cache.size >= MAX_CACHED) cache.delete(cache.keys().next().value!);
+    cache.set(key, parsed);
     return parsed;
+  }
+
+  private cacheOf(rules: TaskRules): Map<string, ParsedSchedule> {
+    const cache = this.byTask.get(rules) ?? new Map<string, ParsedSchedule>();
+    this.byTask.set(rules, cache);
+    return cache;
   }
 }
 
+/** The task that a stored definition names; null if it names none. */
+export function taskOfStored({ definition }: ScheduleRow): string | null {
+  return (JSON.parse(definition) as ScheduleDefinition).task ?? null;
+}
+
 /** Parses one stored definition; null when this version does not understand it. */
-export function tryParseStored(schedule: ScheduleRow, config: Config): ParsedSchedule | null {
+export function tryParseStored(
+  schedule: ScheduleRow,
+  config: Config,
+  tasks: TaskLookup = NO_TASKS,
+): ParsedSchedule | null {
   try {
-    return parseChecked(JSON.parse(schedule.definition), schedule.created_at, config);
+    return parseChecked(JSON.parse(schedule.definition), schedule.created_at, config, tasks);
   } catch {
     return null;
   }
 }
 
-function parseChecked(definition: ScheduleDefinition, createdAt: number, config: Config): ParsedSchedule {
+function parseChecked(
+  definition: ScheduleDefinition,
+  createdAt: number,
+  config: Config,
+  tasks: TaskLookup,
+): ParsedSchedule {
   const parsed = parseDefinition(definition, {
-    ...{ createdAt, now: createdAt, jobTimeout: config.jobTimeout },
+    ...{ createdAt, now: createdAt, jobTimeout: config.jobTimeout, tasks },
     maxPayload: Number.MAX_SAFE_INTEGER,
     maxDepth: Number.MAX_SAFE_INTEGER,
     maxJobTimeout: Number.MAX_SAFE_INTEGER,

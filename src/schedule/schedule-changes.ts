@@ -9,6 +9,7 @@ import {
   parseDefinition,
 } from '../core/schedule-definition.js';
 import type { SerialQueue } from '../core/serial-queue.js';
+import { NO_TASKS, type TaskLookup } from '../core/task-defaults.js';
 import { uuidv7 } from '../core/uuid.js';
 import {
   deleteSchedule,
@@ -73,7 +74,7 @@ export class ScheduleChanges {
     if (await findSchedule(leader.hot, tenant, name)) throw taken;
     const now = leader.clock.now();
     const definition = normalise(input);
-    const parsed = this.parse(definition, now, now);
+    const parsed = this.parse(definition, now, now, await this.tasksOf(tenant, definition));
     await this.mustHaveNames(tenant, parsed, now);
     const id = uuidv7(now);
     const fireAt = paused ? null : fireAtFor({ id }, parsed, now);
@@ -117,7 +118,8 @@ export class ScheduleChanges {
       const definition = edit(found);
       const text = JSON.stringify(definition);
       if (text === found.definition) return false;
-      const parsed = this.parse(definition, now, found.created_at);
+      const tasks = await this.tasksOf(request.tenant, definition);
+      const parsed = this.parse(definition, now, found.created_at, tasks);
       await this.mustHaveNames(request.tenant, parsed, now);
       const schedule = await this.decideDue(found, now, false);
       await this.writeChange(request, schedule, now, 'changed', (watermark) => ({
@@ -186,7 +188,7 @@ export class ScheduleChanges {
     return this.writes.run(async () => {
       const { leader, firer } = this;
       const schedule = await this.mustFind(request);
-      const parsed = firer.parsedSchedules.parse(schedule);
+      const parsed = await firer.parse(schedule);
       const now = leader.clock.now();
       // Occurrences are unique by their moment: two runs in one millisecond take different ones.
       for (let at = now; ; at++) {
@@ -225,8 +227,18 @@ export class ScheduleChanges {
     this.parse(definition, now, now);
   }
 
-  private parse(definition: ScheduleDefinition, now: number, createdAt: number): ParsedSchedule {
-    const parsed = parseDefinition(definition, { ...this.leader.config, now, createdAt });
+  /** The task of a definition as it is now: what does not fit it is refused here, where the user can be told. */
+  private async tasksOf(tenant: string, { task }: ScheduleDefinition): Promise<TaskLookup> {
+    return this.leader.tasks.find(tenant, () => (task === undefined ? [] : [task]));
+  }
+
+  private parse(
+    definition: ScheduleDefinition,
+    now: number,
+    createdAt: number,
+    tasks: TaskLookup = NO_TASKS,
+  ): ParsedSchedule {
+    const parsed = parseDefinition(definition, { ...this.leader.config, now, createdAt, tasks });
     checkComing(parsed, definition, now);
     return parsed;
   }

@@ -6,6 +6,7 @@ import type { EndedJob } from '../store/ended-jobs.js';
 import type { ScheduledJob } from '../store/fire-occurrences.js';
 import type { TermKey } from '../store/leader-statement.js';
 import type { Waiting } from '../store/read-backlog.js';
+import type { TaskDefinitions } from '../store/task-definitions.js';
 
 /** Tells those who listen what becomes of schedules; to be called only while somebody does. */
 interface ScheduleEvents {
@@ -29,6 +30,7 @@ export interface ScheduleLeader {
   readonly config: Config;
   readonly log: Log;
   readonly events: ScheduleEvents;
+  readonly tasks: TaskDefinitions;
   /** Runs a fenced write; the term ends when its outcome is unknown. */
   write<T>(work: () => Promise<T>): Promise<T>;
   /** The same for a write that ends jobs; whoever waits for one of them is told. */

@@ -35,6 +35,7 @@ import {
   submitBulk,
   type TaskOrName,
 } from '../client/task-submission.js';
+import { Tasks } from '../client/tasks.js';
 import type { TransactionClient } from '../client/transaction-client.js';
 import type { Duration } from '../core/duration.js';
 import { invalid } from '../core/errors.js';
@@ -84,11 +85,14 @@ export interface PunctualParts {
 
 /** A connection to the scheduler: over the network, or to a node in the same process. */
 export class Punctual {
+  /** The definitions of tasks in the cluster. */
+  readonly tasks: Tasks;
   readonly #parts: PunctualParts;
   readonly #jobs: Jobs;
 
   constructor(parts: PunctualParts) {
     this.#parts = parts;
+    this.tasks = new Tasks(parts.transport);
     this.#jobs = new Jobs(parts.transport);
   }
 

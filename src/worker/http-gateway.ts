@@ -12,6 +12,7 @@ import {
   type ReportRequest,
   type SessionKey,
   SHARD_HEADER,
+  type TaskInput,
   type WorkerRegistration,
   type WorkerWelcome,
 } from '../core/wire.js';
@@ -80,6 +81,10 @@ export class HttpWorkerGateway implements WorkerGateway {
 
   log(jobId: string, token: string | undefined, report: LogReport): Promise<void> {
     return this.#post(`/v1/jobs/${encodeURIComponent(jobId)}/logs`, report, withToken(token));
+  }
+
+  publish(task: TaskInput, signal?: AbortSignal): Promise<void> {
+    return this.#post('/v1/tasks', task, withSignal(signal));
   }
 
   leave(session: SessionKey, leave: Leave): Promise<void> {

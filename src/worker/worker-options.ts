@@ -80,6 +80,12 @@ export interface WorkerOptions {
    * one at every start. Default none: such results are kept in memory only.
    */
   readonly keepResultsIn?: string;
+  /**
+   * Whether to publish the options of its tasks (`retry`, `timeout`, `queue` …) when it starts, so that jobs that are
+   * submitted by name take them; needs a key that may define tasks. What people have defined stays as it is, with a
+   * warning, unless it is `'overwrite'`. Default false.
+   */
+  readonly publish?: boolean | 'overwrite';
   /** Functions around every handler of the worker, the first outermost; default none. */
   readonly middleware?: readonly Middleware[];
   /**
@@ -145,6 +151,7 @@ export function resolveWorkerOptions(
     drainTimeoutMs: options.drainTimeoutMs ?? Number.POSITIVE_INFINITY,
     guardProcess: options.guardProcess ?? true,
     keepResultsIn: options.keepResultsIn ?? null,
+    publish: options.publish ?? false,
     middleware: options.middleware ?? [],
     log: resolveLog(options.log),
     events: options.events ?? {},
@@ -166,6 +173,9 @@ export function resolveWorkerOptions(
       'CONFIGURATION',
       'middleware: expected a list of functions (context, next) => ….',
     );
+  }
+  if (![true, false, 'overwrite'].includes(resolved.publish)) {
+    throw new PunctualError('CONFIGURATION', "publish: expected true, false or 'overwrite'.");
   }
   const badQueue = resolved.queues.find((queue) => queue !== ALL_QUEUES && !NAME_PATTERN.test(queue));
   if (badQueue !== undefined) {

@@ -11,6 +11,7 @@ import { heartbeatsFromThisThread } from './heartbeats.js';
 import { HttpWorkerGateway } from './http-gateway.js';
 import { LeaderLink } from './leader-link.js';
 import { ProcessGuard } from './process-guard.js';
+import { publishTasks } from './publication.js';
 import { Registration } from './registration.js';
 import { Reporter, type ReportOutcome } from './reporter.js';
 import { ResultKeeper } from './result-keeper.js';
@@ -45,6 +46,7 @@ export class WorkerRuntime {
   readonly #log: WorkerLog;
   readonly #hooks: WorkerHooks;
   readonly #ledger = new AttemptLedger<Attempt>();
+  readonly #runners: readonly Runner[];
   readonly #registration: Registration;
   readonly #executor: Executor;
   readonly #leader: LeaderLink;
@@ -63,6 +65,7 @@ export class WorkerRuntime {
 
   constructor({ gateway, runners, options = {} }: WorkerRuntimeParts) {
     this.#gateway = gateway;
+    this.#runners = runners;
     this.#options = resolveWorkerOptions(options, [...new Set(runners.flatMap(({ queues }) => queues))]);
     this.#end = new Promise((resolve) => {
       this.#resolveEnd = resolve;
@@ -136,7 +139,7 @@ export class WorkerRuntime {
   }
 
   /**
-   * Delivers the results that an earlier process left, registers (which waits for a leader if there is none), and
+   * Delivers the results that an earlier process left, publishes its tasks if it should, registers (which waits for a leader if there is none), and
    * begins to work.
    */
   async start(): Promise<void> {
@@ -146,6 +149,7 @@ export class WorkerRuntime {
     this.#log.connecting({ queues, slots, tasks: this.#registration.tasks });
     try {
       await this.#keepResults();
+      await this.#publish();
       await this.#registration.register(this.#closing.signal);
     } catch (error) {
       this.#log.refused(asPunctualError(error));
@@ -291,6 +295,20 @@ export class WorkerRuntime {
       signal: this.#over.signal,
     });
     await this.#keeping.start();
+  }
+
+  /** Before the registration: whoever sees the worker can rely on what it publishes. */
+  async #publish(): Promise<void> {
+    const { publish, name } = this.#options;
+    if (publish === false) return;
+    await publishTasks({
+      gateway: this.#gateway,
+      tasks: this.#runners.flatMap(({ definitions = [] }) => definitions),
+      publishedBy: name,
+      overwrite: publish === 'overwrite',
+      signal: this.#closing.signal,
+      onWarning: this.#warn,
+    });
   }
 
   readonly #warn = (warning: PunctualError): void => {

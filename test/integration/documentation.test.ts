@@ -79,6 +79,7 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
     'Sun 2027-03-28 03:30:00',
     "{ text: 'Hello Eve' }",
   ],
+  'docs/tasks.md': ['"timeout":"2m"', 'payload: name', 'Hello Ada', '6 {', '/payload/name: is required'],
   'docs/worker-protocol.md': ['HELLO', 'left'],
 };
 

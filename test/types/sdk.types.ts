@@ -12,6 +12,7 @@ import {
   type Rate,
   type Repetition,
   schedule,
+  type TaskView,
   task,
   testContext,
 } from '../../src/index.js';
@@ -314,4 +315,20 @@ export async function changesOfMany(): Promise<void> {
   await punctual.holdMany({ ids: ['a'], filter: { queue: 'mail' } });
   // @ts-expect-error There is no such filter.
   await punctual.releaseMany({ filter: { colour: 'red' } });
+}
+
+export async function definitionsOfTasks(): Promise<void> {
+  const made = await punctual.tasks.define(greet, { queue: 'mail', concurrencyKey: { path: 'name' } });
+  holds<Equal<typeof made, TaskView>>();
+  await punctual.tasks.define('by-name', { payloadSchema: { type: 'object' }, timeout: '30s' });
+  await punctual.tasks.change('by-name', { timeout: null, priority: 9 });
+  for await (const each of punctual.tasks.list({ pageSize: 10 })) holds<Equal<typeof each, TaskView>>();
+  await punctual.tasks.delete('by-name');
+  punctual.worker([greet], { publish: 'overwrite' });
+  // @ts-expect-error There is no such field.
+  await punctual.tasks.define('by-name', { runAt: '2026-01-01T00:00:00Z' });
+  // @ts-expect-error A text that is no duration.
+  await punctual.tasks.define('by-name', { timeout: 'soon' });
+  // @ts-expect-error There is no such way to publish.
+  punctual.worker([greet], { publish: 'always' });
 }

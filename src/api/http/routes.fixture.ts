@@ -9,6 +9,7 @@ import type {
   ManyJobsAnswer,
   QueueView,
   ScheduleView,
+  TaskView,
   TenantView,
   WorkerView,
 } from '../../core/wire.js';
@@ -183,6 +184,7 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
   const job: Answering = ({ caller }) => exampleJob(caller);
   const schedule: Answering = ({ caller, params }) => exampleSchedule(caller, params.name!);
   const queue: Answering = ({ params }) => exampleQueue(params.name!);
+  const definedTask: Answering = ({ caller, params }) => exampleTask(caller, params.name!);
   const many: Answering = ({ body: { dryRun = false } }) => exampleMany(dryRun);
   const nothing: Answering = () => undefined;
   const empty: Answering = () => ({ data: [], next: null });
@@ -258,6 +260,12 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
       changeTenant: () => EXAMPLE_TENANT,
     },
     listTenants: () => ({ data: [EXAMPLE_TENANT], next: null }),
+    ...{
+      defineTask: ({ caller, body }) => new Answer(201, exampleTask(caller, body.name)),
+      deleteTask: nothing,
+    },
+    ...{ getTask: definedTask, changeTask: definedTask },
+    listTasks: ({ caller }) => ({ data: [exampleTask(caller, 'greet')], next: null }),
     createSchedule: ({ caller, body: { name, paused: _, ...definition } }) => {
       parseDefinition(definition, CONTEXT);
       return exampleSchedule(caller, name);
@@ -350,6 +358,20 @@ function exampleSchedule(by: Caller, name: string): ScheduleView {
     nextAt: '2026-01-01T01:00:00.000Z',
     lastAt: null,
     lastJobId: null,
+    createdAt: '2026-01-01T00:00:00.000Z',
+    createdBy: by.actor,
+    changedAt: '2026-01-01T00:00:00.000Z',
+    changedBy: by.actor,
+    version: 1,
+  };
+}
+
+function exampleTask(by: Caller, name: string): TaskView {
+  return {
+    tenant: by.tenant,
+    name,
+    queue: 'mail',
+    publishedBy: null,
     createdAt: '2026-01-01T00:00:00.000Z',
     createdBy: by.actor,
     changedAt: '2026-01-01T00:00:00.000Z',

@@ -2,6 +2,7 @@ import type { TSchema } from 'typebox';
 import type * as job from '../job.js';
 import type * as rate from '../rate.js';
 import type * as schedule from '../schedule.js';
+import type * as task from '../task-definition.js';
 import type * as wire from '../wire.js';
 import type * as attempts from './attempt.js';
 import type * as clusters from './cluster.js';
@@ -15,6 +16,7 @@ import type * as queues from './queue.js';
 import type * as schedules from './schedule.js';
 import type * as submissions from './submission.js';
 import type * as targets from './target.js';
+import type * as tasks from './task.js';
 import type * as workers from './worker.js';
 
 /**
@@ -50,6 +52,9 @@ export type Inputs = AllTrue<
     Same<typeof schedules.ScheduleSet, wire.ScheduleSet>,
     Same<typeof schedules.PreviewRequest, wire.PreviewRequest>,
     Same<typeof schedules.BackfillRequest, wire.BackfillRequest>,
+    Same<typeof tasks.TaskDefinition, task.TaskDefinition>,
+    Same<typeof tasks.TaskInput, wire.TaskInput>,
+    Same<typeof tasks.TaskChange, OrNull<task.TaskDefinition>>,
     Same<typeof limits.Rate, rate.RateView>,
     Same<
       typeof limits.QueueChange,
@@ -114,6 +119,7 @@ export type Answers = AllTrue<
     Same<typeof schedules.PreviewAnswer, wire.PreviewAnswer>,
     Same<typeof schedules.AppliedSchedules, wire.AppliedSchedules>,
     Same<typeof schedules.BackfillAnswer, wire.BackfillAnswer>,
+    Same<typeof tasks.TaskPage, wire.Page<wire.TaskView>>,
     Same<typeof workers.WorkerWelcome, wire.WorkerWelcome>,
     Same<typeof workers.HeartbeatAnswer, wire.HeartbeatAnswer>,
     Same<typeof workers.ClaimAnswer, wire.ClaimAnswer>,

@@ -1,6 +1,7 @@
 import { PunctualError } from '../../core/errors.js';
 import type { JobContext } from '../../core/task.js';
 import { type AnyTask, checkInput, type Handler, PermanentError } from '../../core/task.js';
+import { normaliseTask, type TaskDefinition } from '../../core/task-definition.js';
 import type { Assignment } from '../../core/wire.js';
 import type { Runner } from './runner.js';
 
@@ -11,12 +12,14 @@ export class HandlerRunner implements Runner {
   readonly target = 'handler';
   readonly tasks: readonly string[];
   readonly queues: readonly string[];
+  readonly definitions: readonly (TaskDefinition & { readonly name: string })[];
   readonly #tasks: ReadonlyMap<string, AnyTask>;
 
   constructor(tasks: readonly AnyTask[]) {
     this.#tasks = new Map(tasks.map((each) => [each.name, each]));
     this.tasks = [...this.#tasks.keys()];
     this.queues = [...new Set(tasks.map(({ defaults }) => defaults.queue ?? DEFAULT_QUEUE))];
+    this.definitions = tasks.map(({ name, defaults }) => ({ ...normaliseTask(defaults), name }));
     if (this.tasks.length < tasks.length) {
       const names = tasks.map((each) => each.name);
       const twice = names.find((name, index) => names.indexOf(name) !== index);

@@ -62,6 +62,7 @@ import {
   readSchedule,
 } from '../../../src/store/schedules.js';
 import { type NewJob, submitJobs } from '../../../src/store/submit-jobs.js';
+import { readTaskChanges, readTasks } from '../../../src/store/tasks.js';
 import { JOB_OF_KEYS, recordStatements } from './statement-recorder.js';
 import { nobody, SUCCEEDED, TENANT, TestShard } from './test-shard.js';
 
@@ -110,6 +111,13 @@ async function fill(): Promise<void> {
      SELECT id, 1, id, 1, 0 FROM punctual.jobs LIMIT ${CLAIMS}`,
   );
   await fillSchedules();
+  await shard.pool.query(
+    `INSERT INTO punctual.tasks (tenant, name, definition, created_at, created_by, changed_at, changed_by)
+     SELECT 't' || n, 'greet', '{}', 0, 'test', 0, 'test' FROM ${numbers(SCHEDULES)}`,
+  );
+  await shard.pool.query(
+    `INSERT INTO punctual.task_tenants (tenant, version, tasks, bytes) SELECT 't' || n, n, 1, 2 FROM ${numbers(SCHEDULES)}`,
+  );
   await shard.pool.query(
     'INSERT INTO punctual.keys SELECT tenant, key, id FROM punctual.jobs WHERE key IS NOT NULL',
   );
@@ -167,6 +175,8 @@ const HOT: Readonly<Record<string, Run>> = {
   'lock-keys': async (db) => lockKeys(db, [{ job: await keyed(), holder: ID }]),
   'renew-keys': async (db) => renewKeys(db, [{ id: ID, isNew: false, by: await keyed(), held: false }]),
   'find-keys': async (db) => findKeyHolders(db, [await keyed()]),
+  'read-task-changes': (db) => readTaskChanges(db, 0, 1_000),
+  'read-tasks': (db) => readTasks(db, TENANT, ['greet', 'other']),
   'names-hold': (db) => requireNames(db, shard.made().names),
   'replace-later, replace-live': async (db) => {
     const job = { ...toParsed(await shard.newJob()), held: true };

@@ -1,0 +1,115 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { expect, it } from 'vitest';
+import { runCli } from '../../../src/cli/program.js';
+import { cliUnderTest } from '../../cli-under-test.js';
+import { nodeForTest, type TestNode } from '../../node-for-tests.js';
+import { temporaryFolder } from '../../temporary-folder.js';
+
+/** Runs one command line against a node. */
+function shell(node: TestNode, folder = import.meta.dirname) {
+  return async (args: readonly string[], stdin = '') => {
+    const environment = { PUNCTUAL_URL: node.url, PUNCTUAL_API_KEY: node.apiKey };
+    const { cli, stdout, stderr } = cliUnderTest({ environment, folder, stdin: Readable.from([stdin]) });
+    const code = await runCli(args, cli);
+    return { code, stdout: stdout(), stderr: stderr() };
+  };
+}
+
+it('a task is defined, listed, shown and deleted from the shell, and jobs by its name take it', async () => {
+  const node = await nodeForTest();
+  const run = shell(node);
+  const defined = await run([
+    ...[
+      'task',
+      'define',
+      'send-mail',
+      '--queue',
+      'mail',
+      '--priority',
+      '7',
+      '--timeout',
+      '30s',
+      '--max-attempts',
+      '6',
+    ],
+    ...['--requires', 'region=eu', '--concurrency-key-path', 'to', '--description', 'Sends a mail.'],
+    ...['--retry', '{"backoff": {"base": "1s"}}', '--delivery', 'at-least-once', '--handler', 'mailer'],
+  ]);
+  expect(defined.code).toBe(0);
+  expect(defined.stdout).toMatch(/task +send-mail\n/);
+  expect(await node.get('GET', '/v1/tasks/send-mail')).toMatchObject({
+    ...{ queue: 'mail', priority: 7, timeout: '30s', retry: { maxAttempts: 6, backoff: { base: '1s' } } },
+    ...{ requires: { region: 'eu' }, concurrencyKey: { path: 'to' }, description: 'Sends a mail.' },
+    ...{ delivery: 'at-least-once', target: { type: 'handler', name: 'mailer' } },
+  });
+  const job = JSON.parse(
+    (await run(['job', 'submit', '--task', 'send-mail', '--payload', '{"to":"a"}', '--json'])).stdout,
+  );
+  expect(job).toMatchObject({ queue: 'mail', maxAttempts: 6, concurrencyKey: 'a' });
+  expect((await run(['job', 'get', job.id])).stdout).toContain('send-mail');
+  expect((await run(['task', 'list'])).stdout).toMatch(/send-mail +mail +7 +6 +30s +at-least-once +tester/);
+  expect(JSON.parse((await run(['task', 'list', '--json'])).stdout).data).toHaveLength(1);
+  expect((await run(['task', 'get', 'send-mail'])).stdout).toMatch(/key +payload: to\n/);
+  expect((await run(['__values', 'task'])).stdout).toBe('send-mail\n');
+  expect(await run(['task', 'delete', 'send-mail'])).toMatchObject({
+    code: 0,
+    stdout: 'deleted send-mail\n',
+  });
+  expect(await run(['task', 'get', 'send-mail'])).toMatchObject({ code: 5 });
+});
+
+it('a definition and a schema come from files, or from stdin', async () => {
+  const node = await nodeForTest();
+  const folder = await temporaryFolder();
+  const run = shell(node, folder);
+  await writeFile(
+    join(folder, 'task.json'),
+    '{"queue": "mail", "retry": {"maxAttempts": 2, "backoff": {"base": "1s"}}}',
+  );
+  await writeFile(join(folder, 'schema.json'), '{"type": "object"}');
+  await run([
+    'task',
+    'define',
+    'a',
+    '--file',
+    'task.json',
+    '--payload-schema',
+    'schema.json',
+    '--max-attempts',
+    '5',
+  ]);
+  expect(await node.get('GET', '/v1/tasks/a')).toMatchObject({
+    ...{
+      queue: 'mail',
+      retry: { maxAttempts: 5, backoff: { base: '1s' } },
+      payloadSchema: { type: 'object' },
+    },
+  });
+  expect((await run(['task', 'define', 'b', '--file', '-'], '{"priority": 2}')).code).toBe(0);
+  expect(await node.get('GET', '/v1/tasks/b')).toMatchObject({ priority: 2 });
+});
+
+it('what is wrong is refused with what was typed', async () => {
+  const node = await nodeForTest();
+  const folder = await temporaryFolder();
+  const run = shell(node, folder);
+  await writeFile(join(folder, 'schema.json'), '{"pattern": "a"}');
+  for (const [args, word] of [
+    [['--priority', '10'], '--priority'],
+    [['--retry', '[1]'], 'maxAttempts'],
+    [['--payload-schema', 'schema.json'], '--payload-schema (/pattern)'],
+    [['--payload-schema', 'missing.json'], 'cannot be read'],
+    [['--delivery', 'at-most-once', '--max-attempts', '3'], '--max-attempts'],
+    [['--concurrency-key', 'a', '--concurrency-key-path', 'b'], 'cannot be used with'],
+    [['--concurrency-key-path', 'a..b'], '--concurrency-key-path'],
+    [['--file', '-', '--payload-schema', '-'], 'stdin'],
+    [['--file', 'schema.json'], '/pattern'],
+  ] as const) {
+    const { code, stdout, stderr } = await run(['task', 'define', 'x', ...args], 'nothing');
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(word);
+  }
+  expect(await node.get('GET', '/v1/tasks')).toMatchObject({ data: [] });
+});
