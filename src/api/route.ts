@@ -172,6 +172,7 @@ export const TAGS = {
   queues: 'Named lists of waiting jobs of a tenant.',
   schedules: 'When tasks run, and the ledger of what became of it.',
   tenants: 'Tenants, their shares and limits.',
+  keys: 'Keys, what they may do, and their ends.',
   cluster: 'Leaders, nodes and figures.',
   health: 'For probes and monitoring.',
 } as const;

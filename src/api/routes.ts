@@ -3,6 +3,7 @@ import { clusterRoutes } from './cluster.js';
 import { healthRoutes } from './health.js';
 import { idRoutes } from './ids.js';
 import { jobRoutes } from './jobs.js';
+import { keyRoutes } from './keys.js';
 import { manyJobRoutes } from './many-jobs.js';
 import { peerRoutes } from './peers.js';
 import { queueRoutes } from './queues.js';
@@ -20,6 +21,7 @@ export const ROUTES: readonly Route[] = [
   ...workerRoutes,
   ...queueRoutes,
   ...tenantRoutes,
+  ...keyRoutes,
   ...scheduleRoutes,
   ...clusterRoutes,
   ...healthRoutes,

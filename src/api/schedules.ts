@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
 import { invalid, PunctualError } from '../core/errors.js';
 import { parseMoment } from '../core/moment.js';
+import type { ScheduleDefinition } from '../core/schedule.js';
 import { rangeBetween } from '../core/schedule/catch-up.js';
 import { parseTimetable } from '../core/schedule-definition.js';
 import { Job } from '../core/schemas/job.js';
@@ -34,6 +35,7 @@ import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { JobView } from './job-view.js';
 import { writePage } from './page-text.js';
+import { forbidden, limitsOf, mayTouch, mustAllow, type Place } from './restrictions.js';
 import { Answer, json, ONE_PAYLOAD, type Route, route } from './route.js';
 import { ScheduleText, toOccurrenceView } from './schedule-view.js';
 
@@ -59,6 +61,7 @@ export const scheduleRoutes: readonly Route[] = [
     run: async ({ node, caller, body }) => {
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
       const { name, paused = false, ...definition } = body;
+      mustAllow(caller, placeOf(definition));
       await changes.create(by(caller, name), definition, paused);
       const schedule = await viewSchedule(node, caller, name);
       return new Answer(201, schedule, { location: `/v1/schedules/${encodeURIComponent(name)}` });
@@ -76,6 +79,8 @@ export const scheduleRoutes: readonly Route[] = [
     answers: { 200: AppliedSchedules },
     repeatable: true,
     run: async ({ node, caller, body: { managedBy, schedules, prune = false, dryRun = false } }) => {
+      // It may remove schedules that the request does not name.
+      if (limitsOf(caller)) throw forbidden('The key is restricted: it changes schedules one by one.');
       const leader = await node.shardOf(caller.tenant).leader();
       const owner = { tenant: caller.tenant, actor: caller.actor, name: managedBy };
       return leader.schedules.manage(owner, schedules, { prune, dryRun });
@@ -92,6 +97,8 @@ export const scheduleRoutes: readonly Route[] = [
     body: json(ScheduleChange, { maxBytes: ONE_PAYLOAD }),
     answers: { 200: ScheduleView },
     run: async ({ node, caller, params: { name }, body }) => {
+      const definition = await mustReach(node, caller, name);
+      if (definition) mustAllow(caller, placeOf({ ...definition, ...body }));
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
       await changes.change(by(caller, name), body);
       return viewSchedule(node, caller, name);
@@ -107,6 +114,7 @@ export const scheduleRoutes: readonly Route[] = [
     params: NamePath,
     answers: { 204: 'The schedule is gone.' },
     run: async ({ node, caller, params }) => {
+      await mustReach(node, caller, params.name);
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
       await changes.remove(by(caller, params.name));
     },
@@ -120,7 +128,8 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'read',
     query: ScheduleListQuery,
     answers: { 200: SchedulePage },
-    run: ({ node, caller: { tenant }, query: { include, limit, after = '' } }) => {
+    run: ({ node, caller, query: { include, limit, after = '' } }) => {
+      const { tenant } = caller;
       const { pool, clock } = node.shardOf(tenant);
       const now = clock.now();
       const withPayloads = include !== undefined;
@@ -128,6 +137,7 @@ export const scheduleRoutes: readonly Route[] = [
         portion: PORTION,
         read: (last, size) =>
           listSchedules(pool, tenant, { after: last?.name ?? after, withPayloads }, size, now),
+        isShown: (row) => !limitsOf(caller) || mayTouch(caller, placeOf(JSON.parse(row.definition))),
         write: (row) => new ScheduleText(row, node.config, now).text,
         cursor: (row) => row.name,
       });
@@ -154,7 +164,10 @@ export const scheduleRoutes: readonly Route[] = [
     params: NamePath,
     query: LedgerQuery,
     answers: { 200: OccurrencePage },
-    run: ({ node, caller, params, query }) => pageOfLedger(node, caller, params.name, query),
+    run: async ({ node, caller, params, query }) => {
+      await mustReach(node, caller, params.name);
+      return pageOfLedger(node, caller, params.name, query);
+    },
   }),
   route({
     id: 'previewSchedule',
@@ -179,6 +192,7 @@ export const scheduleRoutes: readonly Route[] = [
     params: NamePath,
     answers: { 201: Job },
     run: async ({ node, caller, params: { name } }) => {
+      await mustReach(node, caller, name);
       const shard = node.shardOf(caller.tenant);
       const id = await (await shard.leader()).schedules.changes.run(by(caller, name));
       const row = await readJob(shard.hot, caller.tenant, id);
@@ -197,6 +211,7 @@ export const scheduleRoutes: readonly Route[] = [
     body: json(BackfillRequest),
     answers: { 200: BackfillAnswer },
     run: async ({ node, caller, params: { name }, body }) => {
+      await mustReach(node, caller, name);
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
       const range = toRange(body);
       const { occurrences } = await changes.backfill(by(caller, name), range);
@@ -221,6 +236,7 @@ function steering(verb: 'pause' | 'resume', summary: string): Route {
     params: NamePath,
     answers: { 200: ScheduleView },
     run: async ({ node, caller, params: { name } }) => {
+      await mustReach(node, caller, name);
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
       await changes[verb](by(caller, name));
       return viewSchedule(node, caller, name);
@@ -235,12 +251,32 @@ function toRange({ dryRun = false, ...range }: Static<typeof BackfillRequest>) {
   return { from, to, dryRun };
 }
 
-async function viewSchedule(node: NodeContext, { tenant }: Caller, name: string): Promise<ScheduleText> {
+async function viewSchedule(node: NodeContext, caller: Caller, name: string): Promise<ScheduleText> {
+  const { tenant } = caller;
   const { hot, clock } = node.shardOf(tenant);
   const now = clock.now();
   const row = await readSchedule(hot, tenant, name, now);
-  if (!row) throw notFound(name);
+  if (!row || (limitsOf(caller) && !mayTouch(caller, placeOf(JSON.parse(row.definition))))) throw notFound(name);
   return new ScheduleText(row, node.config, now);
+}
+
+/** The queue and task of a definition. */
+function placeOf({ queue, task }: { queue?: string | null; task?: string | null }): Place {
+  return { queue: queue ?? 'default', task: task ?? null };
+}
+
+/** A restricted key does not find schedules outside; answers with the definition if the key is restricted, else null. */
+async function mustReach(
+  node: NodeContext,
+  caller: Caller,
+  name: string,
+): Promise<ScheduleDefinition | null> {
+  if (!limitsOf(caller)) return null;
+  const { pool } = node.shardOf(caller.tenant);
+  const row = await findScheduleWithLedger(pool, caller.tenant, name);
+  const definition = row && (JSON.parse(row.definition) as ScheduleDefinition);
+  if (!definition || !mayTouch(caller, placeOf(definition))) throw notFound(name);
+  return definition;
 }
 
 /** The part of a ledger to read. */

@@ -2,6 +2,7 @@ import { messageOf } from '../core/errors.js';
 import type { ClaimAnswer } from '../core/wire.js';
 import { readWork } from '../store/claims.js';
 import { assignmentsOf } from './assignment.js';
+import { keyEnded } from './hand-over.js';
 import { type LeaderState, noLeader } from './leader-state.js';
 import type { Reconciler } from './reconciler.js';
 import type { Running } from './running.js';
@@ -14,8 +15,14 @@ export class WorkerPolls {
     private readonly reconciler: Reconciler,
   ) {}
 
-  /** Waits for work, for at most `waitMs`. */
-  open(session: WorkerSession, max: number, waitMs: number, signal?: AbortSignal): Promise<ClaimAnswer> {
+  /** Waits for work, for at most `waitMs`; at the hand-over it is asked once more whether the request is welcome. */
+  open(
+    session: WorkerSession,
+    max: number,
+    waitMs: number,
+    signal: AbortSignal | undefined,
+    isWelcome: () => boolean,
+  ): Promise<ClaimAnswer> {
     const { state } = this;
     const again = this.reconciler.takeUnacknowledged(session, max);
     if (again.length > 0) return this.handOverAgain(session, again);
@@ -35,6 +42,7 @@ export class WorkerPolls {
         session,
         max,
         given: [],
+        isWelcome,
         settled: false,
         reserved: false,
         settle: (answer) => {
@@ -82,7 +90,8 @@ export class WorkerPolls {
     poll.reserved = true;
     try {
       const answer = await this.handOverAgain(poll.session, again);
-      if (answer.jobs.length > 0) poll.settle(answer);
+      if (!poll.isWelcome()) poll.fail(keyEnded());
+      else if (answer.jobs.length > 0) poll.settle(answer);
     } catch (error) {
       // They are offered again after the same pause.
       const { session } = poll;

@@ -1,3 +1,4 @@
+import { areWithin, type KeyLimits } from '../core/access.js';
 import type { Clock } from '../core/clock.js';
 import { Bucket, rateOf } from '../core/rate.js';
 import { ALL_QUEUES, type ClaimAnswer, type WorkerRegistration } from '../core/wire.js';
@@ -6,11 +7,20 @@ import type { Handed } from './assignment.js';
 import type { QueueInfo } from './directory.js';
 import { RunningList } from './running-list.js';
 
+/** Who speaks for a worker: as much of a caller as decides about its sessions. */
+export interface SessionUser {
+  readonly tenant: string;
+  readonly operator: boolean;
+  readonly key?: { readonly limits?: KeyLimits };
+}
+
 /** A claim request that waits for work. */
 export interface Poll {
   readonly session: WorkerSession;
   readonly max: number;
   readonly given: Handed[];
+  /** Whether the key of the request is still valid. */
+  isWelcome(): boolean;
   settle(answer: ClaimAnswer): void;
   /** Ends the wait without an answer. */
   fail(error: unknown): void;
@@ -28,7 +38,7 @@ export class WorkerSession {
   /** The same on the steady clock, for how long it has been silent. */
   heardAt = 0;
   draining = false;
-  /** Whose jobs it runs; null serves all tenants. */
+  /** Whom it belongs to and whose jobs it runs; null is the operator's, which serves all tenants. */
   readonly tenant: string | null;
   /** The names of the queues it serves; null is every queue. */
   readonly queues: ReadonlySet<string> | null;
@@ -47,8 +57,8 @@ export class WorkerSession {
 
   constructor(
     readonly id: string,
-    /** The tenant that registered it, and that alone may use it. */
-    readonly owner: string,
+    /** The tenant it was registered for; of no meaning for one that serves all tenants. */
+    registeredFor: string,
     /** JSON text of the registration. It is not kept, because it may list thousands of tasks. */
     text: string,
     readonly registeredAt: number,
@@ -59,11 +69,28 @@ export class WorkerSession {
     this.bytes = text.length;
     this.name = registration.name;
     this.slots = registration.slots;
-    this.tenant = registration.shared ? null : owner;
+    // Only operators may register one that is shared.
+    this.tenant = registration.shared ? null : registeredFor;
     this.queues = registration.queues.includes(ALL_QUEUES) ? null : new Set(registration.queues);
     this.bucket = registration.rate ? Bucket.drained(rateOf(registration.rate), clock.steady()) : null;
     this.wantsTokens = registration.tokens !== false;
     this.ability = new Ability(this.tenant, registration);
+  }
+
+  /**
+   * Whether somebody may speak for it: operators for their own sessions, a tenant for its own, and nobody with a key for
+   * less than what the session may receive.
+   */
+  isOf({ tenant, operator, key }: SessionUser): boolean {
+    if (this.tenant === null ? !operator : this.tenant !== tenant) return false;
+    return !key?.limits || areWithin(this.reach, key.limits);
+  }
+
+  private get reach(): KeyLimits {
+    const { targets, tasks } = this.ability;
+    // Jobs for other targets come whatever their tasks are.
+    const hasHandlersOnly = targets.size === 1 && targets.has('handler');
+    return { queues: this.queues && [...this.queues], tasks: hasHandlersOnly ? [...tasks] : null };
   }
 
   /** Notes a sign of life. */

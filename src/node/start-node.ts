@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { Authentication } from '../api/authentication.js';
+import { identityOf } from '../api/caller.js';
 import { type NodeContext, nodeContext } from '../api/context.js';
 import { createHttpServer } from '../api/http/server.js';
 import { ROUTES } from '../api/routes.js';
@@ -11,7 +12,7 @@ import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { isForwarded, signForwarded, signNodeToken } from '../core/tokens.js';
+import { isForwarded, signCallerToken, signForwarded, signNodeToken } from '../core/tokens.js';
 import { VERSION } from '../core/version.js';
 import { LoopDelay } from '../host/loop-delay.js';
 import { readClusterState } from '../store/cluster-state.js';
@@ -75,26 +76,27 @@ async function assemble(
   const { secret } = await readClusterState(pools.hot);
   const self = { id, url: '', version: VERSION };
   const loopDelay = new LoopDelay();
-  const peers = new PeerCaller(log, () => signNodeToken(secret, id, id, clock.now()));
+  const peers = new PeerCaller(log, () => signNodeToken(secret, id, clock.now()));
   const membership = new Membership({
     ...{ db: pools.leader, self, clock, peers, log },
     onSeen: async () => void (await Promise.all(shards.map((shard) => shard.prepareToLead()))),
   });
   const localKey = `pk_local_${randomBytes(32).toString('base64url')}`;
-  const authentication = new Authentication({ keys: pools.leader, secret, clock }, localKey);
+  const authentication = new Authentication({ keys: pools.leader, secret, clock, log }, localKey);
   const context = nodeContext({
-    ...{ nodeId: id, config, loopDelay, authentication, shards },
+    ...{ nodeId: id, config, loopDelay, authentication, secret, shards },
     lookAtNodes: () => membership.look(),
   });
   const server = createHttpServer({
     ...{ node: context, routes: ROUTES, limits: config, log, version: VERSION, defaultTenant: 'default' },
     authenticate: (bearer) => authentication.authenticate(bearer),
+    watch: (caller, onInvalid) => authentication.watch(caller, onInvalid),
     forwarding: {
       shards,
-      credentialFor: (request) =>
-        request.headers.authorization === `Bearer ${localKey}`
-          ? signNodeToken(secret, id, 'embedded', clock.now())
-          : null,
+      credentialFor: ({ caller }) => {
+        const identity = caller && identityOf(caller);
+        return identity && signCallerToken(secret, id, identity, clock.now());
+      },
       mark: () => signForwarded(secret, id, clock.now()),
       isMark: (text) => isForwarded(secret, text, clock.now()),
     },
@@ -120,6 +122,7 @@ async function assemble(
     await membership.stop();
     await sentAway;
     await server.close();
+    await authentication.close();
     await peers.close();
     await loopDelay.stop();
     await membership.leave();

@@ -142,7 +142,7 @@ type Run = (db: Queryable & Pool) => Promise<unknown>;
 const ID = nobody();
 const RETRY = { id: ID, fence: 1, outcome: 'failed', runAt: 0, lateBy: 0, attempt: '{}' } as const;
 const LATER_JOB = { ...unchanged(ID), admitAt: 0, held: false };
-const BEGINNING = { tenant: TENANT, digits: '0198c4f2', limit: 5 };
+const BEGINNING = { operator: true, tenant: TENANT, digits: '0198c4f2', limit: 5 };
 const CURSOR = { queue: 1, needs: 1, lane: 0, rank: 5, runAt: 0, id: ID };
 const CANCEL = { id: ID, state: 'cancelled', error: null } as const;
 
