@@ -86,7 +86,8 @@ export class KnownKeys {
   /** Makes a key as up to date as it must be; rejects if that is impossible and it was not confirmed lately either. */
   async confirm(known: KnownKey, freshMs = FRESH_MS): Promise<KnownKey> {
     try {
-      if (performance.now() - this.askedAt > freshMs) {
+      // Reading a key reads the number, too.
+      if (this.isCurrent(known) && performance.now() - this.askedAt > freshMs) {
         const renewed = this.renew();
         await (this.isServable(known) ? soon(renewed) : renewed);
       }

@@ -48,7 +48,8 @@ const FORGET_DEAD_WORKERS = leaderStatement(
 );
 
 /** $1 is null for an operator who is shown the sessions of all tenants. A tenant is not shown those of operators. */
-const seenBy = (isTenant: string) => `($1::text IS NULL OR tenant = $1) AND NOT (${isTenant}::boolean AND operator)`;
+const seenBy = (isTenant: string) =>
+  `($1::text IS NULL OR tenant = $1) AND NOT (${isTenant}::boolean AND operator)`;
 
 const WEIGHED = `octet_length(registration::text) + 256 AS bytes`;
 

@@ -55,7 +55,10 @@ let attempt: string;
 
 beforeAll(async () => {
   node = await TestNode.start();
-  const { paths } = await node.get<{ paths: Record<string, Record<string, Operation>> }>('GET', '/openapi.json');
+  const { paths } = await node.get<{ paths: Record<string, Record<string, Operation>> }>(
+    'GET',
+    '/openapi.json',
+  );
   operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
       id: operation.operationId,
@@ -102,14 +105,18 @@ async function populate(tenant: Tenant): Promise<Things> {
   const schedule = `schedule-of-${tenant}`;
   await node.get('POST', '/v1/schedules', { tenant, body: { name: schedule, task: 't', every: '1d' } });
   await node.get('PATCH', `/v1/queues/queue-of-${tenant}`, { tenant, body: { weight: 2 } });
-  const made = await node.get<NewKeyView>('POST', '/v1/keys', { body: { name: 'k', tenant, scopes: ['read'] } });
+  const made = await node.get<NewKeyView>('POST', '/v1/keys', {
+    body: { name: 'k', tenant, scopes: ['read'] },
+  });
   return { job: job.id, worker: workerId, key: made.id, queue: `queue-of-${tenant}`, schedule };
 }
 
 /** The path of a route about something of a tenant; null if the route is about nothing that tenants have. */
 function pathAbout({ path }: Called, of: Things): string | null {
   const noun = path.split('/')[2];
-  const thing = { jobs: of.job, workers: of.worker, keys: of.key, queues: of.queue, schedules: of.schedule }[noun!];
+  const thing = { jobs: of.job, workers: of.worker, keys: of.key, queues: of.queue, schedules: of.schedule }[
+    noun!
+  ];
   return thing !== undefined && /\{(id|name)\}/.test(path) ? path.replace(/\{\w+\}/, thing) : null;
 }
 
@@ -122,13 +129,18 @@ const NOBODYS: Things = {
 };
 
 /** A path that is about nothing that exists. */
-const emptyPath = (called: Called) => pathAbout(called, NOBODYS) ?? called.path.replace(/\{\w+\}/, NOBODYS.job);
+const emptyPath = (called: Called) =>
+  pathAbout(called, NOBODYS) ?? called.path.replace(/\{\w+\}/, NOBODYS.job);
 
 async function call(called: Called, path: string, key: string | null, body?: unknown) {
-  const { status, body: answer } = await node.ask<{ code?: string; detail?: string } | string>(called.method, path, {
-    key,
-    ...(body !== undefined && { body }),
-  });
+  const { status, body: answer } = await node.ask<{ code?: string; detail?: string } | string>(
+    called.method,
+    path,
+    {
+      key,
+      ...(body !== undefined && { body }),
+    },
+  );
   return { status, code: typeof answer === 'string' ? undefined : answer?.code, answer };
 }
 
@@ -163,8 +175,11 @@ async function walk(key: string | null, isGranted: (scope: string) => boolean, s
 describe('access', () => {
   it('without a key is to what is public', () => walk(null, () => false, 401), 60_000);
 
-  it('with the key of an operator is to everything but what nodes say to each other', () =>
-    walk(node.apiKey, (scope) => scope !== 'node', 403), 60_000);
+  it(
+    'with the key of an operator is to everything but what nodes say to each other',
+    () => walk(node.apiKey, (scope) => scope !== 'node', 403),
+    60_000,
+  );
 
   it.each(TENANTS.flatMap((tenant) => KEY_SCOPES.map((scope) => [tenant, scope] as const)))(
     'with a key of %s is to what its scope says: %s',
@@ -228,7 +243,9 @@ describe.each([
         await call(called, pathAbout(called, NOBODYS)!, key, BODIES[called.id]),
       ];
       const plain = ({ status, code, answer }: typeof about, things: Things) => {
-        let text = JSON.stringify(answer, (name, value) => (name === 'instance' || name === 'requestId' ? '' : value));
+        let text = JSON.stringify(answer, (name, value) =>
+          name === 'instance' || name === 'requestId' ? '' : value,
+        );
         for (const id of Object.values(things)) text = text.replaceAll(id, 'X');
         return [called.id, status, code, text];
       };
@@ -241,7 +258,8 @@ describe.each([
   it('is in no list, not behind a cursor, and not behind a key of a job', async () => {
     const theirs = things.get(other)!;
     const lists = operations.filter(
-      ({ method, path, scope }) => method === 'GET' && !path.includes('{') && ['read', 'admin'].includes(scope),
+      ({ method, path, scope }) =>
+        method === 'GET' && !path.includes('{') && ['read', 'admin'].includes(scope),
     );
     const cursors = [theirs.job, theirs.worker, theirs.key, theirs.queue, theirs.schedule];
     for (const called of lists) {

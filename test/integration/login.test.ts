@@ -17,7 +17,11 @@ it('login keeps address and key per profile, for its owner alone, once a node ha
   const body = { name: 'shop', tenant: 'acme', scopes: ['submit', 'read'] };
   const { key } = await node.get<NewKeyView>('POST', '/v1/keys', { body });
   const punctual = async (args: readonly string[], stdin?: string) => {
-    const shell = cliUnderTest({ environment, folder: home, ...(stdin !== undefined && { stdin: Readable.from([stdin]) }) });
+    const shell = cliUnderTest({
+      environment,
+      folder: home,
+      ...(stdin !== undefined && { stdin: Readable.from([stdin]) }),
+    });
     const code = await runCli(args, shell.cli);
     return { code, stdout: shell.stdout(), stderr: shell.stderr() };
   };
@@ -34,7 +38,9 @@ it('login keeps address and key per profile, for its owner alone, once a node ha
   const submitted = await punctual(['job', 'submit', '--task', 'greet', '--profile', 'shop']);
   expect(submitted.code).toBe(0);
   expect((await punctual(['job', 'list'])).code).not.toBe(0);
-  expect((await punctual(['job', 'list', '--profile', 'other'])).stderr).toContain('There is no profile other');
+  expect((await punctual(['job', 'list', '--profile', 'other'])).stderr).toContain(
+    'There is no profile other',
+  );
 
   // A second profile, without the end of the line, stays beside the first.
   expect((await punctual(['login', node.url], node.apiKey)).code).toBe(0);

@@ -35,7 +35,10 @@ describe.each([
       { task: 'bill', queue: 'money' },
     ];
     expect((await ask('POST', '/v1/jobs', jobs[0])).status).toBe(201);
-    expect(await ask('POST', '/v1/jobs', jobs[1])).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } });
+    expect(await ask('POST', '/v1/jobs', jobs[1])).toMatchObject({
+      status: 403,
+      body: { code: 'FORBIDDEN' },
+    });
     expect(await ask('POST', '/v1/jobs/bulk', { jobs })).toMatchObject({ status: 403 });
     // Neither by the key of a job elsewhere.
     const taken = await ask('POST', '/v1/jobs', { task: 'greet', queue: 'mail', key: 'out' });
@@ -91,7 +94,10 @@ describe.each([
     });
     const opened = await ask('POST', '/v1/workers', registration(['mail'], ['greet']));
     expect(opened.status).toBe(201);
-    for (const beyond of [registration(['*'], ['bill']), registration(['mail', 'money'], ['greet', 'bill'])]) {
+    for (const beyond of [
+      registration(['*'], ['bill']),
+      registration(['mail', 'money'], ['greet', 'bill']),
+    ]) {
       expect(await ask('POST', '/v1/workers', beyond)).toMatchObject({ status: 403 });
       const { workerId } = await tenant.get<{ workerId: string }>('POST', '/v1/workers', { body: beyond });
       for (const [verb, body] of [

@@ -8,7 +8,11 @@ const REGISTRATION = {
   ...{ name: 'w', queues: ['default'], slots: 5, targets: ['handler'], tasks: ['work'], labels: {} },
 };
 
-async function keyFor(node: TestNode, tenant: string, scopes: readonly KeyScope[] = ['work', 'read', 'admin']) {
+async function keyFor(
+  node: TestNode,
+  tenant: string,
+  scopes: readonly KeyScope[] = ['work', 'read', 'admin'],
+) {
   const body = { name: `of ${tenant}`, tenant, scopes };
   return (await node.get<NewKeyView>('POST', '/v1/keys', { body })).key;
 }
@@ -47,7 +51,9 @@ it("an operator's session is not there for tenants, not for the one that its ope
   expect(await speaksFor(first, ofDefault, shared)).toEqual(UNKNOWN);
   const list = await first.get<Page<WorkerView>>('GET', '/v1/workers', { key: ofDefault });
   expect(list.data).toEqual([]);
-  const ids = await first.get<{ ids: string[] }>('GET', `/v1/ids?kind=worker&prefix=${shared}`, { key: ofDefault });
+  const ids = await first.get<{ ids: string[] }>('GET', `/v1/ids?kind=worker&prefix=${shared}`, {
+    key: ofDefault,
+  });
   expect(ids.ids).toEqual([]);
   // Nor under the next leader, which reads whose it is from the database.
   await first.stop();

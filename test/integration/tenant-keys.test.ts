@@ -32,7 +32,14 @@ describe('a key of a tenant', () => {
     const { key, ...view } = await keyOf({ name: 'shop', tenant: acme, scopes: ['submit', 'read'] });
     expect(key).toMatch(/^pk_tn_[\w-]{51}$/);
     expect(view).toMatchObject({
-      ...{ name: 'shop', tenant: acme, operator: false, scopes: ['submit', 'read'], queues: null, tasks: null },
+      ...{
+        name: 'shop',
+        tenant: acme,
+        operator: false,
+        scopes: ['submit', 'read'],
+        queues: null,
+        tasks: null,
+      },
       ...{ expiresAt: null, createdBy: 'tester', lastUsedAt: null },
     });
     const job = await node.get<Job>('POST', '/v1/jobs', { key, body: { task: 'greet' } });
@@ -59,7 +66,9 @@ describe('a key of a tenant', () => {
     const client = new pg.Client({ connectionString: node.database.url });
     await client.connect();
     onTestFinished(() => client.end());
-    const { rows } = await client.query('SELECT k::text AS text FROM punctual.api_keys k WHERE id = $1', [id]);
+    const { rows } = await client.query('SELECT k::text AS text FROM punctual.api_keys k WHERE id = $1', [
+      id,
+    ]);
     expect(rows[0].text).not.toContain(key.slice(6, 20));
   });
 
@@ -67,12 +76,13 @@ describe('a key of a tenant', () => {
     const expiresAt = new Date(Date.now() + 1_500).toISOString();
     const { key } = await keyOf({ tenant: newTenant(), scopes: ['read'], expiresAt });
     expect((await node.ask('GET', '/v1/jobs', { key })).status).toBe(200);
-    await vi.waitFor(
-      async () => expect((await node.ask('GET', '/v1/jobs', { key })).status).toBe(401),
-      { timeout: 10_000 },
-    );
+    await vi.waitFor(async () => expect((await node.ask('GET', '/v1/jobs', { key })).status).toBe(401), {
+      timeout: 10_000,
+    });
     expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(expiresAt) - 500);
-    expect(await make({ scopes: ['read'], expiresAt: '2020-01-01T00:00:00Z' })).toMatchObject({ status: 422 });
+    expect(await make({ scopes: ['read'], expiresAt: '2020-01-01T00:00:00Z' })).toMatchObject({
+      status: 422,
+    });
   });
 
   it('has the hour of its last use on record', async () => {
@@ -126,7 +136,11 @@ describe('a key with the scope admin', () => {
       expect([input, (await make(input, ask)).body]).toMatchObject([input, { code: 'FORBIDDEN' }]);
     }
     // What it says nothing about is as limited as it is itself.
-    expect(await keyOf({ scopes: ['read'] }, ask)).toMatchObject({ queues: ['a', 'b'], tasks: null, expiresAt });
+    expect(await keyOf({ scopes: ['read'] }, ask)).toMatchObject({
+      queues: ['a', 'b'],
+      tasks: null,
+      expiresAt,
+    });
     expect(await keyOf({ scopes: ['read'], queues: ['b'], tasks: ['t'] }, ask)).toMatchObject({
       queues: ['b'],
       tasks: ['t'],
@@ -201,7 +215,10 @@ describe('a revoked key', () => {
     const registration = {
       ...{ name: 'w', queues: ['default'], slots: 1, targets: ['handler'], tasks: ['other'], labels: {} },
     };
-    const { workerId } = await nodes[1].get<{ workerId: string }>('POST', '/v1/workers', { key, body: registration });
+    const { workerId } = await nodes[1].get<{ workerId: string }>('POST', '/v1/workers', {
+      key,
+      body: registration,
+    });
     const begun = performance.now();
     const waits = nodes.flatMap((each) => [
       each.ask('GET', `/v1/jobs/${job.id}?wait=20s`, { key }),

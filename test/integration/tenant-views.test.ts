@@ -65,7 +65,9 @@ it('the leader decides by the rights of the caller, whichever node was asked', a
   const registration = { name: 'w', slots: 1, targets: ['handler'], tasks: ['t'], labels: {} };
   expect(await ask('POST', '/v1/workers', key, { ...registration, queues: ['money'] })).toBe(403);
   expect(await ask('POST', '/v1/workers', key, { ...registration, queues: ['mail'] })).toBe(201);
-  expect(await ask('POST', '/v1/workers', key, { ...registration, queues: ['mail'], shared: true })).toBe(403);
+  expect(await ask('POST', '/v1/workers', key, { ...registration, queues: ['mail'], shared: true })).toBe(
+    403,
+  );
   const view = await follower.get<Page<{ name: string }>>('GET', '/v1/queues', { key });
   expect(view.data.map(({ name }) => name)).toEqual(['mail']);
   expect(await ask('POST', `/v1/schedules/none/run`)).toBe(404);

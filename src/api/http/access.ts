@@ -56,7 +56,10 @@ export function requireCredentials(
 }
 
 /** Whether a request has a valid key of an operator. A key that cannot be looked up at the moment does not count. */
-export async function bringsOperatorKey(request: FastifyRequest, authenticate: Authenticate): Promise<boolean> {
+export async function bringsOperatorKey(
+  request: FastifyRequest,
+  authenticate: Authenticate,
+): Promise<boolean> {
   const bearer = bearerOf(request);
   if (bearer === undefined) return false;
   const credential = await authenticate(bearer).catch(() => null);

@@ -125,6 +125,8 @@ export type Answers = AllTrue<
     Same<typeof workers.WorkerPage, wire.Page<wire.WorkerView>>,
     Same<typeof queues.QueuePage, wire.Page<wire.QueueView>>,
     Same<typeof limits.TenantPage, wire.Page<wire.TenantView>>,
+    Same<typeof keys.NewKeyView, access.NewKeyView>,
+    Same<typeof keys.KeyPage, wire.Page<access.KeyView>>,
     Same<typeof clusters.ClusterView, wire.ClusterView>,
     Same<typeof clusters.StatsView, wire.StatsView>,
     Same<

@@ -14,7 +14,8 @@ ALTER TABLE punctual.api_keys
   ADD COLUMN created_by text,
   -- The beginning of the hour.
   ADD COLUMN last_used_at bigint;
-CREATE INDEX api_keys_by_tenant ON punctual.api_keys (tenant, id);
+-- Those of operators under the empty text.
+CREATE INDEX api_keys_by_owner ON punctual.api_keys (coalesce(tenant, ''), id);
 
 -- One row: how often keys were changed. Nodes keep keys in memory and read this number instead of every key.
 CREATE TABLE punctual.keys_version (
