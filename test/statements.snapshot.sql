@@ -611,8 +611,8 @@ LEFT JOIN LATERAL (
   ORDER BY id DESC LIMIT $5::int) f ON true;
 
 -- find-worker
-SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen" FROM
-  punctual.workers WHERE ($1::text IS NULL OR tenant = $1) AND NOT ($3::boolean AND operator) AND id = $2::uuid;
+SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen", operator
+  FROM punctual.workers WHERE ($1::text IS NULL OR tenant = $1) AND NOT ($3::boolean AND operator) AND id = $2::uuid;
 
 -- find-worker-ids
 SELECT id, false AS cut FROM punctual.workers
@@ -1583,7 +1583,7 @@ SELECT * FROM (
   SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
     sum(bytes) OVER in_order - bytes AS bytes_before
   FROM (SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen",
-    octet_length(registration::text) + 256 AS bytes FROM punctual.workers
+    operator, octet_length(registration::text) + 256 AS bytes FROM punctual.workers
  WHERE ($1::text IS NULL OR tenant = $1) AND NOT ($5::boolean AND operator) AND id < $2::uuid ORDER BY id DESC LIMIT
    $3::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
 WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY id DESC;
@@ -1957,7 +1957,7 @@ SELECT * FROM (
   SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
     sum(bytes) OVER in_order - bytes AS bytes_before
   FROM (SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen",
-    octet_length(registration::text) + 256 AS bytes FROM punctual.workers
+    operator, octet_length(registration::text) + 256 AS bytes FROM punctual.workers
  WHERE state <> 'dead' AND id > $1::uuid ORDER BY id LIMIT $2::int + 1) s WINDOW in_order AS (ORDER BY id)) t
 WHERE place_in_portion <= $2::int AND bytes_before < $3::bigint ORDER BY id;
 

@@ -104,6 +104,7 @@ export const keyRoutes: readonly Route[] = [
     answers: { 204: 'The key is revoked.' },
     run: async ({ node, caller, params: { id } }) => {
       if (!(await deleteKey(node.shards[0].pool, id, ownerOf(caller)))) throw notFound(id);
+      node.tellOfKeys();
     },
   }),
   route({
@@ -132,6 +133,7 @@ export const keyRoutes: readonly Route[] = [
       const next = { id: uuidv7(now), hash: hashKey(node.secret, key), expiresAt, createdBy: caller.actor };
       const added = await rotateKey(pool, id, next, now + oldMs, now);
       if (!added) throw new PunctualError('KEY_EXPIRED', `Key ${id} has expired; make a new one.`);
+      node.tellOfKeys();
       return { ...viewOf(added), key };
     },
   }),

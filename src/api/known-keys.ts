@@ -103,6 +103,11 @@ export class KnownKeys {
     return known;
   }
 
+  /** Reads the number now: one that is being read may have been read before the last change. */
+  refresh(): Promise<void> {
+    return this.ask([]);
+  }
+
   /** Whether a key may be accepted or refused by what is known about it. */
   private isServable(known: KnownKey): boolean {
     if (known.row === undefined) return false;

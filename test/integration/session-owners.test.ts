@@ -3,6 +3,7 @@ import type { KeyScope, NewKeyView } from '../../src/core/access.js';
 import type { ClaimAnswer, ClusterView, Page, WorkerView, WorkerWelcome } from '../../src/core/wire.js';
 import { createTestDatabase } from '../database.js';
 import { nodeForTest, type TestNode } from '../node-for-tests.js';
+import { TestClock } from '../test-clock.js';
 
 const REGISTRATION = {
   ...{ name: 'w', queues: ['default'], slots: 5, targets: ['handler'], tasks: ['work'], labels: {} },
@@ -17,9 +18,14 @@ async function keyFor(
   return (await node.get<NewKeyView>('POST', '/v1/keys', { body })).key;
 }
 
-async function register(node: TestNode, key: string | undefined, shared: boolean): Promise<string> {
+async function register(
+  node: TestNode,
+  key: string | undefined,
+  shared: boolean,
+  tenant?: string,
+): Promise<string> {
   const body = { ...REGISTRATION, shared };
-  const ask = key === undefined ? { body } : { key, body };
+  const ask = { body, ...(key !== undefined && { key }), ...(tenant !== undefined && { tenant }) };
   return (await node.get<WorkerWelcome>('POST', '/v1/workers', ask)).workerId;
 }
 
@@ -65,6 +71,17 @@ it("an operator's session is not there for tenants, not for the one that its ope
   expect(claimed.jobs.map(({ payload }) => payload)).toEqual(['a secret of acme']);
 }, 60_000);
 
+it("an operator's session for one tenant serves that tenant, and is not there for its keys either", async () => {
+  const node = await nodeForTest();
+  const worker = await register(node, undefined, false, 'acme');
+  expect(await speaksFor(node, await keyFor(node, 'acme'), worker)).toEqual(UNKNOWN);
+  await node.submit({ task: 'work' }, 'globex');
+  await node.submit({ task: 'work', payload: 1 }, 'acme');
+  const ask = { tenant: 'acme', body: { max: 5, wait: '10s' } };
+  const { jobs } = await node.get<ClaimAnswer>('POST', `/v1/workers/${worker}/claim`, ask);
+  expect(jobs.map(({ payload }) => payload)).toEqual([1]);
+});
+
 it("a tenant's session serves that tenant, is there for its keys, and for no other tenant", async () => {
   const node = await nodeForTest();
   const [acme, globex] = [await keyFor(node, 'acme'), await keyFor(node, 'globex')];
@@ -100,21 +117,25 @@ it('an operator is shown the workers of all tenants, or of the one it names', as
 });
 
 it("a higher epoch is believed from an operator's session, and from a tenant's only if the database agrees", async () => {
-  const node = await nodeForTest();
+  const clock = new TestClock();
+  const node = await nodeForTest({ clock });
   const epoch = async () => (await node.get<ClusterView>('GET', '/v1/cluster')).shards[0]!.epoch;
+  await expect.poll(() => node.node.leads()).toBe(true);
+  // A term that has just begun is not ended by any heartbeat.
+  clock.advance(60_000);
   const acme = await keyFor(node, 'acme');
   const worker = await register(node, acme, false);
-  const before = await epoch();
-  const body = { epoch: before + 1_000, running: [] };
-  for (const id of [worker, '0198c0de-0000-7000-8000-00000000beef']) {
-    const { status } = await node.ask('POST', `/v1/workers/${id}/heartbeat`, { key: acme, body });
-    expect(status).toBe(id === worker ? 200 : 404);
-  }
-  // Neither from somebody who names the session of an operator.
   const shared = await register(node, undefined, true);
-  expect((await node.ask('POST', `/v1/workers/${shared}/heartbeat`, { key: acme, body })).status).toBe(404);
+  const before = await epoch();
+  const heartbeat = async (id: string, key = acme) => {
+    const body = { epoch: before + 1, running: [] };
+    return (await node.ask('POST', `/v1/workers/${id}/heartbeat`, { key, body })).status;
+  };
+  expect(await heartbeat(worker)).toBe(200);
+  expect(await heartbeat('0198c0de-0000-7000-8000-00000000beef')).toBe(404);
+  // Neither from somebody who names the session of an operator.
+  expect(await heartbeat(shared)).toBe(404);
   expect(await epoch()).toBe(before);
-  expect(node.node.leads()).toBe(true);
-  await node.ask('POST', `/v1/workers/${shared}/heartbeat`, { body });
+  expect(await heartbeat(shared, node.apiKey)).toBe(503);
   await expect.poll(epoch, { timeout: 15_000 }).toBeGreaterThan(before);
 }, 40_000);

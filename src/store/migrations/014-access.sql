@@ -40,6 +40,7 @@ CREATE TRIGGER keys_changed
   AFTER UPDATE OF id, name, hash, operator, tenant, scopes, queues, tasks, expires_at ON punctual.api_keys
   FOR EACH STATEMENT EXECUTE FUNCTION punctual.raise_keys_version();
 
--- Whether the session belongs to the operator and not to the tenant in its row. A session that serves all tenants always does.
+-- Whether the session belongs to the operator, whose key opened it, and not to the tenant in its row. A session that serves all
+-- tenants always does.
 ALTER TABLE punctual.workers ADD COLUMN operator boolean NOT NULL DEFAULT false;
 UPDATE punctual.workers SET operator = true WHERE punctual.readable(registration) ->> 'shared' = 'true';
