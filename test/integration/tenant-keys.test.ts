@@ -205,6 +205,28 @@ describe('rotation', () => {
 });
 
 describe('a revoked key', () => {
+  it('gets no job any more from a claim that was open when it was revoked in the database', async () => {
+    const tenant = newTenant();
+    const made = await keyOf({ tenant, scopes: ['work', 'read'] });
+    const { key } = made;
+    const body = { name: 'w', queues: ['default'], slots: 1, targets: ['handler'], tasks: ['t'], labels: {} };
+    const { workerId } = await node.get<{ workerId: string }>('POST', '/v1/workers', { key, body });
+    const claim = node.ask<{ jobs?: unknown[] }>('POST', `/v1/workers/${workerId}/claim`, {
+      ...{ key, body: { max: 1, wait: '20s' } },
+    });
+    const client = new pg.Client({ connectionString: node.database.url });
+    await client.connect();
+    onTestFinished(() => client.end());
+    await client.query('DELETE FROM punctual.api_keys WHERE id = $1', [made.id]);
+    await vi.waitFor(async () => expect((await node.ask('GET', '/v1/jobs', { key })).status).toBe(401), {
+      timeout: 5_000,
+    });
+    await node.submit({ task: 't', payload: 'not for it' }, tenant);
+    const answer = await claim;
+    expect([200, 401]).toContain(answer.status);
+    expect(answer.body.jobs ?? []).toEqual([]);
+  }, 30_000);
+
   it('is refused by all nodes within about a second, and ends what waits with it', async () => {
     const database = await createTestDatabase();
     onTestFinished(() => database.drop(), 30_000);
