@@ -10,7 +10,9 @@ import { readJob } from '../store/read-job.js';
 import type { AttemptCredential, Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { cutError, cutProgress, resultText } from './report-text.js';
+import { limitsOf, mayTouch } from './restrictions.js';
 import { type HttpLimits, json, ONE_PAYLOAD, type Route, route } from './route.js';
+import type { Shard } from './shard.js';
 
 /** The most bytes of a body with one result, one error or some lines of a log; longer values in it are cut. */
 const REPORT_BYTES = 1024 * 1024 + 64 * 1024;
@@ -81,6 +83,7 @@ export async function reportProgress(
 ): Promise<void> {
   mustOwn(by, jobId, fence);
   const shard = node.shardOf(by.tenant);
+  await mustReach(shard, by, jobId);
   const leader = await shard.leader();
   const at = new Date(shard.clock.now()).toISOString();
   if (!leader.progress(by.tenant, { jobId, fence }, { ...cutProgress(progress), at }))
@@ -97,6 +100,7 @@ export async function appendLogs(
   mustOwn(by, jobId, fence);
   const { tenant } = by;
   const shard = node.shardOf(tenant);
+  await mustReach(shard, by, jobId);
   const texts = lines.map((line) => JSON.stringify(line));
   if (await shard.logs.append({ tenant, job: jobId, fence }, texts)) return;
   if (!(await readJob(shard.hot, tenant, jobId))) {
@@ -112,7 +116,7 @@ async function reportOne(
 ): Promise<void> {
   mustOwn(by, result.jobId, result.fence);
   const leader = await node.shardOf(by.tenant).leader();
-  const [accepted] = await leader.report([toReport(by.tenant, result, node.config)]);
+  const [accepted] = await leader.report([toReport(by.tenant, result, node.config)], limitsOf(by));
   if (!accepted) throw stale(result.jobId, result.fence);
 }
 
@@ -121,6 +125,13 @@ function mustOwn(by: Caller | AttemptCredential, jobId: string, fence: number): 
   if (!('jobId' in by)) return;
   if (by.jobId !== jobId) throw new PunctualError('FORBIDDEN', 'The token belongs to another job.');
   if (by.fence !== fence) throw stale(jobId, fence);
+}
+
+/** A key that is restricted does not find the jobs outside of its queues and tasks. */
+async function mustReach(shard: Shard, by: Caller | AttemptCredential, jobId: string): Promise<void> {
+  if (!limitsOf(by)) return;
+  const job = await readJob(shard.hot, by.tenant, jobId);
+  if (!job || !mayTouch(by, job)) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${jobId}.`);
 }
 
 function stale(jobId: string, fence: number): PunctualError {

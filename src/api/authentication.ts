@@ -1,27 +1,25 @@
-import { createHash } from 'node:crypto';
 import type { Clock } from '../core/clock.js';
-import { verifyAttemptToken, verifyNodeToken } from '../core/tokens.js';
+import { messageOf, PunctualError } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+import { verifyAttemptToken, verifyCallerToken, verifyNodeToken } from '../core/tokens.js';
+import { useKeys } from '../store/api-keys.js';
 import type { Queryable } from '../store/database.js';
-import { findKeys, hashKey, isGenuineKey, type KeyRow } from '../store/operator-key.js';
-import type { AttemptCredential, KeyIdentity } from './caller.js';
+import type { AttemptCredential, Caller, KeyIdentity } from './caller.js';
+import { digestOf, type KnownKey, KnownKeys } from './known-keys.js';
 
-/** How old a cached key may be: a revoked key is refused after this time. */
-const FRESH_MS = 1_000;
-/** The age from which on a cached key is read again in the background. */
-const RENEW_MS = 750;
-/** How long cached keys are accepted while the database cannot be reached. */
-const WITHOUT_DATABASE_MS = 30_000;
-const MAX_REMEMBERED = 10_000;
-
-/** A cached key. */
-interface Remembered {
-  readonly hash: Buffer;
-  identity: Promise<KeyIdentity | null>;
-  /** When the statement that found its owner was sent. */
-  askedAt: number;
-  /** Whether it was used since it was last read. */
-  used: boolean;
-}
+const HOUR_MS = 3_600_000;
+/** How long uses of keys are gathered before they are written. */
+const GATHER_USES_MS = 5_000;
+/** Keys whose use one statement records. */
+const USES_AT_ONCE = 1_000;
+/** How often it is looked at whether the keys of open polls have expired. */
+const WATCH_MS = 1_000;
+/**
+ * How old the number of changes may be for those who only wait. Workers that wait send heartbeats, for which it is read
+ * anyway, and a node that revokes a key tells the others; this is for when that does not arrive, or when somebody revokes a
+ * key in the database.
+ */
+const WAITING_FRESH_MS = 3_000;
 
 interface AuthenticationParts {
   /** For look-ups of keys, which must not wait behind any traffic: workers would be taken for dead. */
@@ -29,114 +27,158 @@ interface AuthenticationParts {
   /** By which nodes sign tokens. */
   readonly secret: Buffer;
   readonly clock: Clock;
+  readonly log: Pick<Log, 'debug'>;
 }
+
+/** Called when the key of an open poll is not valid any more, with the error for its client. */
+type OnInvalid = (error: PunctualError) => void;
 
 /** Who a bearer credential belongs to. */
 export class Authentication {
-  private readonly remembered = new Map<string, Remembered>();
-  private renewing: Promise<void> | undefined;
+  private readonly known: KnownKeys;
   private readonly localDigest: string;
+  /** The keys behind identities that were given out: whoever waits with one of them is told when it ends. */
+  private readonly keyOf = new WeakMap<object, KnownKey>();
+  private readonly watched = new Map<KnownKey, Set<OnInvalid>>();
+  private watching: NodeJS.Timeout | undefined;
+  private uses = new Set<string>();
+  private writing: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly parts: AuthenticationParts,
     localKey: string,
   ) {
+    this.known = new KnownKeys(parts.keys, parts.secret);
     this.localDigest = digestOf(localKey);
   }
 
-  /** Verifies a token that a node signed: for one attempt, or for a call of another node on behalf of a client. */
+  /** Stops looking at keys, and records the uses that are not recorded yet. */
+  async close(): Promise<void> {
+    clearTimeout(this.watching);
+    this.watched.clear();
+    if (this.writing === undefined) return;
+    clearTimeout(this.writing);
+    await this.writeUses();
+  }
+
+  /** Verifies a token that a node signed: for one attempt, for itself, or for a call on behalf of a client. */
   private authenticateToken(token: string): KeyIdentity | AttemptCredential | null {
     const { secret, clock } = this.parts;
-    const node = verifyNodeToken(secret, token, clock.now());
-    if (node) return { operator: true, name: node.actor, node: true };
-    return verifyAttemptToken(secret, token, clock.now());
+    const now = clock.now();
+    const attempt = verifyAttemptToken(secret, token, now);
+    if (attempt) return attempt;
+    const caller = verifyCallerToken(secret, token, now) as KeyIdentity | null;
+    // The node that signed it has looked at the key less than a second ago, and ends the call when the key ends.
+    if (caller) return isExpired(caller, now) ? null : caller;
+    const node = verifyNodeToken(secret, token, now);
+    return node && { operator: false, name: node.nodeId, node: true };
   }
 
   /** The owner of a credential; null when it is not valid. */
   async authenticate(bearer: string): Promise<KeyIdentity | AttemptCredential | null> {
     if (bearer.startsWith('ey')) return this.authenticateToken(bearer);
     if (!bearer.startsWith('pk_') || bearer.length > 200) return null;
-    // Cached by digest, so that a dump of memory contains no keys.
     const digest = digestOf(bearer);
     if (digest === this.localDigest) return { operator: true, name: 'embedded' };
-    const known = this.remembered.get(digest);
-    if (known) return this.recall(known);
-    if (!isGenuineKey(this.parts.secret, bearer)) return null;
-    return this.lookUp(digest, bearer);
-  }
-
-  /**
-   * Reads the key from the database, once for all requests that come with it meanwhile; an unknown key is cached too.
-   */
-  private lookUp(digest: string, key: string): Promise<KeyIdentity | null> {
-    const hash = hashKey(this.parts.secret, key);
-    const identity = findKeys(this.parts.keys, [hash]).then(([row]) => identityOf(row));
-    if (this.remembered.size >= MAX_REMEMBERED) {
-      for (const oldest of this.remembered.keys()) {
-        this.remembered.delete(oldest);
-        break;
-      }
-    }
-    this.remembered.set(digest, { hash, identity, askedAt: performance.now(), used: false });
-    identity.catch(() => this.remembered.delete(digest));
+    const known = await this.known.find(digest, bearer);
+    const now = this.parts.clock.now();
+    const row = known?.validAt(now);
+    if (!known || !row) return null;
+    this.noteUse(known, row.id, now);
+    const identity = known.identity(row);
+    if (!this.keyOf.has(identity.key!)) this.keyOf.set(identity.key!, known);
     return identity;
   }
 
-  private async recall(known: Remembered): Promise<KeyIdentity | null> {
-    known.used = true;
-    const age = performance.now() - known.askedAt;
-    if (age > RENEW_MS) {
-      const renewed = this.renew(known);
-      if (age > WITHOUT_DATABASE_MS) await renewed;
-      else if (age > FRESH_MS) await soon(renewed);
-      else renewed.catch(() => undefined);
-    }
-    return known.identity;
+  /**
+   * Calls back when the key of a waiting caller is not valid any more; answers with a function that ends the watch. Only a
+   * key that was given to this node is watched: what another node has forwarded ends with the call of that node.
+   */
+  watch(caller: Caller, onInvalid: OnInvalid): () => void {
+    const known = caller.key && this.keyOf.get(caller.key);
+    if (!known) return () => undefined;
+    const listeners = this.watched.get(known) ?? new Set();
+    listeners.add(onInvalid);
+    this.watched.set(known, listeners);
+    this.watching ??= setTimeout(() => void this.look(), WATCH_MS).unref();
+    return () => {
+      listeners.delete(onInvalid);
+      if (listeners.size === 0) this.watched.delete(known);
+    };
   }
 
-  /** Reads all keys in use again, in one statement that concurrent callers share. */
-  private async renew(known: Remembered): Promise<void> {
-    const { askedAt } = known;
-    const isUnderWay = this.renewing !== undefined;
-    this.renewing ??= this.readAgain().finally(() => {
-      this.renewing = undefined;
-    });
-    await this.renewing;
-    // A statement that was in flight before may not include this key.
-    if (isUnderWay && known.askedAt === askedAt) await this.renew(known);
-  }
-
-  private async readAgain(): Promise<void> {
-    const askedAt = performance.now();
-    const used = [...this.remembered.values()].filter((each) => each.used);
-    for (const each of used) each.used = false;
-    const rows = await findKeys(
-      this.parts.keys,
-      used.map(({ hash }) => hash),
+  /** Looks at the keys of all open polls at once, because some keys were changed. */
+  lookAgain(): void {
+    if (this.watched.size === 0) return;
+    clearTimeout(this.watching);
+    this.watching = undefined;
+    this.known.refresh().then(
+      () => this.look(),
+      // The usual look comes soon.
+      () => this.look(),
     );
-    const found = new Map(rows.map((row) => [row.hash.toString('base64'), row]));
-    for (const each of used) {
-      each.identity = Promise.resolve(identityOf(found.get(each.hash.toString('base64'))));
-      each.askedAt = askedAt;
+  }
+
+  /** Whether the key of a caller is certainly valid, by all that is known at this moment. */
+  isValid({ key }: Caller): boolean {
+    if (!key) return true;
+    const known = this.keyOf.get(key);
+    const now = this.parts.clock.now();
+    if (known) return this.known.isCurrent(known) && known.validAt(now) !== null;
+    return key.expiresAt === null || key.expiresAt > now;
+  }
+
+  /** Looks at the keys of all open polls; nothing is read while there are none. */
+  private async look(): Promise<void> {
+    await Promise.all(
+      Array.from(this.watched, async ([known, listeners]) => {
+        const error = await this.known.confirm(known, WAITING_FRESH_MS).then(
+          () => (known.validAt(this.parts.clock.now()) ? null : invalidKey()),
+          (thrown: unknown) => (thrown instanceof PunctualError ? thrown : unavailable(thrown)),
+        );
+        if (error) for (const tell of [...listeners]) tell(error);
+      }),
+    );
+    clearTimeout(this.watching);
+    this.watching = undefined;
+    if (this.watched.size > 0) this.watching = setTimeout(() => void this.look(), WATCH_MS).unref();
+  }
+
+  /** Notes the use of a key, once an hour; it is written later, with others. */
+  private noteUse(known: KnownKey, id: string, now: number): void {
+    const hour = Math.floor(now / HOUR_MS);
+    if (known.usedHour === hour) return;
+    known.usedHour = hour;
+    if ((known.row?.lastUsedAt ?? 0) >= hour * HOUR_MS) return;
+    this.uses.add(id);
+    this.writing ??= setTimeout(() => void this.writeUses(), GATHER_USES_MS).unref();
+  }
+
+  private async writeUses(): Promise<void> {
+    this.writing = undefined;
+    const ids = [...this.uses];
+    this.uses = new Set();
+    const hour = Math.floor(this.parts.clock.now() / HOUR_MS) * HOUR_MS;
+    try {
+      for (let from = 0; from < ids.length; from += USES_AT_ONCE)
+        await useKeys(this.parts.keys, ids.slice(from, from + USES_AT_ONCE), hour);
+    } catch (error) {
+      // The next hour is written all the same.
+      this.parts.log.debug({ error: messageOf(error) }, 'uses of keys could not be recorded');
     }
   }
 }
 
-function identityOf(row: KeyRow | undefined): KeyIdentity | null {
-  return row ? { operator: row.operator, name: row.name } : null;
+/** The error for a caller whose key is not valid, or not any more. */
+export function invalidKey(): PunctualError {
+  return new PunctualError('UNAUTHENTICATED', 'The key is not known.');
 }
 
-/** Waits for work, but not long: a database that hangs must not delay callers whose key is cached. */
-async function soon(work: Promise<void>): Promise<void> {
-  const done = work.catch(() => undefined);
-  let timer: NodeJS.Timeout | undefined;
-  const patience = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, FRESH_MS);
-  });
-  await Promise.race([done, patience]);
-  clearTimeout(timer);
+function unavailable(cause: unknown): PunctualError {
+  const detail = 'The key cannot be checked at the moment; try again.';
+  return new PunctualError('DATABASE_UNAVAILABLE', detail, { retryAfter: 1, cause });
 }
 
-function digestOf(key: string): string {
-  return createHash('sha256').update(key).digest('base64');
+function isExpired({ key }: KeyIdentity, now: number): boolean {
+  return key !== undefined && key.expiresAt !== null && key.expiresAt <= now;
 }

@@ -1,9 +1,25 @@
-/** The caller of a route; its tenant comes from the credential alone. */
+import type { KeyLimits, KeyScope } from '../core/access.js';
+
+/** The caller of a route; its tenant comes from the credential alone, unless that is an operator's. */
 export interface Caller {
   readonly tenant: string;
   /** Recorded as `createdBy`; the name of the key. */
   readonly actor: string;
   readonly operator: boolean;
+  /** Whether an operator has named no tenant, and so is shown all of them where that is possible. */
+  readonly allTenants?: true;
+  /** The key; missing for programs in the process of a node, and for nodes. */
+  readonly key?: CallerKey;
+}
+
+/** What is known about the key of a caller. */
+export interface CallerKey {
+  readonly id: string;
+  /** Empty for an operator's key, which may do everything. */
+  readonly scopes: readonly KeyScope[];
+  readonly expiresAt: number | null;
+  /** What the key is restricted to; missing if it is not. */
+  readonly limits?: KeyLimits;
 }
 
 /** What an attempt's token allows: to report about this one job. */
@@ -17,21 +33,31 @@ export interface AttemptCredential {
 export interface KeyIdentity {
   readonly operator: boolean;
   readonly name: string;
+  /** The tenant of a key that is not an operator's. */
+  readonly tenant?: string;
+  readonly key?: CallerKey;
   /** Whether the caller is another node of the cluster. */
   readonly node?: boolean;
+}
+
+/** Whom a caller was taken for, for the node that it is passed on to; null for an attempt, whose token says it all. */
+export function identityOf(caller: Caller | AttemptCredential): KeyIdentity | null {
+  if ('jobId' in caller) return null;
+  const { tenant, actor: name, operator, key } = caller;
+  return { operator, name, ...(!operator && { tenant }), ...(key && { key }) };
 }
 
 /** The credential that a route requires. */
 export type Scope =
   /** Nothing: anyone may call it. */
   | 'public'
-  /** A key that may read. */
+  /** A key that may read; one with the scope `admin` may. */
   | 'read'
   /** A key that may submit, cancel and change jobs. */
   | 'submit'
   /** A key of a worker. */
   | 'work'
-  /** A key that may change queues and schedules. */
+  /** A key that may change queues, schedules and keys. */
   | 'admin'
   /** A key that may act for all tenants. */
   | 'operator'
@@ -40,23 +66,39 @@ export type Scope =
   /** The token of another node. */
   | 'node';
 
+/** What a request is about, as far as access is decided by it. */
+export interface Asked {
+  /** The id in the path. */
+  readonly id: string | undefined;
+  /** The tenant that the request names. */
+  readonly tenant: unknown;
+}
+
 /**
- * Null if a credential satisfies the scope of a route, else why it does not. Access is decided here and nowhere else.
- * Every key is an operator's so far, and so satisfies every scope of a key.
+ * Null if a credential satisfies the scope of a route, else why it does not. Access is decided here and nowhere else. An
+ * operator's key satisfies every scope of a key. Of a tenant's key, each scope allows one kind of routes, except that
+ * `admin` includes `read`; it never acts for another tenant.
  */
 export function refusalOf(
   credential: KeyIdentity | AttemptCredential,
   scope: Scope,
-  jobId: string | undefined,
+  { id, tenant }: Asked,
 ): string | null {
   if (scope === 'public') return null;
   if (scope === 'node') {
     return 'node' in credential && credential.node ? null : 'Only nodes of the cluster may call this.';
   }
   if ('jobId' in credential) {
-    const isItsOwn = scope === 'attempt' && credential.jobId === jobId;
+    const isItsOwn = scope === 'attempt' && credential.jobId === id;
     return isItsOwn ? null : 'The token of an attempt can report about its own job only.';
   }
+  if (credential.operator) return null;
   // A key that is not an operator's must name its tenant; a guess could give access to another tenant.
-  return credential.operator ? null : 'The key belongs to no tenant.';
+  if (credential.tenant === undefined) return 'The key belongs to no tenant.';
+  if (tenant !== undefined && tenant !== credential.tenant) return 'The key belongs to another tenant.';
+  if (scope === 'operator') return 'Only a key of an operator may do this.';
+  const wanted = scope === 'attempt' ? 'work' : scope;
+  const scopes = credential.key?.scopes ?? [];
+  const isGranted = scopes.includes(wanted) || (wanted === 'read' && scopes.includes('admin'));
+  return isGranted ? null : `The key lacks the scope ${wanted}.`;
 }

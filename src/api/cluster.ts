@@ -7,6 +7,7 @@ import { COUNTERS } from '../core/wire.js';
 import { countTerms, listNodes, readClusterState } from '../store/cluster-state.js';
 import { lookAtLease } from '../store/lease.js';
 import { type MinuteTally, readMinutes, readTotals, sumTallies, type Tally } from '../store/tallies.js';
+import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { type Answered, JsonText } from './json-text.js';
 import { type Route, route } from './route.js';
@@ -26,10 +27,13 @@ export const clusterRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/cluster',
     tag: 'cluster',
-    summary: 'Shards with their leaders, and the nodes.',
+    summary: 'Shards with their leaders, and the nodes. A tenant is told only whether all is well.',
     scope: 'read',
     answers: { 200: ClusterView },
-    run: ({ node }) => viewCluster(node),
+    run: async ({ node, caller }) => {
+      const view = await viewCluster(node);
+      return caller.operator ? view : { ...view, shards: [], nodes: [] };
+    },
   }),
   pausing('pause', true, 'Stop dispatch everywhere; running jobs go on.'),
   pausing('resume', false, 'Start dispatch again.'),
@@ -38,11 +42,12 @@ export const clusterRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/stats',
     tag: 'cluster',
-    summary: 'Totals that survive failovers; with `history`, also by the minute.',
+    summary: 'Totals that survive failovers; with `history`, also by the minute. A tenant is told its own.',
     scope: 'read',
     query: StatsQuery,
     answers: { 200: StatsView },
-    run: ({ node, query: { history = '0s' } }) => readStats(node, parseDuration(history) ?? 0),
+    run: ({ node, caller, query: { history = '0s' } }) =>
+      readStats(node, caller, parseDuration(history) ?? 0),
   }),
 ];
 
@@ -69,6 +74,7 @@ async function viewCluster({ shards }: NodeContext): Promise<wire.ClusterView> {
   // Nodes say that they live on the clock of the first shard's database, where their list is.
   const { now } = states[0]!;
   return {
+    ok: states.every(({ view }) => view.leader !== null),
     shards: states.map(({ view }) => view),
     nodes: nodes.map((node) => ({
       id: node.id,
@@ -94,14 +100,19 @@ async function readState({ id, pool }: Shard) {
   return { now: lease.now, paused, view: { id, leader, epoch: lease.epoch, expiresAt, terms } };
 }
 
-async function readStats(node: NodeContext, historyMs: number): Promise<Answered<wire.StatsView>> {
+async function readStats(
+  node: NodeContext,
+  caller: Caller,
+  historyMs: number,
+): Promise<Answered<wire.StatsView>> {
   const { shards, nodeId, loopDelay } = node;
   const { clock } = shards[0];
-  const totals = await totalsOf(shards);
+  const tenant = caller.operator ? null : caller.tenant;
+  const totals = await totalsOf(shards, tenant);
   const stats = {
     ...toCounts(totals),
     lateness: toLateness(totals.lateness),
-    node: { id: nodeId, loopDelay: toLateness(loopDelay.counts) },
+    ...(caller.operator && { node: { id: nodeId, loopDelay: toLateness(loopDelay.counts) } }),
   };
   if (historyMs <= 0) return stats;
   const until = clock.now() + MINUTE_MS;
@@ -110,20 +121,25 @@ async function readStats(node: NodeContext, historyMs: number): Promise<Answered
   while (from < until) {
     // Portions end at whole minutes, so that no minute is in two of them.
     const to = Math.min(until, Math.floor(from / MINUTE_MS + MINUTES_AT_ONCE) * MINUTE_MS);
-    for (const minute of await minutesOf(shards, from, to)) minutes.push(minuteText(minute));
+    for (const minute of await minutesOf(shards, tenant, from, to)) minutes.push(minuteText(minute));
     from = to;
   }
   return new StatsText(stats, minutes);
 }
 
-/** What all shards together have counted so far. */
-export async function totalsOf(shards: readonly Shard[]): Promise<Tally> {
-  return sumTallies(await Promise.all(shards.map(({ pool }) => readTotals(pool, null))));
+/** What all shards together have counted so far, of one tenant or of all. */
+export async function totalsOf(shards: readonly Shard[], tenant: string | null): Promise<Tally> {
+  return sumTallies(await Promise.all(shards.map(({ pool }) => readTotals(pool, tenant))));
 }
 
 /** Minutes of all shards together, oldest first. */
-async function minutesOf(shards: readonly Shard[], from: number, to: number): Promise<MinuteTally[]> {
-  const read = await Promise.all(shards.map(({ pool }) => readMinutes(pool, null, from, to)));
+async function minutesOf(
+  shards: readonly Shard[],
+  tenant: string | null,
+  from: number,
+  to: number,
+): Promise<MinuteTally[]> {
+  const read = await Promise.all(shards.map(({ pool }) => readMinutes(pool, tenant, from, to)));
   const byMinute = new Map<number, MinuteTally[]>();
   for (const tally of read.flat()) byMinute.set(tally.minute, [...(byMinute.get(tally.minute) ?? []), tally]);
   const sums = Array.from(byMinute, ([minute, tallies]) => ({ ...sumTallies(tallies), minute }));

@@ -10,8 +10,12 @@ interface NodeParts {
   readonly config: Config;
   readonly loopDelay: LoopDelay;
   readonly authentication: Authentication;
+  /** The secret that all nodes share: it keys the hashes of keys. */
+  readonly secret: Buffer;
   /** All shards, by id. The first also holds what concerns the cluster: its nodes, its keys, its secret, its tenants. */
   readonly shards: readonly [Shard, ...Shard[]];
+  /** Has all nodes look at the keys of those who wait, because some were changed. */
+  tellOfKeys(): void;
   /** Looks at the list of nodes at once, because one has joined. */
   lookAtNodes(): void;
 }

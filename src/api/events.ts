@@ -4,6 +4,7 @@ import { ALL_TENANTS, CompiledFilter, type EventFilter } from '../core/events.js
 import { EventQuery } from '../core/schemas/query.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
+import { forbidden, limitsOf } from './restrictions.js';
 import { type AnswerStream, type Route, route } from './route.js';
 
 /** What happens, as it happens. */
@@ -47,11 +48,14 @@ export async function listen(
   if (isForAll && !caller.operator) {
     throw new PunctualError('FORBIDDEN', 'Only an operator may listen to the events of all tenants.');
   }
-  const { type, queue, task, schedule, job } = query;
+  const { type, schedule, job } = query;
+  const limits = limitsOf(caller);
+  const queue = within(query.queue, limits?.queues ?? null);
+  const task = within(query.task, limits?.tasks ?? null);
   const filter = new CompiledFilter({
     ...(type !== undefined && { types: type.split(',') as NonNullable<EventFilter['types']> }),
-    ...(queue !== undefined && { queue: queue.split(',') }),
-    ...(task !== undefined && { task: task.split(',') }),
+    ...(queue && { queue }),
+    ...(task && { task }),
     ...(schedule !== undefined && { schedule: schedule.split(',') }),
     ...(job !== undefined && { job: job.split(',') }),
   });
@@ -59,4 +63,13 @@ export async function listen(
   const after = lastEventId ?? query.after ?? null;
   const { eventFeeds } = node.shardOf(caller.tenant);
   await eventFeeds.listen(isForAll ? ALL_TENANTS : caller.tenant, filter, after, stream);
+}
+
+/** The names that a query asks for, all of which the key must reach; without any, those that the key reaches. */
+function within(asked: string | undefined, allowed: readonly string[] | null): readonly string[] | null {
+  const names = asked?.split(',') ?? null;
+  if (allowed === null) return names;
+  if (names?.some((name) => !allowed.includes(name)))
+    throw forbidden('The key is restricted: it hears of its own queues and tasks only.');
+  return names ?? allowed;
 }

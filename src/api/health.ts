@@ -28,13 +28,13 @@ export const healthRoutes: readonly Route[] = [
     method: 'GET',
     path: '/readyz',
     tag: 'health',
-    summary: 'Whether the node can be used; `?verbose` lists, for holders of a key, what was looked at.',
+    summary: 'Whether the node can be used; `?verbose` lists, for operators, what was looked at.',
     scope: 'public',
     query: ReadyQuery,
     answers: { 200: HealthView, 503: HealthView },
     run: async ({ node, query: { verbose = 'false' }, call }) => {
       const { ok, checks } = await checkReady(node);
-      const isTold = verbose !== 'false' && (await call.bringsKey());
+      const isTold = verbose !== 'false' && (await call.bringsOperatorKey());
       return new Answer(ok ? 200 : 503, isTold ? { ok, checks } : { ok });
     },
   }),
@@ -43,9 +43,9 @@ export const healthRoutes: readonly Route[] = [
     method: 'GET',
     path: '/metrics',
     tag: 'health',
-    summary: 'Metrics of all tenants in the text format of Prometheus.',
-    // It names the queues and tasks of all tenants.
-    scope: 'operator',
+    summary:
+      'Metrics in the text format of Prometheus: of all tenants for an operator, else the counters of the tenant.',
+    scope: 'read',
     answers: {
       200: {
         kind: 'text',
@@ -53,9 +53,11 @@ export const healthRoutes: readonly Route[] = [
         description: 'Metrics as text.',
       },
     },
-    run: async ({ node }) => {
+    run: async ({ node, caller }) => {
       const { shards, loopDelay } = node;
-      const [totals, figures] = await Promise.all([totalsOf(shards), figuresOf(shards)]);
+      // The figures of leaders are not kept by tenant, and name the queues and tasks of all of them.
+      if (!caller.operator) return renderMetrics(await totalsOf(shards, caller.tenant), null, null);
+      const [totals, figures] = await Promise.all([totalsOf(shards, null), figuresOf(shards)]);
       const epochs = shards.map((shard) => shard.currentLeader()?.epoch ?? shard.lease()?.epoch ?? 0);
       const leads = shards.some((shard) => shard.currentLeader() !== undefined);
       return renderMetrics(totals, figures, { leads, epoch: greatest(epochs), loopDelay });

@@ -1,6 +1,8 @@
 import { invalid } from '../core/errors.js';
 import { IdQuery, MatchingIds } from '../core/schemas/ids.js';
 import { findIds } from '../store/find-ids.js';
+import { readJob } from '../store/read-job.js';
+import { limitsOf, mayTouch } from './restrictions.js';
 import { type Route, route } from './route.js';
 
 /** How many ids are told: enough to choose from. */
@@ -18,12 +20,20 @@ export const idRoutes: readonly Route[] = [
     scope: 'read',
     query: IdQuery,
     answers: { 200: MatchingIds },
-    run: ({ node, caller: { tenant }, query: { kind, prefix } }) => {
+    run: async ({ node, caller, query: { kind, prefix } }) => {
       const digits = prefix.replaceAll('-', '');
       if (digits.length > ID_DIGITS) {
         throw invalid([{ pointer: '/prefix', detail: `must have at most ${ID_DIGITS} digits` }]);
       }
-      return findIds(node.shardOf(tenant).pool, kind, { tenant, digits, limit: TOLD });
+      const { tenant, operator, allTenants } = caller;
+      const { pool, hot } = node.shardOf(tenant);
+      const ofAll = kind === 'worker' && allTenants;
+      const search = { tenant: ofAll ? null : tenant, digits, limit: TOLD, operator };
+      const { ids, more } = await findIds(pool, kind, search);
+      if (kind !== 'job' || !limitsOf(caller)) return { ids, more };
+      // They are few, and only a key that is restricted pays for the look at each.
+      const jobs = await Promise.all(ids.map((id) => readJob(hot, tenant, id)));
+      return { ids: ids.filter((_, i) => jobs[i] && mayTouch(caller, jobs[i])), more };
     },
   }),
 ];

@@ -15,6 +15,7 @@ import {
 } from '../core/schemas/submission.js';
 import { validate } from '../core/schemas/validate.js';
 import {
+  type JobDefinition,
   parsePayload,
   parseSubmission,
   parseSubmissions,
@@ -35,6 +36,7 @@ import type { NodeContext } from './context.js';
 import { idRange } from './id-range.js';
 import { JobView, newlyPlaced } from './job-view.js';
 import { PageText, writePage } from './page-text.js';
+import { forbidden, limitsOf, mayTouch, mustAllow, narrowed } from './restrictions.js';
 import { Answer, json, jsonCheckedByRun, MANY_PAYLOADS, ONE_PAYLOAD, type Route, route } from './route.js';
 import type { Shard } from './shard.js';
 
@@ -92,7 +94,9 @@ export const jobRoutes: readonly Route[] = [
       const parts = include === undefined ? {} : { include: include.split(',') as JobPart[] };
       const shard = node.shardOf(caller.tenant);
       const range = idRange({ since, until }, after, shard.clock.now());
-      return pageOfJobs(shard, caller, { ...filter, ...parts, ...range }, limit);
+      const reached = narrowed(caller, filter);
+      if (reached === null) return new PageText([], null);
+      return pageOfJobs(shard, caller, { ...reached, ...parts, ...range }, limit);
     },
   }),
   route({
@@ -161,6 +165,7 @@ export const jobRoutes: readonly Route[] = [
     run: async ({ node, caller, params: { id }, body }) => {
       const shard = node.shardOf(caller.tenant);
       const change = toChange(node, body);
+      await mustReach(shard, caller, id);
       await (await shard.leader()).jobControl.change(caller.tenant, id, change);
       return viewJob(shard, caller, id);
     },
@@ -183,6 +188,7 @@ function steering(verb: 'cancel' | 'retry' | 'hold' | 'release', summary: string
     answers: { 200: Job },
     run: async ({ node, caller, params: { id } }) => {
       const shard = node.shardOf(caller.tenant);
+      await mustReach(shard, caller, id);
       await (await shard.leader()).jobControl[verb](caller.tenant, id);
       return viewJob(shard, caller, id);
     },
@@ -192,14 +198,17 @@ function steering(verb: 'cancel' | 'retry' | 'hold' | 'release', summary: string
 /** Stores a job, or finds the earlier one with the same key. */
 export async function submitJob(
   node: NodeContext,
-  { tenant, actor }: Caller,
+  caller: Caller,
   body: unknown,
 ): Promise<{ created: boolean; job: JobView }> {
+  const { tenant, actor } = caller;
   const shard = node.shardOf(tenant);
   const tasks = findTasks(shard, tenant, [body]);
   const context = submissionContext(node, shard, tasks instanceof Promise ? await tasks : tasks);
   const submission = parseSubmission(body, context);
   const { queue, hold, keyRule } = submission.definition;
+  mustAllow(caller, submission.definition);
+  await mustReachKey(shard, caller, submission.definition.key);
   // Throws before anything was done if the leader is elsewhere; then the whole request is made there.
   if (mayReplace(keyRule)) await shard.leader();
   for (let tries = 1; ; tries += 1) {
@@ -221,15 +230,13 @@ export async function submitJob(
 }
 
 /** Stores many jobs, all or none. */
-export async function submitJobs(
-  node: NodeContext,
-  { tenant, actor }: Caller,
-  body: unknown,
-): Promise<Stored> {
+export async function submitJobs(node: NodeContext, caller: Caller, body: unknown): Promise<Stored> {
+  const { tenant, actor } = caller;
   const { jobs } = validate(envelopeOf(node.config.maxBulkJobs), body);
   const shard = node.shardOf(tenant);
   const tasks = await findTasks(shard, tenant, jobs);
   const submissions = await parseSubmissions(jobs, submissionContext(node, shard, tasks));
+  if (limitsOf(caller)) for (const { definition } of submissions) mustAllowInBulk(caller, definition);
   if (submissions.some(({ definition }) => mayReplace(definition.keyRule))) await shard.leader();
   const owned = submissions.map((submission) => ({ tenant, createdBy: actor, submission }));
   const stored = await shard.submitter.submitAll(owned);
@@ -252,6 +259,22 @@ function findTasks(
   return found.catch((error: unknown) => {
     throw explainDatabaseError(error);
   });
+}
+
+/** A job that a restricted key does not reach can be neither found nor replaced by its key. */
+async function mustReachKey(shard: Shard, caller: Caller, key: string | null): Promise<void> {
+  if (key === null || !limitsOf(caller)) return;
+  const id = await findKey(shard.hot, caller.tenant, key);
+  const row = id === null ? null : await readJob(shard.hot, caller.tenant, id);
+  if (row && !mayTouch(caller, row))
+    throw forbidden('The key of the job belongs to a job that your key does not reach.');
+}
+
+/** Whom each of many keys belongs to is not looked up, so a restricted key may replace nothing in a bulk. */
+function mustAllowInBulk(caller: Caller, definition: JobDefinition): void {
+  mustAllow(caller, definition);
+  if (mayReplace(definition.keyRule))
+    throw forbidden('The key is restricted: it may replace jobs one by one only.');
 }
 
 const envelopes = new Map<number, ReturnType<typeof bulkEnvelope>>();
@@ -287,6 +310,7 @@ async function jobOfKey(shard: Shard, caller: Caller, key: string, filter: ListF
   const row = id === null ? null : await readJob(shard.pool, caller.tenant, id);
   const fits =
     row !== null &&
+    mayTouch(caller, row) &&
     (filter.state === undefined || row.state === filter.state) &&
     (filter.task === undefined || row.task === filter.task) &&
     (filter.queue === undefined || row.queue === filter.queue) &&
@@ -327,8 +351,13 @@ async function viewJob(shard: Shard, caller: Caller, id: string): Promise<JobVie
 
 async function mustRead(shard: Shard, caller: Caller, id: string): Promise<PlacedRow> {
   const row = await readJob(shard.hot, caller.tenant, id);
-  if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
+  if (!row || !mayTouch(caller, row)) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
   return row;
+}
+
+/** Jobs that a restricted key does not reach are not found; queue and task of a job never change. */
+async function mustReach(shard: Shard, caller: Caller, id: string): Promise<void> {
+  if (limitsOf(caller)) await mustRead(shard, caller, id);
 }
 
 function viewOf(shard: Shard, row: PlacedRow, repetition?: Repetition): JobView {

@@ -13,7 +13,9 @@ import type { Selection } from '../dispatch/many-control.js';
 import { notFound, refusalOf, STATES_FOR } from '../dispatch/steering-rules.js';
 import { countJobs, type JobSearch, locateJobs } from '../store/find-jobs.js';
 import { findKey } from '../store/read-job.js';
+import type { Caller } from './caller.js';
 import { idRange } from './id-range.js';
+import { forbidden, limitsOf, narrowed } from './restrictions.js';
 import { json, type Route, route } from './route.js';
 import type { Shard } from './shard.js';
 import { TenantRoom } from './tenant-room.js';
@@ -44,7 +46,7 @@ export const manyJobRoutes: readonly Route[] = [
       const isShort = Object.keys(short).length > 0;
       const filter = isShort ? { filter: { ...request.filter, ...short } } : {};
       const shard = node.shardOf(caller.tenant);
-      const answer = await changeMany(shard, caller.tenant, 'redrive', { ...request, ...filter });
+      const answer = await changeMany(shard, caller, 'redrive', { ...request, ...filter });
       return { ...answer, redriven: answer.changed };
     },
   }),
@@ -60,22 +62,26 @@ function many(verb: Exclude<ManyVerb, 'redrive'>, summary: string): Route {
     scope: 'submit',
     body: json(ManyJobs, { optional: true }),
     answers: { 200: ManyJobsAnswer },
-    run: ({ node, caller, body }) => changeMany(node.shardOf(caller.tenant), caller.tenant, verb, body),
+    run: ({ node, caller, body }) => changeMany(node.shardOf(caller.tenant), caller, verb, body),
   });
 }
 
 async function changeMany(
   shard: Shard,
-  tenant: string,
+  caller: Caller,
   verb: ManyVerb,
   request: ManyJobsRequest,
 ): Promise<Answer> {
+  const { tenant } = caller;
   const { ids, dryRun = false } = request;
+  if (ids && limitsOf(caller))
+    throw forbidden('The key is restricted: it changes many jobs by a filter, and others one by one.');
   mustChoose(request);
   const range = idRange(request.filter ?? {}, request.after, shard.clock.now());
+  const filter = narrowed(caller, request.filter ?? {});
   const selection: Selection | null = ids
     ? { ids }
-    : await searchOf(shard, tenant, verb, request.filter ?? {}, range.from);
+    : filter && (await searchOf(shard, tenant, verb, filter, range.from));
   if (selection === null) return { matched: 0, changed: 0, dryRun, more: false, next: null, refused: [] };
   if (dryRun) return count(shard, tenant, verb, selection, range.after);
   const leader = await shard.leader();

@@ -72,12 +72,13 @@ interface NodeFigures {
 /**
  * Metrics in Prometheus format. Counters of the cluster come from the database, so they survive failovers. Figures come
  * from the leader, whichever node is scraped, and are missing while it does not answer; their counters begin anew with
- * every term. Both are the same on every node.
+ * every term. Both are the same on every node. Without the figures of the node, which a tenant is not shown, only counters
+ * and lateness are left.
  */
 export async function renderMetrics(
   totals: Tally,
   figures: Figures | null,
-  { leads, epoch, loopDelay }: NodeFigures,
+  node: NodeFigures | null,
 ): Promise<string> {
   const registry = new Registry();
   const registers = [registry];
@@ -88,9 +89,12 @@ export async function renderMetrics(
   for (const [key, [name, help]] of Object.entries(TOTALS)) {
     if (figures) new Gauge({ name, help, registers }).set(figures.totals[key as keyof TotalFigures]);
   }
-  const seen = 'The epoch of the shard as this node last saw it.';
-  new Gauge({ name: 'punctual_epoch', help: seen, registers }).set(epoch);
-  new Gauge({ name: 'punctual_leader', help: 'Whether this node leads.', registers }).set(leads ? 1 : 0);
+  if (node) {
+    const seen = 'The epoch of the shard as this node last saw it.';
+    new Gauge({ name: 'punctual_epoch', help: seen, registers }).set(node.epoch);
+    const leads = 'Whether this node leads.';
+    new Gauge({ name: 'punctual_leader', help: leads, registers }).set(node.leads ? 1 : 0);
+  }
   const lateness = { counts: totals.lateness, sumMs: totals.latenessMs };
   const families = [
     family(
@@ -99,15 +103,16 @@ export async function renderMetrics(
       'Time between due time and claim of first attempts.',
       [histogramLines('punctual_job_lateness_seconds', '', BOUNDS, lateness)],
     ),
-    family(
-      'punctual_event_loop_delay_seconds',
-      'histogram',
-      'By how much timers of this node came too late, because its thread was busy.',
-      [histogramLines('punctual_event_loop_delay_seconds', '', BOUNDS, loopDelay)],
-    ),
+    ...(node ? [loopDelayFamily(node.loopDelay)] : []),
     ...(figures ? await labelled(figures) : []),
   ];
   return (await registry.metrics()) + families.join('');
+}
+
+function loopDelayFamily(loopDelay: NodeFigures['loopDelay']): string {
+  const name = 'punctual_event_loop_delay_seconds';
+  const help = 'By how much timers of this node came too late, because its thread was busy.';
+  return family(name, 'histogram', help, [histogramLines(name, '', BOUNDS, loopDelay)]);
 }
 
 /** The figures by queue and by task, written in time slices: there may be tens of thousands of lines. */

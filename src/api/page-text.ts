@@ -8,6 +8,9 @@ const MAX_PAGE_BYTES = 1024 * 1024;
 /** Bytes that are written in one iteration of the event loop: about a millisecond. */
 const SLICE_BYTES = 64 * 1024;
 
+/** Rows that a page examines at most, if not all of them are shown; then it ends, and its cursor says where to go on. */
+const MAX_EXAMINED = 5_000;
+
 /** One page of a list. */
 export class PageText extends JsonText {
   readonly text: string;
@@ -24,6 +27,8 @@ export interface List<Row> {
   readonly portion: number;
   /** Reads the rows after the given one; null reads from the beginning of the page. */
   read(after: Row | null, size: PortionSize): Promise<Portion<Row>>;
+  /** Whether a row is for this caller; default all are. */
+  isShown?(row: Row): boolean;
   write(row: Row): string;
   /** The value of `?after=` for the page after the row. */
   cursor(row: Row): string;
@@ -38,15 +43,18 @@ export async function writePage<Row>(limit: number, list: List<Row>): Promise<Pa
   let bytes = 0;
   let sincePause = 0;
   let last: Row | null = null;
+  let examined = 0;
   for (;;) {
     const size = { rows: Math.min(list.portion, limit - items.length), bytes: MAX_PAGE_BYTES - bytes };
     const { rows, more } = await list.read(last, size);
     for (const row of rows) {
       // The database estimates sizes; the limit is on the bytes that were written.
       if (bytes >= MAX_PAGE_BYTES) return new PageText(items, list.cursor(last!));
+      last = row;
+      examined += 1;
+      if (list.isShown && !list.isShown(row)) continue;
       const item = list.write(row);
       items.push(item);
-      last = row;
       bytes += item.length;
       sincePause += item.length;
       if (sincePause < SLICE_BYTES) continue;
@@ -54,6 +62,7 @@ export async function writePage<Row>(limit: number, list: List<Row>): Promise<Pa
       await nextIteration();
     }
     if (!more || last === null) return new PageText(items, null);
-    if (items.length >= limit || bytes >= MAX_PAGE_BYTES) return new PageText(items, list.cursor(last));
+    if (items.length >= limit || bytes >= MAX_PAGE_BYTES || examined >= MAX_EXAMINED)
+      return new PageText(items, list.cursor(last));
   }
 }

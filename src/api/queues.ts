@@ -11,6 +11,7 @@ import { findQueue, listQueues, rateOfRow } from '../store/queues.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { writePage } from './page-text.js';
+import { mayTouchQueue } from './restrictions.js';
 import { json, type Route, route } from './route.js';
 
 /** Queues of a list that one statement reads. */
@@ -36,6 +37,7 @@ export const queueRoutes: readonly Route[] = [
       return writePage<QueueRow>(limit, {
         portion: PORTION,
         read: (last, size) => listQueues(shard.pool, caller.tenant, last?.name ?? after, size.rows),
+        isShown: ({ name }) => mayTouchQueue(caller, name),
         write: (row) => JSON.stringify(settings.queueView(row)),
         cursor: (row) => row.name,
       });
@@ -63,6 +65,7 @@ export const queueRoutes: readonly Route[] = [
     body: json(QueueChange),
     answers: { 200: QueueView },
     run: async ({ node, caller, params: { name }, body }) => {
+      if (!mayTouchQueue(caller, name)) throw notFound(name);
       const { settings } = await node.shardOf(caller.tenant).leader();
       await settings.limitQueue(caller.tenant, name, (row) => ({
         weight: body.weight ?? row?.weight ?? DEFAULT_QUEUE_LIMITS.weight,
@@ -90,6 +93,7 @@ export const queueRoutes: readonly Route[] = [
       return writePage<Unserved>(limit, {
         portion: UNSERVED_PORTION,
         read: (last, { rows }) => unserved.list(caller.tenant, last?.cursor ?? cursor, rows),
+        isShown: ({ view }) => mayTouchQueue(caller, view.queue),
         write: ({ view }) => JSON.stringify(view),
         cursor: (row) => row.cursor.text,
       });
@@ -110,6 +114,7 @@ function pausing(verb: string, paused: boolean, summary: string): Route {
     params: NamePath,
     answers: { 200: QueueView },
     run: async ({ node, caller, params: { name } }) => {
+      if (!mayTouchQueue(caller, name)) throw notFound(name);
       const { settings } = await node.shardOf(caller.tenant).leader();
       await settings.pauseQueue(caller.tenant, name, paused);
       return viewQueue(node, caller, name);
@@ -121,6 +126,10 @@ async function viewQueue(node: NodeContext, caller: Caller, name: string): Promi
   const shard = node.shardOf(caller.tenant);
   const leader = await shard.leader();
   const row = await findQueue(shard.pool, caller.tenant, name);
-  if (!row) throw new PunctualError('QUEUE_NOT_FOUND', `There is no queue ${name}.`);
+  if (!row || !mayTouchQueue(caller, name)) throw notFound(name);
   return leader.settings.queueView(row);
+}
+
+function notFound(name: string): PunctualError {
+  return new PunctualError('QUEUE_NOT_FOUND', `There is no queue ${name}.`);
 }

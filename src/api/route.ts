@@ -145,8 +145,8 @@ export interface Call {
   stream(kind: WaitKind, tell: (stream: AnswerStream) => Promise<void>): Promise<void>;
   /** The last event that a client of an event stream has seen, as it says when it connects again. */
   readonly lastEventId: string | null;
-  /** Whether the caller of a public route sends a valid key, and so may be told more. */
-  bringsKey(): Promise<boolean>;
+  /** Whether the caller of a public route sends an operator's key, and so may be told more. */
+  bringsOperatorKey(): Promise<boolean>;
 }
 
 type CallerOf<S extends Scope> = S extends 'public'
@@ -182,6 +182,7 @@ export const TAGS = {
   schedules: 'When tasks run, and the ledger of what became of it.',
   tenants: 'Tenants, their shares and limits.',
   events: 'What happens, as it happens.',
+  keys: 'Keys, what they may do, and their ends.',
   cluster: 'Leaders, nodes and figures.',
   health: 'For probes and monitoring.',
 } as const;

@@ -4,6 +4,7 @@ import { eventRoutes } from './events.js';
 import { healthRoutes } from './health.js';
 import { idRoutes } from './ids.js';
 import { jobRoutes } from './jobs.js';
+import { keyRoutes } from './keys.js';
 import { manyJobRoutes } from './many-jobs.js';
 import { peerRoutes } from './peers.js';
 import { queueRoutes } from './queues.js';
@@ -23,6 +24,7 @@ export const ROUTES: readonly Route[] = [
   ...queueRoutes,
   ...taskRoutes,
   ...tenantRoutes,
+  ...keyRoutes,
   ...scheduleRoutes,
   ...eventRoutes,
   ...clusterRoutes,

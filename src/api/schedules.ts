@@ -2,6 +2,7 @@ import type { Static } from 'typebox';
 import { invalid, PunctualError } from '../core/errors.js';
 import { parseMoment } from '../core/moment.js';
 import { rangeBetween } from '../core/schedule/catch-up.js';
+import type { ScheduleDefinition } from '../core/schedule.js';
 import { parseTimetable } from '../core/schedule-definition.js';
 import { Job } from '../core/schemas/job.js';
 import { LedgerQuery, NamePath, ScheduleListQuery } from '../core/schemas/query.js';
@@ -18,7 +19,7 @@ import {
   ScheduleSet,
   ScheduleView,
 } from '../core/schemas/schedule.js';
-import { NO_TASKS } from '../core/task-defaults.js';
+import { NO_TASKS, type TaskLookup } from '../core/task-defaults.js';
 import type * as wire from '../core/wire.js';
 import { taskOfStored, tryParseStored } from '../schedule/parsed-schedules.js';
 import type { Request } from '../schedule/schedule-changes.js';
@@ -35,6 +36,7 @@ import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { JobView } from './job-view.js';
 import { writePage } from './page-text.js';
+import { forbidden, limitsOf, mayTouch, mustAllow, type Place } from './restrictions.js';
 import { Answer, json, ONE_PAYLOAD, type Route, route } from './route.js';
 import { ScheduleText, toOccurrenceView } from './schedule-view.js';
 
@@ -60,6 +62,7 @@ export const scheduleRoutes: readonly Route[] = [
     run: async ({ node, caller, body }) => {
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
       const { name, paused = false, ...definition } = body;
+      if (limitsOf(caller)) mustAllow(caller, await findPlace(node, caller, definition));
       await changes.create(by(caller, name), definition, paused);
       const schedule = await viewSchedule(node, caller, name);
       return new Answer(201, schedule, { location: `/v1/schedules/${encodeURIComponent(name)}` });
@@ -77,6 +80,8 @@ export const scheduleRoutes: readonly Route[] = [
     answers: { 200: AppliedSchedules },
     repeatable: true,
     run: async ({ node, caller, body: { managedBy, schedules, prune = false, dryRun = false } }) => {
+      // It may remove schedules that the request does not name.
+      if (limitsOf(caller)) throw forbidden('The key is restricted: it changes schedules one by one.');
       const leader = await node.shardOf(caller.tenant).leader();
       const owner = { tenant: caller.tenant, actor: caller.actor, name: managedBy };
       return leader.schedules.manage(owner, schedules, { prune, dryRun });
@@ -93,6 +98,8 @@ export const scheduleRoutes: readonly Route[] = [
     body: json(ScheduleChange, { maxBytes: ONE_PAYLOAD }),
     answers: { 200: ScheduleView },
     run: async ({ node, caller, params: { name }, body }) => {
+      const definition = await mustReach(node, caller, name);
+      if (definition) mustAllow(caller, await findPlace(node, caller, { ...definition, ...body }));
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
       await changes.change(by(caller, name), body);
       return viewSchedule(node, caller, name);
@@ -108,6 +115,7 @@ export const scheduleRoutes: readonly Route[] = [
     params: NamePath,
     answers: { 204: 'The schedule is gone.' },
     run: async ({ node, caller, params }) => {
+      await mustReach(node, caller, params.name);
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
       await changes.remove(by(caller, params.name));
     },
@@ -121,7 +129,8 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'read',
     query: ScheduleListQuery,
     answers: { 200: SchedulePage },
-    run: ({ node, caller: { tenant }, query: { include, limit, after = '' } }) => {
+    run: ({ node, caller, query: { include, limit, after = '' } }) => {
+      const { tenant } = caller;
       const { pool, clock, tasks } = node.shardOf(tenant);
       const now = clock.now();
       const withPayloads = include !== undefined;
@@ -134,6 +143,7 @@ export const scheduleRoutes: readonly Route[] = [
           lookup = await tasks.find(tenant, () => tasksOfStored(portion.rows));
           return portion;
         },
+        isShown: (row) => !limitsOf(caller) || mayTouch(caller, placeOf(JSON.parse(row.definition), lookup)),
         write: (row) => new ScheduleText(row, node.config, now, lookup).text,
         cursor: (row) => row.name,
       });
@@ -160,7 +170,10 @@ export const scheduleRoutes: readonly Route[] = [
     params: NamePath,
     query: LedgerQuery,
     answers: { 200: OccurrencePage },
-    run: ({ node, caller, params, query }) => pageOfLedger(node, caller, params.name, query),
+    run: async ({ node, caller, params, query }) => {
+      await mustReach(node, caller, params.name);
+      return pageOfLedger(node, caller, params.name, query);
+    },
   }),
   route({
     id: 'previewSchedule',
@@ -185,6 +198,7 @@ export const scheduleRoutes: readonly Route[] = [
     params: NamePath,
     answers: { 201: Job },
     run: async ({ node, caller, params: { name } }) => {
+      await mustReach(node, caller, name);
       const shard = node.shardOf(caller.tenant);
       const id = await (await shard.leader()).schedules.changes.run(by(caller, name));
       const row = await readJob(shard.hot, caller.tenant, id);
@@ -203,6 +217,7 @@ export const scheduleRoutes: readonly Route[] = [
     body: json(BackfillRequest),
     answers: { 200: BackfillAnswer },
     run: async ({ node, caller, params: { name }, body }) => {
+      await mustReach(node, caller, name);
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
       const range = toRange(body);
       const { occurrences } = await changes.backfill(by(caller, name), range);
@@ -227,6 +242,7 @@ function steering(verb: 'pause' | 'resume', summary: string): Route {
     params: NamePath,
     answers: { 200: ScheduleView },
     run: async ({ node, caller, params: { name } }) => {
+      await mustReach(node, caller, name);
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
       await changes[verb](by(caller, name));
       return viewSchedule(node, caller, name);
@@ -241,12 +257,47 @@ function toRange({ dryRun = false, ...range }: Static<typeof BackfillRequest>) {
   return { from, to, dryRun };
 }
 
-async function viewSchedule(node: NodeContext, { tenant }: Caller, name: string): Promise<ScheduleText> {
+async function viewSchedule(node: NodeContext, caller: Caller, name: string): Promise<ScheduleText> {
+  const { tenant } = caller;
   const { hot, clock, tasks } = node.shardOf(tenant);
   const now = clock.now();
   const row = await readSchedule(hot, tenant, name, now);
   if (!row) throw notFound(name);
-  return new ScheduleText(row, node.config, now, await tasks.find(tenant, () => tasksOfStored([row])));
+  const lookup = await tasks.find(tenant, () => tasksOfStored([row]));
+  if (limitsOf(caller) && !mayTouch(caller, placeOf(JSON.parse(row.definition), lookup)))
+    throw notFound(name);
+  return new ScheduleText(row, node.config, now, lookup);
+}
+
+/** What a definition says of the place of its jobs. */
+interface Placed {
+  readonly queue?: string | null;
+  readonly task?: string | null;
+}
+
+/** The queue and task of a schedule's jobs; the definition of the task may name the queue. */
+function placeOf({ queue, task }: Placed, tasks: TaskLookup): Place {
+  const ofTask = task ? tasks.get(task)?.definition.queue : undefined;
+  return { queue: queue ?? ofTask ?? 'default', task: task ?? null };
+}
+
+async function findPlace(node: NodeContext, { tenant }: Caller, placed: Placed): Promise<Place> {
+  const { task } = placed;
+  return placeOf(placed, await node.shardOf(tenant).tasks.find(tenant, () => (task ? [task] : [])));
+}
+
+/** A restricted key does not find schedules outside; answers with the definition if the key is restricted, else null. */
+async function mustReach(
+  node: NodeContext,
+  caller: Caller,
+  name: string,
+): Promise<ScheduleDefinition | null> {
+  if (!limitsOf(caller)) return null;
+  const { pool } = node.shardOf(caller.tenant);
+  const row = await findScheduleWithLedger(pool, caller.tenant, name);
+  const definition = row && (JSON.parse(row.definition) as ScheduleDefinition);
+  if (!definition || !mayTouch(caller, await findPlace(node, caller, definition))) throw notFound(name);
+  return definition;
 }
 
 /** The part of a ledger to read. */

@@ -16,6 +16,7 @@ import {
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { writePage } from './page-text.js';
+import { forbidden, limitsOf } from './restrictions.js';
 import { Answer, json, type Route, route } from './route.js';
 
 /** Tasks of a list that one statement reads. */
@@ -40,6 +41,7 @@ export const taskRoutes: readonly Route[] = [
     answers: { 201: TaskView, 200: TaskView },
     repeatable: true,
     run: async ({ node, caller, body: { name, publishedBy = null, overwrite = false, ...input } }) => {
+      mustBeUnrestricted(caller);
       const definition = JSON.stringify(checked(node, caller, name, input));
       const { row, created } = await write(node, caller, name, (found) => {
         if (publishedBy === null || overwrite) return unlessSame(found, { definition, publishedBy });
@@ -61,11 +63,13 @@ export const taskRoutes: readonly Route[] = [
     scope: 'read',
     query: PageQuery,
     answers: { 200: TaskPage },
-    run: ({ node, caller: { tenant }, query: { limit, after = '' } }) => {
+    run: ({ node, caller, query: { limit, after = '' } }) => {
+      const { tenant } = caller;
       const { pool } = node.shardOf(tenant);
       return writePage<TaskRow>(limit, {
         portion: PORTION,
         read: (last, size) => listTasks(pool, tenant, last?.name ?? after, size),
+        isShown: ({ name }) => isReached(caller, name),
         write: (row) => JSON.stringify(viewOf(row)),
         cursor: (row) => row.name,
       });
@@ -80,9 +84,10 @@ export const taskRoutes: readonly Route[] = [
     scope: 'read',
     params: NamePath,
     answers: { 200: TaskView },
-    run: async ({ node, caller: { tenant }, params: { name } }) => {
+    run: async ({ node, caller, params: { name } }) => {
+      const { tenant } = caller;
       const row = await findTask(node.shardOf(tenant).pool, tenant, name);
-      if (!row) throw notFound(name);
+      if (!row || !isReached(caller, name)) throw notFound(name);
       return viewOf(row);
     },
   }),
@@ -98,6 +103,7 @@ export const taskRoutes: readonly Route[] = [
     answers: { 200: TaskView },
     repeatable: true,
     run: async ({ node, caller, params: { name }, body }) => {
+      mustBeUnrestricted(caller);
       const { row } = await write(node, caller, name, (found) => {
         if (!found) throw notFound(name);
         const before = JSON.parse(found.definition) as TaskDefinition;
@@ -118,7 +124,9 @@ export const taskRoutes: readonly Route[] = [
     scope: 'admin',
     params: NamePath,
     answers: { 204: 'The definition is gone.' },
-    run: async ({ node, caller: { tenant }, params: { name } }) => {
+    run: async ({ node, caller, params: { name } }) => {
+      mustBeUnrestricted(caller);
+      const { tenant } = caller;
       const shard = node.shardOf(tenant);
       const { change } = await deleteTask(shard.pool, { tenant, name });
       if (change === null) throw notFound(name);
@@ -126,6 +134,16 @@ export const taskRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** A definition decides where the jobs of others go, so a key that reaches some queues or tasks only cannot change any. */
+function mustBeUnrestricted(caller: Caller): void {
+  if (limitsOf(caller)) throw forbidden('The key is restricted: it cannot change the definitions of tasks.');
+}
+
+/** Whether the caller's key is for this task. */
+function isReached(caller: Caller, task: string): boolean {
+  return limitsOf(caller)?.tasks?.includes(task) ?? true;
+}
 
 /** The definition if it is good; throws INVALID_REQUEST with a pointer to every wrong field. */
 function checked(

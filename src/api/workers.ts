@@ -15,14 +15,15 @@ import {
   WorkerWelcome,
 } from '../core/schemas/worker.js';
 import { isUuid } from '../core/uuid.js';
-import type * as wire from '../core/wire.js';
+import * as wire from '../core/wire.js';
 import { OwnAssignment } from '../dispatch/assignment.js';
-import { findWorker, listWorkers, type WorkerRow } from '../store/workers.js';
+import { findWorker, listWorkers, type WorkerRow, type WorkerViewer } from '../store/workers.js';
 import { toReport } from './attempts.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { JsonText } from './json-text.js';
 import { writePage } from './page-text.js';
+import { limitsOf, mustAllowWorker } from './restrictions.js';
 import { type Call, json, MANY_PAYLOADS, type Route, route } from './route.js';
 
 /** Workers of a list that one statement reads. */
@@ -126,7 +127,7 @@ export const workerRoutes: readonly Route[] = [
       }
       return writePage<WorkerRow>(limit, {
         portion: PORTION,
-        read: (last, size) => listWorkers(shard.pool, caller.tenant, last?.id ?? after ?? null, size),
+        read: (last, size) => listWorkers(shard.pool, viewerOf(caller), last?.id ?? after ?? null, size),
         write: (row) => JSON.stringify(workers.view(row)),
         cursor: (row) => row.id,
       });
@@ -153,8 +154,11 @@ export const workerRoutes: readonly Route[] = [
     params: IdPath,
     answers: { 200: WorkerView },
     run: async ({ node, caller, params: { id } }) => {
-      const { workers } = await node.shardOf(caller.tenant).leader();
-      await workers.drain(caller.tenant, id);
+      const shard = node.shardOf(caller.tenant);
+      const { workers } = await shard.leader();
+      // An operator drains any worker that it is shown, whatever tenant it belongs to.
+      const row = caller.operator ? await findWorker(shard.pool, viewerOf(caller), id) : null;
+      await workers.drain(row ? { ...caller, tenant: row.tenant } : caller, id);
       return viewWorker(node, caller, id);
     },
   }),
@@ -173,8 +177,14 @@ export async function registerWorker(
 ): Promise<wire.WorkerWelcome> {
   if (registration.shared && !caller.operator)
     throw new PunctualError('FORBIDDEN', 'Only an operator may run a worker that serves all tenants.');
+  const hasHandlersOnly = registration.targets.every((target) => target === 'handler');
+  mustAllowWorker(caller, {
+    queues: registration.queues.includes(wire.ALL_QUEUES) ? null : registration.queues,
+    // Jobs for other targets come whatever their tasks are.
+    tasks: hasHandlersOnly ? registration.tasks : null,
+  });
   const { workers } = await node.shardOf(caller.tenant).leader();
-  return workers.register(caller.tenant, registration);
+  return workers.register(caller, registration);
 }
 
 /** Takes a heartbeat; answers with what the worker must do. */
@@ -185,7 +195,7 @@ export async function takeHeartbeat(
   heartbeat: wire.Heartbeat,
 ): Promise<wire.HeartbeatAnswer> {
   const { workers } = await node.shard(shard).leader();
-  return workers.heartbeat(caller.tenant, workerId, heartbeat);
+  return workers.heartbeat(caller, workerId, heartbeat);
 }
 
 /** Hands jobs to a worker. `waitedMs` counts towards its wait. Rejects when the signal aborts. */
@@ -200,7 +210,8 @@ export async function claimJobs(
   const until = performance.now() + parseDuration(wait)! - waitedMs;
   const leader = await node.shard(shard).leader();
   const leftMs = Math.max(0, until - performance.now());
-  return leader.workers.claim(caller.tenant, workerId, max, leftMs, signal);
+  const isWelcome = () => node.authentication.isValid(caller);
+  return leader.workers.claim(caller, workerId, max, leftMs, signal, isWelcome);
 }
 
 /** Takes the results of a worker's attempts. */
@@ -218,12 +229,14 @@ export async function reportResults(
     }
   });
   const leader = await node.shard(shard).leader();
-  leader.workers.seen(caller.tenant, workerId);
+  leader.workers.seen(caller, workerId);
   // Only an operator may report for a tenant that its key does not name, because its worker may serve all tenants.
   const tenantOf = (result: wire.AttemptResult) =>
     (caller.operator ? result.tenant : undefined) ?? caller.tenant;
+  const limits = limitsOf(caller);
   const accepted = await leader.report(
     results.map((result) => toReport(tenantOf(result), result, node.config)),
+    limits,
   );
   const answer = { epoch: leader.epoch, accepted: [] as string[], stale: [] as string[] };
   for (let i = 0; i < results.length; i++) {
@@ -240,13 +253,18 @@ export async function endSession(
   { settled = false }: wire.Leave,
 ): Promise<void> {
   const { workers } = await node.shard(shard).leader();
-  await workers.leave(caller.tenant, workerId, settled);
+  await workers.leave(caller, workerId, settled);
+}
+
+/** Which sessions a caller is shown. */
+function viewerOf({ tenant, operator, allTenants }: Caller): WorkerViewer {
+  return { tenant: allTenants ? null : tenant, operator };
 }
 
 async function viewWorker(node: NodeContext, caller: Caller, workerId: string): Promise<wire.WorkerView> {
   const shard = node.shardOf(caller.tenant);
   const { workers } = await shard.leader();
-  const row = await findWorker(shard.pool, caller.tenant, workerId);
+  const row = await findWorker(shard.pool, viewerOf(caller), workerId);
   if (!row) throw new PunctualError('WORKER_NOT_FOUND', `There is no worker ${workerId}.`);
   return workers.view(row);
 }

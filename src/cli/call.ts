@@ -14,19 +14,22 @@ export interface GlobalOptions {
   readonly url?: string;
   readonly apiKey?: string;
   readonly tenant?: string;
+  readonly profile?: string;
   readonly json?: boolean;
 }
 
 type GlobalOption = keyof GlobalOptions;
 
-const GLOBALS: readonly GlobalOption[] = ['url', 'apiKey', 'tenant', 'json'];
+const GLOBALS: readonly GlobalOption[] = ['url', 'apiKey', 'tenant', 'profile', 'json'];
 
 /** The global options that each command uses; a command refuses the others instead of ignoring them. */
 const used = new WeakMap<Command, readonly GlobalOption[]>();
 
 /** The global options that a command uses. */
 export function globalsOf(command: Command): readonly GlobalOption[] {
-  return used.get(command) ?? [];
+  const own = used.get(command) ?? [];
+  // Whatever takes the address of a node takes it from a profile, too.
+  return own.includes('url') && !own.includes('profile') ? [...own, 'profile'] : own;
 }
 
 /** Refuses global options that the command does not use. */
@@ -114,8 +117,8 @@ export function callsServer<O extends object>(
 
 /** The addresses of the nodes and the key for them: from the options, the environment or the credentials file. */
 export function findCredentials(cli: Cli, options: GlobalOptions): Credentials {
-  const { url, apiKey } = options;
-  return resolveCredentials({ url, apiKey, environment: cli.environment, folder: cli.folder });
+  const { url, apiKey, profile } = options;
+  return resolveCredentials({ url, apiKey, profile, environment: cli.environment, folder: cli.folder });
 }
 
 /** How long a request is repeated while no node answers; long enough for a node that restarts. */

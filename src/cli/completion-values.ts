@@ -65,11 +65,16 @@ const SOURCES: Readonly<Record<ValueKind, (read: ReadPage) => Promise<string[]>>
   },
 };
 
-const GLOBALS = { '--url': 'url', '--api-key': 'apiKey', '--tenant': 'tenant' } as const;
+const GLOBALS = {
+  '--url': 'url',
+  '--api-key': 'apiKey',
+  '--tenant': 'tenant',
+  '--profile': 'profile',
+} as const;
 
 /** The global options among words that may be no complete command line yet. */
 export function globalsAmong(words: readonly string[]): GlobalOptions {
-  const found: { -readonly [N in 'url' | 'apiKey' | 'tenant']?: string } = {};
+  const found: { -readonly [N in 'url' | 'apiKey' | 'tenant' | 'profile']?: string } = {};
   for (const [at, word] of words.entries()) {
     for (const [flag, name] of Object.entries(GLOBALS)) {
       const value =

@@ -11,6 +11,7 @@ import { addDoctorCommand } from './doctor.js';
 import { EXIT_INTERRUPTED, failureDocument, failureOf, renderFailure } from './failure.js';
 import { addJobCommands } from './job-commands.js';
 import { addKeyCommands } from './key-commands.js';
+import { addLoginCommands } from './login-commands.js';
 import { addQueueCommands } from './queue-commands.js';
 import { addScheduleCommands } from './schedule-commands.js';
 import { addServerCommand } from './server-command.js';
@@ -39,6 +40,7 @@ export function buildProgram(cli: Cli): Command {
     .option('--url <url>', 'address of a node, or several separated by commas')
     .option('--api-key <key>', 'key for the API')
     .option('--tenant <id>', 'the tenant to act for, with an operator key')
+    .option('--profile <name>', 'use the address and key that `punctual login` kept under this name')
     .option('--json', 'print JSON for programs')
     .helpOption('-h, --help', 'show how the command is used')
     .configureHelp(HELP)
@@ -60,6 +62,7 @@ export function buildProgram(cli: Cli): Command {
   addClusterCommands(program, cli);
   addTenantCommands(program, cli);
   addKeyCommands(program, cli);
+  addLoginCommands(program, cli);
   addDatabaseCommands(program, cli);
   addDoctorCommand(program, cli);
   addCompletionCommand(program, cli);

@@ -2,11 +2,14 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { environmentName, SETTINGS } from '../core/config.js';
 import { messageOf, PunctualError } from '../core/errors.js';
+import { DEFAULT_PROFILE, findProfile, type Profile } from './profiles.js';
 
 interface CredentialOptions {
   /** Address of a node, or several: as a list or separated by commas. */
   readonly url?: string | readonly string[] | undefined;
   readonly apiKey?: string | undefined;
+  /** The profile of `punctual login` to use; before the environment. */
+  readonly profile?: string | undefined;
   /** Default the process's environment. */
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
   /** The folder that relative paths start from; default the working folder. */
@@ -23,25 +26,28 @@ const FILE = 'credentials.json';
 
 /**
  * Finds addresses and key. The options come first, then `PUNCTUAL_URL` and `PUNCTUAL_API_KEY` (or the files that
- * `PUNCTUAL_URL_FILE` and `PUNCTUAL_API_KEY_FILE` name), then the `credentials.json` in the data folder of `punctual
- * up`.
+ * `PUNCTUAL_URL_FILE` and `PUNCTUAL_API_KEY_FILE` name), then the profile that `PUNCTUAL_PROFILE` names, then the
+ * `credentials.json` in the data folder of `punctual up`, then the profile `default`.
  */
 export function resolveCredentials(options: CredentialOptions = {}): Credentials {
   const environment = options.environment ?? process.env;
   const folder = options.folder ?? process.cwd();
   const path = join(resolve(folder, environment[environmentName('data')] || SETTINGS.data.default), FILE);
   const given = typeof options.url === 'string' || !options.url ? options.url : options.url.join(',');
-  const url = given || fromEnvironment('url', environment, folder);
-  const apiKey = options.apiKey || fromEnvironment('apiKey', environment, folder);
-  const stored = url && apiKey ? null : readStored(path);
+  // A profile that the caller names comes before the environment.
+  const { profile } = options;
+  const url = given || (profile ? undefined : fromEnvironment('url', environment, folder));
+  const apiKey = options.apiKey || (profile ? undefined : fromEnvironment('apiKey', environment, folder));
+  const stored = url && apiKey ? null : findStored(path, environment, profile);
   const urls = url ? splitUrls(url) : (stored?.urls ?? []);
   if (urls.length === 0) {
     throw new PunctualError(
       'CONFIGURATION',
-      `No address of a node is known. Start one in this folder with "punctual up", or set PUNCTUAL_URL and PUNCTUAL_API_KEY. (${path} was looked for.)`,
+      `No address of a node is known. Start one in this folder with "punctual up", log in with "punctual login URL", or set PUNCTUAL_URL and PUNCTUAL_API_KEY. (${path} was looked for.)`,
     );
   }
-  const key = apiKey || (stored && isForSameHosts(stored.url, urls) ? stored.apiKey : '');
+  const isForThese = stored !== null && (!url || isForSameHosts(stored.url, urls));
+  const key = apiKey || (isForThese ? stored.apiKey : '');
   if (!key) {
     throw new PunctualError(
       'CONFIGURATION',
@@ -49,6 +55,25 @@ export function resolveCredentials(options: CredentialOptions = {}): Credentials
     );
   }
   return { urls, apiKey: key };
+}
+
+function findStored(
+  path: string,
+  environment: Readonly<Record<string, string | undefined>>,
+  profile: string | undefined,
+): Stored | null {
+  const name = profile || environment.PUNCTUAL_PROFILE;
+  if (!name) return readStored(path) ?? ofProfile(findProfile(environment, DEFAULT_PROFILE));
+  const found = ofProfile(findProfile(environment, name));
+  if (found) return found;
+  const detail = `There is no profile ${name}; make it with "punctual login URL --profile ${name}".`;
+  throw new PunctualError('CONFIGURATION', detail);
+}
+
+function ofProfile(profile: Profile | null): Stored | null {
+  if (profile === null) return null;
+  const urls = splitUrls(profile.url);
+  return { url: urls[0] ?? '', urls, apiKey: profile.apiKey };
 }
 
 function fromEnvironment(

@@ -3,6 +3,7 @@ import { Agent, type Dispatcher } from 'undici';
 import { entryOf, type RingEntry } from '../core/event-ring.js';
 import type { EventReceiver, EventSource } from '../core/event-source.js';
 import { SHARD_HEADER } from '../core/wire.js';
+import type { PeerCaller } from './peer-caller.js';
 
 const TIMEOUT_MS = 2_000;
 /** How often the leader shows that a subscription lives. */
@@ -16,8 +17,8 @@ interface LeaderEventsOptions {
   readonly url: string;
   /** Aborts when this node learns that the leader's term is over. */
   readonly termOver: AbortSignal;
-  /** The credential by which nodes authenticate to each other. */
-  readonly token: () => string;
+  /** How nodes authenticate to each other, and whom they trust. */
+  readonly peers: Pick<PeerCaller, 'token' | 'trust'>;
   readonly receiver: EventReceiver;
 }
 
@@ -27,13 +28,15 @@ interface LeaderEventsOptions {
  * `LeaderEnds`: megabytes of events must not delay the news that a job has ended.
  */
 export class LeaderEvents implements EventSource {
-  private readonly agent = new Agent({ connections: 2, connect: { timeout: TIMEOUT_MS } });
+  private readonly agent: Agent;
   private readonly path = `/internal/events/${randomUUID()}`;
   private readonly controller = new AbortController();
   /** The last line of the stream, as far as it has arrived. */
   private rest = '';
 
-  private constructor(private readonly options: LeaderEventsOptions) {}
+  private constructor(private readonly options: LeaderEventsOptions) {
+    this.agent = new Agent({ connections: 2, connect: options.peers.trust.connect(TIMEOUT_MS) });
+  }
 
   /** Opens a subscription without rings. */
   static async open(options: LeaderEventsOptions): Promise<LeaderEvents> {
@@ -128,7 +131,7 @@ export class LeaderEvents implements EventSource {
       path: this.path,
       method,
       headers: {
-        authorization: `Bearer ${this.options.token()}`,
+        authorization: `Bearer ${this.options.peers.token()}`,
         [SHARD_HEADER]: String(this.options.shard),
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },

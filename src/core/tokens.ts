@@ -1,14 +1,17 @@
-import { hash, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto';
 
-/** JWTs with one fixed algorithm (HS256) under the cluster's secret; the audience says what a token is for. */
+/**
+ * Standard JWTs with one fixed algorithm (HS256). Each purpose has a key of its own, derived from the cluster's secret by
+ * HKDF, so that a token for one purpose is never valid for another; the audience says the same to whoever reads the token.
+ * A key is used for a generation of 30 days and named by `kid`. Tokens of the generation before stay valid until they
+ * expire, so at any time two generations are in use.
+ */
 
-const HEADER = Buffer.from('{"alg":"HS256","typ":"JWT"}').toString('base64url');
-/** A prefix of every signed token, so that a signature under the same secret for anything else is never one. */
-const PURPOSE = 'token\n';
+const GENERATION_MS = 30 * 86_400_000;
 
-const ATTEMPT_AUDIENCE = 'punctual:attempt';
-const NODE_AUDIENCE = 'punctual:node';
-const FORWARDED_AUDIENCE = 'punctual:forwarded';
+/** What tokens are for. */
+type Purpose = 'attempt' | 'node' | 'caller' | 'forwarded';
+
 /** How long the tokens between nodes are valid. */
 const NODE_TOKEN_MS = 60_000;
 
@@ -22,105 +25,142 @@ interface AttemptClaims {
   readonly fence: number;
 }
 
-/** Signs the token of an attempt. */
-export function signAttemptToken(secret: Buffer, claims: AttemptClaims, expiresAtMs: number): string {
+/** Signs the token of an attempt; this runs for every assignment that goes over the network. */
+export function signAttemptToken(
+  secret: Buffer,
+  claims: AttemptClaims,
+  expiresAtMs: number,
+  nowMs: number,
+): string {
   const { tenant, jobId, fence } = claims;
-  return signToken(secret, ATTEMPT_AUDIENCE, { ten: tenant, job: jobId, fence }, expiresAtMs);
+  const ten = JSON.stringify(tenant);
+  const rest = `"ten":${ten},"job":"${jobId}","fence":${fence}`;
+  return signBody(secret, 'attempt', rest, expiresAtMs, nowMs);
 }
 
 /** The claims of a genuine attempt token that has not expired, else null. */
 export function verifyAttemptToken(secret: Buffer, token: string, nowMs: number): AttemptClaims | null {
-  const body = verifyToken(secret, ATTEMPT_AUDIENCE, token, nowMs);
+  const body = verifyToken(secret, 'attempt', token, nowMs);
   return body && { tenant: String(body.ten), jobId: String(body.job), fence: Number(body.fence) };
 }
 
-/** Signs the token by which nodes authenticate to each other; `actor` is on whose behalf the node calls. */
-export function signNodeToken(secret: Buffer, nodeId: string, actor: string, nowMs: number): string {
-  return signToken(secret, NODE_AUDIENCE, { node: nodeId, act: actor }, nowMs + NODE_TOKEN_MS);
+/** Signs the token by which nodes authenticate to each other. */
+export function signNodeToken(secret: Buffer, nodeId: string, nowMs: number): string {
+  return signToken(secret, 'node', { node: nodeId }, nowMs + NODE_TOKEN_MS, nowMs);
 }
 
-/** The node and the actor of a genuine node token that has not expired, else null. */
-export function verifyNodeToken(
-  secret: Buffer,
-  token: string,
-  nowMs: number,
-): { nodeId: string; actor: string } | null {
-  const body = verifyToken(secret, NODE_AUDIENCE, token, nowMs);
-  return body && { nodeId: String(body.node), actor: String(body.act) };
+/** The node of a genuine node token that has not expired, else null. */
+export function verifyNodeToken(secret: Buffer, token: string, nowMs: number): { nodeId: string } | null {
+  const body = verifyToken(secret, 'node', token, nowMs);
+  return body && { nodeId: String(body.node) };
+}
+
+/** Signs who a caller is whose request a node forwards, so that the leader decides by the same rights. */
+export function signCallerToken(secret: Buffer, nodeId: string, identity: object, nowMs: number): string {
+  return signToken(secret, 'caller', { node: nodeId, act: identity }, nowMs + NODE_TOKEN_MS, nowMs);
+}
+
+/** The caller of a genuine token of a forwarded request that has not expired, else null. */
+export function verifyCallerToken(secret: Buffer, token: string, nowMs: number): object | null {
+  const body = verifyToken(secret, 'caller', token, nowMs);
+  return body && (body.act as object);
 }
 
 /** Signs the mark of a request that a node forwards. It grants no access, and a client cannot forge it. */
 export function signForwarded(secret: Buffer, nodeId: string, nowMs: number): string {
-  return signToken(secret, FORWARDED_AUDIENCE, { node: nodeId }, nowMs + NODE_TOKEN_MS);
+  return signToken(secret, 'forwarded', { node: nodeId }, nowMs + NODE_TOKEN_MS, nowMs);
 }
 
 /** Whether a mark of a forwarded request is genuine. */
 export function isForwarded(secret: Buffer, token: string, nowMs: number): boolean {
-  return verifyToken(secret, FORWARDED_AUDIENCE, token, nowMs) !== null;
+  return verifyToken(secret, 'forwarded', token, nowMs) !== null;
 }
 
-/** Signs claims for an audience until a moment. This runs for every assignment that goes over the network. */
-function signToken(secret: Buffer, audience: string, claims: object, expiresAtMs: number): string {
-  const body = JSON.stringify({ aud: audience, ...claims, exp: Math.ceil(expiresAtMs / 1_000) });
-  const signed = `${HEADER}.${Buffer.from(body).toString('base64url')}`;
-  return `${signed}.${hmac(secret, PURPOSE + signed)}`;
+/** The key of a purpose in a generation, and the header of the tokens that are signed with it. */
+interface TokenKey {
+  readonly generation: number;
+  readonly header: string;
+  readonly key: KeyObject;
 }
 
-/** The claims of a genuine token for the audience that has not expired, else null. */
+/** Derived keys by secret and purpose, the newest first: deriving one takes longer than signing. */
+const derived = new WeakMap<Buffer, Map<Purpose, TokenKey[]>>();
+/** Of the generations in use and the next one; more would be of no use. */
+const MOST_DERIVED = 3;
+
+/** The key with which tokens of a purpose are signed in a generation, for other programs that verify them. */
+export function tokenKey(secret: Buffer, purpose: Purpose, generation: number): TokenKey {
+  let byPurpose = derived.get(secret);
+  if (!byPurpose) {
+    byPurpose = new Map();
+    derived.set(secret, byPurpose);
+  }
+  const known = byPurpose.get(purpose) ?? [];
+  const found = known.find((each) => each.generation === generation);
+  if (found) return found;
+  const kid = `${purpose}-${generation}`;
+  const bytes = hkdfSync('sha256', secret, '', `punctual token ${kid}`, 32);
+  const header = encode({ alg: 'HS256', typ: 'JWT', kid });
+  const made = { generation, header, key: createSecretKey(Buffer.from(bytes)) };
+  byPurpose.set(purpose, [made, ...known].slice(0, MOST_DERIVED));
+  return made;
+}
+
+/** The generation of a moment. */
+export function generationAt(nowMs: number): number {
+  return Math.floor(nowMs / GENERATION_MS);
+}
+
+const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+function signToken(
+  secret: Buffer,
+  purpose: Purpose,
+  claims: object,
+  expiresAtMs: number,
+  nowMs: number,
+): string {
+  return signBody(secret, purpose, JSON.stringify(claims).slice(1, -1), expiresAtMs, nowMs);
+}
+
+/** Signs claims that are the inside of a JSON object. A template takes half the time of serialising an object. */
+function signBody(
+  secret: Buffer,
+  purpose: Purpose,
+  claims: string,
+  expiresAtMs: number,
+  nowMs: number,
+): string {
+  const { header, key } = tokenKey(secret, purpose, generationAt(nowMs));
+  const body = `{"aud":"punctual:${purpose}",${claims},"exp":${Math.ceil(expiresAtMs / 1_000)}}`;
+  const signed = `${header}.${Buffer.from(body).toString('base64url')}`;
+  return `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`;
+}
+
+/** The claims of a genuine token for the purpose that has not expired, else null. */
 function verifyToken(
   secret: Buffer,
-  audience: string,
+  purpose: Purpose,
   token: string,
   nowMs: number,
 ): Readonly<Record<string, unknown>> | null {
   const parts = token.split('.');
-  if (parts.length !== 3 || parts[0] !== HEADER) return null;
-  const given = Buffer.from(parts[2]!, 'base64url');
-  const expected = Buffer.from(hmac(secret, `${PURPOSE}${parts[0]}.${parts[1]}`), 'base64url');
+  const [header, body, signature] = parts;
+  if (parts.length !== 3 || !header || !body || !signature) return null;
+  // The whole header is compared and nothing in it is believed: it can choose neither algorithm nor key. The clock of the
+  // node that signed may be a little ahead, at a change of generations too.
+  const now = generationAt(nowMs);
+  const generations = [now, now - 1, now + 1];
+  const found = generations.find((each) => tokenKey(secret, purpose, each).header === header);
+  if (found === undefined) return null;
+  const { key } = tokenKey(secret, purpose, found);
+  const given = Buffer.from(signature, 'base64url');
+  const expected = createHmac('sha256', key).update(`${header}.${body}`).digest();
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null;
   try {
-    const body = JSON.parse(Buffer.from(parts[1]!, 'base64url').toString('utf8'));
-    return body.aud === audience && body.exp * 1_000 >= nowMs ? body : null;
+    const claims = JSON.parse(Buffer.from(body, 'base64url').toString('utf8'));
+    return claims.aud === `punctual:${purpose}` && claims.exp * 1_000 >= nowMs ? claims : null;
   } catch {
     return null;
   }
-}
-
-const BLOCK_BYTES = 64;
-const DIGEST_BYTES = 32;
-
-/** The secret as HMAC mixes it in: before the message, and before the digest of both. */
-interface Pads {
-  readonly inner: Buffer;
-  /** With room for the digest. */
-  readonly outer: Buffer;
-}
-
-const padsOf = new WeakMap<Buffer, Pads>();
-
-function pads(secret: Buffer): Pads {
-  let found = padsOf.get(secret);
-  if (!found) {
-    const key = secret.length > BLOCK_BYTES ? hash('sha256', secret, 'buffer') : secret;
-    found = { inner: Buffer.alloc(BLOCK_BYTES, 0x36), outer: Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES, 0x5c) };
-    for (const [i, byte] of key.entries()) {
-      found.inner[i]! ^= byte;
-      found.outer[i]! ^= byte;
-    }
-    padsOf.set(secret, found);
-  }
-  return found;
-}
-
-/**
- * HMAC-SHA256 of a text, as base64url. Two one-shot hashes take half the time of Node's own Hmac, which sets up
- * a stream for every message; a test compares the results of the two.
- */
-export function hmac(secret: Buffer, message: string): string {
-  const { inner, outer } = pads(secret);
-  const text = Buffer.allocUnsafe(BLOCK_BYTES + Buffer.byteLength(message));
-  inner.copy(text);
-  text.write(message, BLOCK_BYTES, 'utf8');
-  outer.write(hash('sha256', text, 'binary'), BLOCK_BYTES, 'binary');
-  return hash('sha256', outer, 'base64url');
 }

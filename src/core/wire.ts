@@ -237,6 +237,8 @@ export interface TenantView {
 export type NodeState = 'alive' | 'dead';
 
 export interface ClusterView {
+  /** Whether every shard has a leader. */
+  readonly ok: boolean;
   readonly shards: readonly {
     readonly id: number;
     readonly leader: string | null;
@@ -421,8 +423,8 @@ export interface LatenessView {
 
 export interface StatsView extends Counts {
   readonly lateness: LatenessView;
-  /** What only the node knows that answered, since its start. */
-  readonly node: { readonly id: string; readonly loopDelay: LatenessView };
+  /** What only the node knows that answered, since its start; operators are told. */
+  readonly node?: { readonly id: string; readonly loopDelay: LatenessView };
   readonly history?: readonly (Counts & { readonly minute: string; readonly lateness: LatenessView })[];
 }
 

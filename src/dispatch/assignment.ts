@@ -99,7 +99,8 @@ class SignedAssignment extends OwnAssignment {
 
   get token(): string {
     const { tenant, id: jobId, fence, claimedAt, timeoutMs } = this.running;
-    return signAttemptToken(this.secret, { tenant, jobId, fence }, claimedAt + timeoutMs + this.graceMs);
+    const expiresAt = claimedAt + timeoutMs + this.graceMs;
+    return signAttemptToken(this.secret, { tenant, jobId, fence }, expiresAt, claimedAt);
   }
 
   protected override get tokenText(): string {

@@ -118,6 +118,7 @@ class Leader {
   poll(session: WorkerSession, max: number): string[] {
     const got: string[] = [];
     const poll: Poll = {
+      isWelcome: () => true,
       session,
       max,
       given: [],

@@ -1,4 +1,5 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
+import { isWithin, type KeyLimits } from '../core/access.js';
 import { messageOf } from '../core/errors.js';
 import type { Figures } from '../core/figures.js';
 import type { Progress } from '../core/job.js';
@@ -197,8 +198,8 @@ export class Dispatcher {
     events.submitted(jobs);
   }
 
-  /** Ends attempts; answers for each whether it counted. */
-  async report(reports: readonly Report[]): Promise<boolean[]> {
+  /** Ends attempts; answers for each whether it counted. None outside the limits does. */
+  async report(reports: readonly Report[], limits?: KeyLimits): Promise<boolean[]> {
     const { state } = this;
     const ends = new Ends(reports.length);
     reports.forEach(({ tenant, jobId, fence, end, startedAt }, index) => {
@@ -207,23 +208,31 @@ export class Dispatcher {
       const isBegun =
         isFree &&
         running.tenant === tenant &&
+        (limits === undefined || this.isWithin(limits, running)) &&
         this.finisher.begin(running, fence, end, startedAt, ends, index);
       if (!isBegun) ends.ended(index, false);
     });
     const accepted = await ends.all;
     if (accepted.every(Boolean)) return accepted;
     // A report that was not accepted may be a repeated one, or another statement holds the turn of its job.
-    return Promise.all(accepted.map((yes, index) => yes || this.reportOne(reports[index]!)));
+    return Promise.all(accepted.map((yes, index) => yes || this.reportOne(reports[index]!, limits)));
   }
 
-  private async reportOne(report: Report): Promise<boolean> {
+  private isWithin(limits: KeyLimits, { queue, task }: Running): boolean {
+    return isWithin(limits, { queue: this.state.directory.queue(queue)?.name ?? '', task });
+  }
+
+  private async reportOne(report: Report, limits?: KeyLimits): Promise<boolean> {
     const { state } = this;
     const { tenant } = report;
     while (state.turns.has(report.jobId)) await state.turns.untilFree(report.jobId);
-    if (state.running.get(report.jobId)?.tenant === tenant) {
+    const running = state.running.get(report.jobId);
+    if (limits && running && !this.isWithin(limits, running)) return false;
+    if (running?.tenant === tenant) {
       if (await this.finisher.end(report.jobId, report.fence, report.end, report.startedAt)) return true;
     }
     const job = await readJob(this.state.hot, tenant, report.jobId);
+    if (job && limits && !isWithin(limits, job)) return false;
     if (job && isOnRecord(job, report)) return true;
     if (job && report.end.outcome !== 'handed-on')
       this.upkeep.countStale(tenant, report.end.outcome === 'succeeded');

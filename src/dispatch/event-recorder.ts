@@ -164,10 +164,11 @@ export class EventRecorder {
 
   worker(
     type: 'worker.registered' | 'worker.draining' | 'worker.left' | 'worker.dead',
-    tenant: string,
+    /** Null for a worker that serves all tenants: it is the operators' affair. */
+    tenant: string | null,
     worker: string,
   ): void {
-    this.tell(type, tenant, {}, `,"worker":"${worker}"`);
+    this.tell(type, tenant ?? ALL_TENANTS, {}, `,"worker":"${worker}"`);
   }
 
   /** An occurrence whose job was made. */
@@ -210,7 +211,8 @@ export class EventRecorder {
 
   private ringsOf(tenant: string): readonly HeardRing[] {
     if (tenant !== this.lastTenant) {
-      const rings = [this.rings.get(tenant), this.rings.get(ALL_TENANTS)];
+      const own = tenant === ALL_TENANTS ? undefined : this.rings.get(tenant);
+      const rings = [own, this.rings.get(ALL_TENANTS)];
       this.lastRings = rings.filter((heard) => heard !== undefined);
       this.lastTenant = tenant;
     }
@@ -222,7 +224,8 @@ export class EventRecorder {
     const rings = this.ringsOf(tenant);
     if (rings.length === 0) return;
     const { job, queue, task, schedule } = about;
-    let body = `"type":"${type}","at":"${this.at()}","tenant":"${tenant}"`;
+    let body = `"type":"${type}","at":"${this.at()}"`;
+    if (tenant !== ALL_TENANTS) body += `,"tenant":"${tenant}"`;
     if (job !== undefined) body += `,"job":"${job}"`;
     if (queue !== undefined) body += `,"queue":"${queue}"`;
     if (task !== undefined) body += `,"task":"${task}"`;

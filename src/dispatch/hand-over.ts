@@ -27,6 +27,9 @@ export function handOver(state: LeaderState, claimed: readonly Claimed[]): Runni
     state.running.set(running.id, running);
     state.meters.claimed(running);
     poll.session.running.add(running);
+    // A key that may have ended since gets nothing; its next request is told so, if it has.
+    if (!poll.settled && !polls.has(poll) && !poll.isWelcome())
+      poll.settle({ epoch: state.term.epoch, jobs: [] });
     if (poll.settled || !state.sessions.has(poll.session.id)) orphans.push(running);
     else {
       poll.given.push(each);

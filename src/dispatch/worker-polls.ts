@@ -14,8 +14,14 @@ export class WorkerPolls {
     private readonly reconciler: Reconciler,
   ) {}
 
-  /** Waits for work, for at most `waitMs`. */
-  open(session: WorkerSession, max: number, waitMs: number, signal?: AbortSignal): Promise<ClaimAnswer> {
+  /** Waits for work, for at most `waitMs`; at the hand-over it is asked once more whether the request is welcome. */
+  open(
+    session: WorkerSession,
+    max: number,
+    waitMs: number,
+    signal: AbortSignal | undefined,
+    isWelcome: () => boolean,
+  ): Promise<ClaimAnswer> {
     const { state } = this;
     const again = this.reconciler.takeUnacknowledged(session, max);
     if (again.length > 0) return this.handOverAgain(session, again);
@@ -35,6 +41,7 @@ export class WorkerPolls {
         session,
         max,
         given: [],
+        isWelcome,
         settled: false,
         reserved: false,
         settle: (answer) => {
@@ -82,7 +89,8 @@ export class WorkerPolls {
     poll.reserved = true;
     try {
       const answer = await this.handOverAgain(poll.session, again);
-      if (answer.jobs.length > 0) poll.settle(answer);
+      // What it does not get is offered to the next request of the session.
+      if (answer.jobs.length > 0) poll.settle(poll.isWelcome() ? answer : { ...answer, jobs: [] });
     } catch (error) {
       // They are offered again after the same pause.
       const { session } = poll;

@@ -1,3 +1,4 @@
+import { areWithin, type KeyLimits } from '../core/access.js';
 import type { Clock } from '../core/clock.js';
 import { Bucket, rateOf } from '../core/rate.js';
 import { ALL_QUEUES, type ClaimAnswer, type WorkerRegistration } from '../core/wire.js';
@@ -6,11 +7,20 @@ import type { Handed } from './assignment.js';
 import type { QueueInfo } from './directory.js';
 import { RunningList } from './running-list.js';
 
+/** Who speaks for a worker: as much of a caller as decides about its sessions. */
+export interface SessionUser {
+  readonly tenant: string;
+  readonly operator: boolean;
+  readonly key?: { readonly limits?: KeyLimits };
+}
+
 /** A claim request that waits for work. */
 export interface Poll {
   readonly session: WorkerSession;
   readonly max: number;
   readonly given: Handed[];
+  /** Whether the key of the request is certainly still valid. */
+  isWelcome(): boolean;
   settle(answer: ClaimAnswer): void;
   /** Ends the wait without an answer. */
   fail(error: unknown): void;
@@ -30,6 +40,8 @@ export class WorkerSession {
   draining = false;
   /** Whose jobs it runs; null serves all tenants. */
   readonly tenant: string | null;
+  /** Whether it belongs to the operator; else it belongs to the tenant whose jobs it runs. */
+  readonly operator: boolean;
   /** The names of the queues it serves; null is every queue. */
   readonly queues: ReadonlySet<string> | null;
   /** Whether its assignments come with tokens. */
@@ -47,23 +59,44 @@ export class WorkerSession {
 
   constructor(
     readonly id: string,
-    /** The tenant that registered it, and that alone may use it. */
-    readonly owner: string,
+    /** The tenant it was registered for; of no meaning for one that serves all tenants. */
+    registeredFor: string,
     /** JSON text of the registration. It is not kept, because it may list thousands of tasks. */
     text: string,
     readonly registeredAt: number,
     clock: Clock,
+    /** Whether it was registered with an operator's key. */
+    operator = false,
   ) {
     this.seen(clock);
     const registration = JSON.parse(text) as WorkerRegistration;
     this.bytes = text.length;
     this.name = registration.name;
     this.slots = registration.slots;
-    this.tenant = registration.shared ? null : owner;
+    // Only operators may register one that is shared.
+    this.tenant = registration.shared ? null : registeredFor;
+    this.operator = operator || this.tenant === null;
     this.queues = registration.queues.includes(ALL_QUEUES) ? null : new Set(registration.queues);
     this.bucket = registration.rate ? Bucket.drained(rateOf(registration.rate), clock.steady()) : null;
     this.wantsTokens = registration.tokens !== false;
     this.ability = new Ability(this.tenant, registration);
+  }
+
+  /**
+   * Whether somebody may speak for it: operators for their own sessions, a tenant for its own, and nobody with a key for
+   * less than what the session may receive. An operator who acts for a tenant may speak for that tenant's sessions.
+   */
+  isOf({ tenant, operator, key }: SessionUser): boolean {
+    if (this.operator && !operator) return false;
+    if (this.tenant !== null && this.tenant !== tenant) return false;
+    return !key?.limits || areWithin(this.reach, key.limits);
+  }
+
+  private get reach(): KeyLimits {
+    const { targets, tasks } = this.ability;
+    // Jobs for other targets come whatever their tasks are.
+    const hasHandlersOnly = targets.size === 1 && targets.has('handler');
+    return { queues: this.queues && [...this.queues], tasks: hasHandlersOnly ? [...tasks] : null };
   }
 
   /** Notes a sign of life. */

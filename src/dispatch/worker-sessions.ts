@@ -20,7 +20,7 @@ import { lost, OverdueAttempts } from './overdue-attempts.js';
 import { Reconciler } from './reconciler.js';
 import type { Running } from './running.js';
 import { WorkerPolls } from './worker-polls.js';
-import { WorkerSession } from './worker-session.js';
+import { type SessionUser, WorkerSession } from './worker-session.js';
 
 /** How often heartbeats reach the database. */
 const SAVE_EVERY_MS = 15_000;
@@ -32,9 +32,10 @@ const BURIED_AT_ONCE = 1_000;
 /** How much one statement reads of the sessions of earlier terms. */
 const LOADED_AT_ONCE = { rows: 500, bytes: 1024 * 1024 };
 
-/** What a registration counts against the limits of its tenant. */
+/** What a registration counts against the limits of its tenant, or of the operator. */
 interface Arriving {
-  readonly owner: string;
+  readonly tenant: string | null;
+  readonly operator: boolean;
   readonly bytes: number;
 }
 
@@ -84,6 +85,7 @@ export class Workers {
           row.registration,
           row.registeredAt,
           state.clock,
+          row.operator,
         );
         session.draining = row.state === 'draining';
         if (!stands('full-timeout')) session.heardAt -= state.clock.now() - row.lastSeen;
@@ -105,25 +107,32 @@ export class Workers {
     return this.loop.stop();
   }
 
-  async register(tenant: string, registration: WorkerRegistration): Promise<WorkerWelcome> {
+  async register(user: SessionUser, registration: WorkerRegistration): Promise<WorkerWelcome> {
     const { state } = this;
     const now = state.clock.now();
     const id = uuidv7(now);
     const text = JSON.stringify(registration);
-    const arriving = { owner: tenant, bytes: text.length };
+    const { tenant, operator } = user;
+    const arriving = { tenant: registration.shared ? null : tenant, operator, bytes: text.length };
     this.mustHaveRoom(arriving, registration.replaces);
     this.arriving.add(arriving);
     try {
       await state.write(() =>
-        addWorker(state.hot, state.term, { id, tenant, name: registration.name, registration: text }, now),
+        addWorker(
+          state.hot,
+          state.term,
+          { id, tenant, operator, name: registration.name, registration: text },
+          now,
+        ),
       );
     } finally {
       this.arriving.delete(arriving);
     }
-    state.openSession(new WorkerSession(id, tenant, text, now, state.clock));
-    if (state.events.isHeard) state.events.worker('worker.registered', tenant, id);
+    const session = new WorkerSession(id, tenant, text, now, state.clock, operator);
+    state.openSession(session);
+    if (state.events.isHeard) state.events.worker('worker.registered', session.tenant, id);
     const previous = state.sessions.get(registration.replaces ?? '');
-    if (previous?.owner === tenant) await this.bury([previous], 'its worker registered anew');
+    if (previous?.isOf(user)) await this.bury([previous], 'its worker registered anew');
     state.log.info({ worker: id, name: registration.name, tenant }, 'worker registered');
     return {
       workerId: id,
@@ -136,12 +145,12 @@ export class Workers {
   }
 
   /** Refuses a registration beyond the limits of its tenant, because memory holds all of them. */
-  private mustHaveRoom({ owner, bytes }: Arriving, replaces: string | undefined): void {
+  private mustHaveRoom({ tenant, operator, bytes }: Arriving, replaces: string | undefined): void {
     let count = 1;
     let total = bytes;
     const sessions = [...this.state.sessions.values()].filter(({ id }) => id !== replaces);
     for (const other of [...sessions, ...this.arriving]) {
-      if (other.owner !== owner) continue;
+      if (other.tenant !== tenant || other.operator !== operator) continue;
       count += 1;
       total += other.bytes;
     }
@@ -156,14 +165,17 @@ export class Workers {
     throw new PunctualError('TOO_MANY_WORKERS', detail, { retryAfter: 10 });
   }
 
-  async heartbeat(tenant: string, workerId: string, heartbeat: Heartbeat): Promise<HeartbeatAnswer> {
+  async heartbeat(user: SessionUser, workerId: string, heartbeat: Heartbeat): Promise<HeartbeatAnswer> {
     const { state } = this;
     const isLater = heartbeat.epoch > state.term.epoch && stands('heartbeat-epoch');
-    // A leader that was replaced must not tell a worker of the later term that it is unknown. But an unknown worker
-    // proves nothing, so the database is asked, and only its answer ends the term.
-    if (isLater && state.sessions.get(workerId)?.owner !== tenant) await state.confirmTerm();
-    const session = this.session(tenant, workerId);
-    if (isLater) state.outdatedBy(heartbeat.epoch);
+    // A leader that was replaced must not tell a worker of the later term that it is unknown. But an epoch that anybody
+    // can name proves nothing: only that of an operator's own session is believed. For all others the database is asked,
+    // and only its answer ends the term.
+    const known = state.sessions.get(workerId);
+    const isBelieved = known?.operator === true && known.isOf(user);
+    if (isLater && !isBelieved) await state.confirmTerm();
+    const session = this.session(user, workerId);
+    if (isLater && isBelieved) state.outdatedBy(heartbeat.epoch);
     session.seen(state.clock);
     // The list of a worker that has not seen this term may be outdated by what an older leader handed over or stopped.
     const echoes = heartbeat.epoch === state.term.epoch || !stands('heartbeat-epoch');
@@ -181,18 +193,19 @@ export class Workers {
 
   /** Waits for work; jobs whose hand-over was not acknowledged come first. */
   claim(
-    tenant: string,
+    user: SessionUser,
     workerId: string,
     max: number,
     waitMs: number,
     signal?: AbortSignal,
+    isWelcome = () => true,
   ): Promise<ClaimAnswer> {
     const { state } = this;
     // After the end of the term nothing would end the wait.
     if (state.isOver) throw noLeader();
-    const session = this.session(tenant, workerId);
+    const session = this.session(user, workerId);
     session.seen(state.clock);
-    return this.polls.open(session, max, waitMs, signal);
+    return this.polls.open(session, max, waitMs, signal, isWelcome);
   }
 
   /**
@@ -200,9 +213,9 @@ export class Workers {
    * were handed over may be running, even if no heartbeat has listed them yet, so they are lost. Only if the worker
    * says that all it received is settled, those it never acknowledged cannot have started, and wait again.
    */
-  async leave(tenant: string, workerId: string, settled: boolean): Promise<void> {
+  async leave(user: SessionUser, workerId: string, settled: boolean): Promise<void> {
     const { state } = this;
-    const session = this.session(tenant, workerId);
+    const session = this.session(user, workerId);
     this.close(session, 'the worker left');
     const held = session.running.all();
     const isUntouched = (running: Running) => settled && !running.acknowledged;
@@ -212,7 +225,7 @@ export class Workers {
       'the worker left',
     );
     await state.write(() => forgetWorkers(state.hot, state.term, [workerId]));
-    if (state.events.isHeard) state.events.worker('worker.left', session.owner, workerId);
+    if (state.events.isHeard) state.events.worker('worker.left', session.tenant, workerId);
   }
 
   /** Requeues claims whose sessions ended before the hand-over. */
@@ -221,22 +234,22 @@ export class Workers {
   }
 
   /** Gives the worker no further jobs. */
-  async drain(tenant: string, workerId: string): Promise<void> {
+  async drain(user: SessionUser, workerId: string): Promise<void> {
     const { state } = this;
-    const session = this.session(tenant, workerId);
+    const session = this.session(user, workerId);
     const lastSeen = session.lastSeen;
     await state.write(() =>
       seeWorkers(state.hot, state.term, [{ id: workerId, lastSeen, state: 'draining' }]),
     );
     session.draining = true;
-    if (state.events.isHeard) state.events.worker('worker.draining', session.owner, workerId);
+    if (state.events.isHeard) state.events.worker('worker.draining', session.tenant, workerId);
     for (const poll of session.polls) poll.settle({ epoch: state.term.epoch, jobs: [] });
   }
 
   /** Counts a report as a sign of life of its session, if that still exists. */
-  seen(tenant: string, workerId: string): void {
+  seen(user: SessionUser, workerId: string): void {
     const session = this.state.sessions.get(workerId);
-    if (session?.owner === tenant) session.seen(this.state.clock);
+    if (session?.isOf(user)) session.seen(this.state.clock);
   }
 
   /**
@@ -317,7 +330,7 @@ export class Workers {
       await state.write(() => seeWorkers(state.hot, state.term, dead));
     }
     if (state.events.isHeard)
-      for (const { owner, id } of sessions) state.events.worker('worker.dead', owner, id);
+      for (const { tenant, id } of sessions) state.events.worker('worker.dead', tenant, id);
     await this.lose(
       sessions.flatMap((session) => session.running.all()),
       why,
@@ -333,9 +346,9 @@ export class Workers {
    * The session of a worker. A session that is unknown here may be known to another leader, so only a leader whose term
    * is trusted says that it is unknown: the worker would register anew and thereby lose what it runs.
    */
-  private session(tenant: string, workerId: string): WorkerSession {
+  private session(user: SessionUser, workerId: string): WorkerSession {
     const session = this.state.sessions.get(workerId);
-    if (!session || session.owner !== tenant) {
+    if (!session?.isOf(user)) {
       if (!this.state.term.trusted && stands('trust')) throw noLeader();
       throw new PunctualError(
         'WORKER_NOT_FOUND',

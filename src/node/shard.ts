@@ -277,8 +277,8 @@ export class RunningShard implements Shard {
     if (dispatcher) return new LocalEvents(dispatcher, receiver);
     const known = this.leadership.leader;
     if (known === null) return null;
-    const { token } = this.host!.peers;
-    return LeaderEvents.open({ shard: this.id, url: known.url, termOver: known.over, token, receiver });
+    const { peers } = this.host!;
+    return LeaderEvents.open({ shard: this.id, url: known.url, termOver: known.over, peers, receiver });
   }
 
   private async openEnds(onEnded: (ids: readonly string[]) => void): Promise<EndSource | null> {

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Server as TlsServer } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
 import { Authentication } from '../api/authentication.js';
+import { identityOf } from '../api/caller.js';
 import { type NodeContext, nodeContext } from '../api/context.js';
 import { createHttpServer } from '../api/http/server.js';
 import { ROUTES } from '../api/routes.js';
@@ -13,7 +14,7 @@ import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { isForwarded, signForwarded, signNodeToken } from '../core/tokens.js';
+import { isForwarded, signCallerToken, signForwarded, signNodeToken } from '../core/tokens.js';
 import { VERSION } from '../core/version.js';
 import { CertificateFiles, extraCertificates } from '../host/certificate.js';
 import { LoopDelay } from '../host/loop-delay.js';
@@ -83,26 +84,31 @@ async function assemble(
   const loopDelay = new LoopDelay();
   const trust = new PeerTrust(extraCertificates());
   if (certificate) trust.serve(certificate.current);
-  const peers = new PeerCaller(log, () => signNodeToken(secret, id, id, clock.now()), trust);
+  const peers = new PeerCaller(log, () => signNodeToken(secret, id, clock.now()), trust);
   const membership = new Membership({
     ...{ db: pools.leader, self, clock, peers, log },
     onSeen: async () => void (await Promise.all(shards.map((shard) => shard.prepareToLead()))),
   });
   const localKey = `pk_local_${randomBytes(32).toString('base64url')}`;
-  const authentication = new Authentication({ keys: pools.leader, secret, clock }, localKey);
+  const authentication = new Authentication({ keys: pools.leader, secret, clock, log }, localKey);
   const context = nodeContext({
-    ...{ nodeId: id, config, loopDelay, authentication, shards },
+    ...{ nodeId: id, config, loopDelay, authentication, secret, shards },
     lookAtNodes: () => membership.look(),
+    tellOfKeys: () => {
+      authentication.lookAgain();
+      void membership.tellOfKeys();
+    },
   });
   const server = createHttpServer({
     ...{ node: context, routes: ROUTES, limits: config, log, version: VERSION, defaultTenant: 'default' },
     authenticate: (bearer) => authentication.authenticate(bearer),
+    watch: (caller, onInvalid) => authentication.watch(caller, onInvalid),
     forwarding: {
       shards,
-      credentialFor: (request) =>
-        request.headers.authorization === `Bearer ${localKey}`
-          ? signNodeToken(secret, id, 'embedded', clock.now())
-          : null,
+      credentialFor: ({ caller }) => {
+        const identity = caller && identityOf(caller);
+        return identity && signCallerToken(secret, id, identity, clock.now());
+      },
       mark: () => signForwarded(secret, id, clock.now()),
       isMark: (text) => isForwarded(secret, text, clock.now()),
       trust,
@@ -134,6 +140,7 @@ async function assemble(
     await membership.stop();
     await sentAway;
     await server.close();
+    await authentication.close();
     await peers.close();
     await loopDelay.stop();
     await certificate?.stop();

@@ -6,10 +6,12 @@ import { Punctual } from './punctual.js';
 
 /** Where to connect to, and with which key. */
 export interface ConnectOptions {
-  /** Address of a node, or several; default `PUNCTUAL_URL`, then `.punctual/credentials.json`. */
+  /** Address of a node, or several; default `PUNCTUAL_URL`, then a profile or `.punctual/credentials.json`. */
   readonly url?: string | readonly string[];
-  /** Default `PUNCTUAL_API_KEY`, then `.punctual/credentials.json`. */
+  /** Default `PUNCTUAL_API_KEY`, then a profile or `.punctual/credentials.json`. */
   readonly apiKey?: string;
+  /** The profile of `punctual login` to use; default `PUNCTUAL_PROFILE`. */
+  readonly profile?: string;
   /** The tenant an operator's key acts for; default `default`. */
   readonly tenant?: string;
   /** How long requests are repeated while no node can serve them, in milliseconds; default 8,000. */
@@ -18,7 +20,7 @@ export interface ConnectOptions {
 
 /** Connects to a cluster; the first request opens the connection. */
 export function connect(options: ConnectOptions = {}): Punctual {
-  const { urls, apiKey } = resolveCredentials({ url: options.url, apiKey: options.apiKey });
+  const { urls, apiKey } = resolveCredentials(options);
   const { tenant, retryForMs } = options;
   const target = { urls, apiKey, ...(tenant !== undefined && { tenant }) };
   const transport = new ApiClient({ ...target, ...(retryForMs !== undefined && { retryForMs }) });

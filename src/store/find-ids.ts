@@ -30,7 +30,8 @@ const FIND_JOB_IDS = statement(
 const FIND_WORKER_IDS = statement(
   'find-worker-ids',
   `
-    SELECT id, false AS cut FROM punctual.workers WHERE tenant = $1 AND id >= $2::uuid AND id <= $3::uuid
+    SELECT id, false AS cut FROM punctual.workers
+    WHERE ($1::text IS NULL OR tenant = $1) AND id >= $2::uuid AND id <= $3::uuid AND ($5::boolean OR NOT operator)
     ORDER BY id LIMIT $4::int`,
 );
 
@@ -38,12 +39,20 @@ const FIND_WORKER_IDS = statement(
 export async function findIds(
   db: Queryable,
   kind: 'job' | 'worker',
-  { tenant, digits, limit }: { readonly tenant: string; readonly digits: string; readonly limit: number },
+  search: {
+    /** Null for the workers of all tenants. */
+    readonly tenant: string | null;
+    readonly digits: string;
+    readonly limit: number;
+    /** Whether to find the workers of operators, too. */
+    readonly operator: boolean;
+  },
 ): Promise<MatchingIds> {
+  const { tenant, digits, limit, operator } = search;
   const first = toUuid(digits.padEnd(32, '0'));
   const values: unknown[] = [tenant, first, toUuid(digits.padEnd(32, 'f')), limit + 1];
-  const [find, rest]: [Statement, number[]] =
-    kind === 'job' ? [FIND_JOB_IDS, [earliestEnd(first), MOST_LOOKED_AT]] : [FIND_WORKER_IDS, []];
+  const [find, rest]: [Statement, unknown[]] =
+    kind === 'job' ? [FIND_JOB_IDS, [earliestEnd(first), MOST_LOOKED_AT]] : [FIND_WORKER_IDS, [operator]];
   const rows = await run<{ id: string | null; cut: boolean }>(db, find, [...values, ...rest]);
   const ids = rows.slice(0, limit).flatMap(({ id }) => id ?? []);
   return { ids, more: rows.length > limit || rows.some(({ cut }) => cut) };

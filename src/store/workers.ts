@@ -6,13 +6,13 @@ import { type Portion, type PortionSize, portionOf, readPortion } from './portio
  * Worker sessions as stored for the next leader and the API. Heartbeats are written to these rows rarely and in bulk.
  */
 
-const COLUMNS = `id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen"`;
+const COLUMNS = `id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen", operator`;
 
 const ADD_WORKER = leaderStatement(
   'add-worker',
   `answer AS (
-    INSERT INTO punctual.workers (id, tenant, name, state, registration, registered_at, last_seen)
-    SELECT $4::uuid, $5::text, $6::text, 'alive', $7::json, $8::bigint, $8::bigint WHERE ${WHILE_TERM_LASTS}
+    INSERT INTO punctual.workers (id, tenant, name, state, registration, registered_at, last_seen, operator)
+    SELECT $4::uuid, $5::text, $6::text, 'alive', $7::json, $8::bigint, $8::bigint, $9::boolean WHERE ${WHILE_TERM_LASTS}
     RETURNING id
   )`,
 );
@@ -47,6 +47,10 @@ const FORGET_DEAD_WORKERS = leaderStatement(
   ), answer AS (SELECT count(*) AS forgotten FROM forgotten)`,
 );
 
+/** $1 is null for an operator who is shown the sessions of all tenants. A tenant is not shown those of operators. */
+const seenBy = (isTenant: string) =>
+  `($1::text IS NULL OR tenant = $1) AND NOT (${isTenant}::boolean AND operator)`;
+
 const WEIGHED = `octet_length(registration::text) + 256 AS bytes`;
 
 const READ_WORKERS = statement(
@@ -63,7 +67,7 @@ const LIST_WORKERS = statement(
   'list-workers',
   portionOf(
     `SELECT ${COLUMNS}, ${WEIGHED} FROM punctual.workers
-     WHERE tenant = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3::int + 1`,
+     WHERE ${seenBy('$5')} AND id < $2::uuid ORDER BY id DESC LIMIT $3::int + 1`,
     'id DESC',
     { rows: '$3', bytes: '$4' },
   ),
@@ -71,7 +75,7 @@ const LIST_WORKERS = statement(
 
 const FIND_WORKER = statement(
   'find-worker',
-  `SELECT ${COLUMNS} FROM punctual.workers WHERE tenant = $1 AND id = $2::uuid`,
+  `SELECT ${COLUMNS} FROM punctual.workers WHERE ${seenBy('$3')} AND id = $2::uuid`,
 );
 
 /** A stored worker session. */
@@ -84,16 +88,26 @@ export interface WorkerRow extends Record<string, unknown> {
   readonly registration: string;
   readonly registeredAt: number;
   readonly lastSeen: number;
+  /** Whether it belongs to the operator. */
+  readonly operator: boolean;
 }
 
 /** Stores a new session. */
 export async function addWorker(
   db: Queryable,
   term: TermKey,
-  worker: { id: string; tenant: string; name: string; registration: string },
+  worker: {
+    readonly id: string;
+    readonly tenant: string;
+    readonly name: string;
+    readonly registration: string;
+    /** Whether it belongs to the operator; default false. */
+    readonly operator?: boolean;
+  },
   now: number,
 ): Promise<void> {
-  await runAsLeader(db, term, ADD_WORKER, [worker.id, worker.tenant, worker.name, worker.registration, now]);
+  const { id, tenant, name, registration, operator = false } = worker;
+  await runAsLeader(db, term, ADD_WORKER, [id, tenant, name, registration, now, operator]);
 }
 
 /** Writes when sessions were last seen, and their states. */
@@ -144,17 +158,27 @@ export function readWorkers(
   return readPortion(db, READ_WORKERS, [after ?? FIRST_ID, size.rows, size.bytes]);
 }
 
-/** A portion of a tenant's sessions, newest first, including dead ones. */
+/** Who looks at sessions: a tenant at its own, an operator at those of one tenant, or with null at all. */
+export interface WorkerViewer {
+  readonly tenant: string | null;
+  readonly operator: boolean;
+}
+
+/** A portion of the sessions that somebody is shown, newest first, including dead ones. */
 export function listWorkers(
   db: Queryable,
-  tenant: string,
+  { tenant, operator }: WorkerViewer,
   after: string | null,
   size: PortionSize,
 ): Promise<Portion<WorkerRow>> {
-  return readPortion(db, LIST_WORKERS, [tenant, after ?? NEWEST_ID, size.rows, size.bytes]);
+  return readPortion(db, LIST_WORKERS, [tenant, after ?? NEWEST_ID, size.rows, size.bytes, !operator]);
 }
 
-/** The session with that id. */
-export async function findWorker(db: Queryable, tenant: string, id: string): Promise<WorkerRow | null> {
-  return (await run<WorkerRow>(db, FIND_WORKER, [tenant, id]))[0] ?? null;
+/** The session with that id, if it is shown. */
+export async function findWorker(
+  db: Queryable,
+  { tenant, operator }: WorkerViewer,
+  id: string,
+): Promise<WorkerRow | null> {
+  return (await run<WorkerRow>(db, FIND_WORKER, [tenant, id, !operator]))[0] ?? null;
 }

@@ -30,7 +30,7 @@ describe('a request about a shard', () => {
   beforeAll(async () => {
     node = await TestNode.start();
     const { rows } = await query(node.database, 'SELECT secret FROM punctual.cluster');
-    token = signNodeToken(rows[0].secret, 'another-node', 'another-node', Date.now());
+    token = signNodeToken(rows[0].secret, 'another-node', Date.now());
     return () => node.stop();
   });
 

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { KEY_SCOPES, type KeyScope } from '../../core/access.js';
+import type { Scope } from '../caller.js';
 import type { Route } from '../route.js';
 import { ROUTES } from '../routes.js';
 import type { OpenApiDocument } from './docs-page.js';
@@ -8,7 +10,8 @@ import {
   NODE_TOKEN,
   OPERATOR_KEY,
   OTHER_ID,
-  TENANT_KEY,
+  OWNERLESS_KEY,
+  tenantKey,
   testServer,
 } from './routes.fixture.js';
 
@@ -87,9 +90,42 @@ describe("an operator's key", () => {
 
 describe('a key without a tenant', () => {
   it('may do nothing', async () => {
-    const { answers, recording } = await callAll(closed, bearer(TENANT_KEY));
+    const { answers, recording } = await callAll(closed, bearer(OWNERLESS_KEY));
     expect(answers).toEqual(closed.map(({ id }) => [id, 403, 'FORBIDDEN']));
     expect(recording.calls).toEqual([]);
+  });
+});
+
+describe("a tenant's key", () => {
+  const INCLUDED: Record<KeyScope, readonly Scope[]> = {
+    read: ['read'],
+    submit: ['submit'],
+    work: ['work', 'attempt'],
+    admin: ['admin', 'read'],
+  };
+
+  it.each(KEY_SCOPES)('opens the routes of its scope and no others: %s', async (scope) => {
+    const { answers } = await callAll(closed, bearer(tenantKey(scope)));
+    const refused = answers.filter(([, status]) => status === 403).map(([id]) => id);
+    const expected = closed.filter((each) => !INCLUDED[scope].includes(each.scope)).map(({ id }) => id);
+    expect(refused).toEqual(expected);
+  });
+
+  it('acts for its tenant, and may name no other', async () => {
+    const { server, recording } = testServer();
+    const ask = (tenant?: string) => {
+      const headers = {
+        ...bearer(tenantKey('read')),
+        ...(tenant !== undefined && { 'punctual-tenant': tenant }),
+      };
+      return server.inject({ url: '/v1/queues', headers });
+    };
+    for (const tenant of [undefined, 'acme']) expect((await ask(tenant)).statusCode).toBe(200);
+    for (const { by } of recording.calls) expect(by).toMatchObject({ tenant: 'acme', operator: false });
+    for (const tenant of ['globex', 'default', '', 'ACME']) {
+      expect([tenant, (await ask(tenant)).statusCode]).toEqual([tenant, 403]);
+    }
+    expect(recording.calls).toHaveLength(2);
   });
 });
 

@@ -23,7 +23,10 @@ export function isOfWorker({ routeOptions }: FastifyRequest): boolean {
   return scope === 'work' || scope === 'attempt';
 }
 
-const BEARER = /^bearer ([\x21-\x7e]{1,4096})$/i;
+/** The tenant that an operator acts for. */
+const TENANT_HEADER = 'punctual-tenant';
+
+const BEARER = /^bearer ([\x21-\x7e]{1,8192})$/i;
 
 function bearerOf({ headers }: FastifyRequest): string | undefined {
   return BEARER.exec(headers.authorization ?? '')?.[1];
@@ -45,24 +48,31 @@ export function requireCredentials(
     }
     const credential = await authenticate(bearer);
     if (credential === null) throw new PunctualError('UNAUTHENTICATED', 'The key is not known.');
-    const refusal = refusalOf(credential, scope, (request.params as { id?: string }).id);
+    const { id } = request.params as { id?: string };
+    const refusal = refusalOf(credential, scope, { id, tenant: request.headers[TENANT_HEADER] });
     if (refusal !== null) throw new PunctualError('FORBIDDEN', refusal);
     request.caller = 'jobId' in credential ? credential : actFor(request, credential, defaultTenant);
   });
 }
 
-/** Whether a request has a valid key. A key that cannot be looked up at the moment does not count. */
-export async function bringsKey(request: FastifyRequest, authenticate: Authenticate): Promise<boolean> {
+/** Whether a request has a valid key of an operator. A key that cannot be looked up at the moment does not count. */
+export async function bringsOperatorKey(
+  request: FastifyRequest,
+  authenticate: Authenticate,
+): Promise<boolean> {
   const bearer = bearerOf(request);
   if (bearer === undefined) return false;
   const credential = await authenticate(bearer).catch(() => null);
-  return credential !== null && !('jobId' in credential);
+  return credential !== null && 'operator' in credential && credential.operator;
 }
 
-function actFor({ headers }: FastifyRequest, key: KeyIdentity, defaultTenant: string): Caller {
-  const tenant = headers['punctual-tenant'] ?? defaultTenant;
+function actFor({ headers }: FastifyRequest, identity: KeyIdentity, defaultTenant: string): Caller {
+  const { name: actor, operator, key } = identity;
+  const named = headers[TENANT_HEADER];
+  const tenant = identity.tenant ?? named ?? defaultTenant;
   if (typeof tenant !== 'string' || !NAME_PATTERN.test(tenant)) {
-    throw invalid([{ pointer: '/punctual-tenant', detail: NAME_RULE }]);
+    throw invalid([{ pointer: `/${TENANT_HEADER}`, detail: NAME_RULE }]);
   }
-  return { tenant, actor: key.name, operator: key.operator };
+  const allTenants = operator && named === undefined;
+  return { tenant, actor, operator, ...(key && { key }), ...(allTenants && { allTenants }) };
 }

@@ -24,7 +24,7 @@ declare module 'fastify' {
 export interface ForwardingOptions {
   /** The shards whose leaders requests are forwarded to. */
   readonly shards: readonly FollowedShard[];
-  /** The credential to use instead of the caller's, for callers that only this process knows. */
+  /** The credential that tells the leader who the caller is; null passes the caller's own on. */
   readonly credentialFor: (request: FastifyRequest) => string | null;
   /** Marks a request as passed on by a node, and tells whether a node made such a mark. */
   readonly mark: () => string;

@@ -1,5 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import { PunctualError } from '../../core/errors.js';
+import type { Caller } from '../caller.js';
 import type { WaitKind } from '../route.js';
 import { TenantRoom } from '../tenant-room.js';
 
@@ -9,13 +10,19 @@ const MOST_WAITS = 20_000;
 /** The same for those who listen to events, which are written to each of them. */
 const MOST_LISTENERS = 1_000;
 
-/** The calls that are waiting; each ends when its client leaves or the server closes. */
+/** Calls back with an error when the key of a caller is not valid any more; answers with what ends the watch. */
+export type WatchKey = (caller: Caller, onInvalid: (error: PunctualError) => void) => () => void;
+
+/** The calls that are waiting; each ends when its client leaves, its key ends or the server closes. */
 export class LongPolls {
   private readonly open = new Set<AbortController>();
   private readonly rooms: Readonly<Record<WaitKind, TenantRoom>>;
   private ended = false;
 
-  constructor(mostWaits = MOST_WAITS) {
+  constructor(
+    mostWaits = MOST_WAITS,
+    private readonly watch: WatchKey = () => () => undefined,
+  ) {
     const room = () => new TenantRoom(mostWaits);
     const events = new TenantRoom(Math.min(mostWaits, MOST_LISTENERS));
     this.rooms = { results: room(), work: room(), nodes: room(), events };
@@ -23,19 +30,33 @@ export class LongPolls {
 
   /** Runs a call that may wait; its signal aborts when the client leaves or the server closes. */
   async run<T>(reply: FastifyReply, kind: WaitKind, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const tenant = reply.request.caller?.tenant ?? '';
+    const { caller } = reply.request;
+    const tenant = caller?.tenant ?? '';
     const room = this.rooms[kind];
     if (!room.tryTake(tenant)) throw kind === 'events' ? tooManyListeners() : tooManyWaits();
     return this.untilGone(reply, async (controller) => {
       if (this.ended) controller.abort();
       this.open.add(controller);
+      let refusal: PunctualError | undefined;
+      const isOfKey = caller !== null && !('jobId' in caller);
+      const unwatch = isOfKey
+        ? this.watch(caller, (error) => {
+            refusal = error;
+            controller.abort();
+          })
+        : undefined;
       try {
-        return await call(controller.signal);
+        const answer = await call(controller.signal);
+        // What was found meanwhile is not for this caller any more.
+        if (refusal) throw refusal;
+        return answer;
       } catch (error) {
+        if (refusal) throw refusal;
         // An aborted call may end in any error; a client that is still there is told that the server closes.
         if (controller.signal.aborted) throw shuttingDown();
         throw error;
       } finally {
+        unwatch?.();
         this.open.delete(controller);
         room.giveBack(tenant);
       }

@@ -3,6 +3,7 @@ import type { NodeContext } from '../context.js';
 import type { HttpLimits, Route } from '../route.js';
 import type { Authenticate } from './access.js';
 import type { ForwardingOptions } from './forwarding.js';
+import type { WatchKey } from './long-polls.js';
 
 /** The log for internal errors; compatible with pino. */
 export interface HttpLog {
@@ -15,6 +16,8 @@ export interface HttpServerOptions {
   readonly node: NodeContext;
   readonly routes: readonly Route[];
   readonly authenticate: Authenticate;
+  /** Calls back when the key of a waiting caller is not valid any more; answers with what ends the watch. */
+  readonly watch?: WatchKey;
   readonly limits: HttpLimits;
   readonly log: HttpLog;
   /** How requests reach the leader when this node does not lead. */

@@ -1,4 +1,5 @@
 import { PeerTrust } from '../../cluster/peer-trust.js';
+import { KEY_SCOPES, type KeyScope, type KeyView } from '../../core/access.js';
 import { PunctualError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
 import { parseDefinition, parseTimetable } from '../../core/schedule-definition.js';
@@ -23,7 +24,10 @@ import { createHttpServer } from './server.js';
 /** The routes as they are declared, but with a `run` that remembers what reached it. The real ones are tested elsewhere. */
 
 export const OPERATOR_KEY = 'pk_operator';
-export const TENANT_KEY = 'pk_tenant';
+/** Keys of tenant acme, by their only scope. */
+export const tenantKey = (scope: KeyScope) => `pk_acme_${scope}`;
+/** A key that is neither an operator's nor a tenant's. */
+export const OWNERLESS_KEY = 'pk_ownerless';
 export const NODE_TOKEN = 'node_token';
 export const ATTEMPT_TOKEN = 'at_token';
 export const JOB_ID = '01890a5d-ac96-774b-bcce-b302099a8057';
@@ -114,8 +118,13 @@ export function serverOptions(recording: Recording): HttpServerOptions {
     routes: recording.routes,
     authenticate: async (bearer) => {
       if (bearer === OPERATOR_KEY) return { operator: true, name: 'admin' };
-      if (bearer === TENANT_KEY) return { operator: false, name: 'someone' };
-      if (bearer === NODE_TOKEN) return { operator: true, name: 'a-node', node: true };
+      if (bearer === OWNERLESS_KEY) return { operator: false, name: 'someone' };
+      if (bearer === NODE_TOKEN) return { operator: false, name: 'a-node', node: true };
+      const scope = KEY_SCOPES.find((each) => bearer === tenantKey(each));
+      if (scope) {
+        const key = { id: OTHER_ID, scopes: [scope], expiresAt: null };
+        return { operator: false, name: scope, tenant: 'acme', key };
+      }
       if (bearer === ATTEMPT_TOKEN) return { tenant: 'acme', jobId: JOB_ID, fence: 1 };
       return null;
     },
@@ -259,6 +268,11 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
       getTenant: () => EXAMPLE_TENANT,
       changeTenant: () => EXAMPLE_TENANT,
     },
+    createKey: () => ({ ...EXAMPLE_KEY, key: 'pk_new' }),
+    rotateKey: () => ({ ...EXAMPLE_KEY, key: 'pk_new' }),
+    listKeys: () => ({ data: [EXAMPLE_KEY], next: null }),
+    getKey: () => EXAMPLE_KEY,
+    revokeKey: nothing,
     listTenants: () => ({ data: [EXAMPLE_TENANT], next: null }),
     ...{
       defineTask: ({ caller, body }) => new Answer(201, exampleTask(caller, body.name)),
@@ -296,6 +310,7 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
       hintJobs: nothing,
       getFigures: nothing,
       leaseChanged: nothing,
+      keysChanged: nothing,
       nodeJoined: nothing,
     },
   };
@@ -425,7 +440,21 @@ const EXAMPLE_TENANT: TenantView = {
   createdAt: '2026-01-01T00:00:00.000Z',
 };
 
-const EXAMPLE_CLUSTER: ClusterView = { shards: [], nodes: [], paused: true };
+const EXAMPLE_KEY: KeyView = {
+  id: OTHER_ID,
+  name: 'shop',
+  tenant: 'acme',
+  operator: false,
+  scopes: ['read'],
+  queues: null,
+  tasks: null,
+  expiresAt: null,
+  createdAt: '2026-01-01T00:00:00.000Z',
+  createdBy: 'admin',
+  lastUsedAt: null,
+};
+
+const EXAMPLE_CLUSTER: ClusterView = { ok: true, shards: [], nodes: [], paused: true };
 
 const EXAMPLE_STATS = {
   leaderElections: 1,

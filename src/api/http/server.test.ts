@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { PunctualError } from '../../core/errors.js';
 import { ATTEMPT_TOKEN, JOB_ID, OTHER_ID, testServer } from './routes.fixture.js';
 
-const ADMIN = { tenant: 'default', actor: 'admin', operator: true };
+const ADMIN = { tenant: 'default', actor: 'admin', operator: true, allTenants: true };
 
 describe('the routes', () => {
   const fenced = { fence: 1 };

@@ -55,7 +55,7 @@ const SAFE_HEADERS = {
 /** Builds the HTTP server of a node over its routes. It does not listen yet. */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const forwarding = new Forwarding(options.forwarding);
-  const longPolls = new LongPolls();
+  const longPolls = new LongPolls(undefined, options.watch);
   const server = bareServer(options);
   server.addHook('onClose', () => forwarding.close());
   const closing = { yes: false };

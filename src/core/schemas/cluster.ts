@@ -4,9 +4,10 @@ import { nullable } from './object.js';
 
 const Time = Type.String({ format: 'date-time' });
 
-/** Shards with their leaders, and the nodes. */
+/** Shards with their leaders, and the nodes; a tenant is shown neither, but whether all is well. */
 export const ClusterView = Type.Object(
   {
+    ok: Type.Boolean({ description: 'Whether every shard has a leader.' }),
     shards: Type.Array(
       Type.Object({
         id: Type.Integer(),
@@ -50,11 +51,14 @@ export const StatsView = Type.Object(
   {
     ...counts,
     lateness: Lateness,
-    node: Type.Object(
-      { id: Type.String(), loopDelay: Lateness },
-      {
-        description: 'The node that answers, and how late its event loop came to its timers since its start.',
-      },
+    node: Type.Optional(
+      Type.Object(
+        { id: Type.String(), loopDelay: Lateness },
+        {
+          description:
+            'The node that answers, and how late its event loop came to its timers since its start; for operators.',
+        },
+      ),
     ),
     history: Type.Optional(Type.Array(Type.Object({ minute: Time, ...counts, lateness: Lateness }))),
   },

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findKeys, listKeys, useKeys } from '../../../src/store/api-keys.js';
 import { readRuns, takePassedOver } from '../../../src/store/backfill.js';
 import {
   findCancelled,
@@ -150,7 +151,7 @@ type Run = (db: Queryable & Pool) => Promise<unknown>;
 const ID = nobody();
 const RETRY = { id: ID, fence: 1, outcome: 'failed', runAt: 0, lateBy: 0, attempt: '{}' } as const;
 const LATER_JOB = { ...unchanged(ID), admitAt: 0, held: false };
-const BEGINNING = { tenant: TENANT, digits: '0198c4f2', limit: 5 };
+const BEGINNING = { operator: true, tenant: TENANT, digits: '0198c4f2', limit: 5 };
 const CURSOR = { queue: 1, needs: 1, lane: 0, rank: 5, runAt: 0, id: ID };
 const CANCEL = { id: ID, state: 'cancelled', error: null } as const;
 
@@ -200,6 +201,9 @@ const HOT: Readonly<Record<string, Run>> = {
   'find-ended': (db) => findEnded(db, [{ tenant: TENANT, id: ID }]),
   'find-job-ids': (db) => findIds(db, 'job', BEGINNING),
   'find-worker-ids': (db) => findIds(db, 'worker', BEGINNING),
+  'find-api-keys': (db) => findKeys(db, [Buffer.from('a'), Buffer.from('b')]),
+  'use-api-keys': (db) => useKeys(db, [ID], 1),
+  'list-api-keys-of-tenant': (db) => listKeys(db, TENANT, null, 10),
   'find-key': (db) => findKey(db, TENANT, 'key-4'),
   'end-waiting-live': (db) => endWaitingJobs(db, TERM, 'live', [CANCEL], 0),
   'end-waiting-later': (db) => endWaitingJobs(db, TERM, 'later', [CANCEL], 0),

@@ -1,0 +1,76 @@
+import { areWithin, isWithin, type KeyLimits } from '../core/access.js';
+import { PunctualError } from '../core/errors.js';
+import type { AttemptCredential, Caller } from './caller.js';
+
+/**
+ * Keys that are restricted to queues and tasks. What exists outside of them is not found; what would come into being there is
+ * refused. A caller without such a key passes every check at once.
+ */
+
+/** What a job or schedule is in, as far as restrictions go. */
+export interface Place {
+  readonly queue: string;
+  readonly task: string | null;
+}
+
+/** The restrictions of the caller's key, if it has any. */
+export function limitsOf(caller: Caller | AttemptCredential): KeyLimits | undefined {
+  return 'jobId' in caller ? undefined : caller.key?.limits;
+}
+
+/** Whether the caller may see and touch what is there. */
+export function mayTouch(caller: Caller | AttemptCredential, place: Place): boolean {
+  const limits = limitsOf(caller);
+  return limits === undefined || isWithin(limits, place);
+}
+
+/** Whether the caller may see and touch a queue. */
+export function mayTouchQueue(caller: Caller, queue: string): boolean {
+  const queues = limitsOf(caller)?.queues ?? null;
+  return queues === null || queues.includes(queue);
+}
+
+/** Refuses to put something where the key does not reach. */
+export function mustAllow(caller: Caller, place: Place): void {
+  if (mayTouch(caller, place)) return;
+  const task = place.task === null ? 'a target of its own' : `task ${place.task}`;
+  throw forbidden(`The key is restricted: it may not use queue ${place.queue} with ${task}.`);
+}
+
+/** Refuses a worker that could receive what the key does not reach. */
+export function mustAllowWorker(caller: Caller, reach: KeyLimits): void {
+  const limits = limitsOf(caller);
+  if (limits === undefined || areWithin(reach, limits)) return;
+  throw forbidden('The key is restricted: its workers may serve its own queues and tasks only.');
+}
+
+/**
+ * The queue and task of a filter, narrowed to what the key reaches. A key for one queue means that one; a key for several
+ * must be told which, because a list follows one index. Null when nothing can be found.
+ */
+export function narrowed<
+  F extends { readonly queue?: string | undefined; readonly task?: string | undefined },
+>(caller: Caller, filter: F): F | null {
+  const limits = limitsOf(caller);
+  if (limits === undefined) return filter;
+  const queue = oneOf('queue', filter.queue, limits.queues);
+  const task = oneOf('task', filter.task, limits.tasks);
+  if (queue === null || task === null) return null;
+  return { ...filter, ...(queue !== undefined && { queue }), ...(task !== undefined && { task }) };
+}
+
+function oneOf(
+  what: 'queue' | 'task',
+  asked: string | undefined,
+  allowed: readonly string[] | null,
+): string | null | undefined {
+  if (allowed === null) return asked;
+  if (asked !== undefined) return allowed.includes(asked) ? asked : null;
+  if (allowed.length === 1) return allowed[0];
+  throw forbidden(`The key is restricted to several ${what}s: name one of them in the filter.`);
+}
+
+/** The error for what a restricted key may not do. */
+export function forbidden(detail: string): PunctualError {
+  return new PunctualError('FORBIDDEN', detail);
+}

@@ -1,0 +1,77 @@
+import type { Duration } from './duration.js';
+
+/** What a tenant's key may do. */
+export const KEY_SCOPES = ['read', 'submit', 'work', 'admin'] as const;
+
+export type KeyScope = (typeof KEY_SCOPES)[number];
+
+/** The queues and tasks that a key is limited to; null is no limit. */
+export interface KeyLimits {
+  readonly queues: readonly string[] | null;
+  readonly tasks: readonly string[] | null;
+}
+
+/** A key as the API shows it. */
+export interface KeyView {
+  readonly id: string;
+  readonly name: string;
+  /** Whose key it is; null for an operator's. */
+  readonly tenant: string | null;
+  readonly operator: boolean;
+  readonly scopes: readonly KeyScope[];
+  /** The queues it may touch; null for all. */
+  readonly queues: readonly string[] | null;
+  /** The tasks it may touch; null for all. */
+  readonly tasks: readonly string[] | null;
+  readonly expiresAt: string | null;
+  readonly createdAt: string;
+  /** The name of the key that made it; null if it was made in the database. */
+  readonly createdBy: string | null;
+  /** The hour of its last use, as far as it is recorded. */
+  readonly lastUsedAt: string | null;
+}
+
+/** A key that was just made, with the key itself, which is shown this once. */
+export interface NewKeyView extends KeyView {
+  readonly key: string;
+}
+
+/** What a key is made from. */
+export interface KeyInput {
+  readonly name: string;
+  /** At least one for a tenant's key; none for an operator's. */
+  readonly scopes?: readonly KeyScope[];
+  readonly expiresAt?: string;
+  readonly queues?: readonly string[];
+  readonly tasks?: readonly string[];
+  /** The tenant it is for, if an operator makes it. */
+  readonly tenant?: string;
+  readonly operator?: boolean;
+}
+
+/** How a key is replaced by the next one. */
+export interface KeyRotation {
+  /** How long the old key is still valid; default 24h. */
+  readonly oldExpiresIn?: Duration;
+  /** When the next key expires; default when the old one would have. */
+  readonly expiresAt?: string;
+}
+
+/** Whether limits allow what is in this queue and of this task; a job without a task is outside every list of tasks. */
+export function isWithin(
+  { queues, tasks }: KeyLimits,
+  { queue, task }: { readonly queue: string; readonly task: string | null },
+): boolean {
+  return (
+    (queues === null || queues.includes(queue)) && (tasks === null || (task !== null && tasks.includes(task)))
+  );
+}
+
+/** Whether everything that the inner limits allow is allowed by the outer ones. */
+export function areWithin(inner: KeyLimits, outer: KeyLimits): boolean {
+  return isSubset(inner.queues, outer.queues) && isSubset(inner.tasks, outer.tasks);
+}
+
+function isSubset(inner: readonly string[] | null, outer: readonly string[] | null): boolean {
+  return outer === null || (inner?.every((name) => outer.includes(name)) ?? false);
+}
