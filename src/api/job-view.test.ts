@@ -108,6 +108,7 @@ describe('a job as the API shows it', () => {
       fence: 0,
       worker: null,
       startedAt: null,
+      cancelRequestedAt: null,
       finishedAt: null,
       lateBy: null,
       progress: null,

@@ -165,8 +165,11 @@ export async function lookBack(
 ): Promise<LookBack> {
   type Row = { ids: string; admit: boolean; cancel: boolean };
   const [row] = await run<Row>(db, LOOK_BACK, [from, after, limit, now]);
-  const { ids, admit, cancel } = row!;
-  return { ids: ids === '' ? [] : ids.split(','), admit, cancel };
+  return {
+    ids: row?.ids ? row.ids.split(',') : [],
+    admit: row?.admit ?? false,
+    cancel: row?.cancel ?? false,
+  };
 }
 
 const READ_WAITING = statement(
