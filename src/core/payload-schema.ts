@@ -1,12 +1,14 @@
 import { type FieldError, MOST_ERRORS, pointerStep } from './errors.js';
+import { parseMoment } from './moment.js';
+import { SafePattern } from './safe-pattern.js';
 import { isPlainObject } from './schemas/explain.js';
 
 /**
  * JSON Schemas that tenants give for the payloads of their tasks. They are read and never compiled: a compiler would
- * make code of a tenant's text. They are a part of draft 2020-12 whose cost is bounded: there are no regular expressions
- * (`pattern`, `format`), which can take exponential time, and no references beyond the schema itself. Every comparison is
- * a step, and a payload that takes too many is refused, so that no schema can hold the event loop. A keyword that is not
- * checked is refused and not ignored, because whoever wrote it relies on it.
+ * make code of a tenant's text. They are a part of draft 2020-12 whose cost is known: no regular expressions beyond those
+ * of `SafePattern`, and no references beyond the schema itself. Every comparison is a step, and a payload that takes too
+ * many is refused, so that no schema can hold the event loop. A keyword that is not checked is refused and not ignored,
+ * because whoever wrote it relies on it.
  */
 
 type Schema = boolean | { readonly [keyword: string]: unknown };
@@ -16,6 +18,8 @@ const MAX_LEVELS = 32;
 const MAX_SUBSCHEMAS = 1_000;
 /** Comparisons that one payload may take: a few milliseconds. */
 const MAX_STEPS = 250_000;
+/** The engine of regular expressions compares faster than we do. */
+const COMPARISONS_PER_STEP = 8;
 /** Schemas that are open at once while a payload is checked; references could go round in circles. */
 const MAX_OPEN = 500;
 
@@ -58,10 +62,33 @@ const reference: Takes = (value, pointer, reader) => {
   reader.errors.push({ pointer, detail: 'must lead to a schema below "$defs" of this one: "#/$defs/name"' });
 };
 
-const noRegularExpressions: Takes = (_, pointer, { errors }) => {
-  const detail = 'is not checked by nodes, which a regular expression could hold up; check it in the handler';
-  errors.push({ pointer, detail });
+const pattern: Takes = (value, pointer, reader) => {
+  if (typeof value === 'string' && reader.addPattern(value)) return;
+  const detail =
+    'must be a regular expression without groups, alternatives, references and lazy repetitions, because others could hold nodes up; check the rest in the handler';
+  reader.errors.push({ pointer, detail });
 };
+
+const FORMATS: Readonly<Record<string, (text: string) => boolean>> = {
+  'date-time': (text) => parseMoment(text) !== null,
+  date: (text) => /^\d{4}-\d{2}-\d{2}$/.test(text) && parseMoment(`${text}T00:00:00Z`) !== null,
+  uuid: (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text),
+  email: isAddress,
+  uri: (text) => text.length <= MAX_URI_LENGTH && URL.canParse(text),
+};
+const MAX_ADDRESS_LENGTH = 254;
+const MAX_URI_LENGTH = 8_192;
+
+/** Something, one @, and something with no blanks: whether anybody is there, only a mail can tell. */
+function isAddress(text: string): boolean {
+  const parts = text.split('@', 3);
+  const isWhole = parts.length === 2 && parts.every((part) => part !== '');
+  return text.length <= MAX_ADDRESS_LENGTH && isWhole && !/\s/.test(text);
+}
+
+const format = expects(`one of ${Object.keys(FORMATS).join(', ')}; nodes check no others`, (value) =>
+  Object.hasOwn(FORMATS, String(value)),
+);
 
 const KEYWORDS: ReadonlyMap<string, Takes> = new Map<string, Takes>([
   ...['$schema', '$comment', 'title', 'description', 'default', 'examples'].map(
@@ -103,13 +130,13 @@ const KEYWORDS: ReadonlyMap<string, Takes> = new Map<string, Takes>([
   ['anyOf', schemas],
   ['oneOf', schemas],
   ['not', schema],
-  ['pattern', noRegularExpressions],
-  ['patternProperties', noRegularExpressions],
-  ['format', noRegularExpressions],
+  ['pattern', pattern],
+  ['format', format],
 ]);
 
 /** Checks a schema, with everything below it. */
 class SchemaReader {
+  readonly patterns = new Map<string, SafePattern>();
   private levels = 0;
   private subschemas = 0;
 
@@ -142,6 +169,13 @@ class SchemaReader {
     this.levels -= 1;
   }
 
+  /** False for a regular expression that cannot be taken. */
+  addPattern(source: string): boolean {
+    const found = this.patterns.get(source) ?? SafePattern.read(source);
+    if (found) this.patterns.set(source, found);
+    return found !== null;
+  }
+
   find(target: string): Schema | undefined {
     return referred(this.root, target);
   }
@@ -163,22 +197,26 @@ class TooCostly extends Error {}
 
 /** A schema that was found good. */
 export class PayloadSchema {
-  private constructor(private readonly root: Schema) {}
+  private constructor(
+    private readonly root: Schema,
+    private readonly patterns: ReadonlyMap<string, SafePattern>,
+  ) {}
 
   /** Checks a schema; null after saying what is wrong with it. */
   static read(given: unknown, pointer: string, errors: FieldError[]): PayloadSchema | null {
     const before = errors.length;
-    new SchemaReader(given, errors).read(given, pointer);
-    return errors.length > before ? null : new PayloadSchema(given as Schema);
+    const reader = new SchemaReader(given, errors);
+    reader.read(given, pointer);
+    return errors.length > before ? null : new PayloadSchema(given as Schema, reader.patterns);
   }
 
   /** Adds what is wrong with a payload to the errors. */
   check(payload: unknown, pointer: string, errors: FieldError[]): void {
     try {
       // What is wrong is looked for only when something is: pointers cost more than comparisons.
-      if (new Visit(this.root, null).fits(this.root, payload, '')) return;
+      if (new Visit(this.root, this.patterns, null).fits(this.root, payload, '')) return;
       const before = errors.length;
-      new Visit(this.root, errors).fits(this.root, payload, pointer);
+      new Visit(this.root, this.patterns, errors).fits(this.root, payload, pointer);
       if (errors.length === before) errors.push({ pointer, detail: 'does not fit the schema of the task' });
     } catch (error) {
       if (!(error instanceof TooCostly)) throw error;
@@ -194,6 +232,7 @@ class Visit {
 
   constructor(
     private readonly root: Schema,
+    private readonly patterns: ReadonlyMap<string, SafePattern>,
     /** Where mistakes are told; null only tells whether there are any. */
     private errors: FieldError[] | null,
   ) {}
@@ -247,13 +286,23 @@ class Visit {
     return true;
   }
 
-  private fitsText({ minLength = 0, maxLength }: TextRules, value: string, pointer: string): boolean {
+  private fitsText(rules: TextRules, value: string, pointer: string): boolean {
+    const { minLength = 0, maxLength, pattern, format } = rules;
     // Lengths are in characters, of which some take two places in a string.
     const length = minLength > 0 || (maxLength ?? value.length) < value.length ? this.lengthOf(value) : 0;
     if (length < minLength) return this.wrong(pointer, `must have at least ${minLength} characters`);
     if (maxLength !== undefined && length > maxLength)
       return this.wrong(pointer, `must have at most ${maxLength} characters`);
+    if (pattern !== undefined && !this.matches(pattern, value))
+      return this.wrong(pointer, `must match ${pattern}`);
+    if (format !== undefined && !FORMATS[format]!(value)) return this.wrong(pointer, `must be a ${format}`);
     return true;
+  }
+
+  private matches(source: string, text: string): boolean {
+    const pattern = this.patterns.get(source)!;
+    this.step(pattern.cost(text.length) / COMPARISONS_PER_STEP);
+    return pattern.test(text);
   }
 
   private lengthOf(text: string): number {
@@ -379,6 +428,8 @@ interface NumberRules {
 interface TextRules {
   readonly minLength?: number;
   readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly format?: string;
 }
 
 interface ListRules {
