@@ -21,7 +21,7 @@ import {
 } from '../core/schemas/schedule.js';
 import { NO_TASKS, type TaskLookup } from '../core/task-defaults.js';
 import type * as wire from '../core/wire.js';
-import { taskOfStored, tryParseStored } from '../schedule/parsed-schedules.js';
+import { tasksOfStored, tryParseStored } from '../schedule/parsed-schedules.js';
 import type { Request } from '../schedule/schedule-changes.js';
 import { type LedgerPosition, readLedger } from '../store/occurrences.js';
 import { readJob } from '../store/read-job.js';
@@ -362,11 +362,6 @@ function skippedByNow(
     reason: 'paused',
     ...(range.count > 1 && { count: range.count, until: new Date(range.until).toISOString() }),
   };
-}
-
-/** The tasks that stored schedules name, each once. */
-function tasksOfStored(rows: readonly ScheduleRow[]): string[] {
-  return [...new Set(rows.flatMap((row) => taskOfStored(row) ?? []))];
 }
 
 function by({ tenant, actor }: Caller, name: string): Request {

@@ -16,9 +16,8 @@ export function parseTask(name: string, input: unknown, context: SubmissionConte
   const errors: FieldError[] = [];
   const fields = readFields(Form, input, '', errors);
   if (!fields) throw invalid(errors);
+  if (fields.payloadSchema !== undefined) PayloadSchema.read(fields.payloadSchema, '/payloadSchema', errors);
   const definition = normaliseTask(fields);
-  if (definition.payloadSchema !== undefined)
-    PayloadSchema.read(definition.payloadSchema, '/payloadSchema', errors);
   checkRules(name, definition, context, errors);
   if (Buffer.byteLength(JSON.stringify(definition)) > MAX_TASK_BYTES)
     errors.push({ pointer: '', detail: `a definition must be at most ${MAX_TASK_BYTES} bytes as JSON` });

@@ -87,19 +87,39 @@ describe('a schema', () => {
     expect(mistakes(schema)[0]).toMatchObject({ pointer });
   });
 
-  it.each(['pattern', 'format', 'patternProperties'])(
-    'with a regular expression is refused wherever it stands: %s',
-    (keyword) => {
-      const value = keyword === 'patternProperties' ? { '(a+)+$': {} } : '(a+)+$';
-      const schema = { properties: { name: { anyOf: [{ [keyword]: value }] } } };
-      expect(mistakes(schema)).toEqual([
-        {
-          pointer: `/payloadSchema/properties/name/anyOf/0/${keyword}`,
-          detail: expect.stringContaining('regular expression'),
-        },
-      ]);
-    },
-  );
+  it.each<[string, unknown]>([
+    ['pattern', '(a+)+$'],
+    ['pattern', 7],
+    ['format', 'regex'],
+    ['format', 'toString'],
+    ['patternProperties', { '(a+)+$': {} }],
+  ])('with what could hold nodes up is refused wherever it stands: %s %j', (keyword, value) => {
+    const schema = { properties: { name: { anyOf: [{ [keyword]: value }] } } };
+    expect(mistakes(schema)).toMatchObject([
+      { pointer: `/payloadSchema/properties/name/anyOf/0/${keyword}` },
+    ]);
+  });
+
+  it.each<[unknown, readonly string[], readonly string[]]>([
+    [{ pattern: '^[A-Z]{2}\\d+$' }, ['AB1', 'XY123456'], ['', 'AB', 'ab1', 'AB1 ']],
+    [{ format: 'date-time' }, ['2026-12-24T18:00:00Z'], ['2026-12-24', 'soon', '']],
+    [{ format: 'date' }, ['2026-12-24'], ['2026-13-01', '2026-02-30', '24.12.2026']],
+    [{ format: 'uuid' }, ['01890a5d-ac96-774b-bcce-b302099a8057'], ['01890a5d', '']],
+    [
+      { format: 'email' },
+      ['ada@example.com', 'a@b'],
+      ['ada', '@b', 'a@', 'a@b@c', 'a b@c', `${'x'.repeat(300)}@y`],
+    ],
+    [
+      { format: 'uri' },
+      ['https://example.com/a?b', 'mailto:a@b'],
+      ['example', '/path', `https://${'x'.repeat(9_000)}`],
+    ],
+  ])('takes the texts it describes: %j', (schema, right, wrong) => {
+    for (const text of right) expect(check(schema, text)).toEqual([]);
+    for (const text of wrong) expect(check(schema, text)).toHaveLength(1);
+    expect(check(schema, 7)).toEqual([]);
+  });
 
   it('may use the names of keywords for properties', () => {
     expect(
@@ -134,6 +154,8 @@ describe('a schema', () => {
       },
       1,
     ],
+    ['a costly pattern', { pattern: 'a*a*a*a*b' }, 'a'.repeat(1_000)],
+    ['many optional characters', { pattern: `^${'a?'.repeat(40)}a{40}$` }, 'a'.repeat(40)],
     ['long texts', { items: { minLength: 1 } }, new Array(100).fill('x'.repeat(100_000))],
   ])('cannot hold the event loop: %s', (_, schema, payload) => {
     const began = performance.now();
@@ -158,6 +180,7 @@ describe('a schema', () => {
           multipleOf: fc.integer({ min: 1, max: 3 }),
           minLength: fc.nat({ max: 3 }),
           maxLength: fc.nat({ max: 3 }),
+          pattern: fc.constantFrom('^a', 'b$', '^[ab]{2}$', '.+'),
           items: tie('schema'),
           prefixItems: fc.array(tie('schema'), { minLength: 1, maxLength: 2 }),
           minItems: fc.nat({ max: 2 }),

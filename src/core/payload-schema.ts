@@ -1,23 +1,20 @@
 import { type FieldError, MOST_ERRORS, pointerStep } from './errors.js';
+import { PayloadCheck, referred, type Schema, TooCostly } from './payload-check.js';
+import { SafePattern } from './safe-pattern.js';
 import { isPlainObject } from './schemas/explain.js';
+import { FORMATS } from './text-formats.js';
 
 /**
  * JSON Schemas that tenants give for the payloads of their tasks. They are read and never compiled: a compiler would
- * make code of a tenant's text. They are a part of draft 2020-12 whose cost is bounded: there are no regular expressions
- * (`pattern`, `format`), which can take exponential time, and no references beyond the schema itself. Every comparison is
- * a step, and a payload that takes too many is refused, so that no schema can hold the event loop. A keyword that is not
- * checked is refused and not ignored, because whoever wrote it relies on it.
+ * make code of a tenant's text. They are a part of draft 2020-12 whose cost is known: no regular expressions beyond those
+ * of `SafePattern`, and no references beyond the schema itself. Every comparison is a step, and a payload that takes too
+ * many is refused, so that no schema can hold the event loop. A keyword that is not checked is refused and not ignored,
+ * because whoever wrote it relies on it.
  */
-
-type Schema = boolean | { readonly [keyword: string]: unknown };
 
 /** Bounds of a schema. */
 const MAX_LEVELS = 32;
 const MAX_SUBSCHEMAS = 1_000;
-/** Comparisons that one payload may take: a few milliseconds. */
-const MAX_STEPS = 250_000;
-/** Schemas that are open at once while a payload is checked; references could go round in circles. */
-const MAX_OPEN = 500;
 
 /** What a keyword takes, for the check of a schema. */
 type Takes = (value: unknown, pointer: string, reader: SchemaReader) => void;
@@ -51,17 +48,21 @@ const TYPES: readonly unknown[] = ['string', 'number', 'integer', 'boolean', 'nu
 const isNames = (value: unknown): boolean =>
   Array.isArray(value) && value.every((name) => typeof name === 'string');
 
-const REFERENCE = /^#(?:\/(\$defs|definitions)\/([^/]+))?$/;
-
 const reference: Takes = (value, pointer, reader) => {
   if (typeof value === 'string' && reader.find(value) !== undefined) return;
   reader.errors.push({ pointer, detail: 'must lead to a schema below "$defs" of this one: "#/$defs/name"' });
 };
 
-const noRegularExpressions: Takes = (_, pointer, { errors }) => {
-  const detail = 'is not checked by nodes, which a regular expression could hold up; check it in the handler';
-  errors.push({ pointer, detail });
+const pattern: Takes = (value, pointer, reader) => {
+  if (typeof value === 'string' && reader.addPattern(value)) return;
+  const detail =
+    'must be a regular expression without groups, alternatives, references and lazy repetitions, because others could hold nodes up; check the rest in the handler';
+  reader.errors.push({ pointer, detail });
 };
+
+const format = expects(`one of ${Object.keys(FORMATS).join(', ')}; nodes check no others`, (value) =>
+  Object.hasOwn(FORMATS, String(value)),
+);
 
 const KEYWORDS: ReadonlyMap<string, Takes> = new Map<string, Takes>([
   ...['$schema', '$comment', 'title', 'description', 'default', 'examples'].map(
@@ -103,13 +104,13 @@ const KEYWORDS: ReadonlyMap<string, Takes> = new Map<string, Takes>([
   ['anyOf', schemas],
   ['oneOf', schemas],
   ['not', schema],
-  ['pattern', noRegularExpressions],
-  ['patternProperties', noRegularExpressions],
-  ['format', noRegularExpressions],
+  ['pattern', pattern],
+  ['format', format],
 ]);
 
 /** Checks a schema, with everything below it. */
 class SchemaReader {
+  readonly patterns = new Map<string, SafePattern>();
   private levels = 0;
   private subschemas = 0;
 
@@ -142,290 +143,44 @@ class SchemaReader {
     this.levels -= 1;
   }
 
+  /** False for a regular expression that cannot be taken. */
+  addPattern(source: string): boolean {
+    const found = this.patterns.get(source) ?? SafePattern.read(source);
+    if (found) this.patterns.set(source, found);
+    return found !== null;
+  }
+
   find(target: string): Schema | undefined {
     return referred(this.root, target);
   }
 }
 
-/** The schema that a reference means; undefined if there is none. */
-function referred(root: unknown, target: string): Schema | undefined {
-  const match = REFERENCE.exec(target);
-  if (!match || !isPlainObject(root)) return undefined;
-  const [, holder, name] = match;
-  if (holder === undefined) return root;
-  const named = root[holder];
-  const key = name!.replaceAll('~1', '/').replaceAll('~0', '~');
-  return isPlainObject(named) && Object.hasOwn(named, key) ? (named[key] as Schema) : undefined;
-}
-
-/** A payload takes more steps than are allowed. */
-class TooCostly extends Error {}
-
 /** A schema that was found good. */
 export class PayloadSchema {
-  private constructor(private readonly root: Schema) {}
+  private constructor(
+    private readonly root: Schema,
+    private readonly patterns: ReadonlyMap<string, SafePattern>,
+  ) {}
 
   /** Checks a schema; null after saying what is wrong with it. */
   static read(given: unknown, pointer: string, errors: FieldError[]): PayloadSchema | null {
     const before = errors.length;
-    new SchemaReader(given, errors).read(given, pointer);
-    return errors.length > before ? null : new PayloadSchema(given as Schema);
+    const reader = new SchemaReader(given, errors);
+    reader.read(given, pointer);
+    return errors.length > before ? null : new PayloadSchema(given as Schema, reader.patterns);
   }
 
   /** Adds what is wrong with a payload to the errors. */
   check(payload: unknown, pointer: string, errors: FieldError[]): void {
     try {
       // What is wrong is looked for only when something is: pointers cost more than comparisons.
-      if (new Visit(this.root, null).fits(this.root, payload, '')) return;
+      if (new PayloadCheck(this.root, this.patterns, null).fits(this.root, payload, '')) return;
       const before = errors.length;
-      new Visit(this.root, errors).fits(this.root, payload, pointer);
+      new PayloadCheck(this.root, this.patterns, errors).fits(this.root, payload, pointer);
       if (errors.length === before) errors.push({ pointer, detail: 'does not fit the schema of the task' });
     } catch (error) {
       if (!(error instanceof TooCostly)) throw error;
       errors.push({ pointer, detail: 'takes too long to check against the schema of the task' });
     }
   }
-}
-
-/** One walk over a payload. */
-class Visit {
-  private steps = 0;
-  private open = 0;
-
-  constructor(
-    private readonly root: Schema,
-    /** Where mistakes are told; null only tells whether there are any. */
-    private errors: FieldError[] | null,
-  ) {}
-
-  fits(rules: Schema, value: unknown, pointer: string): boolean {
-    this.step(1);
-    if (rules === true) return true;
-    if (rules === false) return this.wrong(pointer, 'is not allowed');
-    this.open += 1;
-    if (this.open > MAX_OPEN) throw new TooCostly();
-    const isRight =
-      this.fitsAny(rules, value, pointer) &&
-      this.fitsKind(rules, value, pointer) &&
-      this.fitsCombined(rules, value, pointer);
-    this.open -= 1;
-    return isRight;
-  }
-
-  private fitsAny(rules: Exclude<Schema, boolean>, value: unknown, pointer: string): boolean {
-    const { type, enum: choices } = rules as { type?: string | string[]; enum?: unknown[] };
-    if (type !== undefined && !hasType(type, value)) {
-      const types = typeof type === 'string' ? [type] : type;
-      return this.wrong(pointer, `must be ${types.map((each) => WORDS[each]).join(' or ')}`);
-    }
-    if (choices && !choices.some((choice) => this.same(choice, value))) {
-      return this.wrong(pointer, `must be one of ${JSON.stringify(choices).slice(1, -1)}`);
-    }
-    if (Object.hasOwn(rules, 'const') && !this.same(rules.const, value))
-      return this.wrong(pointer, `must be ${JSON.stringify(rules.const)}`);
-    return true;
-  }
-
-  private fitsKind(rules: Exclude<Schema, boolean>, value: unknown, pointer: string): boolean {
-    if (typeof value === 'number') return this.fitsNumber(rules as NumberRules, value, pointer);
-    if (typeof value === 'string') return this.fitsText(rules as TextRules, value, pointer);
-    if (Array.isArray(value)) return this.fitsList(rules as ListRules, value, pointer);
-    if (isPlainObject(value)) return this.fitsObject(rules as ObjectRules, value, pointer);
-    return true;
-  }
-
-  private fitsNumber(rules: NumberRules, value: number, pointer: string): boolean {
-    const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = rules;
-    if (minimum !== undefined && value < minimum) return this.wrong(pointer, `must be at least ${minimum}`);
-    if (maximum !== undefined && value > maximum) return this.wrong(pointer, `must be at most ${maximum}`);
-    if (exclusiveMinimum !== undefined && value <= exclusiveMinimum)
-      return this.wrong(pointer, `must be more than ${exclusiveMinimum}`);
-    if (exclusiveMaximum !== undefined && value >= exclusiveMaximum)
-      return this.wrong(pointer, `must be less than ${exclusiveMaximum}`);
-    if (multipleOf !== undefined && !isMultiple(value, multipleOf))
-      return this.wrong(pointer, `must be a multiple of ${multipleOf}`);
-    return true;
-  }
-
-  private fitsText({ minLength = 0, maxLength }: TextRules, value: string, pointer: string): boolean {
-    // Lengths are in characters, of which some take two places in a string.
-    const length = minLength > 0 || (maxLength ?? value.length) < value.length ? this.lengthOf(value) : 0;
-    if (length < minLength) return this.wrong(pointer, `must have at least ${minLength} characters`);
-    if (maxLength !== undefined && length > maxLength)
-      return this.wrong(pointer, `must have at most ${maxLength} characters`);
-    return true;
-  }
-
-  private lengthOf(text: string): number {
-    this.step(text.length / 16);
-    let length = 0;
-    for (const _ of text) length += 1;
-    return length;
-  }
-
-  private fitsList(rules: ListRules, value: readonly unknown[], pointer: string): boolean {
-    const { items, prefixItems = [], minItems = 0, maxItems = Number.POSITIVE_INFINITY } = rules;
-    if (value.length < minItems) return this.wrong(pointer, `must have at least ${minItems} entries`);
-    if (value.length > maxItems) return this.wrong(pointer, `must have at most ${maxItems} entries`);
-    let isRight = true;
-    for (let i = 0; i < value.length; i++) {
-      const rule = prefixItems[i] ?? items;
-      if (rule === undefined || this.fits(rule, value[i], this.errors ? `${pointer}/${i}` : '')) continue;
-      isRight = false;
-      if (this.isEnough) break;
-    }
-    return isRight;
-  }
-
-  private fitsObject(rules: ObjectRules, value: Record<string, unknown>, pointer: string): boolean {
-    const { properties = {}, required = [], additionalProperties: others = true, propertyNames } = rules;
-    const names = Object.keys(value);
-    this.step(required.length + names.length);
-    const { minProperties = 0, maxProperties = Number.POSITIVE_INFINITY } = rules;
-    if (names.length < minProperties)
-      return this.wrong(pointer, `must have at least ${minProperties} entries`);
-    if (names.length > maxProperties)
-      return this.wrong(pointer, `must have at most ${maxProperties} entries`);
-    let isRight = true;
-    for (const name of required) {
-      if (Object.hasOwn(value, name)) continue;
-      isRight = this.wrong(this.below(pointer, name), 'is required');
-      if (this.isEnough) return false;
-    }
-    for (const name of names) {
-      const at = this.below(pointer, name);
-      const fitsName = propertyNames === undefined || this.fits(propertyNames, name, at);
-      const rule = Object.hasOwn(properties, name) ? properties[name]! : others;
-      if (
-        fitsName &&
-        (rule === false ? this.wrong(at, 'is not a known field') : this.fits(rule, value[name], at))
-      )
-        continue;
-      isRight = false;
-      if (this.isEnough) break;
-    }
-    return isRight;
-  }
-
-  private fitsCombined(rules: Exclude<Schema, boolean>, value: unknown, pointer: string): boolean {
-    const { $ref, allOf, anyOf, oneOf, not } = rules as CombinedRules;
-    if ($ref !== undefined && !this.fits(referred(this.root, $ref)!, value, pointer)) return false;
-    for (const each of allOf ?? []) if (!this.fits(each, value, pointer)) return false;
-    if (anyOf && !anyOf.some((each) => this.fitsQuietly(each, value)))
-      return this.wrong(pointer, 'fits none of the schemas of "anyOf"');
-    if (oneOf && oneOf.filter((each) => this.fitsQuietly(each, value)).length !== 1)
-      return this.wrong(pointer, 'must fit exactly one of the schemas of "oneOf"');
-    if (not !== undefined && this.fitsQuietly(not, value))
-      return this.wrong(pointer, 'fits the schema of "not"');
-    return true;
-  }
-
-  private fitsQuietly(rules: Schema, value: unknown): boolean {
-    const { errors } = this;
-    this.errors = null;
-    const isRight = this.fits(rules, value, '');
-    this.errors = errors;
-    return isRight;
-  }
-
-  /** Whether two JSON values are the same. */
-  private same(a: unknown, b: unknown): boolean {
-    this.step(1);
-    if (a === b) return true;
-    if (Array.isArray(a) || Array.isArray(b)) {
-      return (
-        Array.isArray(a) &&
-        Array.isArray(b) &&
-        a.length === b.length &&
-        a.every((each, i) => this.same(each, b[i]))
-      );
-    }
-    if (!isPlainObject(a) || !isPlainObject(b)) return false;
-    const names = Object.keys(a);
-    return (
-      names.length === Object.keys(b).length &&
-      names.every((name) => Object.hasOwn(b, name) && this.same(a[name], b[name]))
-    );
-  }
-
-  /** Nobody reads more errors than are told, and one is enough where none is told. */
-  private get isEnough(): boolean {
-    return this.errors === null || this.errors.length > MOST_ERRORS;
-  }
-
-  private below(pointer: string, name: string): string {
-    return this.errors ? pointer + pointerStep(name) : '';
-  }
-
-  private wrong(pointer: string, detail: string): false {
-    this.errors?.push({ pointer, detail });
-    return false;
-  }
-
-  private step(count: number): void {
-    this.steps += count;
-    if (this.steps > MAX_STEPS) throw new TooCostly();
-  }
-}
-
-interface NumberRules {
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly exclusiveMaximum?: number;
-  readonly multipleOf?: number;
-}
-
-interface TextRules {
-  readonly minLength?: number;
-  readonly maxLength?: number;
-}
-
-interface ListRules {
-  readonly items?: Schema;
-  readonly prefixItems?: readonly Schema[];
-  readonly minItems?: number;
-  readonly maxItems?: number;
-}
-
-interface ObjectRules {
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly additionalProperties?: Schema;
-  readonly propertyNames?: Schema;
-  readonly minProperties?: number;
-  readonly maxProperties?: number;
-}
-
-interface CombinedRules {
-  readonly $ref?: string;
-  readonly allOf?: readonly Schema[];
-  readonly anyOf?: readonly Schema[];
-  readonly oneOf?: readonly Schema[];
-  readonly not?: Schema;
-}
-
-const WORDS: Readonly<Record<string, string>> = {
-  string: 'text',
-  number: 'a number',
-  integer: 'a whole number',
-  boolean: 'true or false',
-  null: 'null',
-  object: 'an object',
-  array: 'an array',
-};
-
-function hasType(type: string | readonly string[], value: unknown): boolean {
-  if (typeof type !== 'string') return type.some((each) => hasType(each, value));
-  if (type === 'null') return value === null;
-  if (type === 'array') return Array.isArray(value);
-  if (type === 'object') return isPlainObject(value);
-  if (type === 'integer') return Number.isInteger(value);
-  return typeof value === type;
-}
-
-/** Quotients of decimal fractions are rarely whole: 0.3 / 0.1 is a little less than 3. */
-function isMultiple(value: number, of: number): boolean {
-  const quotient = value / of;
-  return Math.abs(quotient - Math.round(quotient)) <= 1e-9 * Math.max(1, Math.abs(quotient));
 }

@@ -239,6 +239,7 @@ describe('a definition', () => {
     [{ concurrencyKey: { path: 'a..b' } }, '/concurrencyKey/path'],
     [{ concurrencyKey: 7 }, '/concurrencyKey'],
     [{ payloadSchema: { type: 'text' } }, '/payloadSchema/type'],
+    [{ payloadSchema: null }, '/payloadSchema'],
     [{ target: { type: 'http', url: 'https://example.com' } }, '/target/type'],
     [{ description: 'x'.repeat(2_000) }, '/description'],
   ])('that is wrong is refused: %j', (definition, pointer) => {

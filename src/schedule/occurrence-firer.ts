@@ -17,7 +17,7 @@ import { Names } from '../store/names.js';
 import { toWaiting } from '../store/read-backlog.js';
 import { readPrevious } from '../store/read-overlap.js';
 import { readDueSchedules, type ScheduleRow } from '../store/schedules.js';
-import { ParsedSchedules, taskOfStored } from './parsed-schedules.js';
+import { ParsedSchedules, tasksOfStored } from './parsed-schedules.js';
 import {
   FIRE_AHEAD_MS,
   type FiringPlan,
@@ -127,8 +127,9 @@ export class OccurrenceFirer {
 
   private async plan(schedules: readonly ScheduleRow[], options: FireOptions): Promise<FiringPlan[]> {
     const { leader } = this;
-    const parsed: (ParsedSchedule | null)[] = [];
-    for (const schedule of schedules) parsed.push(await this.tryParse(schedule));
+    // If definitions cannot be read, nothing can be fired: that is no fault of a schedule.
+    const tasks = await this.findTasks(schedules);
+    const parsed = schedules.map((schedule) => this.tryParse(schedule, tasks.get(schedule.tenant)));
     const previous = await this.readPrevious(
       schedules.filter((schedule, i) => schedule.last_job !== null && parsed[i]?.overlap !== 'allow'),
     );
@@ -159,19 +160,25 @@ export class OccurrenceFirer {
 
   /** A schedule as it is fired now: its job takes what its task says at this moment. */
   async parse(schedule: ScheduleRow): Promise<ParsedSchedule> {
-    return this.parsedSchedules.parse(schedule, await this.tasksOf(schedule));
+    const tasks = await this.findTasks([schedule]);
+    return this.parsedSchedules.parse(schedule, tasks.get(schedule.tenant));
   }
 
-  private tasksOf(schedule: ScheduleRow): TaskLookup | Promise<TaskLookup> {
-    return this.leader.tasks.find(schedule.tenant, () => {
-      const task = taskOfStored(schedule);
-      return task === null ? [] : [task];
-    });
+  /** The definitions of the schedules' tasks, by tenant. */
+  private async findTasks(schedules: readonly ScheduleRow[]): Promise<Map<string, TaskLookup>> {
+    const byTenant = new Map<string, ScheduleRow[]>();
+    for (const schedule of schedules) {
+      const ofTenant = byTenant.get(schedule.tenant);
+      if (ofTenant) ofTenant.push(schedule);
+      else byTenant.set(schedule.tenant, [schedule]);
+    }
+    const tasks = new Map<string, TaskLookup>();
+    for (const [tenant, ofTenant] of byTenant)
+      tasks.set(tenant, await this.leader.tasks.find(tenant, () => tasksOfStored(ofTenant)));
+    return tasks;
   }
 
-  private async tryParse(schedule: ScheduleRow): Promise<ParsedSchedule | null> {
-    // If definitions cannot be read, nothing can be fired: that is no fault of the schedule.
-    const tasks = await this.tasksOf(schedule);
+  private tryParse(schedule: ScheduleRow, tasks: TaskLookup | undefined): ParsedSchedule | null {
     try {
       return this.parsedSchedules.parse(schedule, tasks);
     } catch (error) {

@@ -54,9 +54,9 @@ export class ParsedSchedules {
   }
 }
 
-/** The task that a stored definition names; null if it names none. */
-export function taskOfStored({ definition }: ScheduleRow): string | null {
-  return (JSON.parse(definition) as ScheduleDefinition).task ?? null;
+/** The tasks that stored definitions name, each once. */
+export function tasksOfStored(schedules: readonly ScheduleRow[]): string[] {
+  return [...new Set(schedules.flatMap(({ definition }) => JSON.parse(definition).task ?? []))] as string[];
 }
 
 /** Parses one stored definition; null when this version does not understand it. */

@@ -137,15 +137,15 @@ describe('what a node knows of definitions', () => {
   it('is bounded, and still right', async () => {
     const { tables, definitions } = open();
     const payloadSchema = { enum: ['x'.repeat(60_000)] };
-    const names = Array.from({ length: 700 }, (_, i) => `task-${i}`);
+    const names = Array.from({ length: 200 }, (_, i) => `task-${i}`);
     for (const name of names) tables.define('a', name, { queue: name, payloadSchema });
     for (let round = 0; round < 2; round++) {
       const found = await definitions.find('a', () => names);
       expect(names.map((name) => found.get(name)?.definition.queue)).toEqual(names);
     }
     const kept = (definitions as unknown as { bytes: number }).bytes;
-    expect(kept).toBeLessThanOrEqual(32 * 1024 * 1024);
-    expect(kept).toBeGreaterThan(16 * 1024 * 1024);
+    expect(kept).toBeLessThanOrEqual(8 * 1024 * 1024);
+    expect(kept).toBeGreaterThan(4 * 1024 * 1024);
   });
 
   it('is read again after a read has failed', async () => {

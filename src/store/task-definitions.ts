@@ -11,9 +11,12 @@ const MAX_AGE_MS = 1_000;
 const RENEW_AFTER_MS = 700;
 /** Tenants, or definitions, that one statement reads. */
 const PORTION = 1_000;
-/** Bounds of what is kept. Names without a definition are kept as well: they are asked for as often. */
+/**
+ * Bounds of what is kept; the bytes are those of the texts, and their objects take several times as much. Names without a
+ * definition are kept as well: they are asked for as often.
+ */
 const MAX_KNOWN = 10_000;
-const MAX_BYTES = 32 * 1024 * 1024;
+const MAX_BYTES = 8 * 1024 * 1024;
 /** About what an entry takes beside its text. */
 const ENTRY_BYTES = 256;
 

@@ -38,7 +38,7 @@ export interface TaskChanged {
 }
 
 /** The most bytes of all definitions of a tenant: a bulk may need every one of them at once. */
-const MAX_TENANT_BYTES = 16 * 1024 * 1024;
+const MAX_TENANT_BYTES = 8 * 1024 * 1024;
 
 const COLUMNS =
   'tenant, name, definition, published_by, created_at, created_by, changed_at, changed_by, version';

@@ -40,7 +40,7 @@ const DEFINITION = {
     Type.Unsafe<unknown>({
       ...Json,
       description:
-        'A JSON Schema (draft 2020-12) that the payload of every job must fit. References lead into its own `$defs`; `pattern`, `format` and other keywords that nodes do not check are refused.',
+        'A JSON Schema (draft 2020-12) that the payload of every job must fit. References lead into its own `$defs`; keywords that nodes do not check, and regular expressions with groups or alternatives, are refused.',
     }),
   ),
 };

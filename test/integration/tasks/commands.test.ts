@@ -95,7 +95,7 @@ it('what is wrong is refused with what was typed', async () => {
   const node = await nodeForTest();
   const folder = await temporaryFolder();
   const run = shell(node, folder);
-  await writeFile(join(folder, 'schema.json'), '{"pattern": "a"}');
+  await writeFile(join(folder, 'schema.json'), '{"pattern": "(a)"}');
   for (const [args, word] of [
     [['--priority', '10'], '--priority'],
     [['--retry', '[1]'], 'maxAttempts'],
