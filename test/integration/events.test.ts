@@ -352,6 +352,17 @@ describe('several nodes', () => {
     expect(atFollower.heard.slice(1).map(({ data }) => data.job)).toEqual([second.id, third.id]);
   }, 30_000);
 
+  it('a subscription that breaks while the leader stays costs the listeners nothing', async () => {
+    const { leader, follower } = await cluster();
+    const listener = await hearAt(follower, { query: '?type=job.submitted' });
+    const first = await leader.submit({ task: 'x' });
+    await listener.event('job.submitted', first.id);
+    leader.node.server.server.closeAllConnections();
+    const second = await leader.connect().submit('x', {});
+    await listener.event('job.submitted', second.id);
+    expect(listener.types).toEqual(['hello', 'job.submitted', 'job.submitted']);
+  }, 30_000);
+
   it('another leader means a reset, on the same connection; a node that stops ends its streams', async () => {
     const { leader, follower } = await cluster();
     const staying = await hearAt(follower);
