@@ -196,6 +196,7 @@ describe('filters', () => {
     const many = Array.from({ length: 51 }, (_, i) => `queue=q${i}`).join('&');
     expect((await node.ask('GET', `/v1/events?${many}`)).status).toBe(422);
     expect((await node.ask('GET', '/v1/events', { key: null })).status).toBe(401);
+    expect((await node.ask('HEAD', '/v1/events')).status).toBe(200);
   });
 });
 
