@@ -100,13 +100,19 @@ describe('a stream of events', () => {
     ]);
     expect((await listener.event('job.progress')).data.progress).toBe(0.5);
 
-    const waiting = await tenant.submit({ task: 'nobody', queue: 'quiet', delay: '1h' });
+    const waiting = await tenant.submit({ task: 'nobody', queue: 'quiet', delay: '1h', key: 'k' });
+    const again = { task: 'nobody', queue: 'quiet', delay: '2h', key: 'k', keyMode: 'replace' };
+    await tenant.get('POST', '/v1/jobs', { body: again });
     await tenant.get('POST', `/v1/jobs/${waiting.id}/hold`);
     await tenant.get('POST', `/v1/jobs/${waiting.id}/cancel`);
-    expect((await listener.event('job.changed', waiting.id)).data).toMatchObject({ change: 'hold' });
     expect((await listener.event('job.cancelled', waiting.id)).data).toMatchObject({
       ...{ queue: 'quiet', task: 'nobody', state: 'cancelled' },
     });
+    const changes = listener.heard.filter(({ event }) => event === 'job.changed');
+    expect(changes.map(({ data }) => [data.job, data.change])).toEqual([
+      [waiting.id, 'replace'],
+      [waiting.id, 'hold'],
+    ]);
   });
 
   it('tells of queues, workers and schedules', async () => {
