@@ -29,7 +29,7 @@ export interface EventFeedsParts {
 /** How often those who listen are shown that their connection lives; proxies close what is silent for a minute. */
 const HEARTBEAT_MS = 15_000;
 /** How long a feed is kept for the next listener. */
-const LINGER_MS = 10_000;
+const LINGER_MS = 5_000;
 /** How long to wait for another leader before the same one is asked again. */
 const RETRY_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 2_000;

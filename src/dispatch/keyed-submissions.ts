@@ -5,7 +5,7 @@ import { leaderTransaction } from '../store/leader-statement.js';
 import { requireNames } from '../store/names.js';
 import { type Made, type NewJob, type Submitted, storeNew } from '../store/submit-jobs.js';
 import type { LeaderState } from './leader-state.js';
-import { replaceInTurn, TurnMissingError } from './replaced-jobs.js';
+import { replaceInTurn, TurnMissingError, tellReplaced } from './replaced-jobs.js';
 
 /** How often a submission is tried whose key passes to another job while it waits for the turn of the last one. */
 const TRIES = 20;
@@ -81,6 +81,7 @@ export class KeyedSubmissions {
       }),
     );
     for (const { by } of replacements) this.onStartBefore(by.row.definition.start_before);
+    tellReplaced(state, replacements);
     return { registered, fresh };
   }
 }

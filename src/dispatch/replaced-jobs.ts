@@ -4,6 +4,7 @@ import { type Replacement, renewKeys } from '../store/keys.js';
 import type { TermKey } from '../store/leader-statement.js';
 import { RolledBackError } from '../store/leader-statement.js';
 import { replaceJobs } from '../store/replace-jobs.js';
+import type { LeaderState } from './leader-state.js';
 
 /** A submission that may stand for the job that has its key. */
 export interface ReplacingJob extends KeyedJob {
@@ -39,4 +40,11 @@ export async function replaceInTurn(
     return { row: { ...by.row, id }, admitAt, held };
   });
   await replaceJobs(db, term, jobs, now);
+}
+
+/** Tells those who listen which jobs were replaced. One that was replaced before it was stored is a new job. */
+export function tellReplaced({ events }: LeaderState, replacements: readonly Replacement[]): void {
+  if (!events.isHeard) return;
+  for (const { id, by, isNew } of replacements)
+    if (!isNew) events.changed(by.row.definition.tenant, [id], 'replace');
 }

@@ -1,11 +1,11 @@
 import { mayReplace } from '../core/keys.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
 import type { KeyedJob } from '../store/key-holders.js';
-import { findKeyHolders, type Registered, registerKeys } from '../store/keys.js';
+import { findKeyHolders, type Registered, type Replacement, registerKeys } from '../store/keys.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { parseLater } from '../store/place-jobs.js';
 import type { LeaderState } from './leader-state.js';
-import { replaceInTurn, TurnMissingError } from './replaced-jobs.js';
+import { replaceInTurn, TurnMissingError, tellReplaced } from './replaced-jobs.js';
 import { CANCELLED, type Raw } from './submission-parser.js';
 
 /** What became of a batch of submissions. */
@@ -71,11 +71,13 @@ export class Settler {
     if (raws.length === 0) return UNSETTLED;
     const { state } = this;
     const now = state.clock.now();
-    let replaced: readonly string[] = [];
+    let replacements: readonly Replacement<Raw>[] = [];
     const ended = await state.writeEnds(() =>
       leaderTransaction(state.hot, state.term, async (db) => {
         const valid = raws.filter((raw) => raw.refusal === null).sort(inOrderOfSubmission);
-        const { registered, replacements } = await registerKeys(db, valid, now);
+        const registration = await registerKeys(db, valid, now);
+        const { registered } = registration;
+        replacements = registration.replacements;
         const registeredAs = new Map(valid.map((raw, i) => [raw.id, registered[i]!]));
         await parseLater(
           db,
@@ -83,16 +85,17 @@ export class Settler {
           raws.map((raw) => ({ row: raw.row, held: raw.held, admitAt: raw.admitAt ?? now })),
         );
         await replaceInTurn(db, state.term, replacements, (id) => held.has(id), now);
-        replaced = replacements.map(({ id }) => id);
         const ends = raws.flatMap((raw) => endOf(raw, registeredAs.get(raw.id)) ?? []);
         return ends.length === 0 ? [] : endWaitingJobs(db, state.term, 'later', ends, now);
       }),
     );
+    tellReplaced(state, replacements);
     for (const { id, row, refusal } of raws) {
       const { tenant, task, start_before: startBefore } = row.definition;
       this.onStartBefore(startBefore);
       if (refusal !== null && refusal !== CANCELLED) state.failures.failed({ id, tenant, task }, refusal);
     }
+    const replaced = replacements.map(({ id }) => id);
     const elsewhere = new Set([...replaced, ...ended.map(({ id }) => id)]);
     const isReady = (raw: Raw) => raw.refusal === null && !raw.held && raw.admitAt === null;
     const ready = raws.filter((raw) => isReady(raw) && !elsewhere.has(raw.id)).map(({ id }) => id);

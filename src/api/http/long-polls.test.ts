@@ -29,6 +29,20 @@ it('more calls than may wait are sent elsewhere, and room is freed by those that
   await Promise.all(waits);
 });
 
+it('those who listen to events have a smaller room of their own', async () => {
+  const longPolls = new LongPolls();
+  const listen = () =>
+    longPolls.run(
+      reply(),
+      'events',
+      (signal) => new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve())),
+    );
+  const streams = Array.from({ length: 500 }, listen);
+  await expect(listen()).rejects.toMatchObject({ code: 'TOO_MANY_LISTENERS', status: 503 });
+  longPolls.end();
+  await Promise.all(streams);
+});
+
 it('one tenant has half of the room, so that it cannot shut out the others', async () => {
   const longPolls = new LongPolls(4);
   const wait = (tenant: string) =>

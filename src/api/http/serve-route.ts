@@ -144,7 +144,8 @@ class HttpCall implements Call {
     return this.wait(kind, async (gone) => {
       const stream = new HttpStream(this.reply, answer, gone);
       try {
-        await tell(stream);
+        // HEAD asks for the headers alone, and a stream has no end to wait for.
+        if (this.request.method !== 'HEAD') await tell(stream);
         stream.end();
       } catch (error) {
         if (!stream.isOpen) throw error;

@@ -1,0 +1,120 @@
+import { expect, it, onTestFinished } from 'vitest';
+import { EventRing, type RingEntry, ringEntry, ringLimits } from '../core/event-ring.js';
+import { CompiledFilter, type EventFilter, serverSentEvent } from '../core/events.js';
+import { EventFeed } from './event-feed.js';
+import type { AnswerStream } from './route.js';
+
+/** A client as the feed sees it: what it was sent, and how much of that it has not taken. */
+class Client implements AnswerStream {
+  readonly pieces: (string | Buffer)[] = [];
+  readonly leaving = new AbortController();
+  unsent = 0;
+  isDropped = false;
+
+  get gone(): AbortSignal {
+    return this.leaving.signal;
+  }
+
+  get types(): string[] {
+    return [...this.pieces.join('').matchAll(/^event: (.*)$/gm)].map(([, type]) => type!);
+  }
+
+  open(): void {}
+
+  write(piece: string | Buffer): undefined {
+    this.pieces.push(piece);
+  }
+
+  drop(): void {
+    this.isDropped = true;
+    this.leaving.abort();
+  }
+}
+
+function openFeed() {
+  const over = new AbortController();
+  onTestFinished(() => over.abort());
+  const feed = new EventFeed(
+    () => ringLimits(1),
+    () => 1_000,
+    over.signal,
+  );
+  const listen = (filter: EventFilter = {}, after: string | null = null) => {
+    const client = new Client();
+    const served = feed.serve(new CompiledFilter(filter), after, client);
+    served.catch(() => undefined);
+    return { client, served };
+  };
+  return { feed, listen };
+}
+
+const events = (epoch: number, from: number, count: number): RingEntry[] =>
+  Array.from({ length: count }, (_, i) => {
+    const id = `${epoch}.${from + i}`;
+    return ringEntry('job.started', { queue: 'mail' }, serverSentEvent(id, 'job.started', `{"id":"${id}"}`));
+  });
+
+it('the text for listeners with the same filter is joined and encoded once', async () => {
+  const { feed, listen } = openFeed();
+  feed.begin(1, 0, 0);
+  const equal: EventFilter[] = [{ queue: ['mail', 'x'] }, { queue: ['x', 'mail'] }];
+  const [one, two] = equal.map((filter) => listen(filter).client);
+  const other = listen({ queue: 'other' }).client;
+  await expect.poll(() => other.types).toEqual(['hello']);
+  feed.receive(1, events(1, 1, 3));
+  expect(one!.pieces).toHaveLength(2);
+  expect(one!.pieces[1]).toBe(two!.pieces[1]);
+  expect(one!.types).toEqual(['hello', 'job.started', 'job.started', 'job.started']);
+  expect(other.types).toEqual(['hello']);
+});
+
+it('numbers that are missing are a reset, numbers that come again are ignored', async () => {
+  const { feed, listen } = openFeed();
+  feed.begin(1, 0, 0);
+  const { client } = listen();
+  await expect.poll(() => client.types).toEqual(['hello']);
+  feed.receive(1, events(1, 1, 2));
+  feed.begin(1, 0, 3);
+  feed.receive(1, events(1, 1, 3));
+  expect(client.types).toEqual(['hello', 'job.started', 'job.started', 'job.started']);
+  feed.receive(7, events(1, 7, 1));
+  expect(client.types.slice(4)).toEqual(['reset', 'job.started']);
+  // The same leader cannot have told more than it knows: it is another one, with an old epoch.
+  feed.begin(1, 0, 4);
+  expect(client.types.slice(6)).toEqual(['reset']);
+});
+
+it('a listener that has too much unread is dropped at the next event, before anything more is kept for it', async () => {
+  const { feed, listen } = openFeed();
+  feed.begin(1, 0, 0);
+  const [slow, quick] = [listen().client, listen().client];
+  await expect.poll(() => quick.types).toEqual(['hello']);
+  slow.unsent = 1_001;
+  feed.receive(1, events(1, 1, 1));
+  expect([slow.isDropped, quick.isDropped]).toEqual([true, false]);
+  expect([slow.types.length, quick.types.length]).toEqual([1, 2]);
+});
+
+it('a leader without room for another tenant, or no leader at all, is told to those who come', async () => {
+  const { feed, listen } = openFeed();
+  const { served, client } = listen();
+  feed.refuse();
+  await expect(served).rejects.toMatchObject({ code: 'TOO_MANY_LISTENERS' });
+  expect(client.pieces).toEqual([]);
+  expect(feed.size).toBe(0);
+});
+
+it('a ring is a copy: it holds what the leader told, so that anybody can resume here', async () => {
+  const { feed, listen } = openFeed();
+  const ring = new EventRing(0);
+  feed.begin(1, 0, 5);
+  feed.receive(1, events(1, 1, 5));
+  for (const entry of events(1, 1, 5)) ring.add(entry, ringLimits(1));
+  const { client } = listen({}, '1.2');
+  await expect.poll(() => client.types).toEqual(['hello', 'job.started', 'job.started', 'job.started']);
+  const replayed = ring
+    .after(2)!
+    .map(({ text }) => text)
+    .join('');
+  expect(client.pieces.join('')).toContain(replayed);
+});
