@@ -103,7 +103,7 @@ export class Authentication {
     this.watching ??= setTimeout(() => void this.look(), WATCH_MS).unref();
     return () => {
       listeners.delete(onInvalid);
-      if (listeners.size === 0) this.watched.delete(known);
+      if (listeners.size === 0 && this.watched.get(known) === listeners) this.watched.delete(known);
     };
   }
 
