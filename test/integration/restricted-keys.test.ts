@@ -21,7 +21,7 @@ async function restricted(limits: { queues?: string[]; tasks?: string[] }) {
   const outside = await tenant.submit({ task: 'bill', queue: 'money', key: 'out' });
   const ask = <T = Record<string, unknown>>(method: string, path: string, body?: unknown) =>
     node.ask<T>(method, path, { key, ...(body !== undefined && { body }) } satisfies Ask);
-  return { tenant, ask, inside, outside };
+  return { tenant, ask, key, inside, outside };
 }
 
 describe.each([
@@ -146,4 +146,65 @@ it('a key that is restricted to queues sees and changes no others', async () => 
   // A list follows one queue, so a key for several says which.
   expect((await ask('GET', '/v1/jobs')).status).toBe(403);
   expect((await ask('GET', '/v1/jobs?queue=mail')).status).toBe(200);
+});
+
+describe('a key that is restricted to a queue', () => {
+  it('cannot get into another queue by the definition of a task', async () => {
+    const { tenant, ask } = await restricted({ queues: ['mail', 'default'] });
+    await tenant.get('POST', '/v1/tasks', { body: { name: 'pay', queue: 'money' } });
+    expect((await ask('POST', '/v1/jobs', { task: 'pay' })).status).toBe(403);
+    const schedule = { name: 'payday', task: 'pay', every: '1d' };
+    expect((await ask('POST', '/v1/schedules', schedule)).status).toBe(403);
+    await tenant.get('POST', '/v1/schedules', { body: schedule });
+    for (const [method, path] of [
+      ['GET', ''],
+      ['POST', '/run'],
+      ['DELETE', ''],
+    ] as const) {
+      expect((await ask(method, `/v1/schedules/payday${path}`)).status).toBe(404);
+    }
+    expect((await ask<{ data: unknown[] }>('GET', '/v1/schedules')).body.data).toEqual([]);
+  });
+
+  it('changes no definition of a task', async () => {
+    const { tenant, ask } = await restricted({ queues: ['mail'] });
+    await tenant.get('POST', '/v1/tasks', { body: { name: 'greet', queue: 'mail' } });
+    expect((await ask('POST', '/v1/tasks', { name: 'greet', queue: 'money' })).status).toBe(403);
+    expect((await ask('PATCH', '/v1/tasks/greet', { queue: 'money' })).status).toBe(403);
+    expect((await ask('DELETE', '/v1/tasks/greet')).status).toBe(403);
+    expect(await ask('GET', '/v1/tasks/greet')).toMatchObject({ status: 200, body: { queue: 'mail' } });
+  });
+
+  it('may not ask for events of another queue, and hears none of them unasked', async () => {
+    const { tenant, ask, key } = await restricted({ queues: ['mail'] });
+    expect((await ask('GET', '/v1/events?queue=mail,money')).status).toBe(403);
+    const gone = new AbortController();
+    const response = await fetch(`${node.url}/v1/events?type=job.submitted`, {
+      headers: { authorization: `Bearer ${key}` },
+      signal: gone.signal,
+    });
+    let heard = '';
+    for await (const chunk of response.body!) {
+      const isFirst = heard === '';
+      heard += Buffer.from(chunk).toString();
+      if (isFirst) {
+        await tenant.submit({ task: 'bill', queue: 'money' });
+        await tenant.submit({ task: 'greet', queue: 'mail' });
+      }
+      if (heard.includes('job.submitted')) break;
+    }
+    gone.abort();
+    expect(heard).toContain('"queue":"mail"');
+    expect(heard).not.toContain('money');
+  });
+});
+
+describe('a key that is restricted to a task', () => {
+  it('sees the definition of that task and no other', async () => {
+    const { tenant, ask } = await restricted({ tasks: ['greet'] });
+    for (const name of ['bill', 'greet']) await tenant.get('POST', '/v1/tasks', { body: { name } });
+    const { body } = await ask<{ data: { name: string }[] }>('GET', '/v1/tasks');
+    expect(body.data.map(({ name }) => name)).toEqual(['greet']);
+    expect((await ask('GET', '/v1/tasks/bill')).status).toBe(404);
+  });
 });
