@@ -172,6 +172,25 @@ describe('a request', () => {
     expect(busy.seen).toHaveLength(1);
   });
 
+  it('that may have been carried out says so, even if the last try reached nobody', async () => {
+    const lost = await serve((request) => request.socket.destroy());
+    const once = clientOf([lost.url]).request('POST', '/v1/jobs', { body: {} });
+    await expect(once).rejects.toMatchObject({
+      message: expect.stringMatching(/^No answer from .*not known whether .* could take effect twice/),
+    });
+    const client = clientOf([lost.url, await deadUrl()], { retryForMs: 0 });
+    const keyed = client.request('POST', '/v1/jobs', { body: { key: 'k' }, retry: true });
+    await expect(keyed).rejects.toMatchObject({
+      code: 'UNREACHABLE',
+      sent: true,
+      message: expect.stringMatching(/not known whether .* safe to repeat it .* the same key/),
+    });
+    // Nothing depends on whether a read was carried out.
+    await expect(clientOf([lost.url], { retryForMs: 0 }).request('GET', '/v1/jobs')).rejects.toMatchObject({
+      message: expect.stringContaining('cannot be reached'),
+    });
+  });
+
   it('ends when its time is up, and with the caller’s reason when the caller gives up', async () => {
     const node = await serve(() => undefined);
     const client = clientOf([node.url], { retryForMs: 0 });

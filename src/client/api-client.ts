@@ -2,6 +2,7 @@ import { PunctualError } from '../core/errors.js';
 import {
   HttpTransport,
   type HttpTransportOptions,
+  inDoubt,
   noneReachable,
   UnreachableError,
 } from '../transport/http-transport.js';
@@ -33,15 +34,16 @@ export class ApiClient implements Transport {
   request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
     const repeatable = options.retry ?? method === 'GET';
     const ask = () => this.#transport.request<T>(method, path, options);
-    return this.#repeat(ask, repeatable, options.signal);
+    return this.#repeat(ask, { repeatable, changes: method !== 'GET' }, options.signal);
   }
 
   /** An answer that is read while it is being sent. It is asked for again only until it has begun. */
   stream(path: string, options: StreamOptions = {}): Promise<AsyncIterable<string>> {
-    return this.#repeat(() => this.#transport.stream(path, options), true, options.signal);
+    const ask = () => this.#transport.stream(path, options);
+    return this.#repeat(ask, { repeatable: true, changes: false }, options.signal);
   }
 
-  async #repeat<T>(ask: () => Promise<T>, repeatable: boolean, signal: AbortSignal | undefined): Promise<T> {
+  async #repeat<T>(ask: () => Promise<T>, kind: RequestKind, signal: AbortSignal | undefined): Promise<T> {
     const until = performance.now() + this.#retryForMs;
     const growing = new GrowingPause(50, 1_000);
     const unreachable = new Map<string, UnreachableError>();
@@ -49,11 +51,14 @@ export class ApiClient implements Transport {
       try {
         return await ask();
       } catch (error) {
-        if (error instanceof UnreachableError) unreachable.set(error.url, error);
+        // That one try may have taken effect counts more than why a later one did not.
+        if (error instanceof UnreachableError && !unreachable.get(error.url)?.sent)
+          unreachable.set(error.url, error);
         // All nodes are asked before the first pause, and before giving up if that can do no harm.
         const isRound = tries % this.#transport.nodeCount === 0;
         const isOver = performance.now() >= until && (isRound || !isUnsent(error));
-        if (!mayRepeat(error, repeatable) || isOver) throw together(error, [...unreachable.values()]);
+        if (!mayRepeat(error, kind.repeatable) || isOver)
+          throw together(error, [...unreachable.values()], kind);
         if (isRound) await pause(growing.nextMs(), signal);
       }
     }
@@ -65,11 +70,22 @@ export class ApiClient implements Transport {
   }
 }
 
-/** The error of the last try, which names all nodes that could not be reached if it is about one of them. */
-function together(error: unknown, unreachable: readonly UnreachableError[]): unknown {
-  return error instanceof UnreachableError && unreachable.length > 1
-    ? noneReachable(error, unreachable)
-    : error;
+/** What is to be known about a request when it fails. */
+interface RequestKind {
+  readonly repeatable: boolean;
+  /** Whether it changes something, so that it matters whether it was carried out. */
+  readonly changes: boolean;
+}
+
+/**
+ * The error of the last try, if it is about a node that could not be reached: it names all of those. Whether the request
+ * may have been carried out follows from all tries.
+ */
+function together(error: unknown, unreachable: readonly UnreachableError[], kind: RequestKind): unknown {
+  if (!(error instanceof UnreachableError)) return error;
+  if (kind.changes && unreachable.some(({ sent }) => sent))
+    return inDoubt(error, unreachable, kind.repeatable);
+  return unreachable.length > 1 ? noneReachable(error, unreachable) : error;
 }
 
 function isUnsent(error: unknown): boolean {
