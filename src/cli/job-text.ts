@@ -8,7 +8,8 @@ import { truncate } from './text-width.js';
 
 /** Jobs as text. */
 
-const STATE_STYLES: Readonly<Record<JobState, Style>> = {
+/** The colours of the states. */
+export const STATE_STYLES: Readonly<Record<JobState, Style>> = {
   blocked: 'dim',
   pending: 'yellow',
   running: 'cyan',
@@ -81,7 +82,8 @@ function errorLine(error: JobError | null): string {
   return error.code ? `${error.code}: ${error.message}` : error.message;
 }
 
-function json(value: unknown): string | null {
+/** A value on one line; null when there is none. */
+export function json(value: unknown): string | null {
   return value === null || value === undefined ? null : JSON.stringify(value);
 }
 
