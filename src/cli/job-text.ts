@@ -140,7 +140,7 @@ export function jobDetails(output: Output, job: Job): string {
     ['progress', job.progress === null ? null : progressText(job)],
     ['payload', json(job.payload)],
     ['result', json(job.result)],
-    ['error', job.error === null ? null : { text: errorText(job), style: 'red' }],
+    ['error', job.error === null ? null : { text: permanence(job) + errorText(job), style: 'red' }],
   ]);
   const stack = job.error?.stack ? `\n${output.paint('dim', indented(job.error.stack))}\n` : '';
   return details + stack + attemptTable(output, job);
@@ -163,6 +163,11 @@ export function progressText(job: Job): string {
   if (job.progress === null) return '';
   const percent = `${Math.round(job.progress.progress * 100)} %`;
   return job.progress.message ? `${percent}, ${job.progress.message}` : percent;
+}
+
+/** That no retry followed because of what was thrown, which only the stack tells. */
+function permanence({ error }: Job): string {
+  return error?.stack?.startsWith('PermanentError: ') ? 'PermanentError: ' : '';
 }
 
 /** The error of a job as text. */

@@ -191,6 +191,19 @@ describe('a request', () => {
     });
   });
 
+  it('after close() is refused and says so', async () => {
+    const node = await serve((_, response) => json(response, 200, {}));
+    const client = clientOf([node.url]);
+    await client.close();
+    for (const retry of [true, false]) {
+      await expect(client.request('POST', '/v1/jobs', { body: {}, retry })).rejects.toMatchObject({
+        code: 'CONFIGURATION',
+        message: expect.stringContaining('close()'),
+      });
+    }
+    expect(node.seen).toHaveLength(0);
+  });
+
   it('ends when its time is up, and with the caller’s reason when the caller gives up', async () => {
     const node = await serve(() => undefined);
     const client = clientOf([node.url], { retryForMs: 0 });

@@ -24,6 +24,7 @@ const RETRY_FOR_MS = 8_000;
 export class ApiClient implements Transport {
   readonly #transport: HttpTransport;
   readonly #retryForMs: number;
+  #isClosed = false;
 
   constructor(options: ApiClientOptions) {
     this.#transport = new HttpTransport(options);
@@ -48,6 +49,12 @@ export class ApiClient implements Transport {
     const growing = new GrowingPause(50, 1_000);
     const unreachable = new Map<string, UnreachableError>();
     for (let tries = 1; ; tries++) {
+      if (this.#isClosed) {
+        throw new PunctualError(
+          'CONFIGURATION',
+          'This connection was closed with close(): open another one.',
+        );
+      }
       try {
         return await ask();
       } catch (error) {
@@ -66,6 +73,7 @@ export class ApiClient implements Transport {
 
   /** Ends all connections. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     await this.#transport.close();
   }
 }

@@ -204,3 +204,11 @@ it('a grant takes from everybody what a restore without rights gave', async () =
   expect(await executable(role)).toEqual(['cancel_job', 'cancel_job_of_key', 'submit_job']);
   expect(await executable(other)).toEqual([]);
 });
+
+it('a role without rights is told so by db status', async () => {
+  const url = new URL(node.database.url);
+  Object.assign(url, { username: await newRole(), password: 'secret' });
+  const run = cliUnderTest();
+  expect(await runCli(['db', 'status', '--database-url', url.href], run.cli)).not.toBe(0);
+  expect(run.stderr()).toMatch(/may not use Punctual's schema: permission denied/);
+});
