@@ -185,6 +185,15 @@ describe('a request', () => {
       sent: true,
       message: expect.stringMatching(/not known whether .* safe to repeat it .* the same key/),
     });
+    const leaderless = await serve((request, response, count) => {
+      if (count === 1) request.socket.destroy();
+      else json(response, 503, { code: 'NO_LEADER', detail: 'wait.' });
+    });
+    const waited = clientOf([leaderless.url], { retryForMs: 30 });
+    await expect(waited.request('POST', '/v1/jobs', { body: {}, retry: true })).rejects.toMatchObject({
+      code: 'NO_LEADER',
+      message: expect.stringMatching(/wait\. The answer to an earlier try was lost\..* safe to repeat/),
+    });
     // Nothing depends on whether a read was carried out.
     await expect(clientOf([lost.url], { retryForMs: 0 }).request('GET', '/v1/jobs')).rejects.toMatchObject({
       message: expect.stringContaining('cannot be reached'),

@@ -1,5 +1,6 @@
 import { PunctualError } from '../core/errors.js';
 import {
+  adviceInDoubt,
   HttpTransport,
   type HttpTransportOptions,
   inDoubt,
@@ -86,14 +87,23 @@ interface RequestKind {
 }
 
 /**
- * The error of the last try, if it is about a node that could not be reached: it names all of those. Whether the request
- * may have been carried out follows from all tries.
+ * The error of the last try. If it is about a node that could not be reached, it names all of those. It says whether the
+ * request may have been carried out, which follows from all tries.
  */
 function together(error: unknown, unreachable: readonly UnreachableError[], kind: RequestKind): unknown {
-  if (!(error instanceof UnreachableError)) return error;
-  if (kind.changes && unreachable.some(({ sent }) => sent))
-    return inDoubt(error, unreachable, kind.repeatable);
-  return unreachable.length > 1 ? noneReachable(error, unreachable) : error;
+  const isInDoubt = kind.changes && unreachable.some(({ sent }) => sent);
+  if (error instanceof UnreachableError) {
+    if (isInDoubt) return inDoubt(error, unreachable, kind.repeatable);
+    return unreachable.length > 1 ? noneReachable(error, unreachable) : error;
+  }
+  if (!isInDoubt || !(error instanceof PunctualError) || error.status !== 503) return error;
+  const { code, message, errors, retryAfter } = error;
+  const detail = `${message} The answer to an earlier try was lost. ${adviceInDoubt(kind.repeatable)}`;
+  return new PunctualError(code, detail, {
+    cause: error,
+    errors,
+    ...(retryAfter !== undefined && { retryAfter }),
+  });
 }
 
 function isUnsent(error: unknown): boolean {

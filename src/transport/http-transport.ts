@@ -74,7 +74,7 @@ export function inDoubt(
 }
 
 /** What to do about a request that may have taken effect. */
-function adviceInDoubt(repeatable: boolean): string {
+export function adviceInDoubt(repeatable: boolean): string {
   return repeatable
     ? 'It is safe to repeat it with the same content and, if it has one, the same key.'
     : 'Look before you repeat it: it could take effect twice. Submissions with a key can be repeated safely.';
