@@ -1,5 +1,6 @@
 import type { Config } from '../core/config.js';
 import { formatDuration } from '../core/duration.js';
+import type { JobError } from '../core/job.js';
 import { readJsonText } from '../core/json-reader.js';
 import {
   DEFAULT_DST,
@@ -9,8 +10,9 @@ import {
 } from '../core/schedule.js';
 import type { ParsedSchedule } from '../core/schedule-definition.js';
 import { type TaskLookup, withoutPayloadRules } from '../core/task-defaults.js';
-import type { OccurrenceView, ScheduleView } from '../core/wire.js';
+import type { LastJob, OccurrenceView, ScheduleView } from '../core/wire.js';
 import { tryParseStored } from '../schedule/parsed-schedules.js';
+import type { PlacedRow } from '../store/job-places.js';
 import type { LedgerRow } from '../store/occurrences.js';
 import type { ScheduleWithLast } from '../store/schedules.js';
 import { JsonText } from './json-text.js';
@@ -24,7 +26,14 @@ const time = (ms: number): string => new Date(ms).toISOString();
 export class ScheduleText extends JsonText {
   readonly text: string;
 
-  constructor(row: ScheduleWithLast, config: Config, now: number, tasks: TaskLookup) {
+  /** `lastJob` is left out where it was not read. */
+  constructor(
+    row: ScheduleWithLast,
+    config: Config,
+    now: number,
+    tasks: TaskLookup,
+    lastJob?: LastJob | null,
+  ) {
     super();
     const { definition, payload: ownPayload } = apart(row);
     // Its jobs take what its task says now; one that does not fit its task is shown as it was stored.
@@ -41,6 +50,7 @@ export class ScheduleText extends JsonText {
       managedBy: row.managed_by,
       lastAt: row.last_at === null ? null : time(row.last_at),
       lastJobId: row.last_run,
+      ...(lastJob !== undefined && { lastJob }),
       createdAt: time(row.created_at),
       createdBy: row.created_by,
       changedAt: time(row.changed_at),
@@ -88,6 +98,13 @@ function withDefaults(definition: ScheduleDefinition, parsed: ParsedSchedule): S
 /** The definition without `dst`, which is shown with its defaults. */
 function withoutDst({ dst: _, ...rest }: ScheduleDefinition): ScheduleDefinition {
   return rest;
+}
+
+/** How a job fares, for the view of its schedule. */
+export function toLastJob(row: PlacedRow | null): LastJob | null {
+  if (!row) return null;
+  const error = row.error === null ? null : (JSON.parse(row.error) as JobError | null);
+  return { id: row.id, state: row.state, errorCode: error?.code ?? null };
 }
 
 /** A row of the ledger as the API shows it. */

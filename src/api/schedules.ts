@@ -38,7 +38,7 @@ import { JobView } from './job-view.js';
 import { writePage } from './page-text.js';
 import { forbidden, limitsOf, mayTouch, mustAllow, type Place } from './restrictions.js';
 import { Answer, json, ONE_PAYLOAD, type Route, route } from './route.js';
-import { ScheduleText, toOccurrenceView } from './schedule-view.js';
+import { ScheduleText, toLastJob, toOccurrenceView } from './schedule-view.js';
 
 const PREVIEWED = 10;
 
@@ -266,7 +266,11 @@ async function viewSchedule(node: NodeContext, caller: Caller, name: string): Pr
   const lookup = await tasks.find(tenant, () => tasksOfStored([row]));
   if (limitsOf(caller) && !mayTouch(caller, placeOf(JSON.parse(row.definition), lookup)))
     throw notFound(name);
-  return new ScheduleText(row, node.config, now, lookup);
+  // Jobs are created ahead of time, so that of the newest occurrence that was due tells more than the newest of all. If
+  // that occurrence has none, e.g. because the job before it still runs, the newest of all is the one of interest.
+  const newest = row.last_run ?? row.last_job;
+  const lastJob = newest === null ? null : toLastJob(await readJob(hot, tenant, newest));
+  return new ScheduleText(row, node.config, now, lookup, lastJob);
 }
 
 /** What a definition says of the place of its jobs. */

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { humanDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import { JOB_PARTS, type Job, type ListedJob } from '../core/job.js';
 import { printable } from '../core/paint.js';
@@ -45,7 +46,7 @@ function addListCommand(job: Command, cli: Cli): void {
   const show = async (call: ServerCall<ListOptions>): Promise<void> => {
     const page = await readJobs(call);
     const { output } = call;
-    const withErrors = call.options.state === 'failed';
+    const withErrors = call.options.state === 'failed' || call.options.errorCode !== undefined;
     output.document(page, () => jobTable(output, page.data, cli.now(), withErrors));
     if (page.next !== null && !output.json) output.note('There are more: use --all, or a larger --limit.');
   };
@@ -105,6 +106,13 @@ function addWatchCommand(job: Command, cli: Cli): void {
   });
 }
 
+/** A figure as text; the names of those that are milliseconds end with `Ms`. */
+function figureLine([name, value]: [string, unknown]): [string, string] {
+  return name.endsWith('Ms') && typeof value === 'number'
+    ? [name.slice(0, -2), humanDuration(value)]
+    : [name, String(value)];
+}
+
 function addWhyCommand(job: Command, cli: Cli): void {
   const command = job
     .command('why')
@@ -118,7 +126,7 @@ function addWhyCommand(job: Command, cli: Cli): void {
         ['state', why.state],
         ['gate', { text: why.gate, style: 'yellow' }],
         ['detail', why.detail],
-        ...Object.entries(why.figures).map(([name, value]): [string, string] => [name, String(value)]),
+        ...Object.entries(why.figures).map(figureLine),
       ]),
     );
   });

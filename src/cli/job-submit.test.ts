@@ -39,7 +39,10 @@ describe('readPayload', () => {
 
   it('says what is wrong with it', async () => {
     const { cli } = cliUnderTest();
-    await expect(readPayload(cli, '{name: Ada}')).rejects.toMatchObject({ code: 'MALFORMED_JSON' });
+    await expect(readPayload(cli, '{name: Ada}')).rejects.toMatchObject({
+      code: 'MALFORMED_JSON',
+      message: expect.stringMatching(/at byte 1\. Quote it for the shell: --payload/),
+    });
     await expect(readPayload(cli, '@missing.json')).rejects.toMatchObject({ code: 'USAGE' });
   });
 });
@@ -48,6 +51,7 @@ describe('parseJobLines', () => {
   it('names the line that is broken', () => {
     expect(parseJobLines('{"task":"a"}\n\n{"task":"b"}\r\n')).toEqual([{ task: 'a' }, { task: 'b' }]);
     expect(() => parseJobLines('{"task":"a"}\n{"task":\n')).toThrow('Line 2');
+    expect(() => parseJobLines('{"task":"a"}\nbroken')).toThrow(/^Line 2 is .* at byte 0\.$/);
     expect(() => parseJobLines('\n')).toThrow('no jobs');
   });
 });

@@ -217,11 +217,14 @@ export async function readPayload(cli: Cli, value: string | undefined): Promise<
     return readJson(source);
   } catch (error) {
     const where = fromFile === null ? '--payload' : fromFile === '-' ? 'stdin' : fromFile;
-    throw new PunctualError(
-      'MALFORMED_JSON',
-      `The payload (${where}) is not valid JSON: ${messageOf(error)}.`,
-    );
+    const advice = fromFile === null ? ` Quote it for the shell: --payload '{"name": "Ada"}'.` : '';
+    throw notJson(`The payload (${where})`, error, advice);
   }
+}
+
+function notJson(what: string, error: unknown, advice = ''): PunctualError {
+  const why = messageOf(error).replace(/\.$/, '');
+  return new PunctualError('MALFORMED_JSON', `${what} is not valid JSON: ${why}.${advice}`);
 }
 
 /** Parses JSON; refuses numbers that JavaScript cannot represent, because the server would get other ones. */
@@ -236,7 +239,7 @@ export async function readJsonInput(cli: Cli, path: string): Promise<unknown> {
     return readJson(source);
   } catch (error) {
     const where = path === '-' ? 'stdin' : path;
-    throw new PunctualError('MALFORMED_JSON', `${where} is not valid JSON: ${messageOf(error)}.`);
+    throw notJson(where, error);
   }
 }
 
@@ -258,7 +261,7 @@ export function parseJobLines(source: string): unknown[] {
     try {
       jobs.push(readJson(line));
     } catch (error) {
-      throw new PunctualError('MALFORMED_JSON', `Line ${index + 1} is not valid JSON: ${messageOf(error)}.`);
+      throw notJson(`Line ${index + 1}`, error);
     }
   }
   if (jobs.length === 0)

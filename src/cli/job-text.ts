@@ -8,7 +8,8 @@ import { truncate } from './text-width.js';
 
 /** Jobs as text. */
 
-const STATE_STYLES: Readonly<Record<JobState, Style>> = {
+/** The colours of the states. */
+export const STATE_STYLES: Readonly<Record<JobState, Style>> = {
   blocked: 'dim',
   pending: 'yellow',
   running: 'cyan',
@@ -81,7 +82,8 @@ function errorLine(error: JobError | null): string {
   return error.code ? `${error.code}: ${error.message}` : error.message;
 }
 
-function json(value: unknown): string | null {
+/** A value on one line; null when there is none. */
+export function json(value: unknown): string | null {
   return value === null || value === undefined ? null : JSON.stringify(value);
 }
 
@@ -138,7 +140,7 @@ export function jobDetails(output: Output, job: Job): string {
     ['progress', job.progress === null ? null : progressText(job)],
     ['payload', json(job.payload)],
     ['result', json(job.result)],
-    ['error', job.error === null ? null : { text: errorText(job), style: 'red' }],
+    ['error', job.error === null ? null : { text: permanence(job) + errorText(job), style: 'red' }],
   ]);
   const stack = job.error?.stack ? `\n${output.paint('dim', indented(job.error.stack))}\n` : '';
   return details + stack + attemptTable(output, job);
@@ -161,6 +163,11 @@ export function progressText(job: Job): string {
   if (job.progress === null) return '';
   const percent = `${Math.round(job.progress.progress * 100)} %`;
   return job.progress.message ? `${percent}, ${job.progress.message}` : percent;
+}
+
+/** That no retry followed because of what was thrown, which only the stack tells. */
+function permanence({ error }: Job): string {
+  return error?.stack?.startsWith('PermanentError: ') ? 'PermanentError: ' : '';
 }
 
 /** The error of a job as text. */

@@ -1,7 +1,9 @@
 import { humanDuration } from '../core/duration.js';
 import type { Style } from '../core/paint.js';
 import type { OccurrenceView, ScheduleView } from '../core/wire.js';
+import { json, STATE_STYLES } from './job-text.js';
 import { type Cell, type Column, type Output, relativeTime } from './output.js';
+import { pausesOf } from './task-text.js';
 
 /** Schedules and occurrences as text. */
 
@@ -63,18 +65,33 @@ export function scheduleTable(output: Output, schedules: readonly ScheduleView[]
   return output.table(COLUMNS, rows);
 }
 
+/** The newest job, with its state where the node tells it. */
+function lastJobOf({ lastJob, lastJobId }: ScheduleView): Cell | null {
+  if (!lastJob) return lastJobId;
+  const code = lastJob.errorCode === null ? '' : ` (${lastJob.errorCode})`;
+  return { text: `${lastJob.id} ${lastJob.state}${code}`, style: STATE_STYLES[lastJob.state] };
+}
+
 /** One schedule in detail. */
 export function scheduleDetails(output: Output, schedule: ScheduleView): string {
-  const { dst } = schedule;
+  const { dst, retry } = schedule;
   return output.details([
     ['schedule', schedule.name],
     ['state', stateOf(schedule)],
     ['when', whenOf(schedule)],
     ['runs', runsOf(schedule)],
     ['queue', schedule.queue],
+    ['payload', json(schedule.payload)],
+    ['timeout', schedule.timeout],
+    ['attempts', retry?.maxAttempts === undefined ? null : String(retry.maxAttempts)],
+    ['pauses', retry && pausesOf(retry)],
+    [
+      'after losses',
+      retry?.onWorkerLost?.maxAttempts === undefined ? null : String(retry.onWorkerLost.maxAttempts),
+    ],
     ['next', schedule.nextAt],
     ['last', schedule.lastAt],
-    ['last job', schedule.lastJobId],
+    ['last job', lastJobOf(schedule)],
     ['start', schedule.startAt],
     ['end', schedule.endAt],
     ['DST', dst && `gap ${dst.gap}, overlap ${dst.overlap}`],
@@ -82,6 +99,7 @@ export function scheduleDetails(output: Output, schedule: ScheduleView): string 
     ['overlap', schedule.overlap],
     ['jitter', schedule.jitter === '0ms' ? null : schedule.jitter],
     ['late after', schedule.lateAfter],
+    ['managed by', schedule.managedBy],
     ['created', `${schedule.createdAt} by ${schedule.createdBy}`],
     ['changed', `${schedule.changedAt} by ${schedule.changedBy}`],
   ]);

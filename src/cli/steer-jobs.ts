@@ -199,7 +199,8 @@ function selectionOf(name: string, options: ManyValues, now: number): JobSelecti
   // A dry run changes nothing, so it may count all without being told to.
   if (options.all || options.dryRun) return { all: true };
   const example = `such as \`punctual job ${name} --queue NAME\``;
-  throw new PunctualError('USAGE', `Give the ids of jobs, filters ${example}, or --all for every job.`);
+  const ids = name === 'redrive' ? '' : 'the ids of jobs, ';
+  throw new PunctualError('USAGE', `Give ${ids}filters ${example}, or --all for every job.`);
 }
 
 /** Prints the result, a line for each job that was refused, and sets the exit code that these have in common. */

@@ -33,7 +33,8 @@ export function taskTable(output: Output, tasks: readonly TaskView[], now: numbe
   return output.table(COLUMNS, rows);
 }
 
-function pausesOf({ backoff }: RetryInput): string | null {
+/** The pauses between attempts, as they were given. */
+export function pausesOf({ backoff }: RetryInput): string | null {
   if (!backoff) return null;
   return Object.entries(backoff)
     .map(([name, value]) => `${name} ${value}`)

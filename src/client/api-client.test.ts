@@ -172,6 +172,47 @@ describe('a request', () => {
     expect(busy.seen).toHaveLength(1);
   });
 
+  it('that may have been carried out says so, even if the last try reached nobody', async () => {
+    const lost = await serve((request) => request.socket.destroy());
+    const once = clientOf([lost.url]).request('POST', '/v1/jobs', { body: {} });
+    await expect(once).rejects.toMatchObject({
+      message: expect.stringMatching(/^No answer from .*not known whether .* could take effect twice/),
+    });
+    const client = clientOf([lost.url, await deadUrl()], { retryForMs: 0 });
+    const keyed = client.request('POST', '/v1/jobs', { body: { key: 'k' }, retry: true });
+    await expect(keyed).rejects.toMatchObject({
+      code: 'UNREACHABLE',
+      sent: true,
+      message: expect.stringMatching(/not known whether .* safe to repeat it .* the same key/),
+    });
+    const leaderless = await serve((request, response, count) => {
+      if (count === 1) request.socket.destroy();
+      else json(response, 503, { code: 'NO_LEADER', detail: 'wait.' });
+    });
+    const waited = clientOf([leaderless.url], { retryForMs: 30 });
+    await expect(waited.request('POST', '/v1/jobs', { body: {}, retry: true })).rejects.toMatchObject({
+      code: 'NO_LEADER',
+      message: expect.stringMatching(/wait\. The answer to an earlier try was lost\..* safe to repeat/),
+    });
+    // Nothing depends on whether a read was carried out.
+    await expect(clientOf([lost.url], { retryForMs: 0 }).request('GET', '/v1/jobs')).rejects.toMatchObject({
+      message: expect.stringContaining('cannot be reached'),
+    });
+  });
+
+  it('after close() is refused and says so', async () => {
+    const node = await serve((_, response) => json(response, 200, {}));
+    const client = clientOf([node.url]);
+    await client.close();
+    for (const retry of [true, false]) {
+      await expect(client.request('POST', '/v1/jobs', { body: {}, retry })).rejects.toMatchObject({
+        code: 'CONFIGURATION',
+        message: expect.stringContaining('close()'),
+      });
+    }
+    expect(node.seen).toHaveLength(0);
+  });
+
   it('ends when its time is up, and with the caller’s reason when the caller gives up', async () => {
     const node = await serve(() => undefined);
     const client = clientOf([node.url], { retryForMs: 0 });

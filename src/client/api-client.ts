@@ -1,7 +1,9 @@
 import { PunctualError } from '../core/errors.js';
 import {
+  adviceInDoubt,
   HttpTransport,
   type HttpTransportOptions,
+  inDoubt,
   noneReachable,
   UnreachableError,
 } from '../transport/http-transport.js';
@@ -23,6 +25,7 @@ const RETRY_FOR_MS = 8_000;
 export class ApiClient implements Transport {
   readonly #transport: HttpTransport;
   readonly #retryForMs: number;
+  #isClosed = false;
 
   constructor(options: ApiClientOptions) {
     this.#transport = new HttpTransport(options);
@@ -33,27 +36,37 @@ export class ApiClient implements Transport {
   request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
     const repeatable = options.retry ?? method === 'GET';
     const ask = () => this.#transport.request<T>(method, path, options);
-    return this.#repeat(ask, repeatable, options.signal);
+    return this.#repeat(ask, { repeatable, changes: method !== 'GET' }, options.signal);
   }
 
   /** An answer that is read while it is being sent. It is asked for again only until it has begun. */
   stream(path: string, options: StreamOptions = {}): Promise<AsyncIterable<string>> {
-    return this.#repeat(() => this.#transport.stream(path, options), true, options.signal);
+    const ask = () => this.#transport.stream(path, options);
+    return this.#repeat(ask, { repeatable: true, changes: false }, options.signal);
   }
 
-  async #repeat<T>(ask: () => Promise<T>, repeatable: boolean, signal: AbortSignal | undefined): Promise<T> {
+  async #repeat<T>(ask: () => Promise<T>, kind: RequestKind, signal: AbortSignal | undefined): Promise<T> {
     const until = performance.now() + this.#retryForMs;
     const growing = new GrowingPause(50, 1_000);
     const unreachable = new Map<string, UnreachableError>();
     for (let tries = 1; ; tries++) {
+      if (this.#isClosed) {
+        throw new PunctualError(
+          'CONFIGURATION',
+          'This connection was closed with close(): open another one.',
+        );
+      }
       try {
         return await ask();
       } catch (error) {
-        if (error instanceof UnreachableError) unreachable.set(error.url, error);
+        // That one try may have taken effect counts more than why a later one did not.
+        if (error instanceof UnreachableError && !unreachable.get(error.url)?.sent)
+          unreachable.set(error.url, error);
         // All nodes are asked before the first pause, and before giving up if that can do no harm.
         const isRound = tries % this.#transport.nodeCount === 0;
         const isOver = performance.now() >= until && (isRound || !isUnsent(error));
-        if (!mayRepeat(error, repeatable) || isOver) throw together(error, [...unreachable.values()]);
+        if (!mayRepeat(error, kind.repeatable) || isOver)
+          throw together(error, [...unreachable.values()], kind);
         if (isRound) await pause(growing.nextMs(), signal);
       }
     }
@@ -61,15 +74,36 @@ export class ApiClient implements Transport {
 
   /** Ends all connections. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     await this.#transport.close();
   }
 }
 
-/** The error of the last try, which names all nodes that could not be reached if it is about one of them. */
-function together(error: unknown, unreachable: readonly UnreachableError[]): unknown {
-  return error instanceof UnreachableError && unreachable.length > 1
-    ? noneReachable(error, unreachable)
-    : error;
+/** What is to be known about a request when it fails. */
+interface RequestKind {
+  readonly repeatable: boolean;
+  /** Whether it changes something, so that it matters whether it was carried out. */
+  readonly changes: boolean;
+}
+
+/**
+ * The error of the last try. If it is about a node that could not be reached, it names all of those. It says whether the
+ * request may have been carried out, which follows from all tries.
+ */
+function together(error: unknown, unreachable: readonly UnreachableError[], kind: RequestKind): unknown {
+  const isInDoubt = kind.changes && unreachable.some(({ sent }) => sent);
+  if (error instanceof UnreachableError) {
+    if (isInDoubt) return inDoubt(error, unreachable, kind.repeatable);
+    return unreachable.length > 1 ? noneReachable(error, unreachable) : error;
+  }
+  if (!isInDoubt || !(error instanceof PunctualError) || error.status !== 503) return error;
+  const { code, message, errors, retryAfter } = error;
+  const detail = `${message} The answer to an earlier try was lost. ${adviceInDoubt(kind.repeatable)}`;
+  return new PunctualError(code, detail, {
+    cause: error,
+    errors,
+    ...(retryAfter !== undefined && { retryAfter }),
+  });
 }
 
 function isUnsent(error: unknown): boolean {

@@ -52,11 +52,25 @@ export async function buildSubmissions(
   const all = Array.from(inputs);
   if (typeof options !== 'function') mustBeForMany(options, all.length);
   if (typeof taskOrName !== 'string' && taskOrName.schema)
-    await Promise.all(all.map((input) => checkAgainstSchema(taskOrName, input)));
-  if (typeof options === 'function')
-    return all.map((input, i) => withInput(commonPart(taskOrName, options(input as never, i)), input));
-  const common = commonPart(taskOrName, options);
-  return all.map((input) => withInput(common, input));
+    await Promise.all(
+      all.map((input, i) => checkAgainstSchema(taskOrName, input).catch((error) => throwAbout(i, error))),
+    );
+  const common = typeof options === 'function' ? null : commonPart(taskOrName, options);
+  return all.map((input, i) => {
+    // The caller's own function may throw what it likes.
+    const own = typeof options === 'function' ? options(input as never, i) : null;
+    try {
+      return withInput(common ?? commonPart(taskOrName, own!), input);
+    } catch (error) {
+      return throwAbout(i, error);
+    }
+  });
+}
+
+/** Throws the error with pointers that name the job of the bulk, as the API does. */
+function throwAbout(index: number, error: unknown): never {
+  if (!(error instanceof PunctualError) || error.errors.length === 0) throw error;
+  throw invalid(error.errors.map((each) => ({ ...each, pointer: `/jobs/${index}${each.pointer}` })));
 }
 
 /** Refuses options that cannot be meant for each of many jobs. */
@@ -86,6 +100,14 @@ export function submissionText(submission: JobSubmission): string {
     return JSON.stringify(submission);
   } catch (thrown) {
     throw invalid([{ pointer: '/payload', detail: `cannot be written as JSON: ${messageOf(thrown)}` }]);
+  }
+}
+
+function submissionTextOfBulk(submission: JobSubmission, index: number): string {
+  try {
+    return submissionText(submission);
+  } catch (error) {
+    return throwAbout(index, error);
   }
 }
 
@@ -165,7 +187,7 @@ export async function submitBulk(
 ): Promise<readonly Submitted[]> {
   const submitted: Submitted[] = [];
   // Within a process nothing is written as JSON, so the limit on bytes does not apply.
-  const texts = transport.inProcess ? null : submissions.map(submissionText);
+  const texts = transport.inProcess ? null : submissions.map(submissionTextOfBulk);
   const sizes = texts ? texts.map((text) => Buffer.byteLength(text) + 1) : submissions.map(() => 0);
   for (const [from, to] of inChunks(sizes)) {
     const jobs = submissions.slice(from, to);

@@ -151,4 +151,26 @@ describe('the configuration', () => {
       expect(configurationError(() => resolveConfig({ databaseUrl }, {}, noFile))).not.toContain('secret');
     }
   });
+
+  it('refuses a mistyped sslmode and names those that exist', () => {
+    const url = (mode: string) => `postgres://a:secret@c/d?application_name=x&sslmode=${mode}`;
+    for (const mode of ['disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify']) {
+      expect(() => resolveConfig({ databaseUrl: `${url(mode)},${url(mode)}&x=1` }, {}, noFile)).not.toThrow();
+    }
+    for (const mode of [
+      'foo',
+      'verify_full',
+      'Disable',
+      'allow',
+      '',
+      'require-',
+      'disable,postgres://e?sslmode=no',
+    ]) {
+      const message = configurationError(() => resolveConfig({ databaseUrl: url(mode) }, {}, noFile));
+      expect(message).toContain(
+        'expected sslmode to be one of disable, prefer, require, verify-ca, verify-full, no-verify',
+      );
+      expect(message).not.toContain('secret');
+    }
+  });
 });

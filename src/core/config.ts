@@ -131,13 +131,34 @@ const DATABASE_URL = /^postgres(ql)?:\/\//i;
 /** One address per shard, with commas between them. Addresses contain passwords, so the error quotes none. */
 function parseDatabaseUrls(value: string, from: string): string {
   const wrong = value.split(',').find((url) => url.trim() !== '' && !DATABASE_URL.test(url.trim()));
-  if (wrong === undefined) return value;
+  if (wrong === undefined) {
+    mustHaveSslModes(value, from);
+    return value;
+  }
   const scheme = /^\s*([a-z][a-z0-9+.-]*):\/\//i.exec(wrong)?.[1];
   const got = scheme === undefined ? 'something else' : `${scheme}://…`;
   throw new PunctualError(
     'CONFIGURATION',
     `${from}: expected the address of a Postgres, such as postgres://user@host:5432/name, got ${got}.`,
   );
+}
+
+const SSL_MODES: readonly string[] = [
+  'disable',
+  'prefer',
+  'require',
+  'verify-ca',
+  'verify-full',
+  'no-verify',
+];
+
+/** The driver takes any value of `sslmode`, and what it then does is seldom what was meant. */
+function mustHaveSslModes(urls: string, from: string): void {
+  for (const [, mode] of urls.matchAll(/[?&]sslmode=([^&#,]*)/gi)) {
+    if (SSL_MODES.includes(mode!.trimEnd())) continue;
+    const detail = `${from}: expected sslmode to be one of ${SSL_MODES.join(', ')}, in small letters.`;
+    throw new PunctualError('CONFIGURATION', detail);
+  }
 }
 
 /** The settings, and where they came from. */

@@ -9,7 +9,7 @@ export const ERROR_CODES = {
   INVALID_REQUEST: { status: 422, exit: 2, title: 'The request is not valid',
     hint: 'Correct the named field and try again; `--help` lists what the command takes.' },
   MALFORMED_JSON: { status: 400, exit: 2, title: 'The body is not valid JSON',
-    hint: `Check the JSON, and quote it for the shell: --payload '{"name": "Ada"}'.` },
+    hint: null },
   MALFORMED_REQUEST: { status: 400, exit: 2, title: 'The request is not valid HTTP',
     hint: 'Check that --url names a Punctual node and nothing in between rewrites requests.' },
   REQUEST_TIMED_OUT: { status: 408, exit: 7, title: 'The request took too long to arrive',

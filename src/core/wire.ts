@@ -299,6 +299,14 @@ export interface UnservedView {
   readonly detail: string;
 }
 
+/** A job of a schedule, and how it fares. */
+export interface LastJob {
+  readonly id: string;
+  readonly state: JobState;
+  /** The code of its error; null when it has none. */
+  readonly errorCode: string | null;
+}
+
 /** A schedule as the API shows it: its definition with every default, and where it stands. */
 export interface ScheduleView extends ScheduleDefinition {
   readonly id: string;
@@ -312,6 +320,8 @@ export interface ScheduleView extends ScheduleDefinition {
   /** The newest occurrence that was due, and its job if it got one. */
   readonly lastAt: string | null;
   readonly lastJobId: string | null;
+  /** How the job of `lastAt`, or else its newest one, fares; null when there is none or its history was removed, missing in lists. */
+  readonly lastJob?: LastJob | null;
   readonly createdAt: string;
   readonly createdBy: string;
   readonly changedAt: string;
@@ -320,7 +330,7 @@ export interface ScheduleView extends ScheduleDefinition {
 }
 
 /** A schedule in a list: a large payload is left out unless it is asked for. */
-export interface ListedSchedule extends ScheduleView {
+export interface ListedSchedule extends Omit<ScheduleView, 'lastJob'> {
   /** Missing when nothing is left out. */
   readonly omitted?: readonly 'payload'[];
 }

@@ -11,8 +11,11 @@ import { type RunningNode, startNode as startBareNode } from './start-node.js';
 export interface StartNodeOptions extends ConfigInput {
   /** Default: random. */
   readonly id?: string;
-  /** For the node, and for workers that have none of their own. Default: the node says nothing. A pino logger fits. */
-  readonly log?: Log;
+  /**
+   * For the node, and for workers that have none of their own; a pino logger fits, and false silences them. Default: the
+   * node says nothing, and workers log to standard error.
+   */
+  readonly log?: Log | false;
   /** Default: the database's clock. A test gives one that it can move. */
   readonly clock?: Clock;
   /** Whether to pause dispatch first, as for a restored copy; default false. */
@@ -64,7 +67,7 @@ export async function startNode(options: StartNodeOptions = {}): Promise<Embedde
     tenant,
     openGateway: () => new EmbeddedWorkerGateway(node, caller, transport),
     close: async () => undefined,
-    ...(log && { log }),
+    ...(log !== undefined && { log }),
   });
   return {
     id: node.id,

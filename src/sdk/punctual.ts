@@ -78,7 +78,7 @@ export interface PunctualParts {
   /** The tenant of submissions inside a transaction. */
   readonly tenant: string;
   /** Where workers log that have no `log` of their own. */
-  readonly log?: Log;
+  readonly log?: Log | false;
   /** Closes the transport and the gateways. */
   readonly close: () => Promise<void>;
 }
@@ -293,7 +293,7 @@ export class Punctual {
     return new WorkerRuntime({
       gateway: openGateway(),
       runners: [new HandlerRunner(tasks)],
-      options: log ? { ...options, log: options.log ?? log } : options,
+      options: log === undefined ? options : { ...options, log: options.log ?? log },
     });
   }
 

@@ -160,6 +160,8 @@ export async function migrationStatus(databaseUrl: string): Promise<MigrationRep
         .filter((migration) => !present.some((row) => row.number === migration.number))
         .map((migration) => migration.name),
     };
+  } catch (error) {
+    throw explainConnecting(error);
   } finally {
     await client.end().catch(() => undefined);
   }

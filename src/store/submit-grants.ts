@@ -44,6 +44,8 @@ export function grantSubmit(
       throw new PunctualError('ROLE_NOT_FOUND', `The database has no role ${JSON.stringify(role)}.`);
     }
     const { rows } = await client.query<GrantRow>(ADD_GRANT, [role, tenant, creator]);
+    // A restore without rights (pg_restore --no-acl) lets everybody execute functions, and the role may now use the schema.
+    await client.query('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA punctual FROM PUBLIC');
     // The schema holds nothing else that this role could use: rights on its tables are the owner's alone.
     await client.query(`GRANT USAGE ON SCHEMA punctual TO ${client.escapeIdentifier(role)}`);
     await client.query(`GRANT EXECUTE ON FUNCTION ${FUNCTIONS} TO ${client.escapeIdentifier(role)}`);

@@ -62,6 +62,24 @@ export function noneReachable(last: UnreachableError, all: readonly UnreachableE
   return new UnreachableError(detail, last, last);
 }
 
+/** A request that changes something may have taken effect, but no answer arrived. */
+export function inDoubt(
+  last: UnreachableError,
+  all: readonly UnreachableError[],
+  repeatable: boolean,
+): UnreachableError {
+  const tried = all.map(({ url, reason }) => `${url} (${reason})`).join(', ');
+  const detail = `No answer from ${tried}. It is not known whether the request was carried out. ${adviceInDoubt(repeatable)}`;
+  return new UnreachableError(detail, { ...last, sent: true }, last);
+}
+
+/** What to do about a request that may have taken effect. */
+export function adviceInDoubt(repeatable: boolean): string {
+  return repeatable
+    ? 'It is safe to repeat it with the same content and, if it has one, the same key.'
+    : 'Look before you repeat it: it could take effect twice. Submissions with a key can be repeated safely.';
+}
+
 /** Errors that occur before a connection is established, so nothing has been sent. */
 const NOTHING_SENT = new Set([
   'ECONNREFUSED',

@@ -2,6 +2,7 @@ import { assertNever, messageOf } from '../core/errors.js';
 import type { JobError } from '../core/job.js';
 import { PermanentError } from '../core/task.js';
 import type { AttemptResult, FencedJob } from '../core/wire.js';
+import { chainOf } from './error-chain.js';
 import { type Attempt, stopReason } from './running-attempt.js';
 
 /** How the work of an attempt ended; `abandoned` means that the handler did not settle after it was told to stop. */
@@ -156,14 +157,15 @@ export interface Failure {
 /** The failure that a thrown value stands for. The value is not trusted: its getters may throw, too. */
 export function failureOf(thrown: unknown, maxBytes: number): Failure {
   try {
-    const { code, stack, retryable } = propertiesOf(thrown);
+    const { code, stacks } = chainOf(thrown);
+    const { retryable } = propertiesOf(thrown);
     const prefix = thrown instanceof Error ? '' : `${kindOf(thrown)} was thrown: `;
     const message = cut(prefix + messageOf(thrown), Math.floor(maxBytes / 2));
     return {
       error: {
         message,
-        ...(typeof code === 'string' && { code: cut(code, 128) }),
-        ...(typeof stack === 'string' && { stack: cut(stack, Math.floor(maxBytes / 3)) }),
+        ...(code !== undefined && { code: cut(code, 128) }),
+        ...(stacks.length > 0 && { stack: cutStacks(stacks, Math.floor(maxBytes / 3)) }),
       },
       retryable: retryable !== false,
     };
@@ -172,13 +174,21 @@ export function failureOf(thrown: unknown, maxBytes: number): Failure {
   }
 }
 
-function propertiesOf(thrown: unknown): { code?: unknown; stack?: unknown; retryable?: unknown } {
+function propertiesOf(thrown: unknown): { retryable?: unknown } {
   return typeof thrown === 'object' && thrown !== null ? thrown : {};
 }
 
 function kindOf(thrown: unknown): string {
   if (thrown === null || thrown === undefined) return String(thrown);
   return typeof thrown === 'object' ? 'an object that is not an Error' : `a ${typeof thrown}`;
+}
+
+/** Stacks as one text. If they are too long together, each gets an equal share, so that the last cause is not lost. */
+function cutStacks(stacks: readonly string[], maxBytes: number): string {
+  const all = stacks.join('\n');
+  if (stacks.length === 1 || Buffer.byteLength(all) <= maxBytes) return cut(all, maxBytes);
+  const share = Math.floor(maxBytes / stacks.length) - 1;
+  return stacks.map((stack) => cut(stack, share)).join('\n');
 }
 
 /** The longest beginning of a text that fits into a number of bytes of UTF-8. */

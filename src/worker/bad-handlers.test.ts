@@ -1,6 +1,10 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
+import { SETTINGS } from '../core/config.js';
+import type { JobError } from '../core/job.js';
 import { type AnyTask, PermanentError, task } from '../core/task.js';
 import type { AttemptResult } from '../core/wire.js';
 import { HandlerRunner } from './runners/handler.js';
@@ -63,6 +67,54 @@ describe('a handler that', () => {
       });
       expect(result).not.toHaveProperty('retryable');
     }
+  });
+
+  it('throws an error with causes reports their stacks and the first code', async () => {
+    const refused = Object.assign(new Error('connect refused'), { code: 'ECONNREFUSED' });
+    const several = new AggregateError([refused, new Error('second')], 'both addresses failed');
+    const outer = new Error('fetch failed', { cause: several });
+    // A circle must not keep the worker busy.
+    refused.cause = outer;
+    const { error } = (await resultBesideGood(
+      task('bad', () => {
+        throw outer;
+      }),
+    )) as { error: JobError };
+    expect(error).toMatchObject({ message: 'fetch failed', code: 'ECONNREFUSED' });
+    expect(error.stack).toMatch(/^Error: fetch failed/);
+    const causes = [...error.stack!.matchAll(/^Caused by: (.*)$/gm)].map(([, what]) => what);
+    expect(causes).toEqual([
+      'AggregateError: both addresses failed',
+      'Error: connect refused',
+      'Error: second',
+    ]);
+  });
+
+  it("keeps its own code, and a long chain of causes stays within the error's limit", async () => {
+    let cause: unknown = 'the first';
+    for (let i = 0; i < 100; i++)
+      cause = Object.assign(new Error(`${i} ${'x'.repeat(4_000)}`, { cause }), { code: 'E' });
+    const outer = Object.assign(new Error('outer', { cause }), { code: 'MINE' });
+    const { error } = (await resultBesideGood(
+      task('bad', () => {
+        throw outer;
+      }),
+    )) as { error: JobError };
+    expect(error.code).toBe('MINE');
+    expect(Buffer.byteLength(error.stack!)).toBeLessThanOrEqual(SETTINGS.maxError.default / 3);
+    expect(error.stack!.match(/^Caused by: /gm)).toHaveLength(5);
+  });
+
+  it("uses Node's fetch in vain has the code of the connection", async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    await once(server, 'close');
+    const result = await resultBesideGood(
+      task('bad', () => fetch(`http://127.0.0.1:${port}/`).then(() => 1)),
+    );
+    expect(result).toMatchObject({ error: { message: 'fetch failed', code: 'ECONNREFUSED' } });
   });
 
   it.each([

@@ -147,7 +147,7 @@ it('job list, get, why and watch show what there is', async () => {
   expect(page!.data).toMatchObject([{ id }]);
   expect((await cli('job', 'get', id)).stdout).toContain('greet');
   expect(await cli.json('job', 'get', id)).toEqual([await node.job(id, tenant)]);
-  expect((await cli('job', 'why', id)).stdout).toMatch(/due-time/);
+  expect((await cli('job', 'why', id)).stdout).toMatch(/due-time.*dueIn +(59m|60m|1h)/s);
   expect(await cli.json('job', 'why', id)).toMatchObject([{ jobId: id, gate: 'due-time' }]);
 
   await node.work([greet, gone], { tenant });
@@ -172,6 +172,9 @@ it('job hold, release, cancel, retry and redrive steer', async () => {
   // The worker waits for it, so by the time of the answer it may be pending, running or done.
   expect(await cli.json('job', 'retry', id)).toMatchObject([{ id }]);
   await node.ended(id, tenant);
+  expect((await cli('job', 'get', id)).stdout).toMatch(/error +PermanentError: it is gone \(GONE\)/);
+  expect((await cli('job', 'redrive')).stderr).toMatch(/Give filters .* or --all/);
+  expect((await cli('job', 'list', '--error-code', 'GONE')).stdout).toMatch(/ERROR.*GONE: it is gone/s);
   expect(await cli.json('job', 'redrive', '--dry-run')).toEqual([
     { matched: 1, changed: 0, refused: [], dryRun: true, more: false },
   ]);

@@ -183,3 +183,32 @@ it('a role that does not exist, or one that may not grant, is told so', async ()
   expect(await runCli(['db', 'grant', 'submit', role, '--database-url', url.href], run.cli)).toBe(4);
   expect(run.stderr()).toContain('Only the owner');
 });
+
+it('a grant takes from everybody what a restore without rights gave', async () => {
+  const [role, other] = [await newRole(), await newRole()];
+  // What pg_restore --no-acl leaves: functions as they are created, which everybody may execute.
+  await asAdministrator((client) =>
+    client.query('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA punctual TO PUBLIC'),
+  );
+  expect((await db('grant', 'submit', role, '--tenant', 'restored')).exitCode).toBe(0);
+  expect(await submitAs(role, 'restored')).toMatch(/^[0-9a-f-]{36}$/);
+  const executable = (who: string) =>
+    asAdministrator(async (client) => {
+      const { rows } = await client.query(
+        `SELECT p.proname AS name FROM pg_proc p
+         WHERE p.pronamespace = 'punctual'::regnamespace AND has_function_privilege($1, p.oid, 'EXECUTE') ORDER BY 1`,
+        [who],
+      );
+      return rows.map(({ name }) => name);
+    });
+  expect(await executable(role)).toEqual(['cancel_job', 'cancel_job_of_key', 'submit_job']);
+  expect(await executable(other)).toEqual([]);
+});
+
+it('a role without rights is told so by db status', async () => {
+  const url = new URL(node.database.url);
+  Object.assign(url, { username: await newRole(), password: 'secret' });
+  const run = cliUnderTest();
+  expect(await runCli(['db', 'status', '--database-url', url.href], run.cli)).not.toBe(0);
+  expect(run.stderr()).toMatch(/may not use Punctual's schema: permission denied/);
+});

@@ -1,6 +1,7 @@
 import Type, { type TNull, type TOptional, type TSchema, type TUnion } from 'typebox';
 import { CATCH_UPS, DST_GAPS, DST_OVERLAPS, OVERLAPS } from '../schedule.js';
 import { OCCURRENCE_STATES } from '../wire.js';
+import { JobState } from './job.js';
 import { nullable, page, strict } from './object.js';
 import { JobSubmission } from './submission.js';
 import { Duration, line, Moment, Name } from './text.js';
@@ -122,8 +123,19 @@ const VIEW = {
   version: Type.Integer(),
 };
 
+const LastJob = Type.Object(
+  { id: Type.String(), state: JobState, errorCode: nullable(Type.String()) },
+  {
+    description:
+      'How the job of `lastAt`, or else the newest one, fares. Missing in lists; null when its history was removed.',
+  },
+);
+
 /** A schedule as the API shows it. */
-export const ScheduleView = Type.Object(VIEW, { title: 'Schedule' });
+export const ScheduleView = Type.Object(
+  { ...VIEW, lastJob: Type.Optional(nullable(LastJob)) },
+  { title: 'Schedule' },
+);
 
 /** A schedule in a list. */
 const ListedSchedule = Type.Object(

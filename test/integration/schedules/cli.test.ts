@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runCli } from '../../../src/cli/program.js';
+import { schedule as scheduleInCode } from '../../../src/client/schedules-as-code.js';
 import type { Job } from '../../../src/core/job.js';
+import { task } from '../../../src/core/task.js';
 import type { Page, ScheduleView } from '../../../src/core/wire.js';
 import { cliUnderTest } from '../../cli-under-test.js';
 import { TestNode } from '../../node-for-tests.js';
@@ -71,6 +73,34 @@ it('a schedule is made, listed, shown, paused, resumed, run, filled and deleted'
   expect((await schedule('delete', 'nightly')).stdout).toBe('deleted nightly\n');
   expect((await schedule('get', 'nightly')).code).toBe(5);
 });
+
+it('a schedule is shown with what its jobs get, its owner, and how its newest job ended', async () => {
+  const tenant = 'failing';
+  const schedule = shell(tenant);
+  const broken = task('broken', async () => {
+    throw Object.assign(new Error('no'), { code: 'E_BROKEN' });
+  });
+  await node.work([broken], { tenant, log: false });
+  const body = {
+    ...{ name: 'tick', task: 'broken', every: '1s', payload: { n: 1 }, timeout: '30s' },
+    retry: { maxAttempts: 1, backoff: { base: '3s' } },
+  };
+  const made = await node.get<ScheduleView>('POST', '/v1/schedules', { tenant, body });
+  expect(made.lastJob).toBeNull();
+  const last = async () => (await node.get<ScheduleView>('GET', '/v1/schedules/tick', { tenant })).lastJob;
+  await expect.poll(last, { timeout: 20_000 }).toMatchObject({ state: 'failed', errorCode: 'E_BROKEN' });
+  await schedule('pause', 'tick');
+  await expect.poll(last, { timeout: 20_000 }).toMatchObject({ state: 'failed' });
+  const { stdout } = await schedule('get', 'tick');
+  expect(stdout).toContain(`${(await last())!.id} failed (E_BROKEN)`);
+  for (const text of ['{"n":1}', '30s', 'base 3s']) expect(stdout).toContain(text);
+  const listed = await node.get<Page<ScheduleView>>('GET', '/v1/schedules', { tenant });
+  expect(listed.data[0]).not.toHaveProperty('lastJob');
+
+  const inCode = [scheduleInCode('broken', { name: 'mine', every: '1h' })];
+  await node.connect(tenant).schedules(inCode, { owner: 'shop' });
+  expect((await schedule('get', 'mine')).stdout).toMatch(/managed by +shop/);
+}, 60_000);
 
 it('a preview shows both clocks and marks what a change of them has moved', async () => {
   const preview = await shell('preview')(
