@@ -93,14 +93,18 @@ export class DocumentationReader {
 
   /** Addresses and ports of this machine, a database that exists, and what stands for something to fill in. */
   #fillIn(command: string): string {
-    return command
-      .replace(/^npm start$/, 'punctual up --demo')
-      .replace(/^(\w+=… )?(bin\/)?punctual /, 'punctual ')
-      .replace(/postgres:\/\/\w+:\w+@\w+\/\w+/, this.database.url)
-      .replace(/ --advertise-url \S+/, '')
-      .replace(/http:\/\/(127\.0\.0\.1|node(-\d)?):8080/g, this.#url)
-      .replace('--host 0.0.0.0', '--host 127.0.0.1')
-      .replace('--port 8080', '--port 0');
+    return (
+      command
+        .replace(/^npm start$/, 'punctual up --demo')
+        .replace(/^(\w+=… )?(bin\/)?punctual /, 'punctual ')
+        .replace(/postgres:\/\/\w+:\w+@\w+\/\w+/, this.database.url)
+        .replace(/ --advertise-url \S+/, '')
+        // No page makes a certificate; a test of its own does.
+        .replace(/ --tls-cert \S+ --tls-key \S+/, '')
+        .replace(/https?:\/\/(127\.0\.0\.1|node(-\d)?):8080/g, this.#url)
+        .replace('--host 0.0.0.0', '--host 127.0.0.1')
+        .replace('--port 8080', '--port 0')
+    );
   }
 
   async #leaveRunning(command: string): Promise<void> {
