@@ -63,7 +63,7 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'docs/http.md': ['"key":"greet-ada"'],
   'docs/events.md': ['event: hello', 'read the state from here on'],
   'docs/keys.md': ['greet-ada', 'repeated: true', 'replaced: true', 'Hello Ada'],
-  'docs/limits.md': ['100/1s', 'mail: at most 5 at a time', 'acme', 'opens in'],
+  'docs/limits.md': ['100/1s', 'mail: at most 5 at a time', 'acme', 'opensIn'],
   'docs/operations.md': ['pk_op_', 'dispatch is on'],
   'docs/sdk.md': [
     "backoff: { base: '2s', factor: 2, max: '10m', jitter: 0.1 }",
