@@ -1,55 +1,46 @@
 import { randomUUID } from 'node:crypto';
-import { Agent, type Dispatcher } from 'undici';
-import { SHARD_HEADER } from '../core/wire.js';
 import { LeaderElsewhere } from './leader-elsewhere.js';
-import type { PeerCaller } from './peer-caller.js';
+import { type LeaderAddress, LeaderStream, unexpected } from './leader-stream.js';
 
-const TIMEOUT_MS = 2_000;
+const CONFIRMED_WITHIN_MS = 2_000;
 
 /** How to reach the leader, and what to call when jobs end. */
-interface LeaderEndsOptions {
-  readonly shard: number;
-  readonly url: string;
-  /** Aborts when this node learns that the leader's term is over. */
-  readonly termOver: AbortSignal;
-  /** How nodes authenticate to each other, and whom they trust. */
-  readonly peers: Pick<PeerCaller, 'token' | 'trust'>;
+interface LeaderEndsOptions extends LeaderAddress {
   readonly onEnded: (ids: readonly string[]) => void;
 }
 
 /**
- * A subscription to the ends of a shard's jobs, with its leader on another node. It is one streamed response, which lasts until
- * either side closes it. Separate calls add jobs to the subscription and remove them. Each call is confirmed on the
- * stream, so that a dead stream is noticed.
+ * A subscription to the ends of a shard's jobs, with its leader on another node. Separate calls add jobs to the
+ * subscription and remove them. Each call is confirmed on the stream, so that a dead stream is noticed.
  */
 export class LeaderEnds {
-  private readonly agent: Agent;
-  private readonly path = `/internal/ends/${randomUUID()}`;
-  private readonly controller = new AbortController();
+  private readonly stream: LeaderStream;
   private readonly confirmations = new Map<number, () => void>();
   private changes = 0;
-  /** The last line of the stream, as far as it has arrived. */
-  private rest = '';
 
   private constructor(private readonly options: LeaderEndsOptions) {
-    this.agent = new Agent({ connections: 2, connect: options.peers.trust.connect(TIMEOUT_MS) });
+    this.stream = new LeaderStream(options, {
+      path: `/internal/ends/${randomUUID()}`,
+      silenceMs: 0,
+      receive: (lines) => {
+        for (const line of lines) this.receive(JSON.parse(line) as number | string[]);
+      },
+    });
   }
 
   /** Opens a subscription without jobs. */
   static async open(options: LeaderEndsOptions): Promise<LeaderEnds> {
     const ends = new LeaderEnds(options);
-    try {
-      await ends.begin();
-      return ends;
-    } catch (error) {
-      ends.close();
-      throw error;
-    }
+    const status = await ends.stream.open();
+    // A leader of an older version has no such route: requests that wait are forwarded to it.
+    if (status === 404) throw new LeaderElsewhere(options.shard, options.url);
+    if (status !== 200) throw unexpected(status);
+    return ends;
   }
 
   /** Aborts when the subscription is closed, by whichever side. */
   get over(): AbortSignal {
-    return this.controller.signal;
+    return this.stream.over;
   }
 
   /** Adds and removes jobs; resolves when the leader has confirmed it on the stream. */
@@ -58,10 +49,8 @@ export class LeaderEnds {
     const confirmed = this.confirmation(change);
     // It may reject while the call is still awaited; that must not count as an unhandled rejection.
     confirmed.catch(() => undefined);
+    await this.stream.change({ change, add, remove });
     try {
-      const answer = await this.ask('POST', JSON.stringify({ change, add, remove }));
-      await answer.body.dump();
-      if (answer.statusCode !== 204) throw new Error(`the leader answered ${answer.statusCode}`);
       await confirmed;
     } catch (error) {
       this.close();
@@ -69,35 +58,7 @@ export class LeaderEnds {
     }
   }
 
-  readonly close = (): void => {
-    if (this.over.aborted) return;
-    this.options.termOver.removeEventListener('abort', this.close);
-    this.controller.abort();
-    void this.agent.destroy();
-  };
-
-  private async begin(): Promise<void> {
-    const { termOver, shard, url } = this.options;
-    termOver.throwIfAborted();
-    termOver.addEventListener('abort', this.close, { once: true });
-    const answer = await this.ask('GET');
-    // A leader of an older version has no such route: requests that wait are forwarded to it.
-    if (answer.statusCode === 404) throw new LeaderElsewhere(shard, url);
-    if (answer.statusCode !== 200) throw new Error(`the leader answered ${answer.statusCode}`);
-    answer.body.setEncoding('utf8').on('data', (text: string) => this.read(text));
-    for (const event of ['end', 'error', 'close']) answer.body.on(event, this.close);
-  }
-
-  private read(text: string): void {
-    const lines = (this.rest + text).split('\n');
-    this.rest = lines.pop()!;
-    try {
-      for (const line of lines) this.receive(JSON.parse(line) as number | string[]);
-    } catch {
-      // This is not the answer of a leader: close, so that those who wait subscribe anew.
-      this.close();
-    }
-  }
+  readonly close = (): void => this.stream.close();
 
   /** A number confirms a change; a list names jobs that have ended. */
   private receive(message: number | string[]): void {
@@ -114,26 +75,9 @@ export class LeaderEnds {
         end();
       };
       const failed = () => settle(() => reject(new Error('the leader does not confirm any more')));
-      const timer = setTimeout(failed, TIMEOUT_MS);
+      const timer = setTimeout(failed, CONFIRMED_WITHIN_MS);
       this.over.addEventListener('abort', failed, { once: true });
       this.confirmations.set(change, () => settle(resolve));
-    });
-  }
-
-  private ask(method: 'GET' | 'POST', body?: string): Promise<Dispatcher.ResponseData> {
-    return this.agent.request({
-      origin: new URL(this.options.url).origin,
-      path: this.path,
-      method,
-      headers: {
-        authorization: `Bearer ${this.options.peers.token()}`,
-        [SHARD_HEADER]: String(this.options.shard),
-        ...(body !== undefined && { 'content-type': 'application/json' }),
-      },
-      ...(body !== undefined && { body }),
-      headersTimeout: TIMEOUT_MS,
-      bodyTimeout: 0,
-      signal: this.over,
     });
   }
 }
