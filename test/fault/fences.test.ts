@@ -60,7 +60,8 @@ const slowHandOvers: Fault = {
     for (const link of links) link.handOverDelayMs = scene.settings.heartbeatMs / 2;
     await sleep(2_000);
     for (const link of links) link.handOverDelayMs = 0;
-    return { targets: [], effective: true, detail: 'heartbeats crossed hand-overs' };
+    const delayed = links.reduce((sum, link) => sum + link.delayed, 0);
+    return { targets: [], effective: delayed > 0, detail: `${delayed} hand-overs took longer` };
   },
 };
 

@@ -51,6 +51,8 @@ export class WorkerLink {
   fate: () => ReportFate = () => 'pass';
   /** How long an answer with assignments is held back. */
   handOverDelayMs = 0;
+  /** Answers with assignments that were held back. */
+  delayed = 0;
   /** Called with the epoch of an answer with assignments when it has been passed on. */
   onHandOver: ((epoch: number) => void) | null = null;
   /** Reports that met another fate than to pass. */
@@ -125,7 +127,10 @@ export class WorkerLink {
       if (fate === 'lose-answer') socket.resetAndDestroy();
       const handedOver =
         (this.onHandOver || this.handOverDelayMs > 0) && CLAIM.test(url) ? epochOfHandOver(answer) : null;
-      if (handedOver !== null && this.handOverDelayMs > 0) await sleep(this.handOverDelayMs);
+      if (handedOver !== null && this.handOverDelayMs > 0) {
+        this.delayed += 1;
+        await sleep(this.handOverDelayMs);
+      }
       if (fate !== 'lose-answer') outgoing.writeHead(answer.status, answer.headers).end(answer.body);
       if (handedOver !== null) this.onHandOver?.(handedOver);
     } catch {
