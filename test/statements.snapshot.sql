@@ -322,48 +322,6 @@ SELECT job AS id, fence FROM punctual.claims;
 SELECT h.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
 JOIN punctual.job_history h ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3;
 
--- find-ended-jobs
-WITH ended AS MATERIALIZED (
-  SELECT h.id, h.bytes, h.state = ANY ($10::text[]) AND NOT ($11::boolean AND h.at_most_once)
-    AND ($6::text IS NULL OR h.task = $6) AND ($7::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q
-      WHERE q.tenant = $1 AND q.name = $7))
-    AND ($8::uuid IS NULL OR h.worker = $8)
-    AND ($9::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($9)::text) > 0
-      THEN punctual.readable(h.error) ->> 'code' = $9 END) AS fits
-  FROM (
-    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
-      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-      punctual.job_history h
-    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND h.finished_at >= $12
-    ORDER BY h.id DESC LIMIT $4::int) h
-)
-SELECT f.*, r.reach FROM (SELECT (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1) AS reach) r
-LEFT JOIN LATERAL (
-  SELECT id, bytes, false AS raw, NULL::bigint AS "createdAt", NULL AS "createdBy" FROM ended
-  WHERE fits ORDER BY id DESC LIMIT $5::int) f ON true;
-
--- find-ended-jobs-of-schedule
-WITH ended AS MATERIALIZED (
-  SELECT h.id, h.bytes, h.state = ANY ($10::text[]) AND NOT ($11::boolean AND h.at_most_once)
-    AND ($6::text IS NULL OR h.task = $6) AND ($7::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q
-      WHERE q.tenant = $1 AND q.name = $7))
-    AND ($8::uuid IS NULL OR h.worker = $8)
-    AND ($9::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($9)::text) > 0
-      THEN punctual.readable(h.error) ->> 'code' = $9 END) AS fits
-  FROM (
-    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
-      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-      punctual.job_history h
-    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND h.finished_at >= $12 AND h.schedule = $13
-    ORDER BY h.id DESC LIMIT $4::int) h
-)
-SELECT f.*, r.reach FROM (SELECT (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1) AS reach) r
-LEFT JOIN LATERAL (
-  SELECT id, bytes, false AS raw, NULL::bigint AS "createdAt", NULL AS "createdBy" FROM ended
-  WHERE fits ORDER BY id DESC LIMIT $5::int) f ON true;
-
 -- find-expired
 (SELECT j.id, false AS later, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0)
   + coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
@@ -377,25 +335,135 @@ UNION ALL
  WHERE l.start_before <= $1 AND l.attempts = 0 AND l.id <> ALL ($3::uuid[]) ORDER BY l.start_before LIMIT $2);
 
 -- find-failed-jobs
-WITH ended AS MATERIALIZED (
-  SELECT h.id, h.bytes, h.state = ANY ($10::text[]) AND NOT ($11::boolean AND h.at_most_once)
-    AND ($6::text IS NULL OR h.task = $6) AND ($7::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q
-      WHERE q.tenant = $1 AND q.name = $7))
-    AND ($8::uuid IS NULL OR h.worker = $8)
-    AND ($9::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($9)::text) > 0
-      THEN punctual.readable(h.error) ->> 'code' = $9 END) AS fits
+WITH live AS MATERIALIZED (
+  SELECT j.id, j.bytes, j.tenant = $1
+    AND ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR NOT $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR j.task = $14::text)
+    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR j.schedule = $16::text)
+    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+      punctual.jobs j
+    WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean
+    ORDER BY j.id DESC LIMIT $4::int) j
+  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+), not_admitted AS MATERIALIZED (
+  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR l.held = $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $15::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+    AND ($16::text IS NULL OR l.schedule = $16::text)
+    AND ($17::uuid IS NULL OR false)
+    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+      punctual.keys k
+      WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
+          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+            OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+      punctual.later l
+    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
+    ORDER BY l.id DESC LIMIT $4::int) l
+), ended AS MATERIALIZED (
+  SELECT h.id, h.bytes,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR false)
+    AND ($13::boolean IS NULL OR NOT h.at_most_once)
+    AND ($14::text IS NULL OR h.task = $14::text)
+    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR h.schedule = $16::text)
+    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
       coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
       punctual.job_history h
-    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND h.finished_at >= $12 AND h.state = 'failed'
+    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+      AND h.finished_at >= $9::bigint AND h.state = 'failed'
     ORDER BY h.id DESC LIMIT $4::int) h
+), position AS MATERIALIZED (
+  SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+    ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+    1)) AS reach,
+    (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+), found AS MATERIALIZED (
+  SELECT f.* FROM position p CROSS JOIN LATERAL (
+    SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    ORDER BY id DESC LIMIT $5::int) f
 )
-SELECT f.*, r.reach FROM (SELECT (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1) AS reach) r
-LEFT JOIN LATERAL (
-  SELECT id, bytes, false AS raw, NULL::bigint AS "createdAt", NULL AS "createdBy" FROM ended
-  WHERE fits ORDER BY id DESC LIMIT $5::int) f ON true;
+SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-holders
 SELECT u.id, p.* FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::bigint[], $5::json[], $6::json[], $7::json[])
@@ -443,6 +511,268 @@ SELECT found.id, looked.cut FROM (SELECT count(*) >= $6::int AS cut FROM near) l
    ORDER BY id LIMIT $4::int)) found ON true
 ORDER BY found.id LIMIT $4::int;
 
+-- find-jobs
+WITH live AS MATERIALIZED (
+  SELECT j.id, j.bytes, j.tenant = $1
+    AND ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR NOT $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR j.task = $14::text)
+    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR j.schedule = $16::text)
+    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+      punctual.jobs j
+    WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean
+    ORDER BY j.id DESC LIMIT $4::int) j
+  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+), not_admitted AS MATERIALIZED (
+  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR l.held = $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $15::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+    AND ($16::text IS NULL OR l.schedule = $16::text)
+    AND ($17::uuid IS NULL OR false)
+    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+      punctual.keys k
+      WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
+          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+            OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+      punctual.later l
+    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
+    ORDER BY l.id DESC LIMIT $4::int) l
+), ended AS MATERIALIZED (
+  SELECT h.id, h.bytes,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR false)
+    AND ($13::boolean IS NULL OR NOT h.at_most_once)
+    AND ($14::text IS NULL OR h.task = $14::text)
+    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR h.schedule = $16::text)
+    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+      punctual.job_history h
+    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+      AND h.finished_at >= $9::bigint
+    ORDER BY h.id DESC LIMIT $4::int) h
+), position AS MATERIALIZED (
+  SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+    ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+    1)) AS reach,
+    (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+), found AS MATERIALIZED (
+  SELECT f.* FROM position p CROSS JOIN LATERAL (
+    SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    ORDER BY id DESC LIMIT $5::int) f
+)
+SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
+
+-- find-jobs-of-schedule
+WITH live AS MATERIALIZED (
+  SELECT j.id, j.bytes, j.tenant = $1
+    AND ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR NOT $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR j.task = $14::text)
+    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR j.schedule = $16::text)
+    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+      punctual.jobs j
+    WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean AND j.tenant = $1 AND j.schedule = $16::text
+    ORDER BY j.id DESC LIMIT $4::int) j
+  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+), not_admitted AS MATERIALIZED (
+  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR l.held = $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $15::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+    AND ($16::text IS NULL OR l.schedule = $16::text)
+    AND ($17::uuid IS NULL OR false)
+    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+      punctual.keys k
+      WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
+          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+            OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+      punctual.later l
+    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean AND l.schedule = $16::text
+    ORDER BY l.id DESC LIMIT $4::int) l
+), ended AS MATERIALIZED (
+  SELECT h.id, h.bytes,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR false)
+    AND ($13::boolean IS NULL OR NOT h.at_most_once)
+    AND ($14::text IS NULL OR h.task = $14::text)
+    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR h.schedule = $16::text)
+    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+      punctual.job_history h
+    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+      AND h.finished_at >= $9::bigint AND h.schedule = $16::text
+    ORDER BY h.id DESC LIMIT $4::int) h
+), position AS MATERIALIZED (
+  SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+    ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+    1)) AS reach,
+    (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+), found AS MATERIALIZED (
+  SELECT f.* FROM position p CROSS JOIN LATERAL (
+    SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    ORDER BY id DESC LIMIT $5::int) f
+)
+SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
+
 -- find-key
 SELECT job AS id FROM punctual.keys WHERE tenant = $1 AND key = $2
 UNION ALL
@@ -452,6 +782,19 @@ UNION ALL
 SELECT u.place, k.job, k.said_at AS "saidAt"
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, key, place)
 JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key;
+
+-- find-keys-by-prefix
+SELECT b.by_bytes AS "byBytes", f.place, f.id, f.counts FROM (SELECT (
+SELECT CASE coalesce(to_jsonb(d) ->> 'datlocprovider', 'c') WHEN 'b' THEN true
+  WHEN 'c' THEN d.datcollate IN ('C', 'POSIX') ELSE false END
+FROM pg_database d WHERE d.datname = current_database()) AS by_bytes) b LEFT JOIN LATERAL (
+(SELECT 'keys' AS place, k.job AS id, true AS counts FROM punctual.keys k
+ WHERE b.by_bytes AND k.tenant = $1 AND k.key >= $2 AND ($3::text IS NULL OR k.key < $3)
+ ORDER BY k.tenant, k.key LIMIT $4::int)
+UNION ALL
+(SELECT 'later', l.id, l.submission IS NOT NULL FROM punctual.later l
+ WHERE b.by_bytes AND l.tenant = $1 AND l.key >= $2 AND ($3 IS NULL OR l.key < $3)
+ ORDER BY l.tenant, l.key LIMIT $4::int)) f ON true;
 
 -- find-later-names
 WITH page AS (
@@ -471,6 +814,137 @@ WITH RECURSIVE pair AS (
 )
 SELECT queue, needs FROM pair OFFSET 1 LIMIT $3;
 
+-- find-named-jobs
+WITH live AS MATERIALIZED (
+  SELECT j.id, j.bytes, j.tenant = $1
+    AND ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR NOT $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR j.task = $14::text)
+    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR j.schedule = $16::text)
+    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+      punctual.jobs j
+    WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean AND j.id = ANY ($10::uuid[])
+    ORDER BY j.id DESC LIMIT $4::int) j
+  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+), not_admitted AS MATERIALIZED (
+  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR l.held = $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $15::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+    AND ($16::text IS NULL OR l.schedule = $16::text)
+    AND ($17::uuid IS NULL OR false)
+    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+      punctual.keys k
+      WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
+          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+            OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+      punctual.later l
+    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean AND l.id = ANY ($10::uuid[])
+    ORDER BY l.id DESC LIMIT $4::int) l
+), ended AS MATERIALIZED (
+  SELECT h.id, h.bytes,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR false)
+    AND ($13::boolean IS NULL OR NOT h.at_most_once)
+    AND ($14::text IS NULL OR h.task = $14::text)
+    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR h.schedule = $16::text)
+    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+      punctual.job_history h
+    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+      AND h.finished_at >= $9::bigint AND h.id = ANY ($10::uuid[])
+    ORDER BY h.id DESC LIMIT $4::int) h
+), position AS MATERIALIZED (
+  SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+    ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+    1)) AS reach,
+    (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+), found AS MATERIALIZED (
+  SELECT f.* FROM position p CROSS JOIN LATERAL (
+    SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    ORDER BY id DESC LIMIT $5::int) f
+)
+SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
+
 -- find-needs
 SELECT u.place, n.id, n.used_at AS "usedAt" FROM unnest($1::bytea[]) WITH ORDINALITY u(signature, place)
 JOIN punctual.needs n ON n.signature = u.signature;
@@ -483,6 +957,137 @@ rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name = $2;
 SELECT u.place, q.id, q.used_at AS "usedAt"
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, name, place)
 JOIN punctual.queues q ON q.tenant = u.tenant AND q.name = u.name;
+
+-- find-running-jobs
+WITH live AS MATERIALIZED (
+  SELECT j.id, j.bytes, j.tenant = $1
+    AND ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR NOT $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR j.task = $14::text)
+    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR j.schedule = $16::text)
+    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM (
+      SELECT c.job FROM punctual.claims c WHERE c.job < $2::uuid AND c.job >= $3::uuid AND $6::boolean
+      ORDER BY c.job DESC LIMIT $4::int) c
+    JOIN punctual.jobs j ON j.id BETWEEN c.job AND c.job) j
+  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+), not_admitted AS MATERIALIZED (
+  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR l.held = $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $15::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+    AND ($16::text IS NULL OR l.schedule = $16::text)
+    AND ($17::uuid IS NULL OR false)
+    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+      punctual.keys k
+      WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
+          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+            OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+      punctual.later l
+    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
+    ORDER BY l.id DESC LIMIT $4::int) l
+), ended AS MATERIALIZED (
+  SELECT h.id, h.bytes,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR false)
+    AND ($13::boolean IS NULL OR NOT h.at_most_once)
+    AND ($14::text IS NULL OR h.task = $14::text)
+    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR h.schedule = $16::text)
+    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+      punctual.job_history h
+    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+      AND h.finished_at >= $9::bigint
+    ORDER BY h.id DESC LIMIT $4::int) h
+), position AS MATERIALIZED (
+  SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+    ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+    1)) AS reach,
+    (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+), found AS MATERIALIZED (
+  SELECT f.* FROM position p CROSS JOIN LATERAL (
+    SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    ORDER BY id DESC LIMIT $5::int) f
+)
+SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-schedule
 SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
@@ -515,80 +1120,6 @@ SELECT queue, needs, lane, rank, "runAt", id FROM segment OFFSET 1 LIMIT $5;
 
 -- find-tenant
 SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id = $1;
-
--- find-waiting-jobs
-WITH live AS MATERIALIZED (
-  SELECT j.id, j.bytes, j.tenant = $1 AND ($6::text IS NULL OR j.task = $6)
-    AND ($7::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name = $7)) AND
-      ($8::uuid IS NULL OR c.worker = $8)
-    AND CASE WHEN c.job IS NULL THEN $9::boolean ELSE $10::boolean END AS fits
-  FROM (
-    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
-      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
-      punctual.jobs j
-    WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $11::boolean IS NOT TRUE
-    ORDER BY j.id DESC LIMIT $4::int) j
-  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
-), not_admitted AS MATERIALIZED (
-  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw, $9 AND $8 IS NULL
-    AND ($11 IS NULL OR l.held = $11)
-    AND ($6 IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $6)
-    AND ($7 IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q WHERE
-      q.tenant = $1 AND q.name = $7)
-      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $7 END) AS fits
-  FROM (
-    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
-      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
-      punctual.later l
-    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid
-    ORDER BY l.id DESC LIMIT $4::int) l
-)
-SELECT f.*, r.reach FROM (SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT
-  id FROM not_admitted ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1)) AS reach) r
-LEFT JOIN LATERAL (
-  SELECT id, bytes, false AS raw, NULL::bigint AS "createdAt", NULL AS "createdBy" FROM live
-  WHERE fits AND (r.reach IS NULL OR id >= r.reach)
-  UNION ALL
-  SELECT id, bytes, raw, created_at, created_by FROM not_admitted
-  WHERE fits AND (r.reach IS NULL OR id >= r.reach)
-  ORDER BY id DESC LIMIT $5::int) f ON true;
-
--- find-waiting-jobs-of-schedule
-WITH live AS MATERIALIZED (
-  SELECT j.id, j.bytes, j.tenant = $1 AND ($6::text IS NULL OR j.task = $6)
-    AND ($7::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name = $7)) AND
-      ($8::uuid IS NULL OR c.worker = $8)
-    AND CASE WHEN c.job IS NULL THEN $9::boolean ELSE $10::boolean END AS fits
-  FROM (
-    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
-      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
-      punctual.jobs j
-    WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $11::boolean IS NOT TRUE AND j.tenant = $1 AND j.schedule = $12
-    ORDER BY j.id DESC LIMIT $4::int) j
-  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
-), not_admitted AS MATERIALIZED (
-  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw, $9 AND $8 IS NULL
-    AND ($11 IS NULL OR l.held = $11)
-    AND ($6 IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $6)
-    AND ($7 IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q WHERE
-      q.tenant = $1 AND q.name = $7)
-      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $7 END) AS fits
-  FROM (
-    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
-      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
-      punctual.later l
-    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND l.schedule = $12
-    ORDER BY l.id DESC LIMIT $4::int) l
-)
-SELECT f.*, r.reach FROM (SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT
-  id FROM not_admitted ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1)) AS reach) r
-LEFT JOIN LATERAL (
-  SELECT id, bytes, false AS raw, NULL::bigint AS "createdAt", NULL AS "createdBy" FROM live
-  WHERE fits AND (r.reach IS NULL OR id >= r.reach)
-  UNION ALL
-  SELECT id, bytes, raw, created_at, created_by FROM not_admitted
-  WHERE fits AND (r.reach IS NULL OR id >= r.reach)
-  ORDER BY id DESC LIMIT $5::int) f ON true;
 
 -- find-worker
 SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen" FROM
@@ -935,99 +1466,136 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 rate_burst, full_at
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
--- list-ended-jobs
-  SELECT * FROM (
-    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-      sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (
-SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
-  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
-FROM (
-  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
-    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
-      octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
-      'message',
-',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
-earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
-      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
-      <= 2048) AS without_stack
-  FROM (
-  (
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
-  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
-  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
-  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
-  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
-FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue
-   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
-     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $10 END) AND h.state = $11  ORDER BY h.id DESC LIMIT $3::int +
-          1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
-
--- list-ended-jobs-of-schedule
-  SELECT * FROM (
-    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-      sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (
-SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
-  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
-FROM (
-  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
-    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
-      octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
-      'message',
-',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
-earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
-      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
-      <= 2048) AS without_stack
-  FROM (
-  (
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
-  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
-  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
-  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
-  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
-FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue
-   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
-     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $10 END) AND h.schedule = $11 AND h.state = $12  ORDER BY h.id
-          DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
-
 -- list-failed-jobs
+  WITH live AS MATERIALIZED (
+    SELECT j.id, j.bytes, j.tenant = $1
+      AND ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR NOT $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR j.task = $14::text)
+      AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR j.schedule = $16::text)
+      AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+      AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+        punctual.jobs j
+      WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean
+      ORDER BY j.id DESC LIMIT $4::int) j
+    LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+  ), not_admitted AS MATERIALIZED (
+    SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR l.held = $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+      AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+        WHERE q.tenant = $1 AND q.name = $15::text)
+        ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+      AND ($16::text IS NULL OR l.schedule = $16::text)
+      AND ($17::uuid IS NULL OR false)
+      AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+        punctual.keys k
+        WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
+            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+              OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+        coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+        punctual.later l
+      WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
+      ORDER BY l.id DESC LIMIT $4::int) l
+  ), ended AS MATERIALIZED (
+    SELECT h.id, h.bytes,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR false)
+      AND ($13::boolean IS NULL OR NOT h.at_most_once)
+      AND ($14::text IS NULL OR h.task = $14::text)
+      AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR h.schedule = $16::text)
+      AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+      AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+      AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+        coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+        coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+        punctual.job_history h
+      WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+        AND h.finished_at >= $9::bigint AND h.state = 'failed'
+      ORDER BY h.id DESC LIMIT $4::int) h
+  ), position AS MATERIALIZED (
+    SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+      ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+      1)) AS reach,
+      (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+  ), found AS MATERIALIZED (
+    SELECT f.* FROM position p CROSS JOIN LATERAL (
+      SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      ORDER BY id DESC LIMIT $5::int) f
+  )
+  SELECT t.*, p.reach, p.examined FROM position p LEFT JOIN (
+      
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
@@ -1040,86 +1608,192 @@ FROM (
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
     backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
     started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
       octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+    CASE WHEN (result IS NULL OR 'result' = ANY ($26::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND
       octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
       'message',
 ',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($26::text[]) OR pg_column_size(earlier_attempts) <=
+      8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+    NOT (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($26::text[])
+      OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
       <= 2048) AS without_stack
   FROM (
-  (
+    
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
+  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
+  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.jobs j
+JOIN punctual.queues q ON q.id = j.queue
+LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY (ARRAY(SELECT id FROM
+  found WHERE place = 'live'))
+  UNION ALL 
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
+  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.later l
+CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
+LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY (ARRAY(SELECT id FROM found WHERE
+  place = 'later'))
+  UNION ALL 
 SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
   h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
   h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue
-   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
-     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $10 END) AND h.state = 'failed'  ORDER BY h.id DESC LIMIT
-          $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
-
--- list-failed-jobs-of-schedule
-  SELECT * FROM (
-    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-      sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (
-SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
-  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
-FROM (
-  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
-    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
-      octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
-      'message',
-',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
-earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
-      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
-      <= 2048) AS without_stack
-  FROM (
-  (
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
-  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
-  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
-  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
-  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
-FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue
-   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
-     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $10 END) AND h.schedule = $11 AND h.state = 'failed'  ORDER BY
-          h.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARRAY(SELECT id FROM found WHERE place
+  = 'history')) AND h.finished_at >= $9::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= ($5::int - 1)::int AND bytes_before < $25::bigint ORDER BY id DESC) t ON true
+  ORDER BY t.id DESC;
 
 -- list-jobs
+  WITH live AS MATERIALIZED (
+    SELECT j.id, j.bytes, j.tenant = $1
+      AND ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR NOT $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR j.task = $14::text)
+      AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR j.schedule = $16::text)
+      AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+      AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+        punctual.jobs j
+      WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean
+      ORDER BY j.id DESC LIMIT $4::int) j
+    LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+  ), not_admitted AS MATERIALIZED (
+    SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR l.held = $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+      AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+        WHERE q.tenant = $1 AND q.name = $15::text)
+        ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+      AND ($16::text IS NULL OR l.schedule = $16::text)
+      AND ($17::uuid IS NULL OR false)
+      AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+        punctual.keys k
+        WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
+            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+              OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+        coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+        punctual.later l
+      WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
+      ORDER BY l.id DESC LIMIT $4::int) l
+  ), ended AS MATERIALIZED (
+    SELECT h.id, h.bytes,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR false)
+      AND ($13::boolean IS NULL OR NOT h.at_most_once)
+      AND ($14::text IS NULL OR h.task = $14::text)
+      AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR h.schedule = $16::text)
+      AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+      AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+      AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+        coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+        coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+        punctual.job_history h
+      WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+        AND h.finished_at >= $9::bigint
+      ORDER BY h.id DESC LIMIT $4::int) h
+  ), position AS MATERIALIZED (
+    SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+      ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+      1)) AS reach,
+      (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+  ), found AS MATERIALIZED (
+    SELECT f.* FROM position p CROSS JOIN LATERAL (
+      SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      ORDER BY id DESC LIMIT $5::int) f
+  )
+  SELECT t.*, p.reach, p.examined FROM position p LEFT JOIN (
+      
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
@@ -1132,25 +1806,25 @@ FROM (
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
     backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
     started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
       octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+    CASE WHEN (result IS NULL OR 'result' = ANY ($26::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND
       octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
       'message',
 ',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($26::text[]) OR pg_column_size(earlier_attempts) <=
+      8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+    NOT (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($26::text[])
+      OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
       <= 2048) AS without_stack
   FROM (
-  (
+    
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
@@ -1159,11 +1833,9 @@ SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j
   NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job = j.id
-   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
-     AND j.id >= $9::uuid AND $10::text IS NULL ORDER BY j.id DESC LIMIT $3::int + 1) UNION ALL 
-  (
+LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY (ARRAY(SELECT id FROM
+  found WHERE place = 'live'))
+  UNION ALL 
 SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
   'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
   l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
@@ -1176,26 +1848,150 @@ SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coales
   outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
-LEFT JOIN punctual.queues q ON q.id = l.queue
-   WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
-     AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-     AND l.id >= $9::uuid AND $10::text IS NULL ORDER BY l.id DESC LIMIT $3::int + 1) UNION ALL 
-  (
+LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY (ARRAY(SELECT id FROM found WHERE
+  place = 'later'))
+  UNION ALL 
 SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
   h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
   h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue
-   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
-     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $10 END) ORDER BY h.id DESC LIMIT $3::int + 1)  ORDER BY id
-          DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARRAY(SELECT id FROM found WHERE place
+  = 'history')) AND h.finished_at >= $9::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= ($5::int - 1)::int AND bytes_before < $25::bigint ORDER BY id DESC) t ON true
+  ORDER BY t.id DESC;
 
 -- list-jobs-of-schedule
+  WITH live AS MATERIALIZED (
+    SELECT j.id, j.bytes, j.tenant = $1
+      AND ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR NOT $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR j.task = $14::text)
+      AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR j.schedule = $16::text)
+      AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+      AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+        punctual.jobs j
+      WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean AND j.tenant = $1 AND j.schedule = $16::text
+      ORDER BY j.id DESC LIMIT $4::int) j
+    LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+  ), not_admitted AS MATERIALIZED (
+    SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR l.held = $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+      AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+        WHERE q.tenant = $1 AND q.name = $15::text)
+        ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+      AND ($16::text IS NULL OR l.schedule = $16::text)
+      AND ($17::uuid IS NULL OR false)
+      AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+        punctual.keys k
+        WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
+            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+              OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+        coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+        punctual.later l
+      WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean AND l.schedule = $16::text
+      ORDER BY l.id DESC LIMIT $4::int) l
+  ), ended AS MATERIALIZED (
+    SELECT h.id, h.bytes,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR false)
+      AND ($13::boolean IS NULL OR NOT h.at_most_once)
+      AND ($14::text IS NULL OR h.task = $14::text)
+      AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR h.schedule = $16::text)
+      AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+      AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+      AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+        coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+        coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+        punctual.job_history h
+      WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+        AND h.finished_at >= $9::bigint AND h.schedule = $16::text
+      ORDER BY h.id DESC LIMIT $4::int) h
+  ), position AS MATERIALIZED (
+    SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+      ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+      1)) AS reach,
+      (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+  ), found AS MATERIALIZED (
+    SELECT f.* FROM position p CROSS JOIN LATERAL (
+      SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      ORDER BY id DESC LIMIT $5::int) f
+  )
+  SELECT t.*, p.reach, p.examined FROM position p LEFT JOIN (
+      
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
@@ -1208,25 +2004,25 @@ FROM (
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
     backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
     started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
       octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+    CASE WHEN (result IS NULL OR 'result' = ANY ($26::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND
       octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
       'message',
 ',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($26::text[]) OR pg_column_size(earlier_attempts) <=
+      8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+    NOT (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($26::text[])
+      OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
       <= 2048) AS without_stack
   FROM (
-  (
+    
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
@@ -1235,12 +2031,9 @@ SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j
   NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job = j.id
-   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
-     AND j.id >= $9::uuid AND $10::text IS NULL AND j.schedule = $11 ORDER BY j.id DESC LIMIT $3::int + 1) UNION ALL
-       
-  (
+LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY (ARRAY(SELECT id FROM
+  found WHERE place = 'live'))
+  UNION ALL 
 SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
   'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
   l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
@@ -1253,170 +2046,362 @@ SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coales
   outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
-LEFT JOIN punctual.queues q ON q.id = l.queue
-   WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
-     AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-     AND l.id >= $9::uuid AND $10::text IS NULL AND l.schedule = $11 ORDER BY l.id DESC LIMIT $3::int + 1) UNION ALL
-       
-  (
+LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY (ARRAY(SELECT id FROM found WHERE
+  place = 'later'))
+  UNION ALL 
 SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
   h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
   h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue
-   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
-     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $10 END) AND h.schedule = $11 ORDER BY h.id DESC LIMIT $3::int
-          + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARRAY(SELECT id FROM found WHERE place
+  = 'history')) AND h.finished_at >= $9::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= ($5::int - 1)::int AND bytes_before < $25::bigint ORDER BY id DESC) t ON true
+  ORDER BY t.id DESC;
 
 -- list-managed-schedules
 SELECT s.name FROM punctual.schedules s
 WHERE s.tenant = $1 AND s.managed_by = $2 AND s.name > $3 AND s.deleted_at IS NULL
 ORDER BY s.name LIMIT $4;
 
+-- list-named-jobs
+  WITH live AS MATERIALIZED (
+    SELECT j.id, j.bytes, j.tenant = $1
+      AND ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR NOT $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR j.task = $14::text)
+      AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR j.schedule = $16::text)
+      AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+      AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+        punctual.jobs j
+      WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean AND j.id = ANY ($10::uuid[])
+      ORDER BY j.id DESC LIMIT $4::int) j
+    LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+  ), not_admitted AS MATERIALIZED (
+    SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR l.held = $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+      AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+        WHERE q.tenant = $1 AND q.name = $15::text)
+        ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+      AND ($16::text IS NULL OR l.schedule = $16::text)
+      AND ($17::uuid IS NULL OR false)
+      AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+        punctual.keys k
+        WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
+            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+              OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+        coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+        punctual.later l
+      WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean AND l.id = ANY ($10::uuid[])
+      ORDER BY l.id DESC LIMIT $4::int) l
+  ), ended AS MATERIALIZED (
+    SELECT h.id, h.bytes,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR false)
+      AND ($13::boolean IS NULL OR NOT h.at_most_once)
+      AND ($14::text IS NULL OR h.task = $14::text)
+      AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR h.schedule = $16::text)
+      AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+      AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+      AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+        coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+        coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+        punctual.job_history h
+      WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+        AND h.finished_at >= $9::bigint AND h.id = ANY ($10::uuid[])
+      ORDER BY h.id DESC LIMIT $4::int) h
+  ), position AS MATERIALIZED (
+    SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+      ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+      1)) AS reach,
+      (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+  ), found AS MATERIALIZED (
+    SELECT f.* FROM position p CROSS JOIN LATERAL (
+      SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      ORDER BY id DESC LIMIT $5::int) f
+  )
+  SELECT t.*, p.reach, p.examined FROM position p LEFT JOIN (
+      
+  SELECT * FROM (
+    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+      sum(bytes) OVER in_order - bytes AS bytes_before
+    FROM (
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
+FROM (
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
+    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($26::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
+      'message',
+',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($26::text[]) OR pg_column_size(earlier_attempts) <=
+      8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
+      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
+    NOT (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($26::text[])
+      OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
+  FROM (
+    
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
+  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
+  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.jobs j
+JOIN punctual.queues q ON q.id = j.queue
+LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY (ARRAY(SELECT id FROM
+  found WHERE place = 'live'))
+  UNION ALL 
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
+  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.later l
+CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
+LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY (ARRAY(SELECT id FROM found WHERE
+  place = 'later'))
+  UNION ALL 
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
+  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+FROM punctual.job_history h
+JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARRAY(SELECT id FROM found WHERE place
+  = 'history')) AND h.finished_at >= $9::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= ($5::int - 1)::int AND bytes_before < $25::bigint ORDER BY id DESC) t ON true
+  ORDER BY t.id DESC;
+
 -- list-nodes
 SELECT id, url, version, last_seen AS "lastSeen" FROM (
   SELECT * FROM punctual.nodes ORDER BY last_seen DESC LIMIT 1000) n
 ORDER BY started_at, id;
-
--- list-pending-jobs
-  SELECT * FROM (
-    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-      sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (
-SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
-  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
-FROM (
-  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
-    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
-      octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
-      'message',
-',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
-earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
-      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
-      <= 2048) AS without_stack
-  FROM (
-  (
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
-  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
-  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
-  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.jobs j
-JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job = j.id
-   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
-     AND j.id >= $9::uuid AND $10::text IS NULL AND c.job IS NULL  ORDER BY j.id DESC LIMIT $3::int + 1) UNION ALL 
-  (
-SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
-  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
-  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
-  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
-  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
-  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
-  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
-  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
-  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
-  outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.later l
-CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
-LEFT JOIN punctual.queues q ON q.id = l.queue
-   WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
-     AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-     AND l.id >= $9::uuid AND $10::text IS NULL ORDER BY l.id DESC LIMIT $3::int + 1)  ORDER BY id DESC LIMIT
-       $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
-
--- list-pending-jobs-of-schedule
-  SELECT * FROM (
-    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-      sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (
-SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
-  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
-FROM (
-  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
-    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
-      octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
-      'message',
-',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
-earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
-      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
-      <= 2048) AS without_stack
-  FROM (
-  (
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
-  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
-  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
-  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.jobs j
-JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job = j.id
-   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
-     AND j.id >= $9::uuid AND $10::text IS NULL AND j.schedule = $11 AND c.job IS NULL  ORDER BY j.id DESC LIMIT
-       $3::int + 1) UNION ALL 
-  (
-SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
-  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
-  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
-  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
-  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
-  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
-  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
-  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
-  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
-  outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.later l
-CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
-LEFT JOIN punctual.queues q ON q.id = l.queue
-   WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
-     AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-     AND l.id >= $9::uuid AND $10::text IS NULL AND l.schedule = $11 ORDER BY l.id DESC LIMIT $3::int + 1)  ORDER BY
-       id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-queues
 SELECT id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
 rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3::int + 1;
 
 -- list-running-jobs
+  WITH live AS MATERIALIZED (
+    SELECT j.id, j.bytes, j.tenant = $1
+      AND ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR NOT $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR j.task = $14::text)
+      AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR j.schedule = $16::text)
+      AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+      AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM (
+        SELECT c.job FROM punctual.claims c WHERE c.job < $2::uuid AND c.job >= $3::uuid AND $6::boolean
+        ORDER BY c.job DESC LIMIT $4::int) c
+      JOIN punctual.jobs j ON j.id BETWEEN c.job AND c.job) j
+    LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+  ), not_admitted AS MATERIALIZED (
+    SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR l.held = $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+      AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+        WHERE q.tenant = $1 AND q.name = $15::text)
+        ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+      AND ($16::text IS NULL OR l.schedule = $16::text)
+      AND ($17::uuid IS NULL OR false)
+      AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+        punctual.keys k
+        WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
+            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+              OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+        coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+        punctual.later l
+      WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
+      ORDER BY l.id DESC LIMIT $4::int) l
+  ), ended AS MATERIALIZED (
+    SELECT h.id, h.bytes,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR false)
+      AND ($13::boolean IS NULL OR NOT h.at_most_once)
+      AND ($14::text IS NULL OR h.task = $14::text)
+      AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR h.schedule = $16::text)
+      AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+      AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+      AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+        coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+        coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+        punctual.job_history h
+      WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+        AND h.finished_at >= $9::bigint
+      ORDER BY h.id DESC LIMIT $4::int) h
+  ), position AS MATERIALIZED (
+    SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+      ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+      1)) AS reach,
+      (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+  ), found AS MATERIALIZED (
+    SELECT f.* FROM position p CROSS JOIN LATERAL (
+      SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      ORDER BY id DESC LIMIT $5::int) f
+  )
+  SELECT t.*, p.reach, p.examined FROM position p LEFT JOIN (
+      
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
@@ -1429,25 +2414,25 @@ FROM (
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
     backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
     started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
       octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+    CASE WHEN (result IS NULL OR 'result' = ANY ($26::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND
       octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
       'message',
 ',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($26::text[]) OR pg_column_size(earlier_attempts) <=
+      8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+    NOT (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($26::text[])
+      OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
       <= 2048) AS without_stack
   FROM (
-  (
+    
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
@@ -1456,59 +2441,34 @@ SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j
   NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job = j.id
-   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
-     AND j.id >= $9::uuid AND $10::text IS NULL AND c.job IS NOT NULL  ORDER BY j.id DESC LIMIT $3::int + 1)) p
-       OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
-
--- list-running-jobs-of-schedule
-  SELECT * FROM (
-    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-      sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (
-SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
-  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
-FROM (
-  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
-    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
-      octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
-      'message',
-',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
-earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
-      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
-      <= 2048) AS without_stack
-  FROM (
-  (
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
-  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
-  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
-  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.jobs j
-JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job = j.id
-   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
-     AND j.id >= $9::uuid AND $10::text IS NULL AND j.schedule = $11 AND c.job IS NOT NULL  ORDER BY j.id DESC LIMIT
-       $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY (ARRAY(SELECT id FROM
+  found WHERE place = 'live'))
+  UNION ALL 
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
+  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.later l
+CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
+LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY (ARRAY(SELECT id FROM found WHERE
+  place = 'later'))
+  UNION ALL 
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
+  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+FROM punctual.job_history h
+JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARRAY(SELECT id FROM found WHERE place
+  = 'history')) AND h.finished_at >= $9::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= ($5::int - 1)::int AND bytes_before < $25::bigint ORDER BY id DESC) t ON true
+  ORDER BY t.id DESC;
 
 -- list-schedules
   SELECT * FROM (
@@ -1756,7 +2716,7 @@ SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j
   NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job = j.id WHERE j.tenant = $1 AND j.id = $2::uuid
+LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = $2::uuid
     UNION ALL 
 SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
   'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,

@@ -1,9 +1,10 @@
 import type { Static } from 'typebox';
 import { parseDuration } from '../core/duration.js';
-import { invalid, PunctualError } from '../core/errors.js';
-import { isEnded, type JobError, type JobPart } from '../core/job.js';
+import { PunctualError } from '../core/errors.js';
+import { isEnded, type JobPart } from '../core/job.js';
 import { mayReplace, NOT_REPEATED, type Repetition } from '../core/keys.js';
 import { parseMoment } from '../core/moment.js';
+import { conditionsOfQuery } from '../core/payload-filter.js';
 import { Job, JobPage, LogPage, SubmittedJob, Why } from '../core/schemas/job.js';
 import { IdPath, JobListQuery, LogQuery, WaitQuery } from '../core/schemas/query.js';
 import {
@@ -20,25 +21,23 @@ import {
   parseSubmissions,
   type SubmissionContext,
 } from '../core/submission.js';
-import { isUuid } from '../core/uuid.js';
 import type { BulkRepetition, BulkAnswer as Stored } from '../core/wire.js';
 import type { Change } from '../dispatch/job-control.js';
 import { type LogRow, readLogLines } from '../store/job-logs.js';
 import type { PlacedRow } from '../store/job-places.js';
-import { type ListFilter, listJobs } from '../store/list-jobs.js';
-import { findKey, readJob } from '../store/read-job.js';
+import { readJob } from '../store/read-job.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { idRange } from './id-range.js';
+import { searchOf } from './job-filter.js';
+import { JobPageText, writeJobPage } from './job-page.js';
 import { JobView, newlyPlaced } from './job-view.js';
-import { PageText, writePage } from './page-text.js';
+import { writePage } from './page-text.js';
 import { Answer, json, jsonCheckedByRun, MANY_PAYLOADS, ONE_PAYLOAD, type Route, route } from './route.js';
 import type { Shard } from './shard.js';
 
-/** Jobs of a list that one statement reads. */
+/** Lines of a log that one statement reads. */
 const PORTION = 50;
-/** The same with large parts, which Postgres has to decompress to see how many fit. */
-const LARGE_PORTION = 16;
 
 /** How often a submission is tried whose key belongs to a job that is removed before it can be read. */
 const KEY_TRIES = 5;
@@ -81,15 +80,24 @@ export const jobRoutes: readonly Route[] = [
     path: '/v1/jobs',
     tag: 'jobs',
     summary:
-      'List jobs, newest first. What is large is left out of them, and named in `omitted`, unless `include` asks for it.',
+      'List jobs, newest first. What is large is left out of them, and named in `omitted`, unless `include` asks for it. ' +
+      'A page may end early, even empty, while `next` says where to go on.',
     scope: 'read',
     query: JobListQuery,
     answers: { 200: JobPage },
-    run: ({ node, caller, query: { include, limit, after, since, until, ...filter } }) => {
-      const parts = include === undefined ? {} : { include: include.split(',') as JobPart[] };
-      const shard = node.shardOf(caller.tenant);
-      const range = idRange({ since, until }, after, shard.clock.now());
-      return pageOfJobs(shard, caller, { ...filter, ...parts, ...range }, limit);
+    run: async ({ node, caller: { tenant }, query }) => {
+      const { include, limit, after, payload, ...filter } = query;
+      const shard = node.shardOf(tenant);
+      const range = idRange(filter, after, shard.clock.now());
+      const search = await searchOf(shard.pool, tenant, filter, payload && conditionsOfQuery(payload));
+      if (search === null) return new JobPageText([], null, 0, true);
+      const parts = include?.split(',') as JobPart[] | undefined;
+      return writeJobPage(limit, {
+        pool: shard.pool,
+        tenant,
+        filter: { ...search, ...range, include: parts },
+        write: (row) => viewOf(shard, row).text,
+      });
     },
   }),
   route({
@@ -242,46 +250,6 @@ function envelopeOf(maxBulkJobs: number): ReturnType<typeof bulkEnvelope> {
   const known = envelopes.get(maxBulkJobs) ?? bulkEnvelope(maxBulkJobs);
   envelopes.set(maxBulkJobs, known);
   return known;
-}
-
-function pageOfJobs(
-  shard: Shard,
-  caller: Caller,
-  filter: ListFilter & { readonly key?: string },
-  limit: number,
-): Promise<PageText> {
-  const { key, after, worker, include } = filter;
-  if (key !== undefined) return jobOfKey(shard, caller, key, filter);
-  if (worker !== undefined && !isUuid(worker)) {
-    throw invalid([{ pointer: '/worker', detail: 'must be the id of a worker' }]);
-  }
-  return writePage<PlacedRow>(limit, {
-    portion: include ? LARGE_PORTION : PORTION,
-    read: (last, size) => listJobs(shard.pool, caller.tenant, { ...filter, after: last?.id ?? after }, size),
-    write: (row) => viewOf(shard, row).text,
-    cursor: (row) => row.id,
-  });
-}
-
-async function jobOfKey(shard: Shard, caller: Caller, key: string, filter: ListFilter): Promise<PageText> {
-  const id = await findKey(shard.pool, caller.tenant, key);
-  const row = id === null ? null : await readJob(shard.pool, caller.tenant, id);
-  const fits =
-    row !== null &&
-    (filter.state === undefined || row.state === filter.state) &&
-    (filter.task === undefined || row.task === filter.task) &&
-    (filter.queue === undefined || row.queue === filter.queue) &&
-    (filter.worker === undefined || row.worker === filter.worker) &&
-    (filter.schedule === undefined || row.schedule === filter.schedule) &&
-    (filter.from === undefined || row.id >= filter.from) &&
-    (filter.after === undefined || row.id < filter.after) &&
-    (filter.errorCode === undefined || (row.error !== null && codeOf(row.error) === filter.errorCode));
-  // It is one job at most, and so there is room for all of it.
-  return new PageText(fits ? [viewOf(shard, row).text] : [], null);
-}
-
-function codeOf(error: string): string | undefined {
-  return (JSON.parse(error) as JobError).code;
 }
 
 /** Waits for the end of the job up to `waitMs`; 0 answers at once. */
