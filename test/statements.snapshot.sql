@@ -69,13 +69,13 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), answer AS (
   INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-    target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
+    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, coalesce(m.new_rank, m.rank) AS rank, coalesce(m.new_run_at,
     m.run_at) AS run_at, m.attempts, m.failures, m.losses, m.max_attempts, m.max_losses, m.at_most_once,
     m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
-    m.backoff, m.requires, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts, m.schedule,
-    m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10,
-    m.size_kib) AS size_kib, true AS edited
+    m.backoff, m.requires, m.traceparent, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts,
+    m.schedule, m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text),
+    0)) >> 10, m.size_kib) AS size_kib, true AS edited
   FROM taken m
   RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
     jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
@@ -140,7 +140,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     SELECT j.id, CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE nullif(($11::int[])[width_bucket(j.id,
       $9::uuid[])], -1) END AS fence, CASE WHEN ($13::uuid[]) IS NULL THEN $12::uuid ELSE
       ($13::uuid[])[width_bucket(j.id, $9::uuid[])] END AS worker, j.tenant, j.task, j.timeout_ms, j.failures,
-      j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by, j.payload, j.target
+      j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by, j.payload, j.target,
+      j.traceparent
     FROM punctual.jobs j
     WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
       nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
@@ -164,7 +165,8 @@ LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, l
   ON l.tenant = c.tenant
   ), answer AS (SELECT c.id, c.task, c.timeout_ms AS "timeoutMs", c.failures, c.losses, c.max_attempts AS
     "maxAttempts", c.max_losses AS "maxLosses", c.at_most_once AS "atMostOnce", c.backoff, c.run_at AS "runAt",
-    c.late_by AS "lateBy", c.payload, c.target FROM chosen c) SELECT answer.* FROM term LEFT JOIN answer ON true;
+    c.late_by AS "lateBy", c.payload, c.target, c.traceparent FROM chosen c) SELECT answer.* FROM term LEFT JOIN
+    answer ON true;
 
 -- claim-known-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -259,12 +261,13 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, finished_at, state,
-    error)
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    finished_at, state, error)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
     m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
-    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, m.earlier_attempts,
-    m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS error
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
+    m.earlier_attempts, m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS
+    error
   FROM gone m
   RETURNING id, tenant, state, schedule
 ), counted AS (
@@ -286,12 +289,13 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, finished_at, state,
-    error)
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    finished_at, state, error)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
     m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
-    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, m.earlier_attempts,
-    m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS error
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
+    m.earlier_attempts, m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS
+    error
   FROM gone m
   RETURNING id, tenant, state, schedule
 ), counted AS (
@@ -336,7 +340,7 @@ UNION ALL
 
 -- find-failed-jobs
 WITH live AS MATERIALIZED (
-  SELECT j.id, j.bytes, j.tenant = $1
+  SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
     AND ($10::uuid[] IS NULL OR true)
     AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR NOT $12::boolean)
@@ -449,7 +453,8 @@ WITH live AS MATERIALIZED (
   SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
     ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
     1)) AS reach,
-    (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+      + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
 ), found AS MATERIALIZED (
   SELECT f.* FROM position p CROSS JOIN LATERAL (
     SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
@@ -513,7 +518,7 @@ ORDER BY found.id LIMIT $4::int;
 
 -- find-jobs
 WITH live AS MATERIALIZED (
-  SELECT j.id, j.bytes, j.tenant = $1
+  SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
     AND ($10::uuid[] IS NULL OR true)
     AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR NOT $12::boolean)
@@ -626,7 +631,8 @@ WITH live AS MATERIALIZED (
   SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
     ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
     1)) AS reach,
-    (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+      + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
 ), found AS MATERIALIZED (
   SELECT f.* FROM position p CROSS JOIN LATERAL (
     SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
@@ -644,7 +650,7 @@ FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-jobs-of-schedule
 WITH live AS MATERIALIZED (
-  SELECT j.id, j.bytes, j.tenant = $1
+  SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
     AND ($10::uuid[] IS NULL OR true)
     AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR NOT $12::boolean)
@@ -757,7 +763,8 @@ WITH live AS MATERIALIZED (
   SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
     ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
     1)) AS reach,
-    (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+      + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
 ), found AS MATERIALIZED (
   SELECT f.* FROM position p CROSS JOIN LATERAL (
     SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
@@ -816,7 +823,7 @@ SELECT queue, needs FROM pair OFFSET 1 LIMIT $3;
 
 -- find-named-jobs
 WITH live AS MATERIALIZED (
-  SELECT j.id, j.bytes, j.tenant = $1
+  SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
     AND ($10::uuid[] IS NULL OR true)
     AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR NOT $12::boolean)
@@ -929,7 +936,8 @@ WITH live AS MATERIALIZED (
   SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
     ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
     1)) AS reach,
-    (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+      + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
 ), found AS MATERIALIZED (
   SELECT f.* FROM position p CROSS JOIN LATERAL (
     SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
@@ -960,7 +968,7 @@ JOIN punctual.queues q ON q.tenant = u.tenant AND q.name = u.name;
 
 -- find-running-jobs
 WITH live AS MATERIALIZED (
-  SELECT j.id, j.bytes, j.tenant = $1
+  SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
     AND ($10::uuid[] IS NULL OR true)
     AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR NOT $12::boolean)
@@ -1073,7 +1081,8 @@ WITH live AS MATERIALIZED (
   SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
     ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
     1)) AS reach,
-    (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+      + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
 ), found AS MATERIALIZED (
   SELECT f.* FROM position p CROSS JOIN LATERAL (
     SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
@@ -1142,8 +1151,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, fence, worker,
-    epoch, claimed_at, progress, started_at, finished_at, state, outcome, result, error)
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, fence,
+    worker, epoch, claimed_at, progress, started_at, finished_at, state, outcome, result, error)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE
     nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END AS attempts, m.failures +
     (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
@@ -1154,24 +1163,24 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     coalesce(m.late_by, greatest(0, coalesce(CASE WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE
     nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END, CASE WHEN ($13::bigint[]) IS NULL THEN
     $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END) - m.run_at)) AS late_by,
-    m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, m.earlier_attempts,
-    m.schedule, m.occurrence, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE nullif(($7::int[])[width_bucket(m.id,
-    $5::uuid[])], -1) END AS fence, CASE WHEN ($9::uuid[]) IS NULL THEN $8::uuid ELSE
-    ($9::uuid[])[width_bucket(m.id, $5::uuid[])] END AS worker, CASE WHEN ($11::bigint[]) IS NULL THEN $10::bigint
-    ELSE nullif(($11::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS epoch, CASE WHEN ($13::bigint[]) IS NULL
-    THEN $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS claimed_at, CASE WHEN
-    $29::bytea IS NULL THEN $28::json ELSE convert_from(substring($29::bytea FROM ($30::int[])[width_bucket(m.id,
-    $5::uuid[])] FOR nullif(($31::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS progress, CASE
-    WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1)
-    END AS started_at, $4::bigint AS finished_at, ('{succeeded,failed,cancelled,skipped}'::text[])[CASE WHEN
-    ($17::smallint[]) IS NULL THEN $16::smallint ELSE nullif(($17::smallint[])[width_bucket(m.id, $5::uuid[])], -1)
-    END] AS state, ('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN
-    $18::smallint ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] AS outcome, CASE WHEN
-    $21::bytea IS NULL THEN $20::json ELSE convert_from(substring($21::bytea FROM ($22::int[])[width_bucket(m.id,
-    $5::uuid[])] FOR nullif(($23::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS result, CASE
-    WHEN $25::bytea IS NULL THEN $24::json ELSE convert_from(substring($25::bytea FROM
-    ($26::int[])[width_bucket(m.id, $5::uuid[])] FOR nullif(($27::int[])[width_bucket(m.id, $5::uuid[])], 0)),
-    'UTF8')::json END AS error
+    m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
+    m.earlier_attempts, m.schedule, m.occurrence, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE
+    nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END AS fence, CASE WHEN ($9::uuid[]) IS NULL THEN
+    $8::uuid ELSE ($9::uuid[])[width_bucket(m.id, $5::uuid[])] END AS worker, CASE WHEN ($11::bigint[]) IS NULL THEN
+    $10::bigint ELSE nullif(($11::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS epoch, CASE WHEN
+    ($13::bigint[]) IS NULL THEN $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS
+    claimed_at, CASE WHEN $29::bytea IS NULL THEN $28::json ELSE convert_from(substring($29::bytea FROM
+    ($30::int[])[width_bucket(m.id, $5::uuid[])] FOR nullif(($31::int[])[width_bucket(m.id, $5::uuid[])], 0)),
+    'UTF8')::json END AS progress, CASE WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE
+    nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS started_at, $4::bigint AS finished_at,
+    ('{succeeded,failed,cancelled,skipped}'::text[])[CASE WHEN ($17::smallint[]) IS NULL THEN $16::smallint ELSE
+    nullif(($17::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] AS state,
+    ('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
+    ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] AS outcome, CASE WHEN $21::bytea IS NULL
+    THEN $20::json ELSE convert_from(substring($21::bytea FROM ($22::int[])[width_bucket(m.id, $5::uuid[])] FOR
+    nullif(($23::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS result, CASE WHEN $25::bytea IS
+    NULL THEN $24::json ELSE convert_from(substring($25::bytea FROM ($26::int[])[width_bucket(m.id, $5::uuid[])] FOR
+    nullif(($27::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS error
   FROM moved m
   RETURNING id, tenant, state, schedule
 ), counted AS (
@@ -1323,20 +1332,20 @@ WITH valid AS MATERIALIZED (
 ), stored AS (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires)
-  SELECT u.id, coalesce(u.payload, $32::json), coalesce(u.size_kib, $33::int), coalesce(u.tenant, $34::text),
-    coalesce(u.queue, $35::int), coalesce(u.needs, $36::int), coalesce(u.lane, $37::int), coalesce(u.rank,
-    $38::smallint), coalesce(u.run_at, $39::bigint), coalesce(u.max_attempts, $40::smallint), coalesce(u.max_losses,
-    $41::smallint), coalesce(u.at_most_once, $42::boolean), coalesce(u.timeout_ms, $43::bigint),
-    coalesce(u.created_at, $44::bigint), coalesce(u.start_before, $45::bigint), coalesce(u.task, $46::text),
-    coalesce(u.created_by, $47::text), coalesce(u.key, $48::text), coalesce(u.concurrency_key, $49::text),
-    coalesce(u.target, $50::json), coalesce(u.backoff, $51::json), coalesce(u.requires, $52::json) FROM
-    unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[], $15::int[], $16::int[], $17::smallint[],
-    $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[], $22::bigint[], $23::bigint[], $24::bigint[],
-    $25::text[], $26::text[], $27::text[], $28::text[], $29::json[], $30::json[], $31::json[]) u(id, payload,
-    size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
-    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires) WHERE (SELECT named
-    AND young FROM valid)
+    backoff, requires, traceparent)
+  SELECT u.id, coalesce(u.payload, $33::json), coalesce(u.size_kib, $34::int), coalesce(u.tenant, $35::text),
+    coalesce(u.queue, $36::int), coalesce(u.needs, $37::int), coalesce(u.lane, $38::int), coalesce(u.rank,
+    $39::smallint), coalesce(u.run_at, $40::bigint), coalesce(u.max_attempts, $41::smallint), coalesce(u.max_losses,
+    $42::smallint), coalesce(u.at_most_once, $43::boolean), coalesce(u.timeout_ms, $44::bigint),
+    coalesce(u.created_at, $45::bigint), coalesce(u.start_before, $46::bigint), coalesce(u.task, $47::text),
+    coalesce(u.created_by, $48::text), coalesce(u.key, $49::text), coalesce(u.concurrency_key, $50::text),
+    coalesce(u.target, $51::json), coalesce(u.backoff, $52::json), coalesce(u.requires, $53::json),
+    coalesce(u.traceparent, $54::text) FROM unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[],
+    $15::int[], $16::int[], $17::smallint[], $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[],
+    $22::bigint[], $23::bigint[], $24::bigint[], $25::text[], $26::text[], $27::text[], $28::text[], $29::json[],
+    $30::json[], $31::json[], $32::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent) WHERE (SELECT named AND young FROM valid)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
   SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
@@ -1363,21 +1372,21 @@ WITH valid AS MATERIALIZED (
 ), stored AS (
   INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, admit_at, held)
-  SELECT u.id, coalesce(u.payload, $34::json), coalesce(u.size_kib, $35::int), coalesce(u.tenant, $36::text),
-    coalesce(u.queue, $37::int), coalesce(u.needs, $38::int), coalesce(u.lane, $39::int), coalesce(u.rank,
-    $40::smallint), coalesce(u.run_at, $41::bigint), coalesce(u.max_attempts, $42::smallint), coalesce(u.max_losses,
-    $43::smallint), coalesce(u.at_most_once, $44::boolean), coalesce(u.timeout_ms, $45::bigint),
-    coalesce(u.created_at, $46::bigint), coalesce(u.start_before, $47::bigint), coalesce(u.task, $48::text),
-    coalesce(u.created_by, $49::text), coalesce(u.key, $50::text), coalesce(u.concurrency_key, $51::text),
-    coalesce(u.target, $52::json), coalesce(u.backoff, $53::json), coalesce(u.requires, $54::json),
-    coalesce(u.admit_at, $55::bigint), coalesce(u.held, $56::boolean) FROM unnest($10::uuid[], $11::json[],
-    $12::int[], $13::text[], $14::int[], $15::int[], $16::int[], $17::smallint[], $18::bigint[], $19::smallint[],
-    $20::smallint[], $21::boolean[], $22::bigint[], $23::bigint[], $24::bigint[], $25::text[], $26::text[],
-    $27::text[], $28::text[], $29::json[], $30::json[], $31::json[], $32::bigint[], $33::boolean[]) u(id, payload,
-    size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
-    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, admit_at, held)
-    WHERE (SELECT named AND young FROM valid)
+    backoff, requires, traceparent, admit_at, held)
+  SELECT u.id, coalesce(u.payload, $35::json), coalesce(u.size_kib, $36::int), coalesce(u.tenant, $37::text),
+    coalesce(u.queue, $38::int), coalesce(u.needs, $39::int), coalesce(u.lane, $40::int), coalesce(u.rank,
+    $41::smallint), coalesce(u.run_at, $42::bigint), coalesce(u.max_attempts, $43::smallint), coalesce(u.max_losses,
+    $44::smallint), coalesce(u.at_most_once, $45::boolean), coalesce(u.timeout_ms, $46::bigint),
+    coalesce(u.created_at, $47::bigint), coalesce(u.start_before, $48::bigint), coalesce(u.task, $49::text),
+    coalesce(u.created_by, $50::text), coalesce(u.key, $51::text), coalesce(u.concurrency_key, $52::text),
+    coalesce(u.target, $53::json), coalesce(u.backoff, $54::json), coalesce(u.requires, $55::json),
+    coalesce(u.traceparent, $56::text), coalesce(u.admit_at, $57::bigint), coalesce(u.held, $58::boolean) FROM
+    unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[], $15::int[], $16::int[], $17::smallint[],
+    $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[], $22::bigint[], $23::bigint[], $24::bigint[],
+    $25::text[], $26::text[], $27::text[], $28::text[], $29::json[], $30::json[], $31::json[], $32::text[],
+    $33::bigint[], $34::boolean[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent, admit_at, held) WHERE (SELECT named AND young FROM valid)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
   SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
@@ -1392,20 +1401,20 @@ WITH counted AS (
 )
 INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
   max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-  backoff, requires, schedule, occurrence) SELECT u.id, coalesce(u.payload, $28::json), coalesce(u.size_kib,
-  $29::int), coalesce(u.tenant, $30::text), coalesce(u.queue, $31::int), coalesce(u.needs, $32::int),
-  coalesce(u.lane, $33::int), coalesce(u.rank, $34::smallint), coalesce(u.run_at, $35::bigint),
-  coalesce(u.max_attempts, $36::smallint), coalesce(u.max_losses, $37::smallint), coalesce(u.at_most_once,
-  $38::boolean), coalesce(u.timeout_ms, $39::bigint), coalesce(u.created_at, $40::bigint), coalesce(u.start_before,
-  $41::bigint), coalesce(u.task, $42::text), coalesce(u.created_by, $43::text), coalesce(u.key, $44::text),
-  coalesce(u.concurrency_key, $45::text), coalesce(u.target, $46::json), coalesce(u.backoff, $47::json),
-  coalesce(u.requires, $48::json), coalesce(u.schedule, $49::text), coalesce(u.occurrence, $50::bigint) FROM
-  unnest($4::uuid[], $5::json[], $6::int[], $7::text[], $8::int[], $9::int[], $10::int[], $11::smallint[],
-  $12::bigint[], $13::smallint[], $14::smallint[], $15::boolean[], $16::bigint[], $17::bigint[], $18::bigint[],
-  $19::text[], $20::text[], $21::text[], $22::text[], $23::json[], $24::json[], $25::json[], $26::text[],
-  $27::bigint[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses,
-  at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
-  requires, schedule, occurrence);
+  backoff, requires, traceparent, schedule, occurrence) SELECT u.id, coalesce(u.payload, $29::json),
+  coalesce(u.size_kib, $30::int), coalesce(u.tenant, $31::text), coalesce(u.queue, $32::int), coalesce(u.needs,
+  $33::int), coalesce(u.lane, $34::int), coalesce(u.rank, $35::smallint), coalesce(u.run_at, $36::bigint),
+  coalesce(u.max_attempts, $37::smallint), coalesce(u.max_losses, $38::smallint), coalesce(u.at_most_once,
+  $39::boolean), coalesce(u.timeout_ms, $40::bigint), coalesce(u.created_at, $41::bigint), coalesce(u.start_before,
+  $42::bigint), coalesce(u.task, $43::text), coalesce(u.created_by, $44::text), coalesce(u.key, $45::text),
+  coalesce(u.concurrency_key, $46::text), coalesce(u.target, $47::json), coalesce(u.backoff, $48::json),
+  coalesce(u.requires, $49::json), coalesce(u.traceparent, $50::text), coalesce(u.schedule, $51::text),
+  coalesce(u.occurrence, $52::bigint) FROM unnest($4::uuid[], $5::json[], $6::int[], $7::text[], $8::int[],
+  $9::int[], $10::int[], $11::smallint[], $12::bigint[], $13::smallint[], $14::smallint[], $15::boolean[],
+  $16::bigint[], $17::bigint[], $18::bigint[], $19::text[], $20::text[], $21::text[], $22::text[], $23::json[],
+  $24::json[], $25::json[], $26::text[], $27::text[], $28::bigint[]) u(id, payload, size_kib, tenant, queue, needs,
+  lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task,
+  created_by, key, concurrency_key, target, backoff, requires, traceparent, schedule, occurrence);
 
 -- judge-occurrences
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -1468,7 +1477,7 @@ rate_burst, full_at
 
 -- list-failed-jobs
   WITH live AS MATERIALIZED (
-    SELECT j.id, j.bytes, j.tenant = $1
+    SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
       AND ($10::uuid[] IS NULL OR true)
       AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
       AND ($12::boolean IS NULL OR NOT $12::boolean)
@@ -1581,7 +1590,8 @@ rate_burst, full_at
     SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
       ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
       1)) AS reach,
-      (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+        + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
   ), found AS MATERIALIZED (
     SELECT f.* FROM position p CROSS JOIN LATERAL (
       SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
@@ -1594,7 +1604,7 @@ rate_burst, full_at
       WHERE fits AND (p.reach IS NULL OR id >= p.reach)
       ORDER BY id DESC LIMIT $5::int) f
   )
-  SELECT t.*, p.reach, p.examined FROM position p LEFT JOIN (
+  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
       
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
@@ -1666,7 +1676,7 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
 
 -- list-jobs
   WITH live AS MATERIALIZED (
-    SELECT j.id, j.bytes, j.tenant = $1
+    SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
       AND ($10::uuid[] IS NULL OR true)
       AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
       AND ($12::boolean IS NULL OR NOT $12::boolean)
@@ -1779,7 +1789,8 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
     SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
       ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
       1)) AS reach,
-      (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+        + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
   ), found AS MATERIALIZED (
     SELECT f.* FROM position p CROSS JOIN LATERAL (
       SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
@@ -1792,7 +1803,7 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
       WHERE fits AND (p.reach IS NULL OR id >= p.reach)
       ORDER BY id DESC LIMIT $5::int) f
   )
-  SELECT t.*, p.reach, p.examined FROM position p LEFT JOIN (
+  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
       
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
@@ -1864,7 +1875,7 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
 
 -- list-jobs-of-schedule
   WITH live AS MATERIALIZED (
-    SELECT j.id, j.bytes, j.tenant = $1
+    SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
       AND ($10::uuid[] IS NULL OR true)
       AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
       AND ($12::boolean IS NULL OR NOT $12::boolean)
@@ -1977,7 +1988,8 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
     SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
       ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
       1)) AS reach,
-      (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+        + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
   ), found AS MATERIALIZED (
     SELECT f.* FROM position p CROSS JOIN LATERAL (
       SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
@@ -1990,7 +2002,7 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
       WHERE fits AND (p.reach IS NULL OR id >= p.reach)
       ORDER BY id DESC LIMIT $5::int) f
   )
-  SELECT t.*, p.reach, p.examined FROM position p LEFT JOIN (
+  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
       
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
@@ -2067,7 +2079,7 @@ ORDER BY s.name LIMIT $4;
 
 -- list-named-jobs
   WITH live AS MATERIALIZED (
-    SELECT j.id, j.bytes, j.tenant = $1
+    SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
       AND ($10::uuid[] IS NULL OR true)
       AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
       AND ($12::boolean IS NULL OR NOT $12::boolean)
@@ -2180,7 +2192,8 @@ ORDER BY s.name LIMIT $4;
     SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
       ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
       1)) AS reach,
-      (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+        + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
   ), found AS MATERIALIZED (
     SELECT f.* FROM position p CROSS JOIN LATERAL (
       SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
@@ -2193,7 +2206,7 @@ ORDER BY s.name LIMIT $4;
       WHERE fits AND (p.reach IS NULL OR id >= p.reach)
       ORDER BY id DESC LIMIT $5::int) f
   )
-  SELECT t.*, p.reach, p.examined FROM position p LEFT JOIN (
+  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
       
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
@@ -2274,7 +2287,7 @@ rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER B
 
 -- list-running-jobs
   WITH live AS MATERIALIZED (
-    SELECT j.id, j.bytes, j.tenant = $1
+    SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
       AND ($10::uuid[] IS NULL OR true)
       AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
       AND ($12::boolean IS NULL OR NOT $12::boolean)
@@ -2387,7 +2400,8 @@ rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER B
     SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
       ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
       1)) AS reach,
-      (SELECT count(*) FROM live) + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS examined
+      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+        + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
   ), found AS MATERIALIZED (
     SELECT f.* FROM position p CROSS JOIN LATERAL (
       SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
@@ -2400,7 +2414,7 @@ rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER B
       WHERE fits AND (p.reach IS NULL OR id >= p.reach)
       ORDER BY id DESC LIMIT $5::int) f
   )
-  SELECT t.*, p.reach, p.examined FROM position p LEFT JOIN (
+  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
       
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
@@ -2597,18 +2611,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.later l SET submission = NULL, (id, payload, size_kib, queue, needs, lane, rank, run_at,
     max_attempts, max_losses, at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff,
-    requires, admit_at, held) = ROW(u.id, coalesce(u.payload, $25::json), coalesce(u.size_kib, $26::int),
-    coalesce(u.queue, $27::int), coalesce(u.needs, $28::int), coalesce(u.lane, $29::int), coalesce(u.rank,
-    $30::smallint), coalesce(u.run_at, $31::bigint), coalesce(u.max_attempts, $32::smallint), coalesce(u.max_losses,
-    $33::smallint), coalesce(u.at_most_once, $34::boolean), coalesce(u.timeout_ms, $35::bigint),
-    coalesce(u.start_before, $36::bigint), coalesce(u.task, $37::text), coalesce(u.key, $38::text),
-    coalesce(u.concurrency_key, $39::text), coalesce(u.target, $40::json), coalesce(u.backoff, $41::json),
-    coalesce(u.requires, $42::json), coalesce(u.admit_at, $43::bigint), coalesce(u.held, $44::boolean))
+    requires, traceparent, admit_at, held) = ROW(u.id, coalesce(u.payload, $26::json), coalesce(u.size_kib,
+    $27::int), coalesce(u.queue, $28::int), coalesce(u.needs, $29::int), coalesce(u.lane, $30::int),
+    coalesce(u.rank, $31::smallint), coalesce(u.run_at, $32::bigint), coalesce(u.max_attempts, $33::smallint),
+    coalesce(u.max_losses, $34::smallint), coalesce(u.at_most_once, $35::boolean), coalesce(u.timeout_ms,
+    $36::bigint), coalesce(u.start_before, $37::bigint), coalesce(u.task, $38::text), coalesce(u.key, $39::text),
+    coalesce(u.concurrency_key, $40::text), coalesce(u.target, $41::json), coalesce(u.backoff, $42::json),
+    coalesce(u.requires, $43::json), coalesce(u.traceparent, $44::text), coalesce(u.admit_at, $45::bigint),
+    coalesce(u.held, $46::boolean))
   FROM unnest($4::uuid[], $5::json[], $6::int[], $7::int[], $8::int[], $9::int[], $10::smallint[], $11::bigint[],
     $12::smallint[], $13::smallint[], $14::boolean[], $15::bigint[], $16::bigint[], $17::text[], $18::text[],
-    $19::text[], $20::json[], $21::json[], $22::json[], $23::bigint[], $24::boolean[]) u(id, payload, size_kib,
-    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, start_before, task, key,
-    concurrency_key, target, backoff, requires, admit_at, held)
+    $19::text[], $20::json[], $21::json[], $22::json[], $23::text[], $24::bigint[], $25::boolean[]) u(id, payload,
+    size_kib, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, start_before,
+    task, key, concurrency_key, target, backoff, requires, traceparent, admit_at, held)
   WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NOT NULL AND EXISTS (SELECT 1 FROM term)
   RETURNING l.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -2645,14 +2660,14 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), answer AS (
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, admit_at,
-    held)
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    size_kib, admit_at, held)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, coalesce(m.new_rank, m.rank) AS rank, coalesce(m.new_run_at,
     m.run_at) AS run_at, m.attempts, m.failures, m.losses, m.max_attempts, m.max_losses, m.at_most_once,
     m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
-    m.backoff, m.requires, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts, m.schedule,
-    m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10,
-    m.size_kib) AS size_kib, coalesce(m.admit_at, m.new_run_at, m.run_at) AS admit_at, m.held AS held
+    m.backoff, m.requires, m.traceparent, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts,
+    m.schedule, m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text),
+    0)) >> 10, m.size_kib) AS size_kib, coalesce(m.admit_at, m.new_run_at, m.run_at) AS admit_at, m.held AS held
   FROM gone m
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -2872,7 +2887,7 @@ SELECT u.id FROM unnest($1::uuid[]) u(id) WHERE coalesce(
 (SELECT true FROM punctual.later l WHERE l.id = u.id), false);
 
 -- read-work
-SELECT j.id, j.payload, j.target FROM punctual.jobs j WHERE j.id = ANY($1::uuid[]);
+SELECT j.id, j.payload, j.target, j.traceparent FROM punctual.jobs j WHERE j.id = ANY($1::uuid[]);
 
 -- read-workers
 SELECT * FROM (
@@ -2908,11 +2923,11 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), answer AS (
   INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-    target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
+    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, $6::bigint AS run_at, m.attempts, 0 AS failures, 0 AS
     losses, m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, NULL AS start_before,
-    m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, CASE WHEN
-    m.fence IS NULL THEN m.earlier_attempts
+    m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent,
+    m.payload, CASE WHEN m.fence IS NULL THEN m.earlier_attempts
     ELSE array_append(m.earlier_attempts, json_build_object(
       'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
       'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END AS earlier_attempts, m.schedule,
@@ -2987,19 +3002,19 @@ RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, (extrac
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.later l SET (id, payload, size_kib, queue, needs, lane, rank, run_at, max_attempts, max_losses,
-    at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff, requires, admit_at, held) =
-    ROW(u.id, coalesce(u.payload, $25::json), coalesce(u.size_kib, $26::int), coalesce(u.queue, $27::int),
-    coalesce(u.needs, $28::int), coalesce(u.lane, $29::int), coalesce(u.rank, $30::smallint), coalesce(u.run_at,
-    $31::bigint), coalesce(u.max_attempts, $32::smallint), coalesce(u.max_losses, $33::smallint),
-    coalesce(u.at_most_once, $34::boolean), coalesce(u.timeout_ms, $35::bigint), coalesce(u.start_before,
-    $36::bigint), coalesce(u.task, $37::text), coalesce(u.key, $38::text), coalesce(u.concurrency_key, $39::text),
-    coalesce(u.target, $40::json), coalesce(u.backoff, $41::json), coalesce(u.requires, $42::json),
-    coalesce(u.admit_at, $43::bigint), coalesce(u.held, $44::boolean))
+    at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff, requires, traceparent,
+    admit_at, held) = ROW(u.id, coalesce(u.payload, $26::json), coalesce(u.size_kib, $27::int), coalesce(u.queue,
+    $28::int), coalesce(u.needs, $29::int), coalesce(u.lane, $30::int), coalesce(u.rank, $31::smallint),
+    coalesce(u.run_at, $32::bigint), coalesce(u.max_attempts, $33::smallint), coalesce(u.max_losses, $34::smallint),
+    coalesce(u.at_most_once, $35::boolean), coalesce(u.timeout_ms, $36::bigint), coalesce(u.start_before,
+    $37::bigint), coalesce(u.task, $38::text), coalesce(u.key, $39::text), coalesce(u.concurrency_key, $40::text),
+    coalesce(u.target, $41::json), coalesce(u.backoff, $42::json), coalesce(u.requires, $43::json),
+    coalesce(u.traceparent, $44::text), coalesce(u.admit_at, $45::bigint), coalesce(u.held, $46::boolean))
   FROM unnest($4::uuid[], $5::json[], $6::int[], $7::int[], $8::int[], $9::int[], $10::smallint[], $11::bigint[],
     $12::smallint[], $13::smallint[], $14::boolean[], $15::bigint[], $16::bigint[], $17::text[], $18::text[],
-    $19::text[], $20::json[], $21::json[], $22::json[], $23::bigint[], $24::boolean[]) u(id, payload, size_kib,
-    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, start_before, task, key,
-    concurrency_key, target, backoff, requires, admit_at, held)
+    $19::text[], $20::json[], $21::json[], $22::json[], $23::text[], $24::bigint[], $25::boolean[]) u(id, payload,
+    size_kib, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, start_before,
+    task, key, concurrency_key, target, backoff, requires, traceparent, admit_at, held)
   WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND l.attempts = 0 AND EXISTS (SELECT 1 FROM term)
   RETURNING l.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -3009,33 +3024,35 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
   DELETE FROM punctual.jobs j USING unnest($4::uuid[], $5::json[], $6::int[], $7::int[], $8::int[], $9::int[],
     $10::smallint[], $11::bigint[], $12::smallint[], $13::smallint[], $14::boolean[], $15::bigint[], $16::bigint[],
-    $17::text[], $18::text[], $19::text[], $20::json[], $21::json[], $22::json[], $23::bigint[], $24::boolean[])
-    u(id, payload, size_kib, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
-    start_before, task, key, concurrency_key, target, backoff, requires, admit_at, held)
+    $17::text[], $18::text[], $19::text[], $20::json[], $21::json[], $22::json[], $23::text[], $24::bigint[],
+    $25::boolean[]) u(id, payload, size_kib, queue, needs, lane, rank, run_at, max_attempts, max_losses,
+    at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff, requires, traceparent,
+    admit_at, held)
   WHERE j.id BETWEEN u.id AND u.id AND j.attempts = 0 AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS
     NULL AND EXISTS (SELECT 1 FROM term)
-  RETURNING j.*, u.id AS new_id, coalesce(u.payload, $25::json) AS new_payload, coalesce(u.size_kib, $26::int) AS
-    new_size_kib, coalesce(u.queue, $27::int) AS new_queue, coalesce(u.needs, $28::int) AS new_needs,
-    coalesce(u.lane, $29::int) AS new_lane, coalesce(u.rank, $30::smallint) AS new_rank, coalesce(u.run_at,
-    $31::bigint) AS new_run_at, coalesce(u.max_attempts, $32::smallint) AS new_max_attempts, coalesce(u.max_losses,
-    $33::smallint) AS new_max_losses, coalesce(u.at_most_once, $34::boolean) AS new_at_most_once,
-    coalesce(u.timeout_ms, $35::bigint) AS new_timeout_ms, coalesce(u.start_before, $36::bigint) AS
-    new_start_before, coalesce(u.task, $37::text) AS new_task, coalesce(u.key, $38::text) AS new_key,
-    coalesce(u.concurrency_key, $39::text) AS new_concurrency_key, coalesce(u.target, $40::json) AS new_target,
-    coalesce(u.backoff, $41::json) AS new_backoff, coalesce(u.requires, $42::json) AS new_requires,
-    coalesce(u.admit_at, $43::bigint) AS new_admit_at, coalesce(u.held, $44::boolean) AS new_held
+  RETURNING j.*, u.id AS new_id, coalesce(u.payload, $26::json) AS new_payload, coalesce(u.size_kib, $27::int) AS
+    new_size_kib, coalesce(u.queue, $28::int) AS new_queue, coalesce(u.needs, $29::int) AS new_needs,
+    coalesce(u.lane, $30::int) AS new_lane, coalesce(u.rank, $31::smallint) AS new_rank, coalesce(u.run_at,
+    $32::bigint) AS new_run_at, coalesce(u.max_attempts, $33::smallint) AS new_max_attempts, coalesce(u.max_losses,
+    $34::smallint) AS new_max_losses, coalesce(u.at_most_once, $35::boolean) AS new_at_most_once,
+    coalesce(u.timeout_ms, $36::bigint) AS new_timeout_ms, coalesce(u.start_before, $37::bigint) AS
+    new_start_before, coalesce(u.task, $38::text) AS new_task, coalesce(u.key, $39::text) AS new_key,
+    coalesce(u.concurrency_key, $40::text) AS new_concurrency_key, coalesce(u.target, $41::json) AS new_target,
+    coalesce(u.backoff, $42::json) AS new_backoff, coalesce(u.requires, $43::json) AS new_requires,
+    coalesce(u.traceparent, $44::text) AS new_traceparent, coalesce(u.admit_at, $45::bigint) AS new_admit_at,
+    coalesce(u.held, $46::boolean) AS new_held
 ), answer AS (
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, admit_at,
-    held)
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    size_kib, admit_at, held)
   SELECT m.new_id AS id, m.tenant, m.new_queue AS queue, m.new_needs AS needs, m.new_lane AS lane, m.new_rank AS
     rank, m.new_run_at AS run_at, m.attempts, m.failures, m.losses, m.new_max_attempts AS max_attempts,
     m.new_max_losses AS max_losses, m.new_at_most_once AS at_most_once, m.new_timeout_ms AS timeout_ms,
     m.created_at, m.new_start_before AS start_before, m.late_by, m.new_task AS task, m.created_by, m.new_key AS key,
     m.new_concurrency_key AS concurrency_key, m.new_target AS target, m.new_backoff AS backoff, m.new_requires AS
-    requires, m.new_payload AS payload, m.earlier_attempts, m.schedule, m.occurrence, m.new_size_kib AS size_kib,
-    m.new_admit_at AS admit_at, m.new_held AS held
+    requires, m.new_traceparent AS traceparent, m.new_payload AS payload, m.earlier_attempts, m.schedule,
+    m.occurrence, m.new_size_kib AS size_kib, m.new_admit_at AS admit_at, m.new_held AS held
   FROM gone m
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -3127,19 +3144,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), stored AS (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires) SELECT u.id, coalesce(u.payload, $34::json), coalesce(u.size_kib, $35::int),
-    coalesce(u.tenant, $36::text), coalesce(u.queue, $37::int), coalesce(u.needs, $38::int), coalesce(u.lane,
-    $39::int), coalesce(u.rank, $40::smallint), coalesce(u.run_at, $41::bigint), coalesce(u.max_attempts,
-    $42::smallint), coalesce(u.max_losses, $43::smallint), coalesce(u.at_most_once, $44::boolean),
-    coalesce(u.timeout_ms, $45::bigint), coalesce(u.created_at, $46::bigint), coalesce(u.start_before, $47::bigint),
-    coalesce(u.task, $48::text), coalesce(u.created_by, $49::text), coalesce(u.key, $50::text),
-    coalesce(u.concurrency_key, $51::text), coalesce(u.target, $52::json), coalesce(u.backoff, $53::json),
-    coalesce(u.requires, $54::json) FROM unnest($12::uuid[], $13::json[], $14::int[], $15::text[], $16::int[],
-    $17::int[], $18::int[], $19::smallint[], $20::bigint[], $21::smallint[], $22::smallint[], $23::boolean[],
-    $24::bigint[], $25::bigint[], $26::bigint[], $27::text[], $28::text[], $29::text[], $30::text[], $31::json[],
-    $32::json[], $33::json[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
-    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires)
+    backoff, requires, traceparent) SELECT u.id, coalesce(u.payload, $35::json), coalesce(u.size_kib, $36::int),
+    coalesce(u.tenant, $37::text), coalesce(u.queue, $38::int), coalesce(u.needs, $39::int), coalesce(u.lane,
+    $40::int), coalesce(u.rank, $41::smallint), coalesce(u.run_at, $42::bigint), coalesce(u.max_attempts,
+    $43::smallint), coalesce(u.max_losses, $44::smallint), coalesce(u.at_most_once, $45::boolean),
+    coalesce(u.timeout_ms, $46::bigint), coalesce(u.created_at, $47::bigint), coalesce(u.start_before, $48::bigint),
+    coalesce(u.task, $49::text), coalesce(u.created_by, $50::text), coalesce(u.key, $51::text),
+    coalesce(u.concurrency_key, $52::text), coalesce(u.target, $53::json), coalesce(u.backoff, $54::json),
+    coalesce(u.requires, $55::json), coalesce(u.traceparent, $56::text) FROM unnest($12::uuid[], $13::json[],
+    $14::int[], $15::text[], $16::int[], $17::int[], $18::int[], $19::smallint[], $20::bigint[], $21::smallint[],
+    $22::smallint[], $23::boolean[], $24::bigint[], $25::bigint[], $26::bigint[], $27::text[], $28::text[],
+    $29::text[], $30::text[], $31::json[], $32::json[], $33::json[], $34::text[]) u(id, payload, size_kib, tenant,
+    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before,
+    task, created_by, key, concurrency_key, target, backoff, requires, traceparent)
   WHERE EXISTS (SELECT 1 FROM term) AND (SELECT count(*) FROM unnest($7::int[], $8::text[], $9::text[]) n(id,
     tenant, name)
       JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =

@@ -57,8 +57,8 @@ export const jobRoutes: readonly Route[] = [
     scope: 'submit',
     body: jsonCheckedByRun(JobSubmission, { maxBytes: ONE_PAYLOAD, text: 'payload' }),
     answers: { 201: SubmittedJob, 200: SubmittedJob },
-    run: async ({ node, caller, body }) => {
-      const { created, job } = await submitJob(node, caller, body);
+    run: async ({ node, caller, body, call }) => {
+      const { created, job } = await submitJob(node, caller, body, call.traceparent);
       return new Answer(created ? 201 : 200, job, { location: `/v1/jobs/${job.id}` });
     },
   }),
@@ -72,7 +72,7 @@ export const jobRoutes: readonly Route[] = [
     scope: 'submit',
     body: jsonCheckedByRun(BulkSubmission, { maxBytes: MANY_PAYLOADS, text: 'payload', lists: ['jobs'] }),
     answers: { 201: BulkAnswer },
-    run: ({ node, caller, body }) => submitJobs(node, caller, body),
+    run: ({ node, caller, body, call }) => submitJobs(node, caller, body, call.traceparent),
   }),
   route({
     id: 'listJobs',
@@ -199,6 +199,7 @@ export async function submitJob(
   node: NodeContext,
   { tenant, actor }: Caller,
   body: unknown,
+  traceparent: string | null = null,
 ): Promise<{ created: boolean; job: JobView }> {
   const shard = node.shardOf(tenant);
   const submission = parseSubmission(body, submissionContext(node, shard));
@@ -206,7 +207,12 @@ export async function submitJob(
   // Throws before anything was done if the leader is elsewhere; then the whole request is made there.
   if (mayReplace(keyRule)) await shard.leader();
   for (let tries = 1; ; tries += 1) {
-    const { id, row, repetition } = await shard.submitter.submit({ tenant, createdBy: actor, submission });
+    const { id, row, repetition } = await shard.submitter.submit({
+      tenant,
+      createdBy: actor,
+      traceparent,
+      submission,
+    });
     // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
     if (row) {
       const job = new JobView(newlyPlaced(row, queue, hold), null, NOT_REPEATED);
@@ -228,12 +234,13 @@ export async function submitJobs(
   node: NodeContext,
   { tenant, actor }: Caller,
   body: unknown,
+  traceparent: string | null = null,
 ): Promise<Stored> {
   const { jobs } = validate(envelopeOf(node.config.maxBulkJobs), body);
   const shard = node.shardOf(tenant);
   const submissions = await parseSubmissions(jobs, submissionContext(node, shard));
   if (submissions.some(({ definition }) => mayReplace(definition.keyRule))) await shard.leader();
-  const owned = submissions.map((submission) => ({ tenant, createdBy: actor, submission }));
+  const owned = submissions.map((submission) => ({ tenant, createdBy: actor, traceparent, submission }));
   const stored = await shard.submitter.submitAll(owned);
   const repetitions: BulkRepetition[] = [];
   for (const [index, { repetition }] of stored.entries()) {

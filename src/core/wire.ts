@@ -116,7 +116,10 @@ export interface Assignment {
   readonly timeoutMs: number;
   /** Opens the routes that report about this attempt; missing when the worker wanted none. */
   readonly token?: string;
+  /** The context of the trace that the submission was part of. */
   readonly traceparent?: string;
+  /** When the attempt was due (RFC 3339); only with `traceparent`. */
+  readonly dueAt?: string;
 }
 
 /** When the attempt started, on the database's clock as the worker estimates it (RFC 3339). */

@@ -50,7 +50,8 @@ export class DirectStart {
         claimedAt: now,
         since: state.clock.steady(),
       };
-      const work = { payload: row.payload, target: row.definition.target };
+      const { target, traceparent } = row.definition;
+      const work = { payload: row.payload, target, traceparent };
       const running = new Running({ ...toWaiting(row), row: null }, factsOfNew(row.definition), claim);
       orphans = handOver(state, [{ running, work, poll }]);
       return true;
