@@ -60,5 +60,5 @@ export function endOfPrefix(prefix: string): string | null {
   if (last === undefined) return null;
   // There are no characters between these two: the halves of surrogate pairs.
   const next = last === 0xd7ff ? 0xe000 : last + 1;
-  return String.fromCodePoint(...points, next);
+  return [...points, next].map((point) => String.fromCodePoint(point)).join('');
 }
