@@ -17,8 +17,8 @@ export interface JobFilterOptions extends Omit<JobFilter, 'state' | 'since' | 'u
 /** The filter as the API takes it in a body. */
 export function filterOf({ state, since, until, ...rest }: JobFilterOptions): JobFilter {
   return {
-    ...withoutUndefined(rest),
     ...(state !== undefined && { state: typeof state === 'string' ? state : state.join(',') }),
+    ...withoutUndefined(rest),
     ...(since !== undefined && { since: momentOf(since, 'since') }),
     ...(until !== undefined && { until: momentOf(until, 'until') }),
   };

@@ -87,7 +87,8 @@ it.skipIf(ROWS === 0)(
       measured.push({ name, ms, worst: Math.round(times.at(-1)!), jobs: data?.length, looked, complete });
     }
     console.table(measured);
-    for (const { name, ms } of measured) if (String(name) in indexed) expect(ms, String(name)).toBeLessThan(LIMIT_MS);
+    for (const { name, ms } of measured)
+      if (String(name) in indexed) expect(ms, String(name)).toBeLessThan(LIMIT_MS);
   },
   1_200_000,
 );
