@@ -1,9 +1,10 @@
 import type { Static } from 'typebox';
 import { parseDuration } from '../core/duration.js';
-import { invalid, PunctualError } from '../core/errors.js';
-import { isEnded, type JobError, type JobPart } from '../core/job.js';
+import { PunctualError } from '../core/errors.js';
+import { isEnded, type JobPart } from '../core/job.js';
 import { mayReplace, NOT_REPEATED, type Repetition } from '../core/keys.js';
 import { parseMoment } from '../core/moment.js';
+import { conditionsOfQuery } from '../core/payload-filter.js';
 import { Job, JobPage, LogPage, SubmittedJob, Why } from '../core/schemas/job.js';
 import { IdPath, JobListQuery, LogQuery, WaitQuery } from '../core/schemas/query.js';
 import {
@@ -23,27 +24,25 @@ import {
   taskNamesOf,
 } from '../core/submission.js';
 import type { TaskLookup } from '../core/task-defaults.js';
-import { isUuid } from '../core/uuid.js';
 import type { BulkRepetition, BulkAnswer as Stored } from '../core/wire.js';
 import type { Change } from '../dispatch/job-control.js';
 import { explainDatabaseError } from '../store/database.js';
 import { type LogRow, readLogLines } from '../store/job-logs.js';
 import type { PlacedRow } from '../store/job-places.js';
-import { type ListFilter, listJobs } from '../store/list-jobs.js';
-import { findKey, readJob } from '../store/read-job.js';
+import { readJob } from '../store/read-job.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { idRange } from './id-range.js';
+import { searchOf } from './job-filter.js';
+import { JobPageText, writeJobPage } from './job-page.js';
 import { JobView, newlyPlaced } from './job-view.js';
-import { PageText, writePage } from './page-text.js';
+import { writePage } from './page-text.js';
 import { forbidden, limitsOf, mayTouch, mustAllow, narrowed } from './restrictions.js';
 import { Answer, json, jsonCheckedByRun, MANY_PAYLOADS, ONE_PAYLOAD, type Route, route } from './route.js';
 import type { Shard } from './shard.js';
 
-/** Jobs of a list that one statement reads. */
+/** Lines of a log that one statement reads. */
 const PORTION = 50;
-/** The same with large parts, which Postgres has to decompress to see how many fit. */
-const LARGE_PORTION = 16;
 
 /** How often a submission is tried whose key belongs to a job that is removed before it can be read. */
 const KEY_TRIES = 5;
@@ -63,8 +62,8 @@ export const jobRoutes: readonly Route[] = [
     scope: 'submit',
     body: jsonCheckedByRun(JobSubmission, { maxBytes: ONE_PAYLOAD, text: 'payload' }),
     answers: { 201: SubmittedJob, 200: SubmittedJob },
-    run: async ({ node, caller, body }) => {
-      const { created, job } = await submitJob(node, caller, body);
+    run: async ({ node, caller, body, call }) => {
+      const { created, job } = await submitJob(node, caller, body, call.traceparent);
       return new Answer(created ? 201 : 200, job, { location: `/v1/jobs/${job.id}` });
     },
   }),
@@ -78,7 +77,7 @@ export const jobRoutes: readonly Route[] = [
     scope: 'submit',
     body: jsonCheckedByRun(BulkSubmission, { maxBytes: MANY_PAYLOADS, text: 'payload', lists: ['jobs'] }),
     answers: { 201: BulkAnswer },
-    run: ({ node, caller, body }) => submitJobs(node, caller, body),
+    run: ({ node, caller, body, call }) => submitJobs(node, caller, body, call.traceparent),
   }),
   route({
     id: 'listJobs',
@@ -86,17 +85,25 @@ export const jobRoutes: readonly Route[] = [
     path: '/v1/jobs',
     tag: 'jobs',
     summary:
-      'List jobs, newest first. What is large is left out of them, and named in `omitted`, unless `include` asks for it.',
+      'List jobs, newest first. What is large is left out of them, and named in `omitted`, unless `include` asks for it. ' +
+      'A page may end early, even empty, while `next` says where to go on.',
     scope: 'read',
     query: JobListQuery,
     answers: { 200: JobPage },
-    run: ({ node, caller, query: { include, limit, after, since, until, ...filter } }) => {
-      const parts = include === undefined ? {} : { include: include.split(',') as JobPart[] };
+    run: async ({ node, caller, query: { include, limit, after, payload, ...filter } }) => {
       const shard = node.shardOf(caller.tenant);
-      const range = idRange({ since, until }, after, shard.clock.now());
+      const range = idRange(filter, after, shard.clock.now());
       const reached = narrowed(caller, filter);
-      if (reached === null) return new PageText([], null);
-      return pageOfJobs(shard, caller, { ...reached, ...parts, ...range }, limit);
+      const search =
+        reached && (await searchOf(shard.pool, caller.tenant, reached, payload && conditionsOfQuery(payload)));
+      if (search === null) return new JobPageText([], null, 0, true);
+      const parts = include?.split(',') as JobPart[] | undefined;
+      return writeJobPage(limit, {
+        pool: shard.pool,
+        tenant: caller.tenant,
+        filter: { ...search, ...range, include: parts },
+        write: (row) => viewOf(shard, row).text,
+      });
     },
   }),
   route({
@@ -200,6 +207,7 @@ export async function submitJob(
   node: NodeContext,
   caller: Caller,
   body: unknown,
+  traceparent: string | null = null,
 ): Promise<{ created: boolean; job: JobView }> {
   const { tenant, actor } = caller;
   const shard = node.shardOf(tenant);
@@ -212,7 +220,12 @@ export async function submitJob(
   // Throws before anything was done if the leader is elsewhere; then the whole request is made there.
   if (mayReplace(keyRule)) await shard.leader();
   for (let tries = 1; ; tries += 1) {
-    const { id, row, repetition } = await shard.submitter.submit({ tenant, createdBy: actor, submission });
+    const { id, row, repetition } = await shard.submitter.submit({
+      tenant,
+      createdBy: actor,
+      traceparent,
+      submission,
+    });
     // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
     if (row) {
       const job = new JobView(newlyPlaced(row, queue, hold), null, NOT_REPEATED);
@@ -230,7 +243,12 @@ export async function submitJob(
 }
 
 /** Stores many jobs, all or none. */
-export async function submitJobs(node: NodeContext, caller: Caller, body: unknown): Promise<Stored> {
+export async function submitJobs(
+  node: NodeContext,
+  caller: Caller,
+  body: unknown,
+  traceparent: string | null = null,
+): Promise<Stored> {
   const { tenant, actor } = caller;
   const { jobs } = validate(envelopeOf(node.config.maxBulkJobs), body);
   const shard = node.shardOf(tenant);
@@ -238,7 +256,7 @@ export async function submitJobs(node: NodeContext, caller: Caller, body: unknow
   const submissions = await parseSubmissions(jobs, submissionContext(node, shard, tasks));
   if (limitsOf(caller)) for (const { definition } of submissions) mustAllowInBulk(caller, definition);
   if (submissions.some(({ definition }) => mayReplace(definition.keyRule))) await shard.leader();
-  const owned = submissions.map((submission) => ({ tenant, createdBy: actor, submission }));
+  const owned = submissions.map((submission) => ({ tenant, createdBy: actor, traceparent, submission }));
   const stored = await shard.submitter.submitAll(owned);
   const repetitions: BulkRepetition[] = [];
   for (const [index, { repetition }] of stored.entries()) {
@@ -284,47 +302,6 @@ function envelopeOf(maxBulkJobs: number): ReturnType<typeof bulkEnvelope> {
   const known = envelopes.get(maxBulkJobs) ?? bulkEnvelope(maxBulkJobs);
   envelopes.set(maxBulkJobs, known);
   return known;
-}
-
-function pageOfJobs(
-  shard: Shard,
-  caller: Caller,
-  filter: ListFilter & { readonly key?: string },
-  limit: number,
-): Promise<PageText> {
-  const { key, after, worker, include } = filter;
-  if (key !== undefined) return jobOfKey(shard, caller, key, filter);
-  if (worker !== undefined && !isUuid(worker)) {
-    throw invalid([{ pointer: '/worker', detail: 'must be the id of a worker' }]);
-  }
-  return writePage<PlacedRow>(limit, {
-    portion: include ? LARGE_PORTION : PORTION,
-    read: (last, size) => listJobs(shard.pool, caller.tenant, { ...filter, after: last?.id ?? after }, size),
-    write: (row) => viewOf(shard, row).text,
-    cursor: (row) => row.id,
-  });
-}
-
-async function jobOfKey(shard: Shard, caller: Caller, key: string, filter: ListFilter): Promise<PageText> {
-  const id = await findKey(shard.pool, caller.tenant, key);
-  const row = id === null ? null : await readJob(shard.pool, caller.tenant, id);
-  const fits =
-    row !== null &&
-    mayTouch(caller, row) &&
-    (filter.state === undefined || row.state === filter.state) &&
-    (filter.task === undefined || row.task === filter.task) &&
-    (filter.queue === undefined || row.queue === filter.queue) &&
-    (filter.worker === undefined || row.worker === filter.worker) &&
-    (filter.schedule === undefined || row.schedule === filter.schedule) &&
-    (filter.from === undefined || row.id >= filter.from) &&
-    (filter.after === undefined || row.id < filter.after) &&
-    (filter.errorCode === undefined || (row.error !== null && codeOf(row.error) === filter.errorCode));
-  // It is one job at most, and so there is room for all of it.
-  return new PageText(fits ? [viewOf(shard, row).text] : [], null);
-}
-
-function codeOf(error: string): string | undefined {
-  return (JSON.parse(error) as JobError).code;
 }
 
 /** Waits for the end of the job up to `waitMs`; 0 answers at once. */

@@ -1,5 +1,5 @@
 import { invalid, PunctualError } from '../core/errors.js';
-import type { JobState } from '../core/job.js';
+import { conditionsOf } from '../core/payload-filter.js';
 import { ManyJobs, ManyJobsAnswer, Redrive, RedriveAnswer } from '../core/schemas/many-jobs.js';
 import { LAST_UUID } from '../core/uuid.js';
 import type {
@@ -11,10 +11,10 @@ import type {
 } from '../core/wire.js';
 import type { Selection } from '../dispatch/many-control.js';
 import { notFound, refusalOf, STATES_FOR } from '../dispatch/steering-rules.js';
-import { countJobs, type JobSearch, locateJobs } from '../store/find-jobs.js';
-import { findKey } from '../store/read-job.js';
+import { countJobs, locateJobs } from '../store/find-jobs.js';
 import type { Caller } from './caller.js';
 import { idRange } from './id-range.js';
+import { searchOf } from './job-filter.js';
 import { forbidden, limitsOf, narrowed } from './restrictions.js';
 import { json, type Route, route } from './route.js';
 import type { Shard } from './shard.js';
@@ -81,7 +81,7 @@ async function changeMany(
   const filter = narrowed(caller, request.filter ?? {});
   const selection: Selection | null = ids
     ? { ids }
-    : filter && (await searchOf(shard, tenant, verb, filter, range.from));
+    : filter && (await selectionOf(shard, tenant, verb, filter, range.from));
   if (selection === null) return { matched: 0, changed: 0, dryRun, more: false, next: null, refused: [] };
   if (dryRun) return count(shard, tenant, verb, selection, range.after);
   const leader = await shard.leader();
@@ -99,30 +99,28 @@ function mustChoose({ filter, ids, all = false, dryRun = false }: ManyJobsReques
 }
 
 /** What to look for; null when nothing can be found. */
-async function searchOf(
+async function selectionOf(
   shard: Shard,
   tenant: string,
   verb: ManyVerb,
   filter: JobFilter,
   from: string | undefined,
-): Promise<{ search: JobSearch } | null> {
-  const { state, key, since: _, until: __, ...rest } = filter;
-  const states: readonly JobState[] = STATES_FOR[verb];
-  if (state !== undefined && !states.includes(state)) {
-    const detail = `must be ${states.join(' or ')}: no other job can be changed in this way`;
+): Promise<Selection | null> {
+  const possible: readonly string[] = STATES_FOR[verb];
+  const { state = verb === 'redrive' ? 'failed' : possible.join(',') } = filter;
+  if (!state.split(',').every((each) => possible.includes(each))) {
+    const detail = `must be ${possible.join(' or ')}: no other job can be changed in this way`;
     throw invalid([{ pointer: '/filter/state', detail }]);
   }
-  const search: JobSearch = {
-    ...rest,
-    ...(from !== undefined && { from }),
-    places: verb === 'redrive' || verb === 'delete' ? 'ended' : 'waiting',
-    states: state !== undefined ? [state] : verb === 'redrive' ? ['failed'] : states,
-    held: verb === 'release' ? true : verb === 'hold' ? false : undefined,
-    repeatable: verb === 'redrive',
+  const conditions = filter.payload && conditionsOf(filter.payload);
+  const search = await searchOf(shard.pool, tenant, { ...filter, state }, conditions);
+  if (search === null) return null;
+  const rule = {
+    ...(verb === 'release' && { held: true }),
+    ...(verb === 'hold' && { held: false }),
+    ...(verb === 'redrive' && { repeatable: true }),
   };
-  if (key === undefined) return { search };
-  const id = await findKey(shard.pool, tenant, key);
-  return id === null ? null : { search: { ...search, id } };
+  return { search: { ...search, ...rule, ...(from !== undefined && { from }) } };
 }
 
 /** Counts what would be changed; needs no leader. */

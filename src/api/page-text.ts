@@ -3,10 +3,10 @@ import type { Portion, PortionSize } from '../store/portion.js';
 import { JsonText } from './json-text.js';
 
 /** About how many bytes the items of one page have at most; a single larger item is a page of its own. */
-const MAX_PAGE_BYTES = 1024 * 1024;
+export const MAX_PAGE_BYTES = 1024 * 1024;
 
 /** Bytes that are written in one iteration of the event loop: about a millisecond. */
-const SLICE_BYTES = 64 * 1024;
+export const SLICE_BYTES = 64 * 1024;
 
 /** Rows that a page examines at most, if not all of them are shown; then it ends, and its cursor says where to go on. */
 const MAX_EXAMINED = 5_000;

@@ -139,6 +139,8 @@ export interface Call {
   readonly shard: number;
   /** How long the request has waited at earlier leaders, which counts towards the wait that it asks for. */
   readonly waitedMs: number;
+  /** The context of the trace that the request is part of. */
+  readonly traceparent: string | null;
   /** Runs work that may wait; its signal aborts when the client leaves or the server closes. */
   wait<T>(kind: WaitKind, run: (signal: AbortSignal) => Promise<T>): Promise<T>;
   /** Answers with a stream, which ends when `tell` returns. The route declares it among its answers. */

@@ -20,6 +20,8 @@ import { type Made, type NewJob, type Submitted, submitJobs } from '../store/sub
 export interface Owned {
   readonly tenant: string;
   readonly createdBy: string;
+  /** The context of the trace that it is part of. */
+  readonly traceparent?: string | null;
   readonly submission: ParsedSubmission;
 }
 
@@ -110,11 +112,12 @@ export class Submitter {
     const made: Made = { names: resolved, at: databaseNow(), since: performance.now() };
     const jobs: NewJob[] = [];
     const slice = new TimeSlice();
-    for (const [i, { tenant, createdBy, definition, payloads }] of kinds.entries()) {
+    for (const [i, { tenant, createdBy, traceparent, definition, payloads }] of kinds.entries()) {
       const { hold, runAt, keyRule } = definition;
       const { queue, needs } = resolved[i]!;
       // Its times count from when it was submitted; so a delay can be read off the row.
-      const stored = toStored(definition, { queue, needs, tenant, createdAt: definition.at, createdBy });
+      const origin = { queue, needs, tenant, createdAt: definition.at, createdBy, traceparent };
+      const stored = toStored(definition, origin);
       const admitAt = hold ? runAt : admissionTime(runAt, now, config.laterThreshold);
       for (const payload of payloads) {
         const row = { id: uuidv7(now), payload, definition: stored };
@@ -231,6 +234,7 @@ export class Submitter {
 interface Kind {
   readonly tenant: string;
   readonly createdBy: string;
+  readonly traceparent: string | null;
   readonly definition: JobDefinition;
   readonly payloads: string[];
 }
@@ -239,12 +243,17 @@ interface Kind {
 function kindsOf(owned: readonly Owned[]): Kind[] {
   const kinds: Kind[] = [];
   let last: Kind | undefined;
-  for (const { tenant, createdBy, submission } of owned) {
+  for (const { tenant, createdBy, traceparent = null, submission } of owned) {
     const { definition, payload } = submission;
-    if (last?.definition === definition && last.tenant === tenant && last.createdBy === createdBy)
+    if (
+      last?.definition === definition &&
+      last.tenant === tenant &&
+      last.createdBy === createdBy &&
+      last.traceparent === traceparent
+    )
       last.payloads.push(payload);
     else {
-      last = { tenant, createdBy, definition, payloads: [payload] };
+      last = { tenant, createdBy, traceparent, definition, payloads: [payload] };
       kinds.push(last);
     }
   }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { filterQuery } from '../client/job-filter.js';
 import { humanDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import { JOB_PARTS, type Job, type ListedJob } from '../core/job.js';
@@ -10,7 +11,7 @@ import { addFilterOptions, filterOf, type JobFilterValues } from './job-filters.
 import { addLogsCommand, followJob, readJob, requireSuccess, stateText } from './job-follow.js';
 import { addSubmitCommand } from './job-submit.js';
 import { jobDetails, jobTable } from './job-text.js';
-import { given, wholeNumber } from './option-values.js';
+import { wholeNumber } from './option-values.js';
 import { addRedriveCommand, addSteerCommands } from './steer-jobs.js';
 import { WIDE, watched } from './watch.js';
 
@@ -54,7 +55,8 @@ function addListCommand(job: Command, cli: Cli): void {
 }
 
 function readJobs({ api, cli, options }: ServerCall<ListOptions>): Promise<Page<ListedJob>> {
-  const query = { ...filterOf(options), ...given(options, ['include']) };
+  const { include } = options;
+  const query = { ...filterQuery(filterOf(options)), ...(include !== undefined && { include }) };
   const listing = options.all ? { query } : { query, limit: options.limit };
   return readPages(api, '/v1/jobs', { signal: cli.interrupted }, listing);
 }

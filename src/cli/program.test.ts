@@ -182,6 +182,34 @@ describe('job list', () => {
     });
   });
 
+  it('takes every filter of the API, several states and fields of the payload among them', async () => {
+    const query = new URLSearchParams({
+      limit: '50',
+      state: 'failed,cancelled',
+      keyPrefix: 'order-',
+      minAttempts: '2',
+      'payload.customer': '7',
+      'payload.zip': '"7"',
+    });
+    answers[`GET /v1/jobs?${query}`] = { data: [job()], next: null };
+    const filters = ['--state', 'failed,cancelled', '--key-prefix', 'order-', '--min-attempts', '2'];
+    const fields = ['--payload', 'customer=7', '--payload', 'zip="7"'];
+    const run = await punctual(['job', 'list', ...filters, ...fields, '--json']);
+    expect(JSON.parse(run.stdout).data).toHaveLength(1);
+  });
+
+  it.each([
+    [['--state', 'failed,lost'], 'Allowed choices'],
+    [['--payload', 'customer'], 'path=value'],
+    [['--payload', 'a=1', '--payload', 'a=2'], 'twice'],
+    [['--payload', 'a=12345678901234567890'], 'digits'],
+    [['--min-attempts', '-1'], 'whole number'],
+  ])('%j is not used correctly', async (args, words) => {
+    const run = await punctual(['job', 'list', ...args]);
+    expect(run.code).toBe(2);
+    expect(run.stderr).toContain(words);
+  });
+
   it('says on stderr that there are more, and keeps stdout for the table', async () => {
     answers['GET /v1/jobs?limit=1'] = { data: [job()], next: 'cursor' };
     const run = await punctual(['job', 'list', '--limit', '1']);

@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
-import { fixedFilterOf } from '../client/job-filter.js';
+import { fixedFilter } from '../client/job-filter.js';
 import { changeJobs, type JobSelection, type ManyProgress, type ManyResult } from '../client/many-jobs.js';
 import { ERROR_CODES, isErrorCode, PunctualError } from '../core/errors.js';
 import type { Job, JobState } from '../core/job.js';
 import { printable } from '../core/paint.js';
-import type { JobFilter, ManyVerb, RefusedJob } from '../core/wire.js';
+import type { ManyVerb, RefusedJob } from '../core/wire.js';
 import { askYesNo, canAsk } from './ask.js';
 import { callsServer, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
@@ -192,10 +192,10 @@ async function change(
 
 /** What the options choose. Durations count from `now`, however long the answer to the question takes. */
 function selectionOf(name: string, options: ManyValues, now: number): JobSelection {
-  const filter = fixedFilterOf(filterOf(options) as JobFilter, now);
+  const filter = filterOf(options);
   const isFiltered = Object.keys(filter).length > 0;
   if (isFiltered && options.all) throw new PunctualError('USAGE', 'Give --all or filters, not both.');
-  if (isFiltered) return { filter };
+  if (isFiltered) return { filter: fixedFilter(filter, now) };
   // A dry run changes nothing, so it may count all without being told to.
   if (options.all || options.dryRun) return { all: true };
   const example = `such as \`punctual job ${name} --queue NAME\``;

@@ -3,7 +3,7 @@ import { isEnded, type Job, type JobPart, type ListedJob } from '../core/job.js'
 import type { Repetition } from '../core/keys.js';
 import type { Page, StoredLogLine } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
-import { filterOf, type JobFilterOptions } from './job-filter.js';
+import { filterQuery, type JobFilterOptions } from './job-filter.js';
 import { eachItem, type PageOptions } from './pages.js';
 import { momentOf } from './task-submission.js';
 
@@ -68,7 +68,7 @@ export class Jobs {
   }
 
   list({ pageSize, signal, include, ...filter }: ListOptions): AsyncGenerator<ListedJob, void, undefined> {
-    const query = { ...filterOf(filter), include: include?.length ? include.join(',') : undefined };
+    const query = { ...filterQuery(filter), include: include?.length ? include.join(',') : undefined };
     const paging = { ...(pageSize !== undefined && { pageSize }), ...(signal && { signal }) };
     return eachItem(this.#transport, '/v1/jobs', query, paging);
   }

@@ -4,7 +4,7 @@ import { MAX_IDS } from '../core/wire.js';
 import { pause } from '../transport/pause.js';
 import type { Transport } from '../transport/transport.js';
 import { mayRepeat } from './api-client.js';
-import { fixedFilterOf, type JobFilterOptions } from './job-filter.js';
+import { filterOf, fixedFilter, type JobFilterOptions } from './job-filter.js';
 
 /** Jobs by their ids, by a filter, or all that can be changed in the way that is asked for. */
 export type JobSelection =
@@ -106,7 +106,7 @@ function* requestsOf({ ids, filter, all }: JobSelection): Iterable<ManyJobsReque
   if ([ids !== undefined, filter !== undefined, all === true].filter(Boolean).length !== 1) {
     throw invalid([{ pointer: '/all', detail: 'give either "ids", a "filter", or "all": true' }]);
   }
-  if (filter !== undefined) yield { filter: fixedFilterOf(filter, Date.now()) };
+  if (filter !== undefined) yield { filter: filterOf(fixedFilter(filter, Date.now())) };
   else if (ids === undefined) yield { all: true };
   else {
     for (let from = 0; from < ids.length; from += MAX_IDS) yield { ids: ids.slice(from, from + MAX_IDS) };

@@ -184,6 +184,7 @@ const ENVELOPE_BYTES = 64;
 export async function submitBulk(
   transport: Transport,
   submissions: readonly JobSubmission[],
+  headers?: Readonly<Record<string, string>>,
 ): Promise<readonly Submitted[]> {
   const submitted: Submitted[] = [];
   // Within a process nothing is written as JSON, so the limit on bytes does not apply.
@@ -197,6 +198,7 @@ export async function submitBulk(
         ...(texts ? { bodyText: `{"jobs":[${texts.slice(from, to).join(',')}]}` } : { body: { jobs } }),
         retry: jobs.every(isRepeatable),
         timeoutMs: 60_000,
+        ...(headers && { headers }),
       });
       for (const id of ids) submitted.push({ id, repetition: NOT_REPEATED });
       for (const { index, replaced, differs } of repetitions) {

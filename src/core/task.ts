@@ -137,6 +137,11 @@ export interface JobContext {
    */
   readonly signal: AbortSignal;
   /**
+   * The context of the trace that the job is part of (W3C `traceparent`), for calls to other systems; undefined if it is
+   * part of none. What the handler submits through the SDK carries it on by itself.
+   */
+  readonly traceparent?: string | undefined;
+  /**
    * Reports how far the job is, from 0 to 1. Of several calls in quick succession only the last is sent. The promise
    * resolves when the report was sent or has failed; it never rejects because of the network.
    */

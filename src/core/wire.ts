@@ -1,4 +1,4 @@
-import type { JobError, JobState, Labels, Target, TargetType } from './job.js';
+import type { JobError, Labels, ListedJob, Target, TargetType } from './job.js';
 import type { RateView } from './rate.js';
 import type { ScheduleDefinition, ScheduleTimes } from './schedule.js';
 import type { TaskDefinition } from './task-definition.js';
@@ -117,7 +117,10 @@ export interface Assignment {
   readonly timeoutMs: number;
   /** Opens the routes that report about this attempt; missing when the worker wanted none. */
   readonly token?: string;
+  /** The context of the trace that the submission was part of. */
   readonly traceparent?: string;
+  /** When the attempt was due (RFC 3339); only with `traceparent`. */
+  readonly dueAt?: string;
 }
 
 /** When the attempt started, on the database's clock as the worker estimates it (RFC 3339). */
@@ -443,6 +446,14 @@ export interface Page<T> {
   readonly next: string | null;
 }
 
+/** One page of the list of jobs. */
+export interface JobPage extends Page<ListedJob> {
+  /** How many jobs were looked at for it. */
+  readonly scanned: number;
+  /** False if the search stopped at its bound before the page was full; more jobs may follow all the same. */
+  readonly complete: boolean;
+}
+
 /** The most ids that one change of many jobs names. */
 export const MAX_IDS = 1_000;
 
@@ -452,10 +463,13 @@ export type ManyVerb = (typeof MANY_VERBS)[number];
 
 /** Which jobs: those to which everything applies that is given. */
 export interface JobFilter {
-  readonly state?: JobState;
+  /** One or more states, with commas between them. */
+  readonly state?: string;
   readonly task?: string;
   readonly queue?: string;
   readonly key?: string;
+  /** How the key begins that the job has. */
+  readonly keyPrefix?: string;
   /** The id of the worker that runs or ran the job. */
   readonly worker?: string;
   readonly schedule?: string;
@@ -464,6 +478,12 @@ export interface JobFilter {
   /** Created before this moment. */
   readonly until?: string;
   readonly errorCode?: string;
+  /** At least so many attempts, with the one that runs. */
+  readonly minAttempts?: number;
+  /** At most so many attempts. */
+  readonly maxAttempts?: number;
+  /** Fields of the payload by their paths, such as `items.0.sku`, each with the value that it must have. */
+  readonly payload?: Readonly<Record<string, string | number | boolean | null>>;
 }
 
 /** Which jobs to change, and from where to go on. */

@@ -18,6 +18,9 @@ const TOKEN_GRACE_MS = 15 * 60_000;
  * ahead: a worker in this process reads the payload, one over the network gets its stored text.
  */
 export class OwnAssignment implements Assignment {
+  /** Set only for jobs that are part of a trace. */
+  declare readonly traceparent?: string;
+  declare readonly dueAt?: string;
   private parsed: { readonly payload: unknown } | undefined;
 
   constructor(
@@ -25,7 +28,11 @@ export class OwnAssignment implements Assignment {
     private readonly work: Work,
     /** The name of the queue. */
     readonly queue: string,
-  ) {}
+  ) {
+    if (work.traceparent === null) return;
+    this.traceparent = work.traceparent;
+    this.dueAt = new Date(running.facts.runAt).toISOString();
+  }
 
   get jobId(): string {
     return this.running.id;
@@ -72,7 +79,7 @@ export class OwnAssignment implements Assignment {
     const { payload, target } = this.work;
     return (
       `{"jobId":"${id}","payload":${payload},"attempt":${fence},"fence":${fence},"epoch":${epoch},` +
-      `${this.tokenText}${commonText(tenant, this.queue, facts, target)}}`
+      `${this.tokenText}${this.traceText}${commonText(tenant, this.queue, facts, target)}}`
     );
   }
 
@@ -82,6 +89,11 @@ export class OwnAssignment implements Assignment {
 
   protected get tokenText(): string {
     return '';
+  }
+
+  private get traceText(): string {
+    const { traceparent, dueAt } = this;
+    return traceparent === undefined ? '' : `"traceparent":"${traceparent}","dueAt":"${dueAt}",`;
   }
 }
 

@@ -197,7 +197,15 @@ function storedRow(id: string): JobRow {
   const definition = {
     ...{ tenant: 'acme', queue: 1, needs: 1, rank: 5, run_at: 0, lane: 0, created_at: 0, created_by: 'test' },
     ...{ max_attempts: 4, max_losses: 3, at_most_once: false, timeout_ms: 1_000, start_before: null },
-    ...{ task: 'mail', target: null, backoff: null, requires: null, key: null, concurrency_key: null },
+    ...{
+      task: 'mail',
+      target: null,
+      backoff: null,
+      requires: null,
+      traceparent: null,
+      key: null,
+      concurrency_key: null,
+    },
   };
   return { id, payload: JSON.stringify(`of ${id}`), definition };
 }

@@ -287,7 +287,8 @@ const claimFromMemory: Claim = async (...args) => {
     if (refused.has(entry.id)) return null;
     const { definition, payload, schedule = null } = entry.row!;
     if (last?.definition !== definition) last = { definition, facts: factsOfNew(definition, schedule) };
-    return { facts: last.facts, work: { payload, target: definition.target } };
+    const { target, traceparent } = definition;
+    return { facts: last.facts, work: { payload, target, traceparent } };
   };
 };
 
@@ -295,6 +296,8 @@ const claimFromTable: Claim = async (...args) => {
   const rows = new Map((await claimJobs(...args)).map((row) => [row.id, row]));
   return (entry) => {
     const row = rows.get(entry.id);
-    return row ? { facts: factsOf(row), work: { payload: row.payload, target: row.target } } : null;
+    if (!row) return null;
+    const { payload, target, traceparent } = row;
+    return { facts: factsOf(row), work: { payload, target, traceparent } };
   };
 };

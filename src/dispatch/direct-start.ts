@@ -50,7 +50,8 @@ export class DirectStart {
         claimedAt: now,
         since: state.clock.steady(),
       };
-      const work = { payload: row.payload, target: row.definition.target };
+      const { target, traceparent } = row.definition;
+      const work = { payload: row.payload, target, traceparent };
       const waiting = toWaiting(row);
       if (state.events.isHeard) state.events.submitted([waiting]);
       const running = new Running({ ...waiting, row: null }, factsOfNew(row.definition, null), claim);

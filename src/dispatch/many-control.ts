@@ -6,7 +6,8 @@ import { LAST_UUID } from '../core/uuid.js';
 import type { ManyVerb, RefusedJob } from '../core/wire.js';
 import { Batcher } from '../store/batcher.js';
 import { explainDatabaseError, withHotPlans } from '../store/database.js';
-import { findJobs, type JobSearch, type LocatedJob, locateJobs } from '../store/find-jobs.js';
+import { findJobs, type LocatedJob, locateJobs } from '../store/find-jobs.js';
+import type { JobSearch } from '../store/job-search.js';
 import type { Admitter } from './admitter.js';
 import { type LeaderState, noLeader } from './leader-state.js';
 import { Changed, ManyChanges, type ManyChangesParts } from './many-changes.js';
@@ -213,7 +214,7 @@ export class ManyControl {
     if ('search' in selection) {
       const { states, worker } = selection.search;
       const isElsewhere = worker !== undefined && attempt !== undefined && attempt.worker !== worker;
-      if (!states.includes(state) || isElsewhere) return busy(job.id);
+      if (states?.includes(state) === false || isElsewhere) return busy(job.id);
     }
     return refusalOf(verb, { ...job, state });
   }

@@ -6,6 +6,7 @@ import { submitJob, submitJobs } from '../api/jobs.js';
 import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
 import { EventQuery } from '../core/schemas/query.js';
 import { validate } from '../core/schemas/validate.js';
+import { readTraceparent, TRACEPARENT } from '../core/trace-context.js';
 import {
   connectionClosed,
   errorFromAnswer,
@@ -36,7 +37,7 @@ export class DirectTransport implements Transport {
     // What is asked for by the thousand skips HTTP; it is checked all the same.
     if (method === 'POST' && (path === '/v1/jobs/bulk' || path === '/v1/jobs')) {
       try {
-        return (await this.submit(path, options.body)) as T;
+        return (await this.submit(path, options)) as T;
       } catch (error) {
         // Nothing was done; over HTTP the request is moved on to the leader.
         if (!(error instanceof LeaderElsewhere)) throw error;
@@ -57,11 +58,15 @@ export class DirectTransport implements Transport {
     return stream.pieces();
   }
 
-  private async submit(path: '/v1/jobs/bulk' | '/v1/jobs', body: unknown): Promise<unknown> {
+  private async submit(
+    path: '/v1/jobs/bulk' | '/v1/jobs',
+    { body, headers }: RequestOptions,
+  ): Promise<unknown> {
     const { context } = this.node;
-    if (path === '/v1/jobs/bulk') return submitJobs(context, this.caller, body);
+    const traceparent = headers === undefined ? null : readTraceparent(headers[TRACEPARENT]);
+    if (path === '/v1/jobs/bulk') return submitJobs(context, this.caller, body, traceparent);
     // Callers in the process want the id; the rest is written only for those who read it.
-    return (await submitJob(context, this.caller, body)).job;
+    return (await submitJob(context, this.caller, body, traceparent)).job;
   }
 
   private async inject<T>(method: Method, path: string, options: RequestOptions): Promise<T> {

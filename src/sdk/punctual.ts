@@ -40,11 +40,12 @@ import type { TransactionClient } from '../client/transaction-client.js';
 import type { Duration } from '../core/duration.js';
 import { invalid } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
-import type { Job, ListedJob, SubmittedJob } from '../core/job.js';
+import type { Job, JobSubmission, ListedJob, SubmittedJob } from '../core/job.js';
 import type { Log } from '../core/log.js';
 import { RATE_RULE, type RateText, type RateView, readRate } from '../core/rate.js';
 import type { AnyTask } from '../core/task.js';
 import type { OccurrenceView, QueueView, RedriveAnswer, StatsView, StoredLogLine } from '../core/wire.js';
+import { type Attributes, submitTraced } from '../transport/tracing.js';
 import type { Transport } from '../transport/transport.js';
 import { HandlerRunner } from '../worker/runners/handler.js';
 import type { WorkerOptions } from '../worker/worker-options.js';
@@ -109,10 +110,14 @@ export class Punctual {
     const submission = await buildSubmission(task, input, options);
     if (tx) return new JobHandle(await submitInTransaction(tx, this.#parts.tenant, submission), this.#jobs);
     const { transport } = this.#parts;
-    const job = await transport.request<SubmittedJob>('POST', '/v1/jobs', {
-      ...(transport.inProcess ? { body: submission } : { bodyText: submissionText(submission) }),
-      retry: isRepeatable(submission),
-    });
+    const send = (headers?: Readonly<Record<string, string>>) =>
+      transport.request<SubmittedJob>('POST', '/v1/jobs', {
+        ...(transport.inProcess ? { body: submission } : { bodyText: submissionText(submission) }),
+        retry: isRepeatable(submission),
+        ...(headers && { headers }),
+      });
+    const about = this.#about(submission);
+    const job = await submitTraced(about, send, (stored) => ({ 'punctual.job.id': stored.id }));
     const { id, repeated, replaced, differs } = job;
     // A node of an older version says nothing about repetitions.
     const repetition = repeated === undefined ? undefined : { repeated, replaced, differs };
@@ -129,8 +134,21 @@ export class Punctual {
     options: BulkOptions<NoInfer<Input>> = {},
   ): Promise<JobHandle<Output>[]> {
     const submissions = await buildSubmissions(task, inputs, options);
-    const submitted = await submitBulk(this.#parts.transport, submissions);
+    const send = (headers?: Readonly<Record<string, string>>) =>
+      submitBulk(this.#parts.transport, submissions, headers);
+    const about = { ...this.#about(submissions[0] ?? {}), 'punctual.jobs': submissions.length };
+    const submitted = await submitTraced(about, send, () => ({}));
     return submitted.map(({ id, repetition }) => new JobHandle(id, this.#jobs, repetition));
+  }
+
+  /** What the span of a submission says. */
+  #about({ task, queue = 'default' }: JobSubmission): Attributes {
+    const { tenant } = this.#parts;
+    return {
+      'punctual.tenant': tenant,
+      'punctual.queue': queue,
+      ...(task !== undefined && { 'punctual.task': task }),
+    };
   }
 
   /**

@@ -12,6 +12,8 @@ export interface TestContextOptions {
   readonly attempt?: number;
   /** Default: the attempt. */
   readonly fence?: number;
+  /** Default: none. */
+  readonly traceparent?: string;
   /** For tests of middleware; default null. */
   readonly payload?: unknown;
   /** Aborts the context's signal, too. */
@@ -44,6 +46,7 @@ export function testContext(options: TestContextOptions = {}): TestContext {
     queue: options.queue ?? 'default',
     attempt,
     fence: options.fence ?? attempt,
+    traceparent: options.traceparent,
     payload: options.payload ?? null,
     signal: signal ? AbortSignal.any([signal, aborting.signal]) : aborting.signal,
     progress: async (fraction, message) => {

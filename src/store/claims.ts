@@ -20,7 +20,7 @@ export const FACTS = [
 ] as const;
 
 /** The columns of a job that its assignments carry. */
-export const WORK = ['payload', 'target'] as const;
+export const WORK = ['payload', 'target', 'traceparent'] as const;
 
 const CLAIM = columnsOf('claims').map(({ name }) => name);
 

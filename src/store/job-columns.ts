@@ -60,6 +60,8 @@ const TABLE = {
   target: { type: 'json', in: ALL, nullIn: ALL, insert: 'bulk', read: 'small', unbounded: true },
   backoff: { type: 'json', in: ALL, nullIn: ALL, insert: 'bulk', read: 'small' },
   requires: { type: 'json', in: ALL, nullIn: ALL, insert: 'bulk', read: 'small', unbounded: true },
+  // The context of the trace that the submission was part of.
+  traceparent: { type: 'text', in: ALL, nullIn: ALL, insert: 'bulk' },
   payload: { type: 'json', in: ALL, nullIn: UNPARSED, insert: 'each', read: 'large', unbounded: true },
   earlier_attempts: { type: 'json[]', in: ALL, nullIn: ALL, read: 'large', unbounded: true },
   // The name of the schedule that made the job, and the moment of its occurrence; null for a run by hand.

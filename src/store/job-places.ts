@@ -1,4 +1,5 @@
 import type { JobState } from '../core/job.js';
+import { byIndex } from './batch-statement.js';
 import { isIn, READ_COLUMNS, type ReadColumn, type RowOf, SMALL_COLUMNS, typeOf } from './job-columns.js';
 
 /**
@@ -29,7 +30,7 @@ export const LIVE_ARM = `${arm('live', 'j', {
   state: `CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END`,
 })}
   JOIN punctual.queues q ON q.id = j.queue
-  LEFT JOIN punctual.claims c ON c.job = j.id`;
+  LEFT JOIN punctual.claims c ON ${byIndex('c.job', 'j.id')}`;
 
 /**
  * Jobs not admitted yet. For an unparsed one, what its submission says is read from the JSON, the rest is a default.

@@ -37,6 +37,8 @@ export interface Origin {
   readonly needs: number;
   readonly createdAt: number;
   readonly createdBy: string;
+  /** The context of the trace that the submission is part of. */
+  readonly traceparent?: string | null;
 }
 
 /** The columns of a definition. */
@@ -62,6 +64,7 @@ export function toStored(definition: JobDefinition, origin: Origin): StoredDefin
     backoff: definition.backoffIsDefault ? null : JSON.stringify(retry.backoff),
     requires: Object.keys(needs.labels).length > 0 ? JSON.stringify(needs.labels) : null,
     lane: laneOf(definition.concurrencyKey),
+    traceparent: origin.traceparent ?? null,
   };
 }
 

@@ -1,8 +1,6 @@
-import { assertNever } from '../core/errors.js';
-import type { JobPart, JobState } from '../core/job.js';
-import { FIRST_UUID, LAST_UUID } from '../core/uuid.js';
-import { type Queryable, type Statement, statement } from './database.js';
-import { hasErrorCode } from './find-jobs.js';
+import type { JobPart } from '../core/job.js';
+import { LAST_UUID } from '../core/uuid.js';
+import { type Queryable, run, type Statement, statement } from './database.js';
 import { UNBOUNDED_COLUMNS } from './job-columns.js';
 import {
   ATTEMPT_COUNT,
@@ -15,26 +13,30 @@ import {
   toPlacedRow,
 } from './job-places.js';
 import {
-  bytesOf,
-  isSmall,
-  LARGE,
-  type Portion,
-  type PortionSize,
-  portionOf,
-  readPortion,
-} from './portion.js';
+  FIRST_OWN,
+  type JobSearch,
+  positionAt,
+  prepareSearch,
+  type SearchIndex,
+  searchParts,
+} from './job-search.js';
+import { bytesOf, isSmall, LARGE, type PortionSize, portionOf } from './portion.js';
 
 /**
- * Listing a tenant's jobs, newest first. Each arm reads at most a portion from its index. Large values stay in the
- * database unless they are requested, and then no more is read than fits into the portion.
+ * Listing a tenant's jobs, newest first. Large values stay in the database unless they are requested, and then no more is
+ * read than fits into the portion.
  */
+
+/** The parameters of the statements beside those of the search: bytes of a portion, and parts that are requested. */
+const BYTES = FIRST_OWN;
+const INCLUDED = FIRST_OWN + 1;
 
 /** If the attempts of a job have more bytes than this, lists show only the newest. */
 const LARGE_ATTEMPTS = 8_192;
 /** About how many bytes the small columns of a job have. */
 const SMALL_BYTES = 1_024;
 
-const isAskedFor = (part: JobPart) => `'${part}' = ANY ($8::text[])`;
+const isAskedFor = (part: JobPart) => `'${part}' = ANY ($${INCLUDED}::text[])`;
 
 const isShown = (part: JobPart, value: string, bytes = LARGE) =>
   `(${value} IS NULL OR ${isAskedFor(part)} OR ${isSmall(value, bytes)})`;
@@ -60,61 +62,33 @@ const listed = (list: string) => `
       NOT ${isShown('stack', 'error')} AS without_stack
     FROM (${list}) p OFFSET 0) r`;
 
-interface Lists {
-  readonly all: Statement;
-  readonly pending: Statement;
-  readonly running: Statement;
-  readonly failed: Statement;
-  readonly ended: Statement;
+/** A portion of the jobs that a search finds; read in the same statement, so that they are as they were found. */
+function listing(name: string, index: SearchIndex): Statement {
+  const ofPlace = (place: string) => `ANY (ARRAY(SELECT id FROM found WHERE place = '${place}'))`;
+  const list = `
+    ${LIVE_ARM} WHERE j.tenant = $1 AND j.id = ${ofPlace('live')}
+    UNION ALL ${LATER_ARM} WHERE l.tenant = $1 AND l.id = ${ofPlace('later')}
+    UNION ALL ${HISTORY_ARM} WHERE h.tenant = $1 AND h.id = ${ofPlace('history')} AND h.finished_at >= $9::bigint`;
+  return statement(
+    name,
+    `
+    WITH ${searchParts(index)}
+    SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
+      ${portionOf(listed(list), 'id DESC', { rows: '($5::int - 1)', bytes: `$${BYTES}` })}) t ON true
+    ORDER BY t.id DESC`,
+  );
 }
 
-/** The lists with a further condition on each arm; `state` is the parameter for the state of ended jobs. */
-function listsWhere(name: string, condition: (arm: 'j' | 'l' | 'h') => string, state: string): Lists {
-  const live = `
-    (${LIVE_ARM}
-     WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-       AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
-       AND j.id >= $9::uuid AND $10::text IS NULL${condition('j')}`;
-  const later = `
-    (${LATER_ARM}
-     WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
-       AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-       AND l.id >= $9::uuid AND $10::text IS NULL${condition('l')} ORDER BY l.id DESC LIMIT $3::int + 1)`;
-  const history = `
-    (${HISTORY_ARM}
-     WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-       AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
-       AND h.id >= $9::uuid AND ($10::text IS NULL OR ${hasErrorCode('h.error', '$10')})${condition('h')}`;
-  const newestLive = ' ORDER BY j.id DESC LIMIT $3::int + 1)';
-  const newestEnded = ' ORDER BY h.id DESC LIMIT $3::int + 1)';
-  const newest = ' ORDER BY id DESC LIMIT $3::int + 1';
-  const listing = (kind: string, list: string) =>
-    statement(`list-${kind}jobs${name}`, portionOf(listed(list), 'id DESC', { rows: '$3', bytes: '$7' }));
-  return {
-    all: listing('', `${live}${newestLive} UNION ALL ${later} UNION ALL ${history}${newestEnded} ${newest}`),
-    pending: listing('pending-', `${live} AND c.job IS NULL ${newestLive} UNION ALL ${later} ${newest}`),
-    running: listing('running-', `${live} AND c.job IS NOT NULL ${newestLive}`),
-    failed: listing('failed-', `${history} AND h.state = 'failed' ${newestEnded}`),
-    ended: listing('ended-', `${history} AND h.state = ${state} ${newestEnded}`),
-  };
-}
-
-const LISTS = listsWhere('', () => '', '$11');
-/** Separate statements, so that the jobs of a schedule are found by their own index. */
-const LISTS_OF_SCHEDULE = listsWhere('-of-schedule', (arm) => ` AND ${arm}.schedule = $11`, '$12');
+const LISTS: Readonly<Record<SearchIndex, Statement>> = {
+  id: listing('list-jobs', 'id'),
+  failed: listing('list-failed-jobs', 'failed'),
+  running: listing('list-running-jobs', 'running'),
+  schedule: listing('list-jobs-of-schedule', 'schedule'),
+  ids: listing('list-named-jobs', 'ids'),
+};
 
 /** Which jobs to list, and what to show of them. */
-export interface ListFilter {
-  readonly state?: JobState | undefined;
-  readonly task?: string | undefined;
-  readonly queue?: string | undefined;
-  readonly worker?: string | undefined;
-  /** The name of the schedule that made the jobs. */
-  readonly schedule?: string | undefined;
-  /** The code of the error with which a job ended. */
-  readonly errorCode?: string | undefined;
-  /** The lowest id. */
-  readonly from?: string | undefined;
+export interface ListFilter extends JobSearch {
   /** Lists jobs older than this one. */
   readonly after?: string | undefined;
   /** Parts of the jobs that are included even if they are large. */
@@ -128,51 +102,49 @@ export interface ListedRow extends PlacedRow {
   readonly without_stack: boolean;
 }
 
-/** A portion of the jobs of one tenant. */
+/** A part of a list. */
+export interface ListedPortion {
+  readonly rows: readonly ListedRow[];
+  /** The id below which to go on; null when there are no more. */
+  readonly next: string | null;
+  /** Whether the part ended because it is full, rather than because enough rows were examined. */
+  readonly full: boolean;
+  /** How many rows of the tenant were examined, and how many in all; others are no business of the tenant. */
+  readonly examined: number;
+  readonly examinedInAll: number;
+}
+
+/** A portion of the jobs of one tenant; at most `examine` rows of each place are examined. To be run with hot plans. */
 export async function listJobs(
   db: Queryable,
   tenant: string,
   filter: ListFilter,
   size: PortionSize,
-): Promise<Portion<ListedRow>> {
-  const chosen = statementOf(filter);
-  if (chosen === null) return { rows: [], more: false };
-  const values: unknown[] = [
-    tenant,
-    filter.after ?? LAST_UUID,
-    size.rows,
-    filter.task ?? null,
-    filter.queue ?? null,
-    filter.worker ?? null,
-    size.bytes,
-    filter.include ?? [],
-    filter.from ?? FIRST_UUID,
-    filter.errorCode ?? null,
-    ...(filter.schedule === undefined ? [] : [filter.schedule]),
-    ...(chosen.byState ? [filter.state] : []),
-  ];
-  const { rows, more } = await readPortion<ListedRow>(db, chosen.list, values);
-  return { rows: rows.map(toPlacedRow), more };
+  examine: number,
+): Promise<ListedPortion> {
+  const { after: below = LAST_UUID, include = [] } = filter;
+  const prepared = prepareSearch(filter);
+  if (prepared === null) return { rows: [], next: null, full: false, examined: 0, examinedInAll: 0 };
+  const { index, from, values } = prepared;
+  // One row more than are wanted shows whether there are more.
+  const before = [tenant, below, from, examine, size.rows + 1];
+  const read = await run<ListedRow & Progress>(db, LISTS[index], [...before, ...values, size.bytes, include]);
+  const { reach, examined, examined_live: live } = read[0]!;
+  const rows = read.filter((row) => row.id !== null);
+  const last = rows.at(-1);
+  const full = last?.more ?? false;
+  return {
+    rows: rows.map(toPlacedRow),
+    next: full ? last!.id : positionAt(reach ?? null, last?.id, below),
+    full,
+    examined,
+    examinedInAll: Math.max(examined, live),
+  };
 }
 
-function statementOf(filter: ListFilter): { readonly list: Statement; readonly byState?: true } | null {
-  const lists = filter.schedule === undefined ? LISTS : LISTS_OF_SCHEDULE;
-  switch (filter.state) {
-    case undefined:
-      return { list: lists.all };
-    case 'pending':
-      return { list: lists.pending };
-    case 'running':
-      return { list: lists.running };
-    case 'failed':
-      return { list: lists.failed };
-    case 'succeeded':
-    case 'cancelled':
-    case 'skipped':
-      return { list: lists.ended, byState: true };
-    case 'blocked':
-      return null;
-    default:
-      return assertNever(filter.state);
-  }
+interface Progress extends Record<string, unknown> {
+  readonly more: boolean;
+  readonly reach: string | null;
+  readonly examined: number;
+  readonly examined_live: number;
 }

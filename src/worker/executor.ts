@@ -3,7 +3,8 @@ import { asPunctualError, type PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
 import type { TargetType } from '../core/job.js';
 import { PermanentError } from '../core/task.js';
-import type { Assignment } from '../core/wire.js';
+import type { Assignment, AttemptResult } from '../core/wire.js';
+import { type AttemptTrace, lookForTracing, traceAttempt } from '../transport/tracing.js';
 import { type LogDelivery, LogSender, ProgressSender } from './attempt-output.js';
 import { type Ending, resultOf, type SizedResult } from './attempt-result.js';
 import { Deadlines } from './deadlines.js';
@@ -46,6 +47,7 @@ export class Executor implements AttemptOwner {
 
   constructor(parts: ExecutorParts) {
     this.#parts = parts;
+    void lookForTracing();
     this.#runners = new Map(parts.runners.map((runner) => [runner.target, runner]));
   }
 
@@ -69,13 +71,15 @@ export class Executor implements AttemptOwner {
     if (attempt.phase !== 'accepted') return;
     const { clock, hooks } = this.#parts;
     attempt.phase = 'running';
-    attempt.startedAt = this.#timeText(Math.floor(clock.now()));
+    const now = Math.floor(clock.now());
+    attempt.startedAt = this.#timeText(now);
+    attempt.trace = traceAttempt(attempt.assignment, now);
     attempt.startedMs = monotonic.now();
     attempt.dueAt = attempt.startedMs + attempt.assignment.timeoutMs;
     this.#deadlines.add(attempt);
     hooks.started(attempt.assignment);
     try {
-      const returned = this.guard ? this.guard.run(attempt, () => this.#call(attempt)) : this.#call(attempt);
+      const returned = this.guard ? this.guard.run(attempt, () => this.#run(attempt)) : this.#run(attempt);
       if (!isThenable(returned)) this.end(attempt, { kind: 'returned', value: returned });
       else {
         returned.then(
@@ -114,6 +118,7 @@ export class Executor implements AttemptOwner {
     this.#deadlines.remove(attempt);
     this.#busy -= 1;
     const sized = resultOf(attempt, ending, this.#parts.options);
+    if (attempt.trace) endTrace(attempt.trace, sized.result);
     this.#tell(attempt, ending, sized);
     if (!attempt.logs && !attempt.progress) {
       this.#parts.onResult(attempt, sized);
@@ -174,6 +179,10 @@ export class Executor implements AttemptOwner {
     return this.#lastTime.text;
   }
 
+  #run(attempt: Attempt): unknown {
+    return attempt.trace ? attempt.trace.run(() => this.#call(attempt)) : this.#call(attempt);
+  }
+
   #call(attempt: Attempt): unknown {
     const runner = this.#runners.get(attempt.assignment.target.type);
     if (!runner) {
@@ -210,6 +219,10 @@ export class Executor implements AttemptOwner {
     ]);
     clearTimeout(timer);
   }
+}
+
+function endTrace(trace: AttemptTrace, result: AttemptResult): void {
+  trace.end(result.outcome, 'error' in result ? (result.error ?? null) : null);
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -1,6 +1,7 @@
 import { assertNever, PunctualError } from '../core/errors.js';
 import type { JobLog, MiddlewareContext } from '../core/task.js';
 import type { Assignment, FencedJob } from '../core/wire.js';
+import type { AttemptTrace } from '../transport/tracing.js';
 import type { LogSender, ProgressSender } from './attempt-output.js';
 import type { Timed } from './deadlines.js';
 
@@ -41,6 +42,8 @@ export class Attempt implements FencedJob, Timed {
   listedIn: number | null = null;
   logs: LogSender | null = null;
   progress: ProgressSender | null = null;
+  /** Null if the job is part of no trace and nobody records spans. */
+  trace: AttemptTrace | null = null;
   readonly #owner: AttemptOwner;
   #controller: AbortController | null = null;
 
@@ -121,6 +124,10 @@ export class AttemptContext implements MiddlewareContext {
 
   get signal(): AbortSignal {
     return this.#attempt.signal;
+  }
+
+  get traceparent(): string | undefined {
+    return this.#attempt.trace?.traceparent;
   }
 
   get progress(): (fraction: number, message?: string) => Promise<void> {

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
 import { invalid } from '../../core/errors.js';
 import { validate } from '../../core/schemas/validate.js';
+import { readTraceparent, TRACEPARENT } from '../../core/trace-context.js';
 import { SHARD_HEADER } from '../../core/wire.js';
 import type { NodeContext } from '../context.js';
 import {
@@ -127,6 +128,10 @@ class HttpCall implements Call {
 
   get shard(): number {
     return shardOf(this.request);
+  }
+
+  get traceparent(): string | null {
+    return readTraceparent(this.request.headers[TRACEPARENT]);
   }
 
   get waitedMs(): number {

@@ -35,7 +35,16 @@ const TEXTS = [
     '*',
   ],
   ...['0s', '1ms', '30s', '1m', '2h', '36600d', '2026-01-01T00:00:05Z', '2020-01-01T00:00:00+01:00'],
-  ...['http://a', 'https://a.example/b?c', '* * * * *', '30 2 * * *', 'UTC', 'Europe/Berlin', 'payload'],
+  ...[
+    'http://a',
+    'https://a.example/b?c',
+    '* * * * *',
+    '30 2 * * *',
+    'UTC',
+    'Europe/Berlin',
+    'payload',
+    'failed,cancelled',
+  ],
   '01890a5d-ac96-774b-bcce-b302099a8057',
 ];
 

@@ -124,7 +124,17 @@ const ListedJob = Type.Object(
 );
 
 /** One page of jobs, newest first. */
-export const JobPage = page('JobPage', ListedJob);
+export const JobPage = Type.Object(
+  {
+    ...page('JobPage', ListedJob).properties,
+    scanned: Type.Integer({ description: 'How many jobs were looked at for this page.' }),
+    complete: Type.Boolean({
+      description:
+        'False if the search stopped at its bound before the page was full, even if `data` is empty: go on with `next`.',
+    }),
+  },
+  { title: 'JobPage' },
+);
 
 /** One page of a job's log. */
 export const LogPage = page(

@@ -1,19 +1,19 @@
-import Type from 'typebox';
+import Type, { type TSchema } from 'typebox';
 import { EVENT_ID_PATTERN, EVENT_KINDS, EVENT_TYPES } from '../events.js';
-import { JOB_PARTS, NAME_FORM, NAME_PATTERN } from '../job.js';
-import { JobState } from './job.js';
+import { JOB_PARTS, JOB_STATES, NAME_FORM, NAME_PATTERN } from '../job.js';
+import { MAX_PAYLOAD_CONDITIONS, PAYLOAD_PATH, type Scalar } from '../payload-filter.js';
 import { defaulted, strict } from './object.js';
 import { durationUpTo, ID_PATTERN, Id, line, Moment, MomentOrAgo, Name, Wait } from './text.js';
 
 const Limit = Type.Integer({ minimum: 1, maximum: 1_000, default: 100 });
 
-/** Parts of the items that are wanted however large they are, with commas between them. */
-function include(parts: readonly string[]) {
-  const part = `(${parts.join('|')})`;
+/** One or more of these words, with commas between them. */
+function someOf(words: readonly string[], example: string) {
+  const word = `(${words.join('|')})`;
   return Type.String({
-    pattern: `^${part}(,${part}){0,${parts.length - 1}}$`,
-    examples: [parts.join(',')],
-    'x-expected': `one or more of ${parts.join(', ')}, with commas between them`,
+    pattern: `^${word}(,${word}){0,${words.length - 1}}$`,
+    examples: [example],
+    'x-expected': `one or more of ${words.join(', ')}, with commas between them`,
   });
 }
 
@@ -63,30 +63,83 @@ function literally(text: string): string {
   return text.replace(/[.*]/g, '\\$&');
 }
 
+/** Parts of the items that are wanted however large they are. */
+function include(parts: readonly string[]) {
+  return someOf(parts, parts.join(','));
+}
+
+const Attempts = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 });
+
+/** Fields of the payload by their paths, each with the value that it must have. */
+function payloadFields<T>(value: TSchema, description: string) {
+  return Type.Unsafe<Record<string, T>>({
+    type: 'object',
+    description,
+    maxProperties: MAX_PAYLOAD_CONDITIONS,
+    propertyNames: Type.String({
+      pattern: PAYLOAD_PATH,
+      'x-expected': 'a path of names and indexes with dots between them, such as items.0.sku',
+    }),
+    additionalProperties: value,
+  });
+}
+
+/** Text that Postgres can hold. */
+const Comparable = Type.String({
+  pattern: '^[^\\u0000\\ud800-\\udfff]{0,1024}$',
+  'x-expected': 'text of at most 1024 characters without NUL',
+});
+
 /** Which jobs: those to which everything applies that is given. */
 const JOB_FILTER = {
-  state: Type.Optional(JobState),
+  state: Type.Optional(someOf(JOB_STATES, 'failed,cancelled')),
   task: Type.Optional(Name),
   queue: Type.Optional(Name),
   key: Type.Optional(line(512)),
+  keyPrefix: Type.Optional(line(512)),
   worker: Type.Optional(Id),
   schedule: Type.Optional(Name),
   since: Type.Optional(MomentOrAgo),
   until: Type.Optional(MomentOrAgo),
   errorCode: Type.Optional(line(256)),
+  minAttempts: Type.Optional(Attempts),
+  maxAttempts: Type.Optional(Attempts),
 };
 
 /** The filters of the list of jobs, for changes of many jobs. */
-export const JobFilter = strict(JOB_FILTER, {
-  title: 'JobFilter',
-  description:
-    '`since` (inclusive) and `until` (exclusive) are about when a job was stored, which its id tells; that may be some milliseconds after `createdAt`.',
-  examples: [{ queue: 'mail', since: '2h' }],
-});
+export const JobFilter = strict(
+  {
+    ...JOB_FILTER,
+    payload: Type.Optional(
+      payloadFields<Scalar>(
+        Type.Union([
+          Comparable,
+          Type.Number({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
+          Type.Boolean(),
+          Type.Null(),
+        ]),
+        'Fields of the payload, each with the value that it must have.',
+      ),
+    ),
+  },
+  {
+    title: 'JobFilter',
+    description:
+      '`since` (inclusive) and `until` (exclusive) are about when a job was stored, which its id tells; that may be some milliseconds after `createdAt`.',
+    examples: [{ queue: 'mail', since: '2h', payload: { customer: 7 } }],
+  },
+);
 
 /** Filters of the list of jobs. */
 export const JobListQuery = strict({
   ...JOB_FILTER,
+  payload: Type.Optional(
+    payloadFields<string>(
+      Comparable,
+      'Fields of the payload, each with the value that it must have: `payload.customer=7` or `payload[customer]=7`. ' +
+        'A JSON number, `true`, `false`, `null` or a string in quotes means that value; other text is a string.',
+    ),
+  ),
   include: Type.Optional(include(JOB_PARTS)),
   limit: defaulted(Limit),
   after: Type.Optional(line(512)),

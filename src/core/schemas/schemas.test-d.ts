@@ -94,7 +94,11 @@ export type Inputs = AllTrue<
     Same<typeof workers.Leave, wire.Leave>,
     Same<typeof workers.ClaimRequest, wire.ClaimRequest>,
     Same<typeof workers.ReportRequest, wire.ReportRequest>,
-    Same<typeof queries.JobListQuery, Page & wire.JobFilter & { include?: string }>,
+    Same<
+      typeof queries.JobListQuery,
+      Page & Omit<wire.JobFilter, 'payload'> & { include?: string; payload?: Record<string, string> }
+    >,
+    Same<typeof queries.JobFilter, wire.JobFilter>,
     Same<typeof queries.ScheduleListQuery, Page & { include?: string }>,
     Same<typeof queries.LedgerQuery, Page & { from?: string; to?: string }>,
   ]
@@ -110,7 +114,7 @@ export type Answers = AllTrue<
   [
     Same<typeof jobs.Job, job.Job>,
     Same<typeof jobs.SubmittedJob, job.SubmittedJob>,
-    Same<typeof jobs.JobPage, wire.Page<job.ListedJob>>,
+    Same<typeof jobs.JobPage, wire.JobPage>,
     Same<typeof jobs.LogPage, wire.Page<wire.StoredLogLine>>,
     Same<typeof jobs.Why, wire.Why>,
     Same<typeof submissions.BulkAnswer, wire.BulkAnswer>,

@@ -192,7 +192,7 @@ describe('validate', () => {
       JobListQuery,
       { state: 'done' },
       '/state',
-      'must be one of "blocked", "pending", "running", "succeeded", "failed", "cancelled", "skipped"',
+      'must be one or more of blocked, pending, running, succeeded, failed, cancelled, skipped, with commas between them',
     ],
   ])('points at %s', (_, schema, value, pointer, detail) => {
     expect(errorsOf(schema, value)).toEqual([{ pointer, detail }]);

@@ -110,7 +110,12 @@ const Assignment = Type.Object(
         description: 'Allows to report about this job, and nothing else; left out if the worker wants none.',
       }),
     ),
-    traceparent: Type.Optional(Type.String()),
+    traceparent: Type.Optional(
+      Type.String({ description: 'The context of the trace that the submission was part of.' }),
+    ),
+    dueAt: Type.Optional(
+      Type.String({ format: 'date-time', description: 'When the attempt was due; only with `traceparent`.' }),
+    ),
   },
   { title: 'Assignment' },
 );

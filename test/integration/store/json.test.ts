@@ -116,6 +116,7 @@ describe.each(cases)('%s', (_, json) => {
       TENANT,
       { queue: 'slow', task: 'greet' },
       { rows: 50, bytes: 1_000_000 },
+      1_000,
     );
     expect(listed.rows.map((row) => row.id)).toContain(id);
     expect((await readSubmissions(shard.hot, [id])).get(id)).toBe(submission);

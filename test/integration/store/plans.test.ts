@@ -28,8 +28,10 @@ import {
 } from '../../../src/store/fire-occurrences.js';
 import { addLogLines } from '../../../src/store/job-logs.js';
 import { findHolders } from '../../../src/store/key-holders.js';
+import { findKeys } from '../../../src/store/key-prefix.js';
 import { findKeyHolders, lockKeys, registerKeys, renewKeys, takeOverKeys } from '../../../src/store/keys.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
+import { listJobs } from '../../../src/store/list-jobs.js';
 import { Names, requireNames } from '../../../src/store/names.js';
 import { judgeOccurrences, nextJudgement, readLedger } from '../../../src/store/occurrences.js';
 import {
@@ -215,13 +217,17 @@ const HOT: Readonly<Record<string, Run>> = {
   'find-cancelled': (db) => findCancelled(db, [{ tenant: TENANT, id: ID }]),
   'read-cancel-requests': (db) => readCancelRequests(db, 0, 10),
   'forget-cancel-requests': (db) => forgetCancelRequests(db, TERM, [1]),
-  'find-waiting-jobs': (db) => findJobs(db, TENANT, { places: 'waiting', states: ['pending'] }, ID, 100),
-  'find-waiting-jobs-of-schedule': (db) =>
-    findJobs(db, TENANT, { places: 'waiting', states: ['pending'], schedule: 's1' }, ID, 100),
-  'find-ended-jobs': (db) => findJobs(db, TENANT, { places: 'ended', states: ['succeeded'] }, ID, 100),
-  'find-failed-jobs': (db) => findJobs(db, TENANT, { places: 'ended', states: ['failed'] }, ID, 100),
-  'find-ended-jobs-of-schedule': (db) =>
-    findJobs(db, TENANT, { places: 'ended', states: ['failed'], schedule: 's1' }, ID, 100),
+  'find-jobs': (db) => findJobs(db, TENANT, {}, ID, 100),
+  'find-jobs-of-schedule': (db) => findJobs(db, TENANT, { schedule: 's1' }, ID, 100),
+  'find-failed-jobs': (db) => findJobs(db, TENANT, { states: ['failed'] }, ID, 100),
+  'find-running-jobs': (db) => findJobs(db, TENANT, { states: ['running'] }, ID, 100),
+  'find-named-jobs': (db) => findJobs(db, TENANT, { ids: [ID] }, ID, 100),
+  'find-keys-by-prefix': (db) => findKeys(db, TENANT, 'key-4'),
+  'list-jobs': (db) => listJobs(db, TENANT, {}, PORTION, 100),
+  'list-jobs-of-schedule': (db) => listJobs(db, TENANT, { schedule: 's1' }, PORTION, 100),
+  'list-failed-jobs': (db) => listJobs(db, TENANT, { states: ['failed'] }, PORTION, 100),
+  'list-running-jobs': (db) => listJobs(db, TENANT, { states: ['running'] }, PORTION, 100),
+  'list-named-jobs': (db) => listJobs(db, TENANT, { ids: [ID] }, PORTION, 100),
   'locate-jobs': (db) => locateJobs(db, TENANT, [ID]),
   'delete-ended-jobs': (db) => deleteEndedJobs(db, TERM, TENANT, [ID]),
   'cancel-claims': (db) => cancelClaims(db, TERM, [{ id: ID, fence: 1 }], 0),

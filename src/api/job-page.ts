@@ -1,0 +1,91 @@
+import { setImmediate as nextIteration } from 'node:timers/promises';
+import { type Pool, withHotPlans } from '../store/database.js';
+import type { PlacedRow } from '../store/job-places.js';
+import { type ListedPortion, type ListFilter, listJobs } from '../store/list-jobs.js';
+import { JsonText } from './json-text.js';
+import { MAX_PAGE_BYTES, SLICE_BYTES } from './page-text.js';
+
+/**
+ * A page of the list of jobs: searched and read in portions, each by one statement. It ends when it is full, when there
+ * are no more jobs, or when so much was examined or so much time has passed that whoever asked should hear of it: then it
+ * may be short or empty, and says where to go on.
+ */
+
+/** Jobs that one statement reads. */
+const PORTION = 50;
+/** The same with large parts, which Postgres has to decompress to see how many fit. */
+const LARGE_PORTION = 16;
+
+/** What a page examines at most: rows, and the time after which no further statement begins. */
+const MAX_SCANNED = 20_000;
+const MAX_MS = 100;
+/** Rows of each place that a statement examines: few first, and more while few of them fit and it takes no time. */
+const LEAST_EXAMINED = 100;
+const MOST_EXAMINED = 10_000;
+const QUICK_MS = 25;
+
+/** One page of the list of jobs. */
+export class JobPageText extends JsonText {
+  readonly text: string;
+
+  constructor(items: readonly string[], next: string | null, scanned: number, complete: boolean) {
+    super();
+    this.text = `{"data":[${items.join(',')}],"next":${JSON.stringify(next)},"scanned":${scanned},"complete":${complete}}`;
+  }
+}
+
+/** Which jobs, and how one is written. */
+export interface JobList {
+  readonly pool: Pool;
+  readonly tenant: string;
+  readonly filter: ListFilter;
+  write(row: PlacedRow): string;
+}
+
+/** Writes a page of at most `limit` jobs, and fewer when they are large or rare. */
+export async function writeJobPage(
+  limit: number,
+  { pool, tenant, filter, write }: JobList,
+): Promise<JobPageText> {
+  const startedAt = performance.now();
+  const portion = filter.include ? LARGE_PORTION : PORTION;
+  const items: string[] = [];
+  let [bytes, sincePause, scanned, scannedInAll] = [0, 0, 0, 0];
+  let examine = Math.max(LEAST_EXAMINED, 2 * Math.min(portion, limit));
+  let after = filter.after;
+  for (;;) {
+    const size = { rows: Math.min(portion, limit - items.length), bytes: MAX_PAGE_BYTES - bytes };
+    const askedAt = performance.now();
+    const found: ListedPortion = await withHotPlans(pool, (db) =>
+      listJobs(db, tenant, { ...filter, after }, size, examine),
+    );
+    const tookMs = performance.now() - askedAt;
+    scanned += found.examined;
+    scannedInAll += found.examinedInAll;
+    for (const row of found.rows) {
+      // The database estimates sizes; the limit is on the bytes that were written.
+      if (bytes >= MAX_PAGE_BYTES) return new JobPageText(items, after!, scanned, true);
+      const item = write(row);
+      items.push(item);
+      after = row.id;
+      bytes += item.length;
+      sincePause += item.length;
+      if (sincePause < SLICE_BYTES) continue;
+      sincePause = 0;
+      await nextIteration();
+    }
+    const { next } = found;
+    if (next === null) return new JobPageText(items, null, scanned, true);
+    if (items.length >= limit || bytes >= MAX_PAGE_BYTES) return new JobPageText(items, next, scanned, true);
+    if (!found.full && (scannedInAll >= MAX_SCANNED || performance.now() - startedAt >= MAX_MS)) {
+      return new JobPageText(items, next, scanned, false);
+    }
+    after = next;
+    examine = examineNext(examine, found, tookMs);
+  }
+}
+
+function examineNext(examined: number, { full }: ListedPortion, tookMs: number): number {
+  if (full || tookMs > 2 * QUICK_MS) return Math.max(LEAST_EXAMINED, Math.floor(examined / 4));
+  return tookMs > QUICK_MS ? examined : Math.min(MOST_EXAMINED, 8 * examined);
+}
