@@ -23,17 +23,22 @@ import {
 import { isUuid } from '../core/uuid.js';
 import type { BulkRepetition, BulkAnswer as Stored } from '../core/wire.js';
 import type { Change } from '../dispatch/job-control.js';
+import type { Queryable } from '../store/database.js';
 import { type LogRow, readLogLines } from '../store/job-logs.js';
 import type { PlacedRow } from '../store/job-places.js';
+import { RolledBackError } from '../store/leader-statement.js';
 import { type ListFilter, listJobs } from '../store/list-jobs.js';
 import { findKey, readJob } from '../store/read-job.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { idRange } from './id-range.js';
+import { type AnswerKeeper, answerOf, BulkText } from './idempotency.js';
 import { JobView, newlyPlaced } from './job-view.js';
+import type { Answered } from './json-text.js';
 import { PageText, writePage } from './page-text.js';
 import { Answer, json, jsonCheckedByRun, MANY_PAYLOADS, ONE_PAYLOAD, type Route, route } from './route.js';
 import type { Shard } from './shard.js';
+import type { Stored as OneStored, Owned } from './submitter.js';
 
 /** Jobs of a list that one statement reads. */
 const PORTION = 50;
@@ -58,10 +63,9 @@ export const jobRoutes: readonly Route[] = [
     scope: 'submit',
     body: jsonCheckedByRun(JobSubmission, { maxBytes: ONE_PAYLOAD, text: 'payload' }),
     answers: { 201: SubmittedJob, 200: SubmittedJob },
-    run: async ({ node, caller, body }) => {
-      const { created, job } = await submitJob(node, caller, body);
-      return new Answer(created ? 201 : 200, job, { location: `/v1/jobs/${job.id}` });
-    },
+    idempotent: true,
+    run: async ({ node, caller, body, call }) =>
+      submissionAnswer(await submitJob(node, caller, body, call.keeper)),
   }),
   route({
     id: 'submitJobs',
@@ -73,7 +77,8 @@ export const jobRoutes: readonly Route[] = [
     scope: 'submit',
     body: jsonCheckedByRun(BulkSubmission, { maxBytes: MANY_PAYLOADS, text: 'payload', lists: ['jobs'] }),
     answers: { 201: BulkAnswer },
-    run: ({ node, caller, body }) => submitJobs(node, caller, body),
+    idempotent: true,
+    run: ({ node, caller, body, call }) => submitJobs(node, caller, body, call.keeper),
   }),
   route({
     id: 'listJobs',
@@ -178,12 +183,28 @@ function steering(verb: 'cancel' | 'retry' | 'hold' | 'release', summary: string
     scope: 'submit',
     params: IdPath,
     answers: { 200: Job },
-    run: async ({ node, caller, params: { id } }) => {
+    idempotent: true,
+    run: async ({ node, caller, params: { id }, call }) => {
       const shard = node.shardOf(caller.tenant);
-      await (await shard.leader()).jobControl[verb](caller.tenant, id);
-      return viewJob(shard, caller, id);
+      const { jobControl } = await shard.leader();
+      return answerOf(
+        shard,
+        call.keeper,
+        (keep) => jobControl[verb](caller.tenant, id, keep),
+        (db) => viewJob(shard, caller, id, db),
+      );
     },
   });
+}
+
+/** The job of a submission, and whether it is new. */
+interface Submission {
+  readonly created: boolean;
+  readonly job: JobView;
+}
+
+function submissionAnswer({ created, job }: Submission): Answer {
+  return new Answer(created ? 201 : 200, job, { location: `/v1/jobs/${job.id}` });
 }
 
 /** Stores a job, or finds the earlier one with the same key. */
@@ -191,22 +212,29 @@ export async function submitJob(
   node: NodeContext,
   { tenant, actor }: Caller,
   body: unknown,
-): Promise<{ created: boolean; job: JobView }> {
+  keeper?: AnswerKeeper,
+): Promise<Submission> {
   const shard = node.shardOf(tenant);
   const submission = parseSubmission(body, submissionContext(node, shard));
   const { queue, hold, keyRule } = submission.definition;
   // Throws before anything was done if the leader is elsewhere; then the whole request is made there.
   if (mayReplace(keyRule)) await shard.leader();
-  for (let tries = 1; ; tries += 1) {
-    const { id, row, repetition } = await shard.submitter.submit({ tenant, createdBy: actor, submission });
+  const owned = { tenant, createdBy: actor, submission };
+  const view = async (db: Queryable, { id, row, repetition }: OneStored): Promise<Submission | null> => {
     // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
     if (row) {
       const job = new JobView(newlyPlaced(row, queue, hold), null, NOT_REPEATED);
       return { created: true, job };
     }
-    const found = await readJob(shard.hot, tenant, id);
+    const found = await readJob(db, tenant, id);
+    return found && { created: false, job: viewOf(shard, found, repetition ?? undefined) };
+  };
+  for (let tries = 1; ; tries += 1) {
+    const submitted = keeper
+      ? await submitOnce(shard, owned, keeper, view)
+      : await view(shard.hot, await shard.submitter.submit(owned));
     // Nothing is found when its history was removed just now: then its key is free again.
-    if (found) return { created: false, job: viewOf(shard, found, repetition ?? undefined) };
+    if (submitted) return submitted;
     if (tries === KEY_TRIES) {
       throw new PunctualError('DATABASE_UNAVAILABLE', 'The job of this key cannot be read; try again.', {
         retryAfter: 1,
@@ -215,18 +243,55 @@ export async function submitJob(
   }
 }
 
+/** The same in a transaction of its own, with the answer; null if the job of its key cannot be read. */
+async function submitOnce(
+  shard: Shard,
+  owned: Owned,
+  keeper: AnswerKeeper,
+  view: (db: Queryable, stored: OneStored) => Promise<Submission | null>,
+): Promise<Submission | null> {
+  let submitted: Submission | null = null;
+  try {
+    await shard.submitter.submitAll([owned], async (db, [stored]) => {
+      submitted = await view(db, stored!);
+      if (!submitted) throw new UnreadableError();
+      await keeper.keep(db, submissionAnswer(submitted));
+    });
+  } catch (error) {
+    if (error instanceof UnreadableError) return null;
+    throw error;
+  }
+  return submitted;
+}
+
+/** The job of a key is gone; what was to be stored is rolled back and tried again. */
+class UnreadableError extends RolledBackError {}
+
 /** Stores many jobs, all or none. */
 export async function submitJobs(
   node: NodeContext,
   { tenant, actor }: Caller,
   body: unknown,
-): Promise<Stored> {
+  keeper?: AnswerKeeper,
+): Promise<Answered<Stored>> {
   const { jobs } = validate(envelopeOf(node.config.maxBulkJobs), body);
   const shard = node.shardOf(tenant);
   const submissions = await parseSubmissions(jobs, submissionContext(node, shard));
   if (submissions.some(({ definition }) => mayReplace(definition.keyRule))) await shard.leader();
   const owned = submissions.map((submission) => ({ tenant, createdBy: actor, submission }));
-  const stored = await shard.submitter.submitAll(owned);
+  if (!keeper) return bulkAnswer(await shard.submitter.submitAll(owned));
+  return answerOf<readonly OneStored[], BulkText>(
+    shard,
+    keeper,
+    (keep) => shard.submitter.submitAll(owned, keep),
+    (_, stored) => {
+      const { ids, repetitions } = bulkAnswer(stored);
+      return new BulkText(ids, JSON.stringify({ repetitions }));
+    },
+  );
+}
+
+function bulkAnswer(stored: readonly OneStored[]): Stored {
   const repetitions: BulkRepetition[] = [];
   for (const [index, { repetition }] of stored.entries()) {
     if (repetition !== null)
@@ -302,12 +367,22 @@ async function awaitJob(
   }
 }
 
-async function viewJob(shard: Shard, caller: Caller, id: string): Promise<JobView> {
-  return viewOf(shard, await mustRead(shard, caller, id));
+async function viewJob(
+  shard: Shard,
+  caller: Caller,
+  id: string,
+  db: Queryable = shard.hot,
+): Promise<JobView> {
+  return viewOf(shard, await mustRead(shard, caller, id, db));
 }
 
-async function mustRead(shard: Shard, caller: Caller, id: string): Promise<PlacedRow> {
-  const row = await readJob(shard.hot, caller.tenant, id);
+async function mustRead(
+  shard: Shard,
+  caller: Caller,
+  id: string,
+  db: Queryable = shard.hot,
+): Promise<PlacedRow> {
+  const row = await readJob(db, caller.tenant, id);
   if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
   return row;
 }

@@ -9,11 +9,13 @@ import type {
   ManyVerb,
   RefusedJob,
 } from '../core/wire.js';
-import type { Selection } from '../dispatch/many-control.js';
+import type { ManyDone, Selection } from '../dispatch/many-control.js';
 import { notFound, refusalOf, STATES_FOR } from '../dispatch/steering-rules.js';
 import { countJobs, type JobSearch, locateJobs } from '../store/find-jobs.js';
+import type { Keep } from '../store/idempotency.js';
 import { findKey } from '../store/read-job.js';
 import { idRange } from './id-range.js';
+import type { AnswerKeeper } from './idempotency.js';
 import { json, type Route, route } from './route.js';
 import type { Shard } from './shard.js';
 import { TenantRoom } from './tenant-room.js';
@@ -39,13 +41,14 @@ export const manyJobRoutes: readonly Route[] = [
     scope: 'submit',
     body: json(Redrive, { optional: true }),
     answers: { 200: RedriveAnswer },
-    run: async ({ node, caller, body: { task, queue, ...request } }) => {
+    idempotent: true,
+    run: ({ node, caller, body: { task, queue, ...request }, call }) => {
       const short = { ...(task !== undefined && { task }), ...(queue !== undefined && { queue }) };
       const isShort = Object.keys(short).length > 0;
       const filter = isShort ? { filter: { ...request.filter, ...short } } : {};
       const shard = node.shardOf(caller.tenant);
-      const answer = await changeMany(shard, caller.tenant, 'redrive', { ...request, ...filter });
-      return { ...answer, redriven: answer.changed };
+      const told = (answer: Answer) => ({ ...answer, redriven: answer.changed });
+      return changeMany(shard, caller.tenant, 'redrive', { ...request, ...filter }, call.keeper, told);
     },
   }),
 ];
@@ -60,15 +63,20 @@ function many(verb: Exclude<ManyVerb, 'redrive'>, summary: string): Route {
     scope: 'submit',
     body: json(ManyJobs, { optional: true }),
     answers: { 200: ManyJobsAnswer },
-    run: ({ node, caller, body }) => changeMany(node.shardOf(caller.tenant), caller.tenant, verb, body),
+    idempotent: true,
+    run: ({ node, caller, body, call }) =>
+      changeMany(node.shardOf(caller.tenant), caller.tenant, verb, body, call.keeper, (answer) => answer),
   });
 }
 
+/** Changes a bounded part of the jobs, or counts them. What was done so far is kept with everything that is done. */
 async function changeMany(
   shard: Shard,
   tenant: string,
   verb: ManyVerb,
   request: ManyJobsRequest,
+  keeper: AnswerKeeper | undefined,
+  told: (answer: Answer) => Answer,
 ): Promise<Answer> {
   const { ids, dryRun = false } = request;
   mustChoose(request);
@@ -76,11 +84,13 @@ async function changeMany(
   const selection: Selection | null = ids
     ? { ids }
     : await searchOf(shard, tenant, verb, request.filter ?? {}, range.from);
-  if (selection === null) return { matched: 0, changed: 0, dryRun, more: false, next: null, refused: [] };
-  if (dryRun) return count(shard, tenant, verb, selection, range.after);
+  if (selection === null)
+    return told({ matched: 0, changed: 0, dryRun, more: false, next: null, refused: [] });
+  if (dryRun) return told(await count(shard, tenant, verb, selection, range.after));
   const leader = await shard.leader();
-  const done = await leader.manyControl.change(tenant, verb, selection, range.after);
-  return { ...done, dryRun, more: done.next !== null };
+  const toAnswer = (done: ManyDone) => told({ ...done, dryRun, more: done.next !== null });
+  const keep: Keep<ManyDone> | undefined = keeper && ((db, done) => keeper.keepPart(db, toAnswer(done)));
+  return toAnswer(await leader.manyControl.change(tenant, verb, selection, range.after, keep));
 }
 
 /** Nobody means all jobs by leaving something out; a dry run, which only counts, may. */

@@ -19,8 +19,10 @@ import {
   ScheduleView,
 } from '../core/schemas/schedule.js';
 import type * as wire from '../core/wire.js';
+import type { Backfill } from '../schedule/backfill.js';
 import { tryParseStored } from '../schedule/parsed-schedules.js';
 import type { Request } from '../schedule/schedule-changes.js';
+import type { Queryable } from '../store/database.js';
 import { type LedgerPosition, readLedger } from '../store/occurrences.js';
 import { readJob } from '../store/read-job.js';
 import {
@@ -32,6 +34,7 @@ import {
 } from '../store/schedules.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
+import { answerOf } from './idempotency.js';
 import { JobView } from './job-view.js';
 import { writePage } from './page-text.js';
 import { Answer, json, ONE_PAYLOAD, type Route, route } from './route.js';
@@ -56,12 +59,20 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'admin',
     body: json(ScheduleInput, { maxBytes: ONE_PAYLOAD }),
     answers: { 201: ScheduleView },
-    run: async ({ node, caller, body }) => {
-      const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
+    idempotent: true,
+    run: async ({ node, caller, body, call }) => {
+      const shard = node.shardOf(caller.tenant);
+      const { changes } = (await shard.leader()).schedules;
       const { name, paused = false, ...definition } = body;
-      await changes.create(by(caller, name), definition, paused);
-      const schedule = await viewSchedule(node, caller, name);
-      return new Answer(201, schedule, { location: `/v1/schedules/${encodeURIComponent(name)}` });
+      return answerOf(
+        shard,
+        call.keeper,
+        (keep) => changes.create(by(caller, name), definition, paused, null, keep),
+        async (db) => {
+          const schedule = await viewSchedule(node, caller, name, db);
+          return new Answer(201, schedule, { location: `/v1/schedules/${encodeURIComponent(name)}` });
+        },
+      );
     },
   }),
   route({
@@ -165,6 +176,7 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'read',
     body: json(PreviewRequest),
     answers: { 200: PreviewAnswer },
+    idempotent: 'it changes nothing',
     run: ({ node, caller, body }) => preview(body, node.shardOf(caller.tenant).clock.now()),
   }),
   steering('pause', 'Skip the occurrences of a schedule until it is resumed.'),
@@ -178,12 +190,20 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'submit',
     params: NamePath,
     answers: { 201: Job },
-    run: async ({ node, caller, params: { name } }) => {
+    idempotent: true,
+    run: async ({ node, caller, params: { name }, call }) => {
       const shard = node.shardOf(caller.tenant);
-      const id = await (await shard.leader()).schedules.changes.run(by(caller, name));
-      const row = await readJob(shard.hot, caller.tenant, id);
-      if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
-      return new Answer(201, new JobView(row, null), { location: `/v1/jobs/${id}` });
+      const { changes } = (await shard.leader()).schedules;
+      return answerOf<string, Answer>(
+        shard,
+        call.keeper,
+        (keep) => changes.run(by(caller, name), keep),
+        async (db, id) => {
+          const row = await readJob(db, caller.tenant, id);
+          if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
+          return new Answer(201, new JobView(row, null), { location: `/v1/jobs/${id}` });
+        },
+      );
     },
   }),
   route({
@@ -196,16 +216,22 @@ export const scheduleRoutes: readonly Route[] = [
     params: NamePath,
     body: json(BackfillRequest),
     answers: { 200: BackfillAnswer },
-    run: async ({ node, caller, params: { name }, body }) => {
-      const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
+    idempotent: true,
+    run: async ({ node, caller, params: { name }, body, call }) => {
+      const shard = node.shardOf(caller.tenant);
+      const { changes } = (await shard.leader()).schedules;
       const range = toRange(body);
-      const { occurrences } = await changes.backfill(by(caller, name), range);
-      return {
-        matched: occurrences.length,
-        started: range.dryRun ? 0 : occurrences.length,
-        dryRun: range.dryRun,
-        occurrences: occurrences.map((at) => new Date(at).toISOString()),
-      };
+      return answerOf<Backfill, unknown>(
+        shard,
+        call.keeper,
+        (keep) => changes.backfill(by(caller, name), range, keep),
+        (_, { occurrences }) => ({
+          matched: occurrences.length,
+          started: range.dryRun ? 0 : occurrences.length,
+          dryRun: range.dryRun,
+          occurrences: occurrences.map((at) => new Date(at).toISOString()),
+        }),
+      );
     },
   }),
 ];
@@ -220,10 +246,16 @@ function steering(verb: 'pause' | 'resume', summary: string): Route {
     scope: 'admin',
     params: NamePath,
     answers: { 200: ScheduleView },
-    run: async ({ node, caller, params: { name } }) => {
-      const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
-      await changes[verb](by(caller, name));
-      return viewSchedule(node, caller, name);
+    idempotent: true,
+    run: async ({ node, caller, params: { name }, call }) => {
+      const shard = node.shardOf(caller.tenant);
+      const { changes } = (await shard.leader()).schedules;
+      return answerOf(
+        shard,
+        call.keeper,
+        (keep) => changes[verb](by(caller, name), keep),
+        (db) => viewSchedule(node, caller, name, db),
+      );
     },
   });
 }
@@ -235,10 +267,15 @@ function toRange({ dryRun = false, ...range }: Static<typeof BackfillRequest>) {
   return { from, to, dryRun };
 }
 
-async function viewSchedule(node: NodeContext, { tenant }: Caller, name: string): Promise<ScheduleText> {
+async function viewSchedule(
+  node: NodeContext,
+  { tenant }: Caller,
+  name: string,
+  db?: Queryable,
+): Promise<ScheduleText> {
   const { hot, clock } = node.shardOf(tenant);
   const now = clock.now();
-  const row = await readSchedule(hot, tenant, name, now);
+  const row = await readSchedule(db ?? hot, tenant, name, now);
   if (!row) throw notFound(name);
   return new ScheduleText(row, node.config, now);
 }

@@ -22,8 +22,9 @@ export class DirectTransport implements Transport {
 
   async request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
     options.signal?.throwIfAborted();
-    // What is asked for by the thousand skips HTTP; it is checked all the same.
-    if (method === 'POST' && (path === '/v1/jobs/bulk' || path === '/v1/jobs')) {
+    // What is asked for by the thousand skips HTTP; it is checked all the same. What a header asks for is done there.
+    const isPlain = options.headers === undefined;
+    if (method === 'POST' && isPlain && (path === '/v1/jobs/bulk' || path === '/v1/jobs')) {
       try {
         return (await this.submit(path, options.body)) as T;
       } catch (error) {
