@@ -1,0 +1,18 @@
+import { describe, expect, it } from 'vitest';
+import { ROUTES } from './routes.js';
+
+const posts = ROUTES.filter(({ method, tag }) => method === 'POST' && tag !== 'internal');
+
+describe('every POST says whether it takes an Idempotency-Key', () => {
+  it.each(posts.map((route) => [`${route.method} ${route.path}`, route] as const))('%s', (_, { idempotent, scope }) => {
+    expect(idempotent).toBeDefined();
+    if (typeof idempotent === 'string') expect(idempotent.length).toBeGreaterThan(10);
+    // Workers and attempts have their fences instead.
+    if (idempotent === true) expect(['submit', 'admin', 'operator']).toContain(scope);
+  });
+});
+
+it('only a POST takes an Idempotency-Key: the other methods can be repeated as they are', () => {
+  const others = ROUTES.filter(({ method, idempotent }) => method !== 'POST' && idempotent !== undefined);
+  expect(others.map(({ id }) => id)).toEqual([]);
+});
