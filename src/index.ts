@@ -1,4 +1,5 @@
 export { ApiClient, type ApiClientOptions } from './client/api-client.js';
+export type { RepeatableRequest } from './client/idempotency-key.js';
 export type { JobFilterOptions } from './client/job-filter.js';
 export {
   type ChangeOptions,
