@@ -25,6 +25,7 @@ import {
   moveSchedules,
   recordOccurrences,
 } from '../../../src/store/fire-occurrences.js';
+import { findAnswer } from '../../../src/store/idempotency.js';
 import { addLogLines } from '../../../src/store/job-logs.js';
 import { findHolders } from '../../../src/store/key-holders.js';
 import { findKeyHolders, lockKeys, registerKeys, renewKeys, takeOverKeys } from '../../../src/store/keys.js';
@@ -191,6 +192,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'find-job-ids': (db) => findIds(db, 'job', BEGINNING),
   'find-worker-ids': (db) => findIds(db, 'worker', BEGINNING),
   'find-key': (db) => findKey(db, TENANT, 'key-4'),
+  'find-answer': (db) => findAnswer(db, TENANT, 'key-4', 0),
   'end-waiting-live': (db) => endWaitingJobs(db, TERM, 'live', [CANCEL], 0),
   'end-waiting-later': (db) => endWaitingJobs(db, TERM, 'later', [CANCEL], 0),
   'find-expired': (db) => findExpired(db, 0, 100, [ID]),
