@@ -59,6 +59,7 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'README.md': ['Hello Ada', 'due-time', "{ text: 'Hello Ada' }"],
   'docs/get-started.md': ['Hello Ada', 'due-time', 'cancelled', '1000', 'pk_op_', 'worker-1'],
   'docs/http.md': ['"key":"greet-ada"'],
+  'docs/idempotency.md': ['idempotency-replayed: true'],
   'docs/keys.md': ['greet-ada', 'repeated: true', 'replaced: true', 'Hello Ada'],
   'docs/limits.md': ['100/1s', 'mail: at most 5 at a time', 'acme', 'opensInMs'],
   'docs/operations.md': ['pk_op_', 'dispatch is on'],

@@ -21,7 +21,12 @@ it('a request whose leader is killed in the middle takes effect once, at the nex
     const server = new PunctualProcess(['server', '--port', '0'], { folder, environment });
     onTestFinished(async () => void (await server.kill('SIGKILL')));
     const [, url] = await server.prints('stdout', /^ready (\S+)\n/m);
-    const ask = async <T>(method: string, path: string, headers: Record<string, string> = {}, body?: unknown) => {
+    const ask = async <T>(
+      method: string,
+      path: string,
+      headers: Record<string, string> = {},
+      body?: unknown,
+    ) => {
       const answer = await fetch(url + path, {
         method,
         headers: {

@@ -29,7 +29,8 @@ async function nodeOverProxy(): Promise<{ node: TestNode; database: TestDatabase
 async function persist<T>(send: () => Promise<Answer<T>>): Promise<Answer<T>> {
   for (let tries = 0; tries < 100; tries++) {
     const answer = await send();
-    const isPassing = answer.status === 503 || (answer.body as { code?: string }).code === 'IDEMPOTENCY_IN_FLIGHT';
+    const isPassing =
+      answer.status === 503 || (answer.body as { code?: string }).code === 'IDEMPOTENCY_IN_FLIGHT';
     if (!isPassing) return answer;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
@@ -41,7 +42,8 @@ describe('after the answer to the commit was lost, the same request is answered 
     const { node, commits } = await nodeOverProxy();
     let lost = 0;
     commits.loseNext(['keep-answer'], () => (lost += 1));
-    const send = () => node.ask<Job>('POST', '/v1/jobs', { body: { task: 'work' }, headers: withKey('lost') });
+    const send = () =>
+      node.ask<Job>('POST', '/v1/jobs', { body: { task: 'work' }, headers: withKey('lost') });
     const answer = await persist(send);
     expect(lost).toBe(1);
     expect(answer.status).toBe(201);
@@ -54,7 +56,8 @@ describe('after the answer to the commit was lost, the same request is answered 
     const { node, commits } = await nodeOverProxy();
     commits.loseNext(['keep-answer'], () => undefined);
     const jobs = [{ task: 'work' }, { task: 'work', delay: '1d' }, { task: 'work', key: 'k' }];
-    const send = () => node.ask<BulkAnswer>('POST', '/v1/jobs/bulk', { body: { jobs }, headers: withKey('lost') });
+    const send = () =>
+      node.ask<BulkAnswer>('POST', '/v1/jobs/bulk', { body: { jobs }, headers: withKey('lost') });
     const { status, body } = await persist(send);
     expect([status, body.ids.length]).toEqual([201, 3]);
     expect(await countPlaces(node.database.url)).toMatchObject({ live: 2, later: 1, keys: 1 });
@@ -109,7 +112,9 @@ it('a leader that goes away while a request is under way does it with the next o
   const { id } = await first.submit({ task: 'work' });
   await first.get('POST', `/v1/jobs/${id}/cancel`);
   // Forwarded by the second node; the first one stops meanwhile, before or after it has done it.
-  const retried = persist(() => second.ask<Job>('POST', `/v1/jobs/${id}/retry`, { headers: withKey('moved') }));
+  const retried = persist(() =>
+    second.ask<Job>('POST', `/v1/jobs/${id}/retry`, { headers: withKey('moved') }),
+  );
   await first.node.stop();
   expect(await retried).toMatchObject({ status: 200, body: { id, state: 'pending' } });
   const { body } = await persist(() =>

@@ -33,7 +33,9 @@ const running = async (tenant: TestTenant) => {
   return { id };
 };
 const schedule = (paused: boolean) => async (tenant: TestTenant) => {
-  await tenant.get('POST', '/v1/schedules', { body: { name: 'nightly', task: 'work', cron: '0 3 * * *', paused } });
+  await tenant.get('POST', '/v1/schedules', {
+    body: { name: 'nightly', task: 'work', cron: '0 3 * * *', paused },
+  });
   return {};
 };
 const at = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
@@ -48,8 +50,18 @@ const CHANGES: Record<string, Change> = {
   'a job of the far future is submitted': {
     ...{ path: '/v1/jobs', body: { task: 'work', delay: '1d' }, status: 201, written: LATER },
   },
-  'jobs are submitted': { path: '/v1/jobs/bulk', body: { jobs: [{ task: 'work' }] }, status: 201, written: LIVE },
-  'a job with a key is submitted': { path: '/v1/jobs', body: { task: 'work', key: 'k' }, status: 201, written: LIVE },
+  'jobs are submitted': {
+    path: '/v1/jobs/bulk',
+    body: { jobs: [{ task: 'work' }] },
+    status: 201,
+    written: LIVE,
+  },
+  'a job with a key is submitted': {
+    path: '/v1/jobs',
+    body: { task: 'work', key: 'k' },
+    status: 201,
+    written: LIVE,
+  },
   'a job that may replace another is submitted': {
     ...{ path: '/v1/jobs', body: { task: 'work', key: 'k', keyMode: 'replace' }, status: 201, written: LIVE },
   },
@@ -62,18 +74,60 @@ const CHANGES: Record<string, Change> = {
   'a job is held': { prepare: waiting, path: '/v1/jobs/:id/hold', written: LATER },
   'a job is released': { prepare: held, path: '/v1/jobs/:id/release', written: LIVE },
   'a job is retried': { prepare: cancelled, path: '/v1/jobs/:id/retry', written: LIVE },
-  'many are cancelled': { prepare: waiting, path: '/v1/jobs/cancel', body: { all: true }, inParts: true, written: HISTORY },
-  'many are held': { prepare: waiting, path: '/v1/jobs/hold', body: { all: true }, inParts: true, written: LATER },
-  'many are released': { prepare: held, path: '/v1/jobs/release', body: { all: true }, inParts: true, written: LIVE },
+  'many are cancelled': {
+    prepare: waiting,
+    path: '/v1/jobs/cancel',
+    body: { all: true },
+    inParts: true,
+    written: HISTORY,
+  },
+  'many are held': {
+    prepare: waiting,
+    path: '/v1/jobs/hold',
+    body: { all: true },
+    inParts: true,
+    written: LATER,
+  },
+  'many are released': {
+    prepare: held,
+    path: '/v1/jobs/release',
+    body: { all: true },
+    inParts: true,
+    written: LIVE,
+  },
   'many are sent round again': {
-    ...{ prepare: cancelled, path: '/v1/jobs/redrive', body: { filter: { state: 'cancelled' } }, inParts: true, written: LIVE },
+    ...{
+      prepare: cancelled,
+      path: '/v1/jobs/redrive',
+      body: { filter: { state: 'cancelled' } },
+      inParts: true,
+      written: LIVE,
+    },
   },
   'a schedule is made': {
-    ...{ path: '/v1/schedules', body: { name: 'nightly', task: 'work', every: '1h' }, status: 201, written: SCHEDULE },
+    ...{
+      path: '/v1/schedules',
+      body: { name: 'nightly', task: 'work', every: '1h' },
+      status: 201,
+      written: SCHEDULE,
+    },
   },
-  'a schedule is paused': { prepare: schedule(false), path: '/v1/schedules/nightly/pause', written: SCHEDULE },
-  'a schedule is resumed': { prepare: schedule(true), path: '/v1/schedules/nightly/resume', written: SCHEDULE },
-  'a schedule is run': { prepare: schedule(false), path: '/v1/schedules/nightly/run', status: 201, written: LIVE },
+  'a schedule is paused': {
+    prepare: schedule(false),
+    path: '/v1/schedules/nightly/pause',
+    written: SCHEDULE,
+  },
+  'a schedule is resumed': {
+    prepare: schedule(true),
+    path: '/v1/schedules/nightly/resume',
+    written: SCHEDULE,
+  },
+  'a schedule is run': {
+    prepare: schedule(false),
+    path: '/v1/schedules/nightly/run',
+    status: 201,
+    written: LIVE,
+  },
   'a schedule is filled up': {
     ...{ prepare: schedule(false), path: '/v1/schedules/nightly/backfill', written: LIVE },
     body: { from: at(-3), to: at(-1) },
@@ -120,7 +174,10 @@ describe('with an Idempotency-Key', () => {
     const tenant = test.newTenant();
     const { id = '' } = (await prepare?.(tenant)) ?? {};
     const send = () =>
-      tenant.ask('POST', path.replace(':id', id), { headers: withKey(name), ...(body !== undefined && { body }) });
+      tenant.ask('POST', path.replace(':id', id), {
+        headers: withKey(name),
+        ...(body !== undefined && { body }),
+      });
     const first = await send();
     expect(first.status, JSON.stringify(first.body)).toBe(status);
     expect(first.headers.get('idempotency-replayed')).toBeNull();
@@ -140,25 +197,29 @@ describe('with an Idempotency-Key', () => {
     expect(new Set(await xmins(written))).toEqual(effects);
   });
 
-  it.each(
-    Object.entries(CHANGES).filter(([, { inParts }]) => inParts),
-  )('%s not at all if the answer cannot be kept', async (name, { prepare, path, body, written }) => {
-    const tenant = test.newTenant();
-    await prepare?.(tenant);
-    const query = (text: string) =>
-      withClient(test.database.url, async (client) => (await client.query(text, [tenant.tenant])).rows);
-    const before = await query(written);
-    await failWhen(test, `NEW.tenant = '${tenant.tenant}'`);
-    const answer = await tenant.ask('POST', path, { headers: withKey(name), body });
-    expect(answer).toMatchObject({ status: 503, body: { code: 'DATABASE_UNAVAILABLE' } });
-    expect(await query(written)).toEqual(before);
-  });
+  it.each(Object.entries(CHANGES).filter(([, { inParts }]) => inParts))(
+    '%s not at all if the answer cannot be kept',
+    async (name, { prepare, path, body, written }) => {
+      const tenant = test.newTenant();
+      await prepare?.(tenant);
+      const query = (text: string) =>
+        withClient(test.database.url, async (client) => (await client.query(text, [tenant.tenant])).rows);
+      const before = await query(written);
+      await failWhen(test, `NEW.tenant = '${tenant.tenant}'`);
+      const answer = await tenant.ask('POST', path, { headers: withKey(name), body });
+      expect(answer).toMatchObject({ status: 503, body: { code: 'DATABASE_UNAVAILABLE' } });
+      expect(await query(written)).toEqual(before);
+    },
+  );
 
   it('many are deleted once', async () => {
     const tenant = test.newTenant();
     await cancelled(tenant);
     const send = () =>
-      tenant.ask<ManyJobsAnswer>('POST', '/v1/jobs/delete', { body: { all: true }, headers: withKey('delete') });
+      tenant.ask<ManyJobsAnswer>('POST', '/v1/jobs/delete', {
+        body: { all: true },
+        headers: withKey('delete'),
+      });
     const first = await send();
     expect(first.body).toMatchObject({ matched: 1, changed: 1, next: null });
     await cancelled(tenant);
@@ -199,7 +260,10 @@ describe('with an Idempotency-Key', () => {
     const tenant = test.newTenant();
     await waiting(tenant);
     const send = () =>
-      tenant.ask<ManyJobsAnswer>('POST', '/v1/jobs/cancel', { body: { dryRun: true }, headers: withKey('dry') });
+      tenant.ask<ManyJobsAnswer>('POST', '/v1/jobs/cancel', {
+        body: { dryRun: true },
+        headers: withKey('dry'),
+      });
     const first = await send();
     expect(first.body).toMatchObject({ matched: 1, changed: 0, dryRun: true });
     await waiting(tenant);
@@ -234,7 +298,10 @@ it('a change of many jobs is kept part by part, and its last word is what it ans
   // The second batch of 500 fails: what the first one did is kept, with where to go on.
   await failWhen(node, `(NEW.answer->>'changed')::int > 500`);
   const first = await send();
-  expect(first).toMatchObject({ status: 200, body: { matched: 500, changed: 500, redriven: 500, more: true } });
+  expect(first).toMatchObject({
+    status: 200,
+    body: { matched: 500, changed: 500, redriven: 500, more: true },
+  });
   const live = () =>
     withClient(node.database.url, async (client) => {
       const { rows } = await client.query('SELECT count(*)::int AS n FROM punctual.jobs');

@@ -40,7 +40,9 @@ it('of two transactions with one key, the second waits for the first and finds i
     const first = await shard.hot.connect();
     await first.query('BEGIN');
     await keepAnswer(first, request(outcome), ANSWER, { now: 1, oldest: 0 });
-    const second = inTransaction(shard.hot, (db) => keepAnswer(db, request(outcome), ANSWER, { now: 1, oldest: 0 }));
+    const second = inTransaction(shard.hot, (db) =>
+      keepAnswer(db, request(outcome), ANSWER, { now: 1, oldest: 0 }),
+    );
     const settled = second.then(
       () => 'kept',
       (error: Error) => error.name,
