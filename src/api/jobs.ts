@@ -216,23 +216,13 @@ export async function submitJob(
 ): Promise<Submission> {
   const shard = node.shardOf(tenant);
   const submission = parseSubmission(body, submissionContext(node, shard));
-  const { queue, hold, keyRule } = submission.definition;
   // Throws before anything was done if the leader is elsewhere; then the whole request is made there.
-  if (mayReplace(keyRule)) await shard.leader();
+  if (mayReplace(submission.definition.keyRule)) await shard.leader();
   const owned = { tenant, createdBy: actor, submission };
-  const view = async (db: Queryable, { id, row, repetition }: OneStored): Promise<Submission | null> => {
-    // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
-    if (row) {
-      const job = new JobView(newlyPlaced(row, queue, hold), null, NOT_REPEATED);
-      return { created: true, job };
-    }
-    const found = await readJob(db, tenant, id);
-    return found && { created: false, job: viewOf(shard, found, repetition ?? undefined) };
-  };
   for (let tries = 1; ; tries += 1) {
     const submitted = keeper
-      ? await submitOnce(shard, owned, keeper, view)
-      : await view(shard.hot, await shard.submitter.submit(owned));
+      ? await submitOnce(shard, owned, keeper)
+      : await viewSubmitted(shard, shard.hot, owned, await shard.submitter.submit(owned));
     // Nothing is found when its history was removed just now: then its key is free again.
     if (submitted) return submitted;
     if (tries === KEY_TRIES) {
@@ -243,17 +233,29 @@ export async function submitJob(
   }
 }
 
-/** The same in a transaction of its own, with the answer; null if the job of its key cannot be read. */
-async function submitOnce(
+/** The job of a submission; null if it is an earlier one that cannot be found any more. */
+function viewSubmitted(
   shard: Shard,
-  owned: Owned,
-  keeper: AnswerKeeper,
-  view: (db: Queryable, stored: OneStored) => Promise<Submission | null>,
-): Promise<Submission | null> {
+  db: Queryable,
+  { tenant, submission }: Owned,
+  { id, row, repetition }: OneStored,
+): Submission | Promise<Submission | null> {
+  // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
+  if (row) {
+    const { queue, hold } = submission.definition;
+    return { created: true, job: new JobView(newlyPlaced(row, queue, hold), null, NOT_REPEATED) };
+  }
+  return readJob(db, tenant, id).then(
+    (found) => found && { created: false, job: viewOf(shard, found, repetition ?? undefined) },
+  );
+}
+
+/** Stores a job and the answer in one transaction; null as above. */
+async function submitOnce(shard: Shard, owned: Owned, keeper: AnswerKeeper): Promise<Submission | null> {
   let submitted: Submission | null = null;
   try {
     await shard.submitter.submitAll([owned], async (db, [stored]) => {
-      submitted = await view(db, stored!);
+      submitted = await viewSubmitted(shard, db, owned, stored!);
       if (!submitted) throw new UnreadableError();
       await keeper.keep(db, submissionAnswer(submitted));
     });
