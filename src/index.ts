@@ -1,5 +1,6 @@
 export { ApiClient, type ApiClientOptions } from './client/api-client.js';
 export type { EventOptions, HelloEvent, ResetEvent, StreamedEvent } from './client/events.js';
+export type { RepeatableRequest } from './client/idempotency-key.js';
 export type { JobFilterOptions } from './client/job-filter.js';
 export {
   type ChangeOptions,

@@ -340,6 +340,10 @@ INSERT INTO punctual.leases (shard, epoch, holder, holder_url, expires_at)
 SELECT $1, 0, '', '', 'epoch' WHERE NOT EXISTS (SELECT 1 FROM punctual.leases WHERE shard = $1)
 ON CONFLICT DO NOTHING;
 
+-- find-answer
+SELECT i.request, i.status, i.location, i.answer, i.ids FROM punctual.idempotency i
+WHERE i.tenant = $1 AND i.key = $2 AND i.created_at >= $3::bigint;
+
 -- find-api-keys
 SELECT v.version, k.* FROM punctual.keys_version v LEFT JOIN (
 SELECT hash, id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS
@@ -767,15 +771,6 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING 1
 ), answer AS (SELECT count(*) AS forgotten FROM forgotten) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
--- forget-minutes
-WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), forgotten AS (
-  DELETE FROM punctual.tally_minutes t WHERE t.ctid = ANY (ARRAY(
-    SELECT s.ctid FROM punctual.tally_minutes s WHERE s.minute < $4::bigint AND EXISTS (SELECT 1 FROM term) LIMIT
-      $5::int))
-  RETURNING 1
-), answer AS (SELECT count(*) AS forgotten FROM forgotten) SELECT answer.* FROM term LEFT JOIN answer ON true;
-
 -- forget-node
 DELETE FROM punctual.nodes WHERE id = $1 AND url = $2;
 
@@ -792,6 +787,21 @@ marked AS (
   UPDATE punctual.cluster SET ledger_known_since = $4::bigint
   WHERE ledger_known_since < $4::bigint AND EXISTS (SELECT 1 FROM forgotten)
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- forget-old
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), minutes AS (
+  DELETE FROM punctual.tally_minutes t WHERE t.ctid = ANY (ARRAY(
+    SELECT s.ctid FROM punctual.tally_minutes s WHERE s.minute < $4::bigint AND EXISTS (SELECT 1 FROM term) LIMIT
+      $6::int))
+  RETURNING 1
+), answers AS (
+  DELETE FROM punctual.idempotency i WHERE i.created_at < $5::bigint AND i.ctid = ANY (ARRAY(
+    SELECT s.ctid FROM punctual.idempotency s WHERE s.created_at < $5::bigint AND EXISTS (SELECT 1 FROM term) LIMIT
+      $7::int))
+  RETURNING 1
+), answer AS (SELECT (SELECT count(*) FROM minutes) AS minutes, (SELECT count(*) FROM answers) AS answers) SELECT
+  answer.* FROM term LEFT JOIN answer ON true;
 
 -- forget-schedules
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -953,6 +963,14 @@ LEFT JOIN LATERAL (
   SELECT o.at, o.state, o.late_by AS "lateBy", o.tenant, s.name AS schedule, o.job
   FROM judged o JOIN punctual.schedules s ON s.id = o.schedule
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- keep-answer
+INSERT INTO punctual.idempotency AS i (tenant, key, request, status, location, answer, ids, created_at)
+VALUES ($1, $2, $3::bytea, $4::smallint, $5, $6::json, $7::uuid[], $8::bigint)
+ON CONFLICT (tenant, key) DO UPDATE SET request = excluded.request, status = excluded.status,
+  location = excluded.location, answer = excluded.answer, ids = excluded.ids, created_at = excluded.created_at
+  WHERE i.created_at < $9::bigint
+RETURNING 1 AS kept;
 
 -- keep-names
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2093,6 +2111,11 @@ WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), page AS (
 ), answer AS (
   SELECT count(*) AS read, max(page.id) AS last, (SELECT count(*) FROM gone) AS removed FROM page
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- renew-answer
+UPDATE punctual.idempotency i SET answer = $4::json
+WHERE i.tenant = $1 AND i.key = $2 AND i.request = $3::bytea
+RETURNING 1 AS renewed;
 
 -- renew-keys
 UPDATE punctual.keys k SET said_at = coalesce(u.said_at, floor(extract(epoch FROM clock_timestamp()) *

@@ -32,6 +32,7 @@ export const attemptRoutes: readonly Route[] = [
     params: IdPath,
     body: json(Completion, RESULT),
     answers: { 204: 'The report was accepted.' },
+    idempotent: 'the fence decides: a result that is on record is accepted again',
     run: ({ node, caller, params, body }) =>
       reportOne(node, caller, { jobId: params.id, ...body, outcome: 'succeeded' }),
   }),
@@ -45,6 +46,7 @@ export const attemptRoutes: readonly Route[] = [
     params: IdPath,
     body: json(Failure, RESULT),
     answers: { 204: 'The report was accepted.' },
+    idempotent: 'the fence decides: a result that is on record is accepted again',
     run: ({ node, caller, params, body }) =>
       reportOne(node, caller, { jobId: params.id, ...body, outcome: 'failed' }),
   }),
@@ -58,6 +60,7 @@ export const attemptRoutes: readonly Route[] = [
     params: IdPath,
     body: json(ProgressReport, RESULT),
     answers: { 204: 'The report was accepted.' },
+    idempotent: 'newer progress replaces older',
     run: ({ node, caller, params, body }) => reportProgress(node, caller, params.id, body),
   }),
   route({
@@ -70,6 +73,7 @@ export const attemptRoutes: readonly Route[] = [
     params: IdPath,
     body: json(LogReport, { maxBytes: ONE_REPORT, lists: ['lines'] }),
     answers: { 204: 'The report was accepted.' },
+    idempotent: 'a line of a log that comes twice does no harm',
     run: ({ node, caller, params, body }) => appendLogs(node, caller, params.id, body),
   }),
 ];

@@ -5,10 +5,12 @@ import { StatsQuery } from '../core/schemas/query.js';
 import type * as wire from '../core/wire.js';
 import { COUNTERS } from '../core/wire.js';
 import { countTerms, listNodes, readClusterState } from '../store/cluster-state.js';
+import type { Keep } from '../store/idempotency.js';
 import { lookAtLease } from '../store/lease.js';
 import { type MinuteTally, readMinutes, readTotals, sumTallies, type Tally } from '../store/tallies.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
+import { answerOf } from './idempotency.js';
 import { type Answered, JsonText } from './json-text.js';
 import { type Route, route } from './route.js';
 import type { Shard } from './shard.js';
@@ -60,11 +62,19 @@ function pausing(verb: string, paused: boolean, summary: string): Route {
     summary: `${summary} Already so: 409.`,
     scope: 'operator',
     answers: { 200: ClusterView },
-    run: async ({ node }) => {
+    idempotent: true,
+    run: async ({ node, caller, call }) => {
       // A leader that is elsewhere is known before any of them has done anything.
       const leaders = await Promise.all(node.shards.map((shard) => shard.leader()));
-      await Promise.all(leaders.map(({ settings }) => settings.pause(paused)));
-      return viewCluster(node);
+      const home = node.shardOf(caller.tenant);
+      const pause = async (keep: Keep<void> | undefined) => {
+        // Every shard is written to by itself: the answer is kept in the caller's.
+        const pauseOne = (i: number) =>
+          leaders[i]!.settings.pause(paused, node.shards[i] === home ? keep : undefined);
+        await Promise.all(leaders.map((_, i) => pauseOne(i)));
+      };
+      // Other connections do not see the change before its commit.
+      return answerOf(home, call.keeper, pause, async () => ({ ...(await viewCluster(node)), paused }));
     },
   });
 }

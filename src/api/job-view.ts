@@ -51,6 +51,12 @@ export class JobView extends JsonText {
     return this.repetition?.differs;
   }
 
+  /** The same without what is large about the job, as lists show it. */
+  withoutLarge(): JobView {
+    const { row, newestProgress, repetition } = this;
+    return new JobView({ ...row, without_payload: true, without_result: true }, newestProgress, repetition);
+  }
+
   get text(): string {
     const { row } = this;
     const payload = row.without_payload ? '' : `"payload":${row.payload},`;

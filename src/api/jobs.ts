@@ -26,20 +26,33 @@ import {
 import type { TaskLookup } from '../core/task-defaults.js';
 import type { BulkRepetition, BulkAnswer as Stored } from '../core/wire.js';
 import type { Change } from '../dispatch/job-control.js';
-import { explainDatabaseError } from '../store/database.js';
+import { explainDatabaseError, type Queryable } from '../store/database.js';
 import { type LogRow, readLogLines } from '../store/job-logs.js';
 import type { PlacedRow } from '../store/job-places.js';
-import { readJob } from '../store/read-job.js';
+import { RolledBackError } from '../store/leader-statement.js';
+import { findKey, readJob } from '../store/read-job.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { idRange } from './id-range.js';
+import { type AnswerKeeper, answerOf, BulkText } from './idempotency.js';
 import { searchOf } from './job-filter.js';
 import { JobPageText, writeJobPage } from './job-page.js';
 import { JobView, newlyPlaced } from './job-view.js';
+import type { Answered } from './json-text.js';
 import { writePage } from './page-text.js';
 import { forbidden, limitsOf, mayTouch, mustAllow, narrowed } from './restrictions.js';
-import { Answer, json, jsonCheckedByRun, MANY_PAYLOADS, ONE_PAYLOAD, type Route, route } from './route.js';
+import {
+  Answer,
+  type Call,
+  json,
+  jsonCheckedByRun,
+  MANY_PAYLOADS,
+  ONE_PAYLOAD,
+  type Route,
+  route,
+} from './route.js';
 import type { Shard } from './shard.js';
+import type { Stored as OneStored, Owned } from './submitter.js';
 
 /** Lines of a log that one statement reads. */
 const PORTION = 50;
@@ -62,10 +75,8 @@ export const jobRoutes: readonly Route[] = [
     scope: 'submit',
     body: jsonCheckedByRun(JobSubmission, { maxBytes: ONE_PAYLOAD, text: 'payload' }),
     answers: { 201: SubmittedJob, 200: SubmittedJob },
-    run: async ({ node, caller, body, call }) => {
-      const { created, job } = await submitJob(node, caller, body, call.traceparent);
-      return new Answer(created ? 201 : 200, job, { location: `/v1/jobs/${job.id}` });
-    },
+    idempotent: true,
+    run: async ({ node, caller, body, call }) => submissionAnswer(await submitJob(node, caller, body, call)),
   }),
   route({
     id: 'submitJobs',
@@ -77,7 +88,8 @@ export const jobRoutes: readonly Route[] = [
     scope: 'submit',
     body: jsonCheckedByRun(BulkSubmission, { maxBytes: MANY_PAYLOADS, text: 'payload', lists: ['jobs'] }),
     answers: { 201: BulkAnswer },
-    run: ({ node, caller, body, call }) => submitJobs(node, caller, body, call.traceparent),
+    idempotent: true,
+    run: ({ node, caller, body, call }) => submitJobs(node, caller, body, call),
   }),
   route({
     id: 'listJobs',
@@ -193,47 +205,57 @@ function steering(verb: 'cancel' | 'retry' | 'hold' | 'release', summary: string
     scope: 'submit',
     params: IdPath,
     answers: { 200: Job },
-    run: async ({ node, caller, params: { id } }) => {
+    idempotent: true,
+    run: async ({ node, caller, params: { id }, call }) => {
       const shard = node.shardOf(caller.tenant);
       await mustReach(shard, caller, id);
-      await (await shard.leader()).jobControl[verb](caller.tenant, id);
-      return viewJob(shard, caller, id);
+      const { jobControl } = await shard.leader();
+      return answerOf(
+        shard,
+        call.keeper,
+        (keep) => jobControl[verb](caller.tenant, id, keep),
+        (db) => viewJob(shard, caller, id, db),
+      );
     },
   });
 }
+
+/** The job of a submission, and whether it is new. */
+interface Submission {
+  readonly created: boolean;
+  readonly job: JobView;
+}
+
+function submissionAnswer({ created, job }: Submission): Answer {
+  return new Answer(created ? 201 : 200, job, { location: `/v1/jobs/${job.id}` });
+}
+
+/** What a submission takes from its request beside the body. */
+type SubmissionCall = Partial<Pick<Call, 'traceparent' | 'keeper'>>;
 
 /** Stores a job, or finds the earlier one with the same key. */
 export async function submitJob(
   node: NodeContext,
   caller: Caller,
   body: unknown,
-  traceparent: string | null = null,
-): Promise<{ created: boolean; job: JobView }> {
+  { traceparent, keeper }: SubmissionCall = {},
+): Promise<Submission> {
   const { tenant, actor } = caller;
   const shard = node.shardOf(tenant);
   const tasks = findTasks(shard, tenant, [body]);
   const context = submissionContext(node, shard, tasks instanceof Promise ? await tasks : tasks);
   const submission = parseSubmission(body, context);
-  const { queue, hold, keyRule } = submission.definition;
   mustAllow(caller, submission.definition);
   await mustReachKey(shard, caller, submission.definition.key);
   // Throws before anything was done if the leader is elsewhere; then the whole request is made there.
-  if (mayReplace(keyRule)) await shard.leader();
+  if (mayReplace(submission.definition.keyRule)) await shard.leader();
+  const owned = { tenant, createdBy: actor, traceparent, submission };
   for (let tries = 1; ; tries += 1) {
-    const { id, row, repetition } = await shard.submitter.submit({
-      tenant,
-      createdBy: actor,
-      traceparent,
-      submission,
-    });
-    // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
-    if (row) {
-      const job = new JobView(newlyPlaced(row, queue, hold), null, NOT_REPEATED);
-      return { created: true, job };
-    }
-    const found = await readJob(shard.hot, tenant, id);
+    const submitted = keeper
+      ? await submitOnce(shard, owned, keeper)
+      : await viewSubmitted(shard, shard.hot, owned, await shard.submitter.submit(owned));
     // Nothing is found when its history was removed just now: then its key is free again.
-    if (found) return { created: false, job: viewOf(shard, found, repetition ?? undefined) };
+    if (submitted) return submitted;
     if (tries === KEY_TRIES) {
       throw new PunctualError('DATABASE_UNAVAILABLE', 'The job of this key cannot be read; try again.', {
         retryAfter: 1,
@@ -242,13 +264,49 @@ export async function submitJob(
   }
 }
 
+/** The job of a submission; null if it is an earlier one that cannot be found any more. */
+function viewSubmitted(
+  shard: Shard,
+  db: Queryable,
+  { tenant, submission }: Owned,
+  { id, row, repetition }: OneStored,
+): Submission | Promise<Submission | null> {
+  // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
+  if (row) {
+    const { queue, hold } = submission.definition;
+    return { created: true, job: new JobView(newlyPlaced(row, queue, hold), null, NOT_REPEATED) };
+  }
+  return readJob(db, tenant, id).then(
+    (found) => found && { created: false, job: viewOf(shard, found, repetition ?? undefined) },
+  );
+}
+
+/** Stores a job and the answer in one transaction; null as above. */
+async function submitOnce(shard: Shard, owned: Owned, keeper: AnswerKeeper): Promise<Submission | null> {
+  let submitted: Submission | null = null;
+  try {
+    await shard.submitter.submitAll([owned], async (db, [stored]) => {
+      submitted = await viewSubmitted(shard, db, owned, stored!);
+      if (!submitted) throw new UnreadableError();
+      await keeper.keep(db, submissionAnswer(submitted));
+    });
+  } catch (error) {
+    if (error instanceof UnreadableError) return null;
+    throw error;
+  }
+  return submitted;
+}
+
+/** The job of a key is gone; what was to be stored is rolled back and tried again. */
+class UnreadableError extends RolledBackError {}
+
 /** Stores many jobs, all or none. */
 export async function submitJobs(
   node: NodeContext,
   caller: Caller,
   body: unknown,
-  traceparent: string | null = null,
-): Promise<Stored> {
+  { traceparent, keeper }: SubmissionCall = {},
+): Promise<Answered<Stored>> {
   const { tenant, actor } = caller;
   const { jobs } = validate(envelopeOf(node.config.maxBulkJobs), body);
   const shard = node.shardOf(tenant);
@@ -257,7 +315,19 @@ export async function submitJobs(
   if (limitsOf(caller)) for (const { definition } of submissions) mustAllowInBulk(caller, definition);
   if (submissions.some(({ definition }) => mayReplace(definition.keyRule))) await shard.leader();
   const owned = submissions.map((submission) => ({ tenant, createdBy: actor, traceparent, submission }));
-  const stored = await shard.submitter.submitAll(owned);
+  if (!keeper) return bulkAnswer(await shard.submitter.submitAll(owned));
+  return answerOf<readonly OneStored[], BulkText>(
+    shard,
+    keeper,
+    (keep) => shard.submitter.submitAll(owned, keep),
+    (_, stored) => {
+      const { ids, repetitions } = bulkAnswer(stored);
+      return new BulkText(ids, JSON.stringify({ repetitions }));
+    },
+  );
+}
+
+function bulkAnswer(stored: readonly OneStored[]): Stored {
   const repetitions: BulkRepetition[] = [];
   for (const [index, { repetition }] of stored.entries()) {
     if (repetition !== null)
@@ -322,12 +392,22 @@ async function awaitJob(
   }
 }
 
-async function viewJob(shard: Shard, caller: Caller, id: string): Promise<JobView> {
-  return viewOf(shard, await mustRead(shard, caller, id));
+async function viewJob(
+  shard: Shard,
+  caller: Caller,
+  id: string,
+  db: Queryable = shard.hot,
+): Promise<JobView> {
+  return viewOf(shard, await mustRead(shard, caller, id, db));
 }
 
-async function mustRead(shard: Shard, caller: Caller, id: string): Promise<PlacedRow> {
-  const row = await readJob(shard.hot, caller.tenant, id);
+async function mustRead(
+  shard: Shard,
+  caller: Caller,
+  id: string,
+  db: Queryable = shard.hot,
+): Promise<PlacedRow> {
+  const row = await readJob(db, caller.tenant, id);
   if (!row || !mayTouch(caller, row)) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
   return row;
 }

@@ -47,6 +47,7 @@ export const keyRoutes: readonly Route[] = [
     scope: 'admin',
     body: json(KeyInput),
     answers: { 201: NewKeyView },
+    idempotent: 'the answer is never stored, because it has the key; revoke the key whose answer was lost',
     run: async ({ node, caller, body }) => {
       const [{ pool, clock }] = node.shards;
       const now = clock.now();
@@ -117,6 +118,7 @@ export const keyRoutes: readonly Route[] = [
     params: IdPath,
     body: json(KeyRotation, { optional: true }),
     answers: { 201: NewKeyView },
+    idempotent: 'the answer is never stored, because it has the key; revoke the key whose answer was lost',
     run: async ({ node, caller, params: { id }, body }) => {
       const [{ pool, clock }] = node.shards;
       const now = clock.now();

@@ -9,11 +9,13 @@ import type {
   ManyVerb,
   RefusedJob,
 } from '../core/wire.js';
-import type { Selection } from '../dispatch/many-control.js';
+import type { ManyDone, Selection } from '../dispatch/many-control.js';
 import { notFound, refusalOf, STATES_FOR } from '../dispatch/steering-rules.js';
 import { countJobs, locateJobs } from '../store/find-jobs.js';
+import type { Keep } from '../store/idempotency.js';
 import type { Caller } from './caller.js';
 import { idRange } from './id-range.js';
+import type { AnswerKeeper } from './idempotency.js';
 import { searchOf } from './job-filter.js';
 import { forbidden, limitsOf, narrowed } from './restrictions.js';
 import { json, type Route, route } from './route.js';
@@ -41,13 +43,14 @@ export const manyJobRoutes: readonly Route[] = [
     scope: 'submit',
     body: json(Redrive, { optional: true }),
     answers: { 200: RedriveAnswer },
-    run: async ({ node, caller, body: { task, queue, ...request } }) => {
+    idempotent: true,
+    run: ({ node, caller, body: { task, queue, ...request }, call }) => {
       const short = { ...(task !== undefined && { task }), ...(queue !== undefined && { queue }) };
       const isShort = Object.keys(short).length > 0;
       const filter = isShort ? { filter: { ...request.filter, ...short } } : {};
       const shard = node.shardOf(caller.tenant);
-      const answer = await changeMany(shard, caller, 'redrive', { ...request, ...filter });
-      return { ...answer, redriven: answer.changed };
+      const told = (answer: Answer) => ({ ...answer, redriven: answer.changed });
+      return changeMany(shard, caller, 'redrive', { ...request, ...filter }, call.keeper, told);
     },
   }),
 ];
@@ -62,15 +65,20 @@ function many(verb: Exclude<ManyVerb, 'redrive'>, summary: string): Route {
     scope: 'submit',
     body: json(ManyJobs, { optional: true }),
     answers: { 200: ManyJobsAnswer },
-    run: ({ node, caller, body }) => changeMany(node.shardOf(caller.tenant), caller, verb, body),
+    idempotent: true,
+    run: ({ node, caller, body, call }) =>
+      changeMany(node.shardOf(caller.tenant), caller, verb, body, call.keeper, (answer) => answer),
   });
 }
 
+/** Changes a bounded part of the jobs, or counts them. What was done so far is kept with everything that is done. */
 async function changeMany(
   shard: Shard,
   caller: Caller,
   verb: ManyVerb,
   request: ManyJobsRequest,
+  keeper: AnswerKeeper | undefined,
+  told: (answer: Answer) => Answer,
 ): Promise<Answer> {
   const { tenant } = caller;
   const { ids, dryRun = false } = request;
@@ -82,11 +90,13 @@ async function changeMany(
   const selection: Selection | null = ids
     ? { ids }
     : filter && (await selectionOf(shard, tenant, verb, filter, range.from));
-  if (selection === null) return { matched: 0, changed: 0, dryRun, more: false, next: null, refused: [] };
-  if (dryRun) return count(shard, tenant, verb, selection, range.after);
+  if (selection === null)
+    return told({ matched: 0, changed: 0, dryRun, more: false, next: null, refused: [] });
+  if (dryRun) return told(await count(shard, tenant, verb, selection, range.after));
   const leader = await shard.leader();
-  const done = await leader.manyControl.change(tenant, verb, selection, range.after);
-  return { ...done, dryRun, more: done.next !== null };
+  const toAnswer = (done: ManyDone) => told({ ...done, dryRun, more: done.next !== null });
+  const keep: Keep<ManyDone> | undefined = keeper && ((db, done) => keeper.keepPart(db, toAnswer(done)));
+  return toAnswer(await leader.manyControl.change(tenant, verb, selection, range.after, keep));
 }
 
 /** Nobody means all jobs by leaving something out; a dry run, which only counts, may. */

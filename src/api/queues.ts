@@ -10,6 +10,7 @@ import type { QueueRow } from '../store/names.js';
 import { findQueue, listQueues, rateOfRow } from '../store/queues.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
+import { answerOf } from './idempotency.js';
 import { writePage } from './page-text.js';
 import { mayTouchQueue } from './restrictions.js';
 import { json, type Route, route } from './route.js';
@@ -113,11 +114,17 @@ function pausing(verb: string, paused: boolean, summary: string): Route {
     scope: 'admin',
     params: NamePath,
     answers: { 200: QueueView },
-    run: async ({ node, caller, params: { name } }) => {
+    idempotent: true,
+    run: async ({ node, caller, params: { name }, call }) => {
       if (!mayTouchQueue(caller, name)) throw notFound(name);
-      const { settings } = await node.shardOf(caller.tenant).leader();
-      await settings.pauseQueue(caller.tenant, name, paused);
-      return viewQueue(node, caller, name);
+      const shard = node.shardOf(caller.tenant);
+      const { settings } = await shard.leader();
+      return answerOf<QueueRow | null, wire.QueueView>(
+        shard,
+        call.keeper,
+        (keep) => settings.pauseQueue(caller.tenant, name, paused, keep),
+        (_, row) => settings.queueView(row!),
+      );
     },
   });
 }

@@ -6,6 +6,7 @@ import { type Defaulted, Nothing } from '../core/schemas/object.js';
 import { validate, validateLong } from '../core/schemas/validate.js';
 import type { AttemptCredential, Caller, Scope } from './caller.js';
 import type { NodeContext } from './context.js';
+import type { AnswerKeeper } from './idempotency.js';
 
 /**
  * How a route is declared: once, beside its implementation. The HTTP route, its access check, the checks of path, query
@@ -141,6 +142,8 @@ export interface Call {
   readonly waitedMs: number;
   /** The context of the trace that the request is part of. */
   readonly traceparent: string | null;
+  /** Keeps the answer to a request with an Idempotency-Key; missing without one. */
+  readonly keeper?: AnswerKeeper | undefined;
   /** Runs work that may wait; its signal aborts when the client leaves or the server closes. */
   wait<T>(kind: WaitKind, run: (signal: AbortSignal) => Promise<T>): Promise<T>;
   /** Answers with a stream, which ends when `tell` returns. The route declares it among its answers. */
@@ -207,6 +210,11 @@ interface Declaration<S extends Scope, P extends TSchema, Q extends TObject, B> 
   readonly answers: Answers;
   /** Whether a request that changes something may be repeated at the next leader if its answer was lost. */
   readonly repeatable?: true;
+  /**
+   * Of a POST: true if it takes the header Idempotency-Key, and then `run` gives its answer to `call.keeper` inside the
+   * transaction of what it does; else why it does not need to. A test demands one or the other.
+   */
+  readonly idempotent?: true | string;
   /**
    * Does it. What only the leader can do throws `LeaderElsewhere` before anything is done, and the request moves on.
    */

@@ -21,8 +21,10 @@ import {
 } from '../core/schemas/schedule.js';
 import { NO_TASKS, type TaskLookup } from '../core/task-defaults.js';
 import type * as wire from '../core/wire.js';
+import type { Backfill } from '../schedule/backfill.js';
 import { tasksOfStored, tryParseStored } from '../schedule/parsed-schedules.js';
 import type { Request } from '../schedule/schedule-changes.js';
+import type { Queryable } from '../store/database.js';
 import { type LedgerPosition, readLedger } from '../store/occurrences.js';
 import { readJob } from '../store/read-job.js';
 import {
@@ -34,6 +36,7 @@ import {
 } from '../store/schedules.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
+import { answerOf } from './idempotency.js';
 import { JobView } from './job-view.js';
 import { writePage } from './page-text.js';
 import { forbidden, limitsOf, mayTouch, mustAllow, type Place } from './restrictions.js';
@@ -59,13 +62,21 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'admin',
     body: json(ScheduleInput, { maxBytes: ONE_PAYLOAD }),
     answers: { 201: ScheduleView },
-    run: async ({ node, caller, body }) => {
-      const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
+    idempotent: true,
+    run: async ({ node, caller, body, call }) => {
+      const shard = node.shardOf(caller.tenant);
+      const { changes } = (await shard.leader()).schedules;
       const { name, paused = false, ...definition } = body;
       if (limitsOf(caller)) mustAllow(caller, await findPlace(node, caller, definition));
-      await changes.create(by(caller, name), definition, paused);
-      const schedule = await viewSchedule(node, caller, name);
-      return new Answer(201, schedule, { location: `/v1/schedules/${encodeURIComponent(name)}` });
+      return answerOf(
+        shard,
+        call.keeper,
+        (keep) => changes.create(by(caller, name), definition, paused, null, keep),
+        async (db) => {
+          const schedule = await viewSchedule(node, caller, name, db);
+          return new Answer(201, schedule, { location: `/v1/schedules/${encodeURIComponent(name)}` });
+        },
+      );
     },
   }),
   route({
@@ -184,6 +195,7 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'read',
     body: json(PreviewRequest),
     answers: { 200: PreviewAnswer },
+    idempotent: 'it changes nothing',
     run: ({ node, caller, body }) => preview(body, node.shardOf(caller.tenant).clock.now()),
   }),
   steering('pause', 'Skip the occurrences of a schedule until it is resumed.'),
@@ -197,13 +209,21 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'submit',
     params: NamePath,
     answers: { 201: Job },
-    run: async ({ node, caller, params: { name } }) => {
+    idempotent: true,
+    run: async ({ node, caller, params: { name }, call }) => {
       await mustReach(node, caller, name);
       const shard = node.shardOf(caller.tenant);
-      const id = await (await shard.leader()).schedules.changes.run(by(caller, name));
-      const row = await readJob(shard.hot, caller.tenant, id);
-      if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
-      return new Answer(201, new JobView(row, null), { location: `/v1/jobs/${id}` });
+      const { changes } = (await shard.leader()).schedules;
+      return answerOf<string, Answer>(
+        shard,
+        call.keeper,
+        (keep) => changes.run(by(caller, name), keep),
+        async (db, id) => {
+          const row = await readJob(db, caller.tenant, id);
+          if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
+          return new Answer(201, new JobView(row, null), { location: `/v1/jobs/${id}` });
+        },
+      );
     },
   }),
   route({
@@ -216,17 +236,23 @@ export const scheduleRoutes: readonly Route[] = [
     params: NamePath,
     body: json(BackfillRequest),
     answers: { 200: BackfillAnswer },
-    run: async ({ node, caller, params: { name }, body }) => {
+    idempotent: true,
+    run: async ({ node, caller, params: { name }, body, call }) => {
       await mustReach(node, caller, name);
-      const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
+      const shard = node.shardOf(caller.tenant);
+      const { changes } = (await shard.leader()).schedules;
       const range = toRange(body);
-      const { occurrences } = await changes.backfill(by(caller, name), range);
-      return {
-        matched: occurrences.length,
-        started: range.dryRun ? 0 : occurrences.length,
-        dryRun: range.dryRun,
-        occurrences: occurrences.map((at) => new Date(at).toISOString()),
-      };
+      return answerOf<Backfill, unknown>(
+        shard,
+        call.keeper,
+        (keep) => changes.backfill(by(caller, name), range, keep),
+        (_, { occurrences }) => ({
+          matched: occurrences.length,
+          started: range.dryRun ? 0 : occurrences.length,
+          dryRun: range.dryRun,
+          occurrences: occurrences.map((at) => new Date(at).toISOString()),
+        }),
+      );
     },
   }),
 ];
@@ -241,11 +267,17 @@ function steering(verb: 'pause' | 'resume', summary: string): Route {
     scope: 'admin',
     params: NamePath,
     answers: { 200: ScheduleView },
-    run: async ({ node, caller, params: { name } }) => {
+    idempotent: true,
+    run: async ({ node, caller, params: { name }, call }) => {
       await mustReach(node, caller, name);
-      const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
-      await changes[verb](by(caller, name));
-      return viewSchedule(node, caller, name);
+      const shard = node.shardOf(caller.tenant);
+      const { changes } = (await shard.leader()).schedules;
+      return answerOf(
+        shard,
+        call.keeper,
+        (keep) => changes[verb](by(caller, name), keep),
+        (db) => viewSchedule(node, caller, name, db),
+      );
     },
   });
 }
@@ -257,11 +289,16 @@ function toRange({ dryRun = false, ...range }: Static<typeof BackfillRequest>) {
   return { from, to, dryRun };
 }
 
-async function viewSchedule(node: NodeContext, caller: Caller, name: string): Promise<ScheduleText> {
+async function viewSchedule(
+  node: NodeContext,
+  caller: Caller,
+  name: string,
+  db?: Queryable,
+): Promise<ScheduleText> {
   const { tenant } = caller;
   const { hot, clock, tasks } = node.shardOf(tenant);
   const now = clock.now();
-  const row = await readSchedule(hot, tenant, name, now);
+  const row = await readSchedule(db ?? hot, tenant, name, now);
   if (!row) throw notFound(name);
   const lookup = await tasks.find(tenant, () => tasksOfStored([row]));
   if (limitsOf(caller) && !mayTouch(caller, placeOf(JSON.parse(row.definition), lookup)))
@@ -269,7 +306,7 @@ async function viewSchedule(node: NodeContext, caller: Caller, name: string): Pr
   // Jobs are created ahead of time, so that of the newest occurrence that was due tells more than the newest of all. If
   // that occurrence has none, e.g. because the job before it still runs, the newest of all is the one of interest.
   const newest = row.last_run ?? row.last_job;
-  const lastJob = newest === null ? null : toLastJob(await readJob(hot, tenant, newest));
+  const lastJob = newest === null ? null : toLastJob(await readJob(db ?? hot, tenant, newest));
   return new ScheduleText(row, node.config, now, lookup, lastJob);
 }
 

@@ -10,18 +10,25 @@ import { uuidv7 } from '../core/uuid.js';
 import { admissionTime } from '../dispatch/admission-time.js';
 import { bisect } from '../store/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
+import type { Keep } from '../store/idempotency.js';
 import { type JobRow, toStored } from '../store/job-row.js';
 import { LabelSetsError } from '../store/label-set-quota.js';
 import { type Names, type Resolved, StaleNamesError } from '../store/names.js';
 import { toWaiting, type Waiting } from '../store/read-backlog.js';
-import { type Made, type NewJob, type Submitted, submitJobs } from '../store/submit-jobs.js';
+import {
+  type Made,
+  type NewJob,
+  type Registrations,
+  type Submitted,
+  submitJobs,
+} from '../store/submit-jobs.js';
 
 /** A submission with its owner. */
 export interface Owned {
   readonly tenant: string;
   readonly createdBy: string;
   /** The context of the trace that it is part of. */
-  readonly traceparent?: string | null;
+  readonly traceparent?: string | null | undefined;
   readonly submission: ParsedSubmission;
 }
 
@@ -45,7 +52,12 @@ interface SubmitterOptions {
   /** Stores and starts a job in one transaction, where the leader is here and can; else false, with nothing done. */
   readonly directStart: (row: JobRow, names: Resolved) => Promise<boolean>;
   /** Stores jobs of which some may replace others with the same key; only the leader can. */
-  readonly submitKeyed: (jobs: readonly NewJob[], made: Made, now: number) => Promise<Submitted>;
+  readonly submitKeyed: (
+    jobs: readonly NewJob[],
+    made: Made,
+    now: number,
+    keep: Keep<Registrations> | undefined,
+  ) => Promise<Submitted>;
   /** Tells the leader about jobs after their commit; failing to is no harm. */
   readonly hint: (jobs: readonly Waiting[], startBefore: number | null) => Promise<void>;
 }
@@ -76,25 +88,25 @@ export class Submitter {
 
   constructor(private readonly options: SubmitterOptions) {}
 
-  /** Stores all or none; answers in order. */
-  async submitAll(owned: readonly Owned[]): Promise<Stored[]> {
+  /** Stores all or none; answers in order. What is to be kept about them is stored in the same transaction. */
+  async submitAll(owned: readonly Owned[], keep?: Keep<readonly Stored[]>): Promise<Stored[]> {
     try {
-      return await this.store(owned);
+      return await this.store(owned, keep);
     } catch (error) {
       throw explainDatabaseError(error);
     }
   }
 
   /** Stores the jobs; if the database no longer has their names, resolves the names again, once. */
-  private async store(owned: readonly Owned[]): Promise<Stored[]> {
+  private async store(owned: readonly Owned[], keep?: Keep<readonly Stored[]>): Promise<Stored[]> {
     const kinds = kindsOf(owned);
     const resolved = await this.resolve(kinds);
     try {
-      return await this.storeKinds(kinds, resolved);
+      return await this.storeKinds(kinds, resolved, keep);
     } catch (error) {
       if (!(error instanceof StaleNamesError)) throw error;
       this.options.names.forget(resolved);
-      return this.storeKinds(kinds, await this.resolve(kinds));
+      return this.storeKinds(kinds, await this.resolve(kinds), keep);
     }
   }
 
@@ -106,7 +118,11 @@ export class Submitter {
     );
   }
 
-  private async storeKinds(kinds: readonly Kind[], resolved: readonly Resolved[]): Promise<Stored[]> {
+  private async storeKinds(
+    kinds: readonly Kind[],
+    resolved: readonly Resolved[],
+    keep: Keep<readonly Stored[]> | undefined,
+  ): Promise<Stored[]> {
     const { clock, config, hot, databaseNow } = this.options;
     const now = clock.now();
     const made: Made = { names: resolved, at: databaseNow(), since: performance.now() };
@@ -126,19 +142,17 @@ export class Submitter {
       }
     }
     const [first] = jobs;
-    if (jobs.length === 1 && first && first.admitAt === null) {
+    if (jobs.length === 1 && first && first.admitAt === null && !keep) {
       if (await this.options.directStart(first.row, resolved[0]!))
         return [{ id: first.row.id, repetition: null, row: first.row }];
     }
+    const keepThem: Keep<Registrations> | undefined =
+      keep && ((db, registered) => keep(db, storedOf(jobs, registered)));
     const { registered, fresh } = jobs.some(({ keyRule }) => mayReplace(keyRule))
-      ? await this.options.submitKeyed(jobs, made, now)
-      : await submitJobs(hot, jobs, made, now);
+      ? await this.options.submitKeyed(jobs, made, now, keepThem)
+      : await submitJobs(hot, jobs, made, now, keepThem);
     this.tell(fresh);
-    if (registered === null) return jobs.map(({ row }) => ({ id: row.id, repetition: null, row }));
-    return jobs.map(({ row }, i) => {
-      const { id, repetition } = registered[i]!;
-      return { id, repetition, row: repetition === null ? row : null };
-    });
+    return storedOf(jobs, registered);
   }
 
   /** Stores one job, batched with others that arrive at the same time. */
@@ -228,6 +242,15 @@ export class Submitter {
       );
     });
   }
+}
+
+/** What became of each job. */
+function storedOf(jobs: readonly NewJob[], registered: Registrations): Stored[] {
+  if (registered === null) return jobs.map(({ row }) => ({ id: row.id, repetition: null, row }));
+  return jobs.map(({ row }, i) => {
+    const { id, repetition } = registered[i]!;
+    return { id, repetition, row: repetition === null ? row : null };
+  });
 }
 
 /** Consecutive submissions that differ in their payloads only. */

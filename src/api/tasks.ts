@@ -4,6 +4,7 @@ import { NamePath, PageQuery } from '../core/schemas/query.js';
 import { TaskChange, TaskInput, TaskPage, TaskView } from '../core/schemas/task.js';
 import { MAX_TASK_BYTES, normaliseTask, type TaskDefinition } from '../core/task-definition.js';
 import type * as wire from '../core/wire.js';
+import type { Keep } from '../store/idempotency.js';
 import {
   deleteTask,
   findTask,
@@ -15,6 +16,7 @@ import {
 } from '../store/tasks.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
+import { answerOf } from './idempotency.js';
 import { writePage } from './page-text.js';
 import { forbidden, limitsOf } from './restrictions.js';
 import { Answer, json, type Route, route } from './route.js';
@@ -40,18 +42,26 @@ export const taskRoutes: readonly Route[] = [
     body: json(TaskInput, { maxBytes }),
     answers: { 201: TaskView, 200: TaskView },
     repeatable: true,
-    run: async ({ node, caller, body: { name, publishedBy = null, overwrite = false, ...input } }) => {
+    idempotent: true,
+    run: ({ node, caller, body: { name, publishedBy = null, overwrite = false, ...input }, call }) => {
       mustBeUnrestricted(caller);
       const definition = JSON.stringify(checked(node, caller, name, input));
-      const { row, created } = await write(node, caller, name, (found) => {
+      const decide = (found: TaskRow | null) => {
         if (publishedBy === null || overwrite) return unlessSame(found, { definition, publishedBy });
         mustBePublished(found, definition);
         // Where a worker says the same as a person, the definition stays the person's.
         const isOfPerson = found !== null && found.published_by === null;
         return isOfPerson ? null : unlessSame(found, { definition, publishedBy });
-      });
-      const location = `/v1/tasks/${encodeURIComponent(name)}`;
-      return new Answer(created ? 201 : 200, viewOf(row!), created ? { location } : {});
+      };
+      return answerOf<TaskChanged, Answer>(
+        node.shardOf(caller.tenant),
+        call.keeper,
+        (keep) => write(node, caller, name, decide, keep),
+        (_, { row, created }) => {
+          const location = `/v1/tasks/${encodeURIComponent(name)}`;
+          return new Answer(created ? 201 : 200, viewOf(row!), created ? { location } : {});
+        },
+      );
     },
   }),
   route({
@@ -160,10 +170,11 @@ async function write(
   { tenant, actor }: Caller,
   name: string,
   decide: (found: TaskRow | null) => NewDefinition | null,
+  keep?: Keep<TaskChanged>,
 ): Promise<TaskChanged> {
   const shard = node.shardOf(tenant);
   const author = { tenant, name, actor, now: shard.clock.now(), maxTasks: node.config.maxTasks };
-  const written = await writeTask(shard.pool, author, decide);
+  const written = await writeTask(shard.pool, author, decide, keep);
   if (written.change) shard.tasks.changed(tenant, written.change);
   return written;
 }

@@ -7,6 +7,7 @@ import type * as wire from '../core/wire.js';
 import { rateOfRow } from '../store/queues.js';
 import { findTenant, listTenants, type TenantRow } from '../store/tenants.js';
 import type { NodeContext } from './context.js';
+import { answerOf } from './idempotency.js';
 import { json, type Route, route } from './route.js';
 
 /**
@@ -22,14 +23,23 @@ export const tenantRoutes: readonly Route[] = [
     scope: 'operator',
     body: json(NewTenant),
     answers: { 201: TenantView },
-    run: async ({ node, body: { id, name, weight, rate } }) => {
-      const { settings } = await node.shardOf(id).leader();
-      const row = await settings.addTenant(id, name ?? id, {
+    idempotent: true,
+    run: async ({ node, body: { id, name, weight, rate }, call }) => {
+      const shard = node.shardOf(id);
+      const { settings } = await shard.leader();
+      const limits = {
         weight: weight ?? DEFAULT_TENANT_LIMITS.weight,
         rate: rate ? rateOf(rate) : null,
-      });
-      if (!row) throw new PunctualError('TENANT_EXISTS', `There is a tenant ${id} already.`);
-      return viewOf(node, row);
+      };
+      return answerOf<TenantRow | null, wire.TenantView>(
+        shard,
+        call.keeper,
+        (keep) => settings.addTenant(id, name ?? id, limits, keep),
+        (_, row) => {
+          if (!row) throw new PunctualError('TENANT_EXISTS', `There is a tenant ${id} already.`);
+          return viewOf(node, row);
+        },
+      );
     },
   }),
   route({

@@ -42,6 +42,7 @@ const sessionRoutes: readonly Route[] = [
     scope: 'work',
     body: json(WorkerRegistration, { maxBytes: MAX_REGISTRATION_BYTES }),
     answers: { 201: WorkerWelcome },
+    idempotent: 'a session that its worker does not use ends by itself',
     run: ({ node, caller, body }) => registerWorker(node, caller, body),
   }),
   route({
@@ -57,6 +58,7 @@ const sessionRoutes: readonly Route[] = [
       lists: ['running', 'refused'],
     }),
     answers: { 200: HeartbeatAnswer },
+    idempotent: 'each heartbeat replaces the one before',
     run: ({ node, caller, params, body, call }) => takeHeartbeat(node, caller, keyOf(params, call), body),
   }),
   route({
@@ -82,6 +84,7 @@ const sessionRoutes: readonly Route[] = [
     params: IdPath,
     body: json(ClaimRequest),
     answers: { 200: ClaimAnswer },
+    idempotent: 'jobs whose answer was lost are offered again under the same fence',
     // May be repeated: jobs that were claimed for a lost answer are offered again.
     repeatable: true,
     run: async ({ node, caller, params, body, call }) => {
@@ -101,6 +104,7 @@ const sessionRoutes: readonly Route[] = [
     params: IdPath,
     body: json(ReportRequest, { maxBytes: MANY_PAYLOADS, text: 'result', lists: ['results'] }),
     answers: { 200: ReportAnswer },
+    idempotent: 'the fence decides: a result that is on record is accepted again',
     // May be repeated: a result that is on record is accepted again.
     repeatable: true,
     run: ({ node, caller, params, body, call }) => reportResults(node, caller, keyOf(params, call), body),
@@ -153,6 +157,8 @@ export const workerRoutes: readonly Route[] = [
     scope: 'admin',
     params: IdPath,
     answers: { 200: WorkerView },
+    // The answer is kept afterwards: a worker that is asked twice does what it does when asked once.
+    idempotent: true,
     run: async ({ node, caller, params: { id } }) => {
       const shard = node.shardOf(caller.tenant);
       const { workers } = await shard.leader();

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type Command, Option } from 'commander';
+import { repeatableWith } from '../client/idempotency-key.js';
 import { inChunks, isRepeatable } from '../client/task-submission.js';
 import { type Duration, humanDuration } from '../core/duration.js';
 import { messageOf, PunctualError } from '../core/errors.js';
@@ -50,6 +51,10 @@ export function addSubmitCommand(job: Command, cli: Cli): void {
         'at-most-once',
       ]),
     )
+    .option(
+      '--idempotency-key <key>',
+      'the same command with the same key within 24 hours submits nothing more, and prints the same ids',
+    )
     .option('--wait [duration]', 'wait until it has ended, at most this long', durationMs)
     .option('--file <path>', 'submit the jobs of a file with one JSON document per line; - for stdin');
   callsServer<SubmitOptions>(cli, command, async (call) => {
@@ -67,6 +72,7 @@ async function submitOne({ cli, api, output, options }: ServerCall<SubmitOptions
     body,
     signal: cli.interrupted,
     retry,
+    ...repeatableWith(options.idempotencyKey, undefined),
   });
   noteRepetition(output, submitted);
   if (options.wait === undefined) {
@@ -107,6 +113,7 @@ function refuseBesideFile(options: SubmitOptions): void {
     apiKey: _key,
     tenant: _tenant,
     json: _json,
+    idempotencyKey: _idempotencyKey,
     ...rest
   } = options as SubmitOptions & Record<string, unknown>;
   const other = Object.keys(rest)[0];
@@ -120,7 +127,10 @@ function refuseBesideFile(options: SubmitOptions): void {
   );
 }
 
-async function submitFile({ cli, api, output }: ServerCall<SubmitOptions>, path: string): Promise<void> {
+async function submitFile(
+  { cli, api, output, options }: ServerCall<SubmitOptions>,
+  path: string,
+): Promise<void> {
   const source = await readInput(cli, path);
   const jobs = parseJobLines(source);
   const ranges = [...inChunks(jobs.map((job) => Buffer.byteLength(JSON.stringify(job)) + 1))];
@@ -128,12 +138,15 @@ async function submitFile({ cli, api, output }: ServerCall<SubmitOptions>, path:
   const ids: string[] = [];
   let repetitions = 0;
   try {
-    for (const [from, to] of ranges) {
+    for (const [part, [from, to]] of ranges.entries()) {
       if (ranges.length > 1) {
         const count = `${ids.length} of ${plural(jobs.length, 'job')} submitted`;
         progress.show(`${progressBar(ids.length / jobs.length, 30)} ${count}`, count);
       }
-      const request = { body: { jobs: jobs.slice(from, to) }, signal: cli.interrupted };
+      const request = {
+        ...{ body: { jobs: jobs.slice(from, to) }, signal: cli.interrupted },
+        ...repeatableWith(options.idempotencyKey, undefined, part),
+      };
       const answer = await api.request<BulkAnswer>('POST', '/v1/jobs/bulk', request).catch((error) => {
         throw nameInputs(error, (pointer) => lineOf(source, from, pointer));
       });
@@ -189,6 +202,7 @@ interface SubmitOptions {
   readonly startBefore?: string;
   readonly hold?: boolean;
   readonly delivery?: Delivery;
+  readonly idempotencyKey?: string;
   readonly wait?: number | true;
 }
 

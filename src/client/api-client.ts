@@ -116,5 +116,7 @@ export function mayRepeat(error: unknown, repeatable: boolean): boolean {
   if (isUnsent(error)) return true;
   // A node that is stopping or overloaded refuses the request before it does anything.
   if (error.code === 'SHUTTING_DOWN' || error.code === 'TOO_BUSY') return true;
+  // An earlier try of the same request is still being carried out, and is answered soon.
+  if (error.code === 'IDEMPOTENCY_IN_FLIGHT') return true;
   return repeatable && error.status === 503;
 }

@@ -6,6 +6,7 @@ import { type KeyMode, NOT_REPEATED, type Repetition } from '../core/keys.js';
 import { type AnyTask, checkInput, type Task, type TaskDefaults } from '../core/task.js';
 import type { BulkAnswer } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
+import { type Headers, type RepeatableRequest, repeatableWith } from './idempotency-key.js';
 
 /** Options of one job; the defaults are those of its task, then those of the server. */
 export interface SubmitOptions extends TaskDefaults {
@@ -179,17 +180,19 @@ const ENVELOPE_BYTES = 64;
 
 /**
  * Submits any number of jobs in as few requests as the limits allow. Each request is stored as a whole or not at all;
- * it is repeated after a lost answer only if every job in it may be.
+ * it is repeated after a lost answer only if every job in it may be, or the submission has an idempotency key.
  */
 export async function submitBulk(
   transport: Transport,
   submissions: readonly JobSubmission[],
-  headers?: Readonly<Record<string, string>>,
+  { idempotencyKey }: RepeatableRequest = {},
+  headers?: Headers,
 ): Promise<readonly Submitted[]> {
   const submitted: Submitted[] = [];
   // Within a process nothing is written as JSON, so the limit on bytes does not apply.
   const texts = transport.inProcess ? null : submissions.map(submissionTextOfBulk);
   const sizes = texts ? texts.map((text) => Buffer.byteLength(text) + 1) : submissions.map(() => 0);
+  let part = 0;
   for (const [from, to] of inChunks(sizes)) {
     const jobs = submissions.slice(from, to);
     try {
@@ -198,8 +201,9 @@ export async function submitBulk(
         ...(texts ? { bodyText: `{"jobs":[${texts.slice(from, to).join(',')}]}` } : { body: { jobs } }),
         retry: jobs.every(isRepeatable),
         timeoutMs: 60_000,
-        ...(headers && { headers }),
+        ...repeatableWith(idempotencyKey, headers, part),
       });
+      part += 1;
       for (const id of ids) submitted.push({ id, repetition: NOT_REPEATED });
       for (const { index, replaced, differs } of repetitions) {
         submitted[from + index] = { id: ids[index]!, repetition: { repeated: true, replaced, differs } };

@@ -64,6 +64,11 @@ export const SETTINGS = {
   maxTasks: integer(10_000, 'Tasks that a tenant may define.', 0),
   historyRetention: duration('30d', 'How long ended jobs are kept.', 86_400_000),
   ledgerRetention: duration('30d', 'How long the ledger of schedules is kept.', 60_000),
+  idempotencyRetention: duration(
+    '24h',
+    'How long answers to requests with an Idempotency-Key are kept.',
+    1_000,
+  ),
   databaseConnections: integer(12, 'Connections of a node to the database.', 4, 1_000),
   unservedAfter: duration('30s', 'How long ready jobs may lack a fitting worker before nodes warn.', 100),
   metricsLabels: integer(

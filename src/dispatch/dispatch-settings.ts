@@ -4,6 +4,8 @@ import { rateView } from '../core/rate.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import type { QueueView } from '../core/wire.js';
 import { pauseCluster } from '../store/cluster-state.js';
+import type { Queryable } from '../store/database.js';
+import { type Keep, leaderEffect } from '../store/idempotency.js';
 import type { QueueRow } from '../store/names.js';
 import { findQueue, limitQueue, pauseQueue, rateOfRow } from '../store/queues.js';
 import { addTenant, changeTenant, findTenant, type TenantRow } from '../store/tenants.js';
@@ -19,9 +21,11 @@ export class DispatchSettings {
   constructor(private readonly state: LeaderState) {}
 
   /** Pauses or resumes dispatch; running jobs are not affected. */
-  async pause(paused: boolean): Promise<void> {
+  async pause(paused: boolean, keep?: Keep<void>): Promise<void> {
     const { state } = this;
-    if (!(await state.write(() => pauseCluster(state.hot, state.term, paused)))) {
+    const keepIt = keep && ((db: Queryable) => keep(db));
+    const write = () => leaderEffect(state, keepIt, (db) => pauseCluster(db, state.term, paused));
+    if (!(await state.write(write))) {
       throw paused
         ? new PunctualError('ALREADY_PAUSED', 'Dispatch is paused already.')
         : new PunctualError('NOT_PAUSED', 'Dispatch is not paused.');
@@ -30,21 +34,29 @@ export class DispatchSettings {
     state.wakeClaiming();
   }
 
-  pauseQueue(tenant: string, name: string, paused: boolean): Promise<void> {
-    return this.changes.run(() => this.writePause(tenant, name, paused));
+  pauseQueue(tenant: string, name: string, paused: boolean, keep?: Keep<QueueRow | null>): Promise<QueueRow> {
+    return this.changes.run(() => this.writePause(tenant, name, paused, keep));
   }
 
-  private async writePause(tenant: string, name: string, paused: boolean): Promise<void> {
+  private async writePause(
+    tenant: string,
+    name: string,
+    paused: boolean,
+    keep: Keep<QueueRow | null> | undefined,
+  ): Promise<QueueRow> {
     const { state } = this;
     if (!(await findQueue(state.hot, tenant, name)))
       throw new PunctualError('QUEUE_NOT_FOUND', `There is no queue ${name}.`);
-    const row = await state.write(() => pauseQueue(state.hot, state.term, tenant, name, paused));
+    const row = await state.write(() =>
+      leaderEffect(state, keep, (db) => pauseQueue(db, state.term, tenant, name, paused)),
+    );
     if (!row) {
       throw paused
         ? new PunctualError('ALREADY_PAUSED', `Queue ${name} is paused already.`)
         : new PunctualError('NOT_PAUSED', `Queue ${name} is not paused.`);
     }
     this.queueChanged(row, paused ? 'queue.paused' : 'queue.resumed');
+    return row;
   }
 
   /** Sets the limits of a queue; they apply to jobs that start from now on. */
@@ -60,11 +72,16 @@ export class DispatchSettings {
   }
 
   /** Adds a tenant; answers null when the id is taken. */
-  addTenant(id: string, name: string, limits: TenantLimits): Promise<TenantRow | null> {
+  addTenant(
+    id: string,
+    name: string,
+    limits: TenantLimits,
+    keep?: Keep<TenantRow | null>,
+  ): Promise<TenantRow | null> {
     const { state } = this;
     return this.changes.run(async () => {
       const row = await state.write(() =>
-        addTenant(state.hot, state.term, { id, name }, limits, state.clock.now()),
+        leaderEffect(state, keep, (db) => addTenant(db, state.term, { id, name }, limits, state.clock.now())),
       );
       if (row) this.tenantChanged(row);
       return row;

@@ -1,7 +1,9 @@
 import { invalid, PunctualError } from '../core/errors.js';
 import type { ManyVerb } from '../core/wire.js';
 import { cancelClaims } from '../store/claims.js';
+import type { Queryable } from '../store/database.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
+import { type Keep, leaderEffect } from '../store/idempotency.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { rankOf } from '../store/job-row.js';
 import {
@@ -27,7 +29,10 @@ export interface Change {
   readonly payload?: string;
 }
 
-/** What people do to single jobs. Each operation takes the job's turn, so no other statement about it is in flight. */
+/**
+ * What people do to single jobs. Each operation takes the job's turn, so no other statement about it is in flight. `keep`
+ * stores the answer to the request in the same transaction.
+ */
 export class JobControl {
   constructor(
     private readonly state: LeaderState,
@@ -39,7 +44,7 @@ export class JobControl {
   ) {}
 
   /** Cancels a job: at once if it waits or was handed on, else when its worker confirms. */
-  async cancel(tenant: string, id: string): Promise<void> {
+  async cancel(tenant: string, id: string, keep?: Keep<void>): Promise<void> {
     let stopped: Running | undefined;
     await this.inTurn(tenant, id, async (job) => {
       const { state } = this;
@@ -47,7 +52,7 @@ export class JobControl {
       const now = state.clock.now();
       const running = state.running.get(id);
       if (running) {
-        const claimed = await state.write(() => cancelClaims(state.hot, state.term, [running], now));
+        const claimed = await this.write(keep, (db) => cancelClaims(db, state.term, [running], now));
         if (claimed.length === 0) return false;
         running.cancelledAt ??= state.clock.steady();
         if (state.events.isHeard) state.events.changed(tenant, [id], 'cancel');
@@ -56,32 +61,32 @@ export class JobControl {
       }
       const end = { id, state: 'cancelled' as const, error: null };
       const place = job.place === 'later' ? 'later' : 'live';
-      const gone = await state.writeEnds(() => endWaitingJobs(state.hot, state.term, place, [end], now));
+      const gone = await state.writeEnds(() =>
+        leaderEffect(state, withoutResult(keep), (db) => endWaitingJobs(db, state.term, place, [end], now)),
+      );
       return gone.length > 0;
     });
     if (stopped) await this.parts.onCancelRunning(stopped);
   }
 
   /** Keeps a waiting job from starting until it is released. */
-  async hold(tenant: string, id: string): Promise<void> {
+  async hold(tenant: string, id: string, keep?: Keep<void>): Promise<void> {
     await this.changing(tenant, id, 'hold', async (job) => {
       const { state } = this;
       this.mustAllow('hold', job);
       const held = [{ ...unchanged(id), admitAt: null, held: true }];
-      const put = await state.write(() =>
-        job.place === 'later'
-          ? changeLater(state.hot, state.term, held)
-          : postponeJobs(state.hot, state.term, held),
+      const put = await this.write(keep, (db) =>
+        job.place === 'later' ? changeLater(db, state.term, held) : postponeJobs(db, state.term, held),
       );
       return put.length > 0;
     });
   }
 
   /** Lets a held job start again. */
-  async release(tenant: string, id: string): Promise<void> {
+  async release(tenant: string, id: string, keep?: Keep<void>): Promise<void> {
     await this.changing(tenant, id, 'release', async (job) => {
       this.mustAllow('release', job);
-      return this.move(job, {}, false);
+      return this.move(job, {}, false, keep);
     });
   }
 
@@ -98,12 +103,12 @@ export class JobControl {
   }
 
   /** Redrives one dead letter. */
-  async retry(tenant: string, id: string): Promise<void> {
+  async retry(tenant: string, id: string, keep?: Keep<void>): Promise<void> {
     await this.changing(tenant, id, 'redrive', async (job) => {
       this.mustAllow('redrive', job);
       const { state } = this;
       const now = state.clock.now();
-      const sent = await state.write(() => redriveJobs(state.hot, state.term, tenant, [id], now));
+      const sent = await this.write(keep, (db) => redriveJobs(db, state.term, tenant, [id], now));
       // Its day of history may have been removed just now, which takes no turn.
       if (sent.length === 0) await this.mustRead(tenant, id);
       return sent.length > 0;
@@ -113,7 +118,7 @@ export class JobControl {
   /**
    * Changes a waiting job and moves it to the place where it belongs; answers whether it was still in its old place.
    */
-  private async move(job: PlacedRow, change: Change, held: boolean): Promise<boolean> {
+  private async move(job: PlacedRow, change: Change, held: boolean, keep?: Keep<void>): Promise<boolean> {
     const { state } = this;
     const now = state.clock.now();
     const runAt = change.runAt === undefined ? job.run_at : Math.max(change.runAt, now);
@@ -122,17 +127,22 @@ export class JobControl {
     const changed = { id: job.id, runAt, rank, payload: change.payload ?? null };
     const later = { ...changed, admitAt: admitAt ?? runAt, held };
     this.parts.onStartBefore(job.start_before);
-    return state.write(async () => {
+    return this.write(keep, async (db) => {
       if (held || admitAt !== null) {
         const put = await (job.place === 'later'
-          ? changeLater(state.hot, state.term, [later])
-          : postponeJobs(state.hot, state.term, [later]));
+          ? changeLater(db, state.term, [later])
+          : postponeJobs(db, state.term, [later]));
         return put.length > 0;
       }
       return job.place === 'later'
-        ? (await admitJobs(state.hot, state.term, [changed])).length > 0
-        : (await changeLive(state.hot, state.term, changed)) !== null;
+        ? (await admitJobs(db, state.term, [changed])).length > 0
+        : (await changeLive(db, state.term, changed)) !== null;
     });
+  }
+
+  private write<T>(keep: Keep<void> | undefined, work: (db: Queryable) => Promise<T>): Promise<T> {
+    const { state } = this;
+    return state.write(() => leaderEffect(state, withoutResult(keep), work));
   }
 
   private mustWait(job: PlacedRow): void {
@@ -197,6 +207,11 @@ export class JobControl {
     if (!job) throw refused(notFound(id));
     return job;
   }
+}
+
+/** The answer shows the job as it is then, whatever the statement returned. */
+function withoutResult(keep: Keep<void> | undefined): Keep<unknown> | undefined {
+  return keep && ((db) => keep(db));
 }
 
 /** Its submission could not be parsed because the database was busy; it is tried again soon. */

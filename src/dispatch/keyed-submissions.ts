@@ -1,9 +1,16 @@
 import { PunctualError } from '../core/errors.js';
 import { mayReplace } from '../core/keys.js';
+import type { Keep } from '../store/idempotency.js';
 import { findKeyHolders, type Registration, registerKeys } from '../store/keys.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { requireNames } from '../store/names.js';
-import { type Made, type NewJob, type Submitted, storeNew } from '../store/submit-jobs.js';
+import {
+  type Made,
+  type NewJob,
+  type Registrations,
+  type Submitted,
+  storeNew,
+} from '../store/submit-jobs.js';
 import type { LeaderState } from './leader-state.js';
 import { replaceInTurn, TurnMissingError, tellReplaced } from './replaced-jobs.js';
 
@@ -21,14 +28,19 @@ export class KeyedSubmissions {
   ) {}
 
   /** Stores new jobs and replaces waiting ones. */
-  async submit(jobs: readonly NewJob[], made: Made, now: number): Promise<Submitted> {
+  async submit(
+    jobs: readonly NewJob[],
+    made: Made,
+    now: number,
+    keep?: Keep<Registrations>,
+  ): Promise<Submitted> {
     const { state } = this;
     const replacing = jobs.filter((job) => job.row.definition.key !== null && mayReplace(job.keyRule));
     for (let tries = 1; ; tries += 1) {
       const holders = await findKeyHolders(state.hot, replacing);
       try {
         return await this.inTurns(new Set(holders.values()), (hasTurn) =>
-          this.write(jobs, made, now, hasTurn),
+          this.write(jobs, made, now, hasTurn, keep),
         );
       } catch (error) {
         if (!(error instanceof TurnMissingError)) throw error;
@@ -67,6 +79,7 @@ export class KeyedSubmissions {
     made: Made,
     now: number,
     hasTurn: (id: string) => boolean,
+    keep: Keep<Registrations> | undefined,
   ): Promise<Submitted> {
     const { state } = this;
     const { registered, replacements, fresh } = await state.write(() =>
@@ -75,6 +88,7 @@ export class KeyedSubmissions {
         const waiting = registration.replacements.filter(({ isNew }) => !isNew);
         if (waiting.length > 0) await requireNames(db, made.names);
         await replaceInTurn(db, state.term, waiting, hasTurn, now);
+        await keep?.(db, registration.registered);
         const fresh = newJobs(jobs, registration);
         await storeNew(db, fresh, made, now);
         return { ...registration, fresh };

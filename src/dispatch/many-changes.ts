@@ -1,9 +1,11 @@
 import { assertNever, messageOf } from '../core/errors.js';
 import type { ManyVerb } from '../core/wire.js';
 import { cancelClaims } from '../store/claims.js';
+import type { Queryable } from '../store/database.js';
 import { deleteEndedJobs } from '../store/delete-jobs.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
 import type { LocatedJob } from '../store/find-jobs.js';
+import { type Keep, leaderEffect } from '../store/idempotency.js';
 import { admitJobs, changeLater, postponeJobs, redriveJobs, unchanged } from '../store/place-jobs.js';
 import type { Waiting } from '../store/read-backlog.js';
 import { admissionTime } from './admission-time.js';
@@ -36,6 +38,17 @@ export interface ManyChangesParts {
   onCancelRunning(running: Running): Promise<void>;
 }
 
+/** Stores, in the transaction of a statement, which jobs the statement has changed. */
+export type KeepIds = Keep<readonly string[]>;
+
+/** A changed job, or its id. */
+type Item = string | { readonly id: string };
+type Work<T> = (db: Queryable) => Promise<readonly T[]>;
+
+function idOf(item: Item): string {
+  return typeof item === 'string' ? item : item.id;
+}
+
 /** Changes of many jobs, each in one statement per place. The caller holds the turns of the jobs. */
 export class ManyChanges {
   constructor(
@@ -45,27 +58,32 @@ export class ManyChanges {
 
   /**
    * Changes jobs that were just located and that the rules allow to be changed. `done` is told after each statement,
-   * because a later one may fail.
+   * because a later one may fail; `keep` is told in its transaction.
    */
-  async make(tenant: string, verb: ManyVerb, jobs: readonly LocatedJob[], done: Changed): Promise<void> {
+  async make(
+    tenant: string,
+    verb: ManyVerb,
+    jobs: readonly LocatedJob[],
+    done: Changed,
+    keep?: KeepIds,
+  ): Promise<void> {
     if (jobs.length === 0) return;
     const { state } = this;
     const ids = jobs.map(({ id }) => id);
     switch (verb) {
       case 'cancel':
-        await this.cancelRunning(jobs, done);
-        return this.cancelWaiting(jobs, done);
+        await this.cancelRunning(jobs, done, keep);
+        return this.cancelWaiting(jobs, done, keep);
       case 'hold':
-        return this.hold(jobs, done);
+        return this.hold(jobs, done, keep);
       case 'release':
-        return this.release(jobs, done);
+        return this.release(jobs, done, keep);
       case 'redrive': {
         const now = state.clock.now();
-        const sent = await state.write(() => redriveJobs(state.hot, state.term, tenant, ids, now));
-        return done.addWaiting(sent);
+        return done.addWaiting(await this.write(keep, (db) => redriveJobs(db, state.term, tenant, ids, now)));
       }
       case 'delete':
-        return done.add(await state.write(() => deleteEndedJobs(state.hot, state.term, tenant, ids)));
+        return done.add(await this.write(keep, (db) => deleteEndedJobs(db, state.term, tenant, ids)));
       default:
         return assertNever(verb);
     }
@@ -82,12 +100,12 @@ export class ManyChanges {
     await Promise.all(stopped.map((running) => this.parts.onCancelRunning(running).catch(onError)));
   }
 
-  private async cancelRunning(jobs: readonly LocatedJob[], done: Changed): Promise<void> {
+  private async cancelRunning(jobs: readonly LocatedJob[], done: Changed, keep?: KeepIds): Promise<void> {
     const { state } = this;
     const running = jobs.flatMap(({ id }) => state.running.get(id) ?? []);
     if (running.length === 0) return;
     const now = state.clock.now();
-    const claimed = await state.write(() => cancelClaims(state.hot, state.term, running, now));
+    const claimed = await this.write(keep, (db) => cancelClaims(db, state.term, running, now));
     done.add(claimed);
     for (const id of claimed) {
       const stopped = state.running.get(id)!;
@@ -96,7 +114,7 @@ export class ManyChanges {
     }
   }
 
-  private async cancelWaiting(jobs: readonly LocatedJob[], done: Changed): Promise<void> {
+  private async cancelWaiting(jobs: readonly LocatedJob[], done: Changed, keep?: KeepIds): Promise<void> {
     const { state } = this;
     const now = state.clock.now();
     for (const place of ['live', 'later'] as const) {
@@ -104,23 +122,25 @@ export class ManyChanges {
         .filter((job) => job.place === place && !state.running.has(job.id))
         .map(({ id }) => ({ id, state: 'cancelled' as const, error: null }));
       if (ends.length === 0) continue;
-      const ended = await state.writeEnds(() => endWaitingJobs(state.hot, state.term, place, ends, now));
+      const ended = await state.writeEnds(() =>
+        this.effect(keep, (db) => endWaitingJobs(db, state.term, place, ends, now)),
+      );
       done.add(ended.map(({ id }) => id));
     }
   }
 
-  private async hold(jobs: readonly LocatedJob[], done: Changed): Promise<void> {
+  private async hold(jobs: readonly LocatedJob[], done: Changed, keep?: KeepIds): Promise<void> {
     const { state } = this;
     for (const [place, put] of [['live', postponeJobs] as const, ['later', changeLater] as const]) {
       const those = jobs
         .filter((job) => job.place === place)
         .map(({ id }) => ({ ...unchanged(id), admitAt: null, held: true }));
-      if (those.length > 0) done.add(await state.write(() => put(state.hot, state.term, those)));
+      if (those.length > 0) done.add(await this.write(keep, (db) => put(db, state.term, those)));
     }
   }
 
   /** A job that is due soon is admitted; one of the far future stays in `later`. */
-  private async release(jobs: readonly LocatedJob[], done: Changed): Promise<void> {
+  private async release(jobs: readonly LocatedJob[], done: Changed, keep?: KeepIds): Promise<void> {
     const { state } = this;
     const now = state.clock.now();
     for (const job of jobs) this.parts.onStartBefore(job.startBefore);
@@ -131,7 +151,16 @@ export class ManyChanges {
     }));
     const far = timed.filter(({ admitAt }) => admitAt !== null);
     const near = timed.filter(({ admitAt }) => admitAt === null);
-    if (far.length > 0) done.add(await state.write(() => changeLater(state.hot, state.term, far)));
-    if (near.length > 0) done.addWaiting(await state.write(() => admitJobs(state.hot, state.term, near)));
+    if (far.length > 0) done.add(await this.write(keep, (db) => changeLater(db, state.term, far)));
+    if (near.length > 0) done.addWaiting(await this.write(keep, (db) => admitJobs(db, state.term, near)));
+  }
+
+  private write<T extends Item>(keep: KeepIds | undefined, work: Work<T>): Promise<readonly T[]> {
+    return this.state.write(() => this.effect(keep, work));
+  }
+
+  private effect<T extends Item>(keep: KeepIds | undefined, work: Work<T>): Promise<readonly T[]> {
+    const keepItems = keep && ((db: Queryable, items: readonly T[]) => keep(db, items.map(idOf)));
+    return leaderEffect(this.state, keepItems, work);
   }
 }

@@ -7,17 +7,18 @@ import type { ManyVerb, RefusedJob } from '../core/wire.js';
 import { Batcher } from '../store/batcher.js';
 import { explainDatabaseError, withHotPlans } from '../store/database.js';
 import { findJobs, type LocatedJob, locateJobs } from '../store/find-jobs.js';
+import type { Keep } from '../store/idempotency.js';
 import type { JobSearch } from '../store/job-search.js';
 import type { Admitter } from './admitter.js';
 import { type LeaderState, noLeader } from './leader-state.js';
-import { Changed, ManyChanges, type ManyChangesParts } from './many-changes.js';
+import { Changed, type KeepIds, ManyChanges, type ManyChangesParts } from './many-changes.js';
 import { notFound, type Refusal, refusalOf } from './steering-rules.js';
 
 /** Jobs by their ids, or those that a search finds. */
 export type Selection = { readonly ids: readonly string[] } | { readonly search: JobSearch };
 
 /** What one call did, and the id below which to go on; null when all is done. */
-interface ManyDone {
+export interface ManyDone {
   readonly matched: number;
   readonly changed: number;
   readonly refused: readonly RefusedJob[];
@@ -42,6 +43,8 @@ const PAGE = 5_000;
 const LIMITS = { items: 500, bytes: 4 * 1024 * 1024 };
 /** The same for deletions, because a job may have thousands of lines of log. */
 const DELETE_LIMITS = { items: 200, bytes: 4 * 1024 * 1024 };
+/** Changes that are one statement, whatever the places of the jobs. */
+const ONE_STATEMENT = new Set<ManyVerb>(['redrive', 'delete']);
 /** Calls of one tenant that run or wait; one more is refused. */
 const MAX_CALLS = 4;
 
@@ -64,12 +67,16 @@ export class ManyControl {
     this.changes = new ManyChanges(state, parts);
   }
 
-  /** Changes a bounded part of the jobs with ids below `after`. */
+  /**
+   * Changes a bounded part of the jobs with ids below `after`. `keep` is told what was done so far in every transaction
+   * that does something: a call that is cut short has done just that.
+   */
   async change(
     tenant: string,
     verb: ManyVerb,
     selection: Selection,
     after: string | undefined,
+    keep?: Keep<ManyDone>,
   ): Promise<ManyDone> {
     const open = this.callsOf.get(tenant) ?? 0;
     if (open >= MAX_CALLS) {
@@ -78,7 +85,8 @@ export class ManyControl {
     }
     this.callsOf.set(tenant, open + 1);
     try {
-      return await this.calls.run(() => this.part(tenant, verb, selection, after ?? LAST_UUID));
+      const begin = () => new Part(tenant, verb, selection, after ?? LAST_UUID, keep);
+      return await this.calls.run(() => this.carryOut(begin()));
     } finally {
       const left = this.callsOf.get(tenant)! - 1;
       if (left === 0) this.callsOf.delete(tenant);
@@ -86,14 +94,15 @@ export class ManyControl {
     }
   }
 
-  private async part(tenant: string, verb: ManyVerb, selection: Selection, below: string): Promise<ManyDone> {
+  private async carryOut(part: Part): Promise<ManyDone> {
     if (this.state.isOver) throw noLeader();
-    const part = new Part(tenant, verb, selection, below);
+    const { tenant, verb } = part;
     try {
       while (part.next !== null && part.goesOn) await this.page(part);
     } catch (error) {
-      // What was done is told, and the caller repeats the call for the rest; it fails if nothing can be done then.
-      if (!part.hasBegun) throw error;
+      // What was done is told, and the caller repeats the call for the rest; it fails if nothing can be done then. With
+      // an Idempotency-Key the database tells what was done, and knows it even if the answer to a commit was lost.
+      if (!part.hasBegun || part.keep) throw error;
       this.state.log.warn({ tenant, verb, error: messageOf(error) }, 'a change of many jobs was cut short');
     }
     return part.done();
@@ -148,9 +157,9 @@ export class ManyControl {
     while (left.length > 0) {
       const mine = left.filter((id) => state.tryTurn(id));
       if (mine.length > 0) {
-        await this.changeInTurn(part, mine);
         const taken = new Set(mine);
         left = left.filter((id) => !taken.has(id));
+        await this.changeInTurn(part, mine, left.length === 0 ? jobs.at(-1)!.id : null);
       } else if (part.msLeft > 0) {
         await Promise.race([state.turns.untilFree(left[0]!), part.timeIsUp]);
       } else {
@@ -171,7 +180,8 @@ export class ManyControl {
     }
   }
 
-  private async changeInTurn(part: Part, mine: readonly string[]): Promise<void> {
+  /** `last` is the id of the batch's last job if this completes the batch. */
+  private async changeInTurn(part: Part, mine: readonly string[], last: string | null): Promise<void> {
     const { state } = this;
     const done = new Changed();
     try {
@@ -184,7 +194,12 @@ export class ManyControl {
         else if (refusal) part.refuse(id, refusal);
         else ready.push(job!);
       }
-      await this.changes.make(part.tenant, part.verb, ready, done);
+      // Cancelling, holding and releasing take several statements, of which only the last completes the batch. To go on
+      // above it does no harm then: what is done already is not found again.
+      const next = ONE_STATEMENT.has(part.verb) ? (last ?? part.next) : part.next;
+      const keep: KeepIds | undefined =
+        part.keep && ((db, ids) => part.keep!(db, part.done([...done.ids, ...ids], next)));
+      await this.changes.make(part.tenant, part.verb, ready, done, keep);
       for (const job of ready) if (!done.ids.has(job.id)) this.missed(part, job);
     } finally {
       part.changed(done.ids);
@@ -248,6 +263,7 @@ class Part {
     readonly verb: ManyVerb,
     readonly selection: Selection,
     below: string,
+    readonly keep: Keep<ManyDone> | undefined,
   ) {
     this.next = below;
   }
@@ -288,13 +304,14 @@ class Part {
     this.refused.set(id, { id, ...refusal });
   }
 
-  done(): ManyDone {
-    const { next } = this;
-    const changed = this.changedIds.size;
+  /** What was done, with the jobs of a transaction that is about to be committed. */
+  done(committing: readonly string[] = [], next: string | null = this.next): ManyDone {
+    const changed = committing.length === 0 ? this.changedIds : new Set([...this.changedIds, ...committing]);
+    const tried = committing.length === 0 ? this.triedIds : new Set([...this.triedIds, ...committing]);
     return {
       // Of jobs that were named, those match that can be changed.
-      matched: 'ids' in this.selection ? changed + this.failedIds.size : this.triedIds.size,
-      changed,
+      matched: 'ids' in this.selection ? changed.size + this.failedIds.size : tried.size,
+      changed: changed.size,
       // The next call tells about the jobs below.
       refused: [...this.refused.values()].filter(({ id }) => next === null || id >= next),
       next,

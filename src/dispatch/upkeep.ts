@@ -1,8 +1,9 @@
 import { Loop, logFailure } from '../core/loop.js';
 import { saveProgress } from '../store/claims.js';
 import { forgetSilentNodes, publishLimits } from '../store/cluster-state.js';
+import { forgetOld } from '../store/forget-old.js';
 import { makePartitionsAhead, removeOldDays } from '../store/retention.js';
-import { addStale, foldTallies, forgetMinutes } from '../store/tallies.js';
+import { addStale, foldTallies } from '../store/tallies.js';
 import { forgetDeadWorkers } from '../store/workers.js';
 import type { LeaderState } from './leader-state.js';
 import { forgetNames } from './name-cleanup.js';
@@ -51,7 +52,7 @@ export class Upkeep {
       every(MINUTE_MS, 'fold counts', () => this.foldCounts()),
       every(MINUTE_MS, 'make days', () => this.makeDays()),
       every(MINUTE_MS, 'remove days', () => this.removeDays()),
-      every(MINUTE_MS, 'forget minutes', () => this.forgetMinutes()),
+      every(MINUTE_MS, 'forget old', () => this.forgetOld()),
       every(MINUTE_MS, 'forget workers', () => this.forgetWorkers()),
       every(MINUTE_MS, 'forget nodes', () =>
         forgetSilentNodes(state.hot, state.clock.now() - FORGET_NODE_MS),
@@ -97,9 +98,11 @@ export class Upkeep {
     if (removed > 0) state.log.info({ removed }, 'old days were removed from history');
   }
 
-  private async forgetMinutes(): Promise<void> {
+  private async forgetOld(): Promise<void> {
     const { state } = this;
-    while (await state.write(() => forgetMinutes(state.hot, state.term, this.oldest)));
+    const answers = state.clock.now() - state.config.idempotencyRetention;
+    const before = { minutes: this.oldest, answers };
+    while (await state.write(() => forgetOld(state.hot, state.term, before)));
   }
 
   private async forgetWorkers(): Promise<void> {

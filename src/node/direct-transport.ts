@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Caller } from '../api/caller.js';
 import type { NodeContext } from '../api/context.js';
 import { listen } from '../api/events.js';
+import { IDEMPOTENCY_KEY } from '../api/idempotency.js';
 import { submitJob, submitJobs } from '../api/jobs.js';
 import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
 import { EventQuery } from '../core/schemas/query.js';
@@ -34,8 +35,9 @@ export class DirectTransport implements Transport {
 
   async request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
     options.signal?.throwIfAborted();
-    // What is asked for by the thousand skips HTTP; it is checked all the same.
-    if (method === 'POST' && (path === '/v1/jobs/bulk' || path === '/v1/jobs')) {
+    // What is asked for by the thousand skips HTTP; it is checked all the same. Answers are kept there.
+    const isPlain = options.headers?.[IDEMPOTENCY_KEY] === undefined;
+    if (method === 'POST' && isPlain && (path === '/v1/jobs/bulk' || path === '/v1/jobs')) {
       try {
         return (await this.submit(path, options)) as T;
       } catch (error) {
@@ -63,10 +65,10 @@ export class DirectTransport implements Transport {
     { body, headers }: RequestOptions,
   ): Promise<unknown> {
     const { context } = this.node;
-    const traceparent = headers === undefined ? null : readTraceparent(headers[TRACEPARENT]);
-    if (path === '/v1/jobs/bulk') return submitJobs(context, this.caller, body, traceparent);
+    const call = headers && { traceparent: readTraceparent(headers[TRACEPARENT]) };
+    if (path === '/v1/jobs/bulk') return submitJobs(context, this.caller, body, call);
     // Callers in the process want the id; the rest is written only for those who read it.
-    return (await submitJob(context, this.caller, body, traceparent)).job;
+    return (await submitJob(context, this.caller, body, call)).job;
   }
 
   private async inject<T>(method: Method, path: string, options: RequestOptions): Promise<T> {

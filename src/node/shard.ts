@@ -256,7 +256,7 @@ export class RunningShard implements Shard {
       ...{ hot: this.hot, clock: this.clock, config, log },
       names: new Names(this.hot, config),
       databaseNow: () => this.databaseClock.now(),
-      submitKeyed: async (jobs, made, now) => (await this.leader()).keyed.submit(jobs, made, now),
+      submitKeyed: async (jobs, made, now, keep) => (await this.leader()).keyed.submit(jobs, made, now, keep),
       directStart: async (row, names) => (await this.currentLeader()?.submit(row, names)) ?? false,
       hint: async (jobs, startBefore) => {
         const leader = this.currentLeader();

@@ -3,7 +3,9 @@ import { rangeBetween } from '../core/schedule/catch-up.js';
 import type { ParsedSchedule } from '../core/schedule-definition.js';
 import { type PassedOverRow, putBackPassedOver, readRuns, takePassedOver } from '../store/backfill.js';
 import { Batcher } from '../store/batcher.js';
+import type { Queryable } from '../store/database.js';
 import { insertScheduledJobs, recordOccurrences } from '../store/fire-occurrences.js';
+import type { Keep } from '../store/idempotency.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { ledgerKnownSince } from '../store/occurrences.js';
 import { toWaiting } from '../store/read-backlog.js';
@@ -35,6 +37,7 @@ export async function backfill(
   firer: OccurrenceFirer,
   schedule: ScheduleRow,
   { from, to, dryRun }: BackfillRange,
+  keep?: Keep<Backfill>,
 ): Promise<Backfill> {
   const parsed = await firer.parse(schedule);
   const { table } = parsed;
@@ -54,7 +57,11 @@ export async function backfill(
   const batcher = new Batcher<number>(LIMITS, () => size);
   await batcher.run(
     missing,
-    (ats) => fill(leader, firer, schedule, parsed, ats),
+    (ats) => {
+      const isLast = ats.at(-1) === missing.at(-1);
+      const keepIt = keep && isLast ? (db: Queryable) => keep(db, { occurrences: missing }) : undefined;
+      return fill(leader, firer, schedule, parsed, ats, keepIt);
+    },
     // All jobs are alike: an error about one holds for all.
     (_, error) => Promise.reject(error),
   );
@@ -82,6 +89,7 @@ async function fill(
   schedule: ScheduleRow,
   parsed: ParsedSchedule,
   ats: readonly number[],
+  keep: ((db: Queryable) => Promise<void>) | undefined,
 ): Promise<void> {
   const now = leader.clock.now();
   const first = ats[0]!;
@@ -100,6 +108,7 @@ async function fill(
       const recorded = await recordOccurrences(db, rows, now);
       const made = jobs.filter((job) => recorded.has(job.row.id));
       await insertScheduledJobs(db, made, now);
+      await keep?.(db);
       return made;
     }),
   );

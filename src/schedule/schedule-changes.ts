@@ -17,7 +17,9 @@ import {
   skipWaiting,
   updateSchedule,
 } from '../store/change-schedule.js';
+import type { Queryable } from '../store/database.js';
 import { insertScheduledJobs, recordOccurrences } from '../store/fire-occurrences.js';
+import { type Keep, leaderEffect } from '../store/idempotency.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { Names } from '../store/names.js';
 import { toWaiting } from '../store/read-backlog.js';
@@ -45,7 +47,7 @@ interface ChangeListener {
 type Reason = 'changed' | 'paused' | 'deleted';
 
 /**
- * The changes that users make to schedules. A change first decides every occurrence that is due by now under the old
+ * The changes that users make to schedules; `keep` stores the answer to the request in the same transaction. A change first decides every occurrence that is due by now under the old
  * definition, then withdraws the jobs that were made ahead and have not started. From the next occurrence on the new
  * definition holds; no occurrence is lost and none runs twice.
  */
@@ -67,6 +69,7 @@ export class ScheduleChanges {
     input: Readonly<Record<string, unknown>>,
     paused: boolean,
     managedBy: string | null = null,
+    keep?: Keep<void>,
   ): Promise<void> {
     const { leader } = this;
     const taken = new PunctualError('SCHEDULE_EXISTS', `There is a schedule ${name} already.`);
@@ -78,11 +81,14 @@ export class ScheduleChanges {
     await this.mustHaveNames(tenant, parsed, now);
     const id = uuidv7(now);
     const fireAt = paused ? null : fireAtFor({ id }, parsed, now);
+    const keepIt = keep && ((db: Queryable) => keep(db));
     const stored = await leader.write(() =>
-      createSchedule(leader.hot, leader.term, {
-        ...{ id, tenant, name, paused, fireAt, createdAt: now, createdBy: actor, managedBy },
-        definition: JSON.stringify(definition),
-      }),
+      leaderEffect(leader, keepIt, (db) =>
+        createSchedule(db, leader.term, {
+          ...{ id, tenant, name, paused, fireAt, createdAt: now, createdBy: actor, managedBy },
+          definition: JSON.stringify(definition),
+        }),
+      ),
     );
     if (!stored) throw taken;
     if (leader.events.isHeard) leader.events.scheduleChanged(tenant, name, 'created');
@@ -133,31 +139,33 @@ export class ScheduleChanges {
   }
 
   /** Pauses a schedule: occurrences from now on are skipped. */
-  pause(request: Request): Promise<void> {
+  pause(request: Request, keep?: Keep<void>): Promise<void> {
     return this.writes.run(async () => {
       const found = await this.mustFind(request);
       if (found.paused)
         throw new PunctualError('ALREADY_PAUSED', `Schedule ${found.name} is paused already.`);
       const now = this.leader.clock.now();
       const schedule = await this.decideDue(found, now, true);
-      await this.writeChange(request, schedule, now, 'paused', (watermark) => ({
+      const update = (watermark: number) => ({
         ...{ definition: schedule.definition, paused: true, watermark, fireAt: null },
-      }));
+      });
+      await this.writeChange(request, schedule, now, 'paused', update, keep);
     });
   }
 
   /** Resumes a schedule with its next occurrence. */
-  resume(request: Request): Promise<void> {
+  resume(request: Request, keep?: Keep<void>): Promise<void> {
     return this.writes.run(async () => {
       const found = await this.mustFind(request);
       if (!found.paused) throw new PunctualError('NOT_PAUSED', `Schedule ${found.name} is not paused.`);
       const now = this.leader.clock.now();
       const schedule = await this.decideDue(found, now, true);
       const parsed = this.firer.parsedSchedules.parse(schedule);
-      await this.writeChange(request, schedule, now, 'changed', (watermark) => ({
+      const update = (watermark: number) => ({
         ...{ definition: schedule.definition, paused: false, watermark },
         fireAt: fireAtFor(schedule, parsed, watermark),
-      }));
+      });
+      await this.writeChange(request, schedule, now, 'changed', update, keep);
       this.listener.onWaiting();
     });
   }
@@ -184,7 +192,7 @@ export class ScheduleChanges {
   }
 
   /** Makes a job now, independent of the timetable; answers with its id. */
-  run(request: Request): Promise<string> {
+  run(request: Request, keep?: Keep<string>): Promise<string> {
     return this.writes.run(async () => {
       const { leader, firer } = this;
       const schedule = await this.mustFind(request);
@@ -199,6 +207,7 @@ export class ScheduleChanges {
           leaderTransaction(leader.hot, leader.term, async (db) => {
             if (!(await recordOccurrences(db, [row], now)).has(job.id)) return false;
             await insertScheduledJobs(db, jobs, now);
+            await keep?.(db, job.id);
             return true;
           }),
         );
@@ -211,13 +220,16 @@ export class ScheduleChanges {
     });
   }
 
-  /** Runs the occurrences of a past range that have no run in the ledger. */
-  backfill(request: Request, range: BackfillRange): Promise<Backfill> {
+  /**
+   * Runs the occurrences of a past range that have no run in the ledger. The answer is kept with the last of them: the
+   * ledger makes sure that none runs twice if the request is repeated before that.
+   */
+  backfill(request: Request, range: BackfillRange, keep?: Keep<Backfill>): Promise<Backfill> {
     return this.writes.run(async () => {
       const now = this.leader.clock.now();
       if (range.to > now) throw invalid([{ pointer: '/to', detail: 'must not lie in the future' }]);
       const schedule = await this.decideDue(await this.mustFind(request), now, true);
-      return backfill(this.leader, this.firer, schedule, range);
+      return backfill(this.leader, this.firer, schedule, range, keep);
     });
   }
 
@@ -290,6 +302,7 @@ export class ScheduleChanges {
     now: number,
     reason: Reason,
     update: ((watermark: number) => ScheduleUpdate) | null,
+    keep?: Keep<void>,
   ): Promise<void> {
     const { leader } = this;
     const parsed = this.tryParse(schedule);
@@ -309,6 +322,7 @@ export class ScheduleChanges {
       if (!done) throw new Error(`schedule ${schedule.name} changed while it was being changed`);
       fireAt = next?.fireAt ?? null;
       after.paused = next?.paused ?? schedule.paused;
+      await keep?.(db);
     });
     if (leader.events.isHeard) {
       const change = schedule.paused && !after.paused ? 'resumed' : reason;

@@ -1,5 +1,6 @@
 import { cancelInTransaction, noJobOfKey } from '../client/cancel-in-transaction.js';
 import { type EventOptions, listenToEvents, type StreamedEvent } from '../client/events.js';
+import { type Headers, type RepeatableRequest, repeatableWith } from '../client/idempotency-key.js';
 import {
   type ChangeOptions,
   JobHandle,
@@ -52,7 +53,7 @@ import type { WorkerOptions } from '../worker/worker-options.js';
 import { WorkerRuntime } from '../worker/worker-runtime.js';
 
 /** Options of a single submission. */
-export interface SubmitOneOptions extends SubmitOptions {
+export interface SubmitOneOptions extends SubmitOptions, RepeatableRequest {
   /** Submits inside this transaction of the tenant's database; the job may start up to a second after the commit. */
   readonly tx?: TransactionClient;
 }
@@ -100,21 +101,28 @@ export class Punctual {
   /**
    * Submits a job. If the answer is lost, the call rejects and it is unknown whether the job exists; a submission
    * with a `key` is repeated instead, because the same key returns the same job (but only with the modes `keep` and
-   * `replace`: with the others it might make a second job).
+   * `replace`: with the others it might make a second job). So is one with an `idempotencyKey`, whatever its job.
    */
   async submit<Output = unknown, Input = unknown>(
     task: TaskOrName<Input, Output>,
     ...rest: InputArguments<NoInfer<Input>, SubmitOneOptions>
   ): Promise<JobHandle<Output>> {
-    const [input, { tx, ...options } = {}] = rest as [input?: unknown, options?: SubmitOneOptions];
+    const [input, { tx, idempotencyKey, ...options } = {}] = rest as [
+      input?: unknown,
+      options?: SubmitOneOptions,
+    ];
+    if (tx && idempotencyKey !== undefined) {
+      const detail = 'means nothing inside your transaction, which is done wholly or not at all';
+      throw invalid([{ pointer: '/idempotencyKey', detail }]);
+    }
     const submission = await buildSubmission(task, input, options);
     if (tx) return new JobHandle(await submitInTransaction(tx, this.#parts.tenant, submission), this.#jobs);
     const { transport } = this.#parts;
-    const send = (headers?: Readonly<Record<string, string>>) =>
+    const send = (headers?: Headers) =>
       transport.request<SubmittedJob>('POST', '/v1/jobs', {
         ...(transport.inProcess ? { body: submission } : { bodyText: submissionText(submission) }),
         retry: isRepeatable(submission),
-        ...(headers && { headers }),
+        ...repeatableWith(idempotencyKey, headers),
       });
     const about = this.#about(submission);
     const job = await submitTraced(about, send, (stored) => ({ 'punctual.job.id': stored.id }));
@@ -126,16 +134,18 @@ export class Punctual {
 
   /**
    * Submits many jobs of a task and returns their handles in order. Up to 10,000 jobs (and 16 MiB) are stored all or
-   * none; more are divided into several requests, and BulkError tells which jobs are stored if one of them fails.
+   * none; more are divided into several requests, and BulkError tells which jobs are stored if one of them fails. With
+   * an `idempotencyKey`, the same call again stores only what the first one did not.
    */
   async submitMany<Output = unknown, Input = unknown>(
     task: TaskOrName<Input, Output>,
     inputs: Iterable<NoInfer<Input>>,
     options: BulkOptions<NoInfer<Input>> = {},
+    request: RepeatableRequest = {},
   ): Promise<JobHandle<Output>[]> {
     const submissions = await buildSubmissions(task, inputs, options);
-    const send = (headers?: Readonly<Record<string, string>>) =>
-      submitBulk(this.#parts.transport, submissions, headers);
+    const send = (headers?: Headers) =>
+      submitBulk(this.#parts.transport, submissions, request, headers);
     const about = { ...this.#about(submissions[0] ?? {}), 'punctual.jobs': submissions.length };
     const submitted = await submitTraced(about, send, () => ({}));
     return submitted.map(({ id, repetition }) => new JobHandle(id, this.#jobs, repetition));

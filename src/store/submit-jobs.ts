@@ -1,6 +1,7 @@
 import { PunctualError } from '../core/errors.js';
 import { Columns, parametersOf } from './columns.js';
 import { inTransaction, type Pool, type Queryable, run, type Statement, statement } from './database.js';
+import type { Keep } from './idempotency.js';
 import { column } from './job-columns.js';
 import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
 import type { KeyedJob } from './key-holders.js';
@@ -74,32 +75,42 @@ export interface Made {
   readonly since: number;
 }
 
+/** The jobs of the submissions, in their order; null when all are new, as it is without keys. */
+export type Registrations = readonly Registered[] | null;
+
 /** What became of submissions. */
 export interface Submitted {
-  /** In the order of the submissions; null when all are new, as it is without keys. */
-  readonly registered: readonly Registered[] | null;
+  readonly registered: Registrations;
   /** The new jobs as they were stored: one may have taken what a later submission with its key says. */
   readonly fresh: readonly NewJob[];
 }
 
 /**
- * Stores the jobs. No job with a key may have a rule by which it replaces another: that is the leader's to do.
+ * Stores the jobs. No job with a key may have a rule by which it replaces another: that is the leader's to do. The answer
+ * is kept before the jobs are stored, because it may have to wait, and jobs must be visible soon after their ids are made.
  */
 export async function submitJobs(
   pool: Pool,
   jobs: readonly NewJob[],
   made: Made,
   now: number,
+  keep?: Keep<Registrations>,
 ): Promise<Submitted> {
   if (jobs.some((job) => job.row.definition.key !== null)) {
     return inTransaction(pool, async (db) => {
       const { registered } = await registerKeys(db, jobs, now);
       const fresh = jobs.filter((job, i) => registered[i]!.id === job.row.id);
+      await keep?.(db, registered);
       await storeNew(db, fresh, made, now);
       return { registered, fresh };
     });
   }
-  if (jobs.every((job) => job.admitAt === null)) await insertJobs(pool, jobs, made, now);
+  if (keep) {
+    await inTransaction(pool, async (db) => {
+      await keep(db, null);
+      await storeNew(db, jobs, made, now);
+    });
+  } else if (jobs.every((job) => job.admitAt === null)) await insertJobs(pool, jobs, made, now);
   else await inTransaction(pool, (db) => storeNew(db, jobs, made, now));
   return { registered: null, fresh: jobs };
 }

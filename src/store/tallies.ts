@@ -43,15 +43,6 @@ const FOLD = leaderStatement(
   ), answer AS (SELECT count(*) AS folded FROM folded)`,
 );
 
-const FORGET_MINUTES = leaderStatement(
-  'forget-minutes',
-  `forgotten AS (
-    DELETE FROM punctual.tally_minutes t WHERE t.ctid = ANY (ARRAY(
-      SELECT s.ctid FROM punctual.tally_minutes s WHERE s.minute < $4::bigint AND ${WHILE_TERM_LASTS} LIMIT $5::int))
-    RETURNING 1
-  ), answer AS (SELECT count(*) AS forgotten FROM forgotten)`,
-);
-
 const ADD_STALE = leaderStatement(
   'add-stale',
   `answer AS (
@@ -114,12 +105,6 @@ function toTally(row: Record<string, unknown>): Tally {
 export async function foldTallies(db: Queryable, term: TermKey, before: number): Promise<boolean> {
   const rows = await runAsLeader<{ folded: number }>(db, term, FOLD, [before, ROWS_PER_STEP]);
   return rows[0]!.folded === ROWS_PER_STEP;
-}
-
-/** Deletes some of the minutes before the moment, which the totals include; answers whether there may be more. */
-export async function forgetMinutes(db: Queryable, term: TermKey, before: number): Promise<boolean> {
-  const rows = await runAsLeader<{ forgotten: number }>(db, term, FORGET_MINUTES, [before, ROWS_PER_STEP]);
-  return rows[0]!.forgotten === ROWS_PER_STEP;
 }
 
 /** Counts reports that were refused because their fence was old. */

@@ -1,5 +1,6 @@
 import { PunctualError } from '../core/errors.js';
 import { inTransaction, type Pool, type Queryable, run, statement } from './database.js';
+import type { Keep } from './idempotency.js';
 import { bytesOf, type Portion, type PortionSize, portionOf, readPortion } from './portion.js';
 
 /**
@@ -152,12 +153,14 @@ export interface TaskAuthor {
 
 /**
  * Writes a definition: `decide` tells which, given the present one, or null to leave that as it is. It is asked again
- * under the lock; where it leaves things as they are, as most publications do, nothing is locked or written.
+ * under the lock; where it leaves things as they are, as most publications do, nothing is locked or written. `keep` runs
+ * in the transaction of a change.
  */
 export async function writeTask(
   pool: Pool,
   author: TaskAuthor,
   decide: (found: TaskRow | null) => NewDefinition | null,
+  keep?: Keep<TaskChanged>,
 ): Promise<TaskChanged> {
   const { tenant, name, actor, now, maxTasks } = author;
   const found = await findTask(pool, tenant, name);
@@ -177,7 +180,9 @@ export async function writeTask(
     }
     const values = [tenant, name, wanted.definition, wanted.publishedBy, now, actor];
     const [row] = await run<TaskRow>(db, WRITE_TASK, values);
-    return { row: row!, created, change: { version, tasks } };
+    const changed = { row: row!, created, change: { version, tasks } };
+    await keep?.(db, changed);
+    return changed;
   });
 }
 

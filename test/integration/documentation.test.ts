@@ -62,6 +62,7 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'docs/get-started.md': ['Hello Ada', 'due-time', 'cancelled', '1000', 'pk_op_', 'worker-1'],
   'docs/http.md': ['"key":"greet-ada"'],
   'docs/events.md': ['event: hello', 'read the state from here on'],
+  'docs/idempotency.md': ['idempotency-replayed: true'],
   'docs/keys.md': ['greet-ada', 'repeated: true', 'replaced: true', 'Hello Ada'],
   'docs/limits.md': ['100/1s', 'mail: at most 5 at a time', 'acme', 'opensIn'],
   'docs/operations.md': ['pk_op_', 'dispatch is on'],

@@ -26,7 +26,7 @@ export function routeDescriber(server: FastifyInstance): DescribeRoute {
     description,
     content: { 'application/problem+json': { schema: refer(Problem) } },
   });
-  return ({ id, tag, summary, scope, params, query, body, answers }) => {
+  return ({ id, tag, summary, scope, params, query, body, answers, idempotent }) => {
     if (tag === 'internal') return { hide: true };
     return {
       operationId: id,
@@ -36,6 +36,7 @@ export function routeDescriber(server: FastifyInstance): DescribeRoute {
       'x-scope': scope,
       ...(params && { params: refer(params) }),
       ...(query && { querystring: refer(query, (schema) => schema) }),
+      ...(idempotent === true && { headers: IDEMPOTENCY_HEADER }),
       ...describeBody(body, refer),
       response: {
         ...Object.fromEntries(
@@ -47,6 +48,23 @@ export function routeDescriber(server: FastifyInstance): DescribeRoute {
     };
   };
 }
+
+/** The header of requests that may be repeated. */
+const IDEMPOTENCY_HEADER = {
+  type: 'object',
+  properties: {
+    'idempotency-key': {
+      type: 'string',
+      minLength: 1,
+      maxLength: 255,
+      pattern: '^[ -~]+$',
+      description:
+        'Makes the request safe to repeat: within 24 hours the same request with the same key takes effect once and ' +
+        'gets the first answer again, with the header `idempotency-replayed: true`. While the first is being carried ' +
+        'out: 409 IDEMPOTENCY_IN_FLIGHT. Another request with the key: 422 IDEMPOTENCY_KEY_REUSED.',
+    },
+  },
+};
 
 /**
  * Moves the default of a body's field into its description. Generators of clients take a field with a default for one that

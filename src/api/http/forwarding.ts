@@ -3,6 +3,7 @@ import { Agent, type Dispatcher } from 'undici';
 import type { PeerTrust } from '../../cluster/peer-trust.js';
 import { withAnyOf } from '../../core/any-of.js';
 import { PunctualError } from '../../core/errors.js';
+import { IDEMPOTENCY_KEY } from '../idempotency.js';
 import type { FollowedShard } from '../shard.js';
 import { TenantRoom } from '../tenant-room.js';
 import { isOfWorker } from './access.js';
@@ -233,9 +234,14 @@ export function waitedMs({ headers }: FastifyRequest): number {
   return waited > 0 ? waited : 0;
 }
 
-/** Whether a request may be made again: if it only reads, is declared repeatable, or certainly did not arrive. */
-function isRepeatable({ method, routeOptions }: FastifyRequest, error: unknown): boolean {
-  if (method === 'GET' || routeOptions.config.route?.repeatable) return true;
+/**
+ * Whether a request may be made again: if it only reads, is declared repeatable, has an Idempotency-Key, or certainly did
+ * not arrive.
+ */
+function isRepeatable({ method, headers, routeOptions }: FastifyRequest, error: unknown): boolean {
+  const { route } = routeOptions.config;
+  if (method === 'GET' || route?.repeatable) return true;
+  if (route?.idempotent === true && headers[IDEMPOTENCY_KEY] !== undefined) return true;
   return NOT_SENT.has((error as NodeJS.ErrnoException).code ?? '');
 }
 

@@ -5,7 +5,9 @@ import { invalid } from '../../core/errors.js';
 import { validate } from '../../core/schemas/validate.js';
 import { readTraceparent, TRACEPARENT } from '../../core/trace-context.js';
 import { SHARD_HEADER } from '../../core/wire.js';
+import type { Caller } from '../caller.js';
 import type { NodeContext } from '../context.js';
+import { type AnswerKeeper, IDEMPOTENCY_KEY, type Idempotency } from '../idempotency.js';
 import {
   Answer,
   type AnswerStream,
@@ -42,6 +44,7 @@ interface ServingParts {
   readonly limits: HttpLimits;
   readonly longPolls: LongPolls;
   readonly forwarding: Forwarding;
+  readonly idempotency: Idempotency;
   readonly authenticate: Authenticate;
   readonly describe: DescribeRoute;
   readonly log: HttpLog;
@@ -52,11 +55,22 @@ interface ServingParts {
  * runs, and answers, here or at the leader.
  */
 export function serveRoute(server: FastifyInstance, route: Route, parts: ServingParts): void {
-  const { node, limits, longPolls, forwarding } = parts;
+  const { node, limits, longPolls, forwarding, idempotency } = parts;
   const readQuery = queryReader(route.query);
   const checkBody = route.body?.check ?? checkNothing;
   const answerTo = answerer(route);
   const maxBytes = route.body?.maxBytes;
+  const run = async (request: FastifyRequest, call: HttpCall): Promise<unknown> => {
+    const input = {
+      node,
+      caller: request.caller,
+      query: readQuery(request.query as Record<string, unknown>),
+      params: route.params ? validate(route.params, request.params) : request.params,
+      body: await checkBody(request.body),
+      call,
+    };
+    return route.run(input as never);
+  };
   server.route({
     method: route.method,
     url: route.path,
@@ -67,15 +81,15 @@ export function serveRoute(server: FastifyInstance, route: Route, parts: Serving
     handler: async (request, reply) => {
       const call = new HttpCall(request, reply, route, parts);
       try {
-        const input = {
-          node,
-          caller: request.caller,
-          query: readQuery(request.query as Record<string, unknown>),
-          params: route.params ? validate(route.params, request.params) : request.params,
-          body: await checkBody(request.body),
-          call,
-        };
-        return answerTo(reply, await route.run(input as never));
+        const key = route.idempotent === true ? request.headers[IDEMPOTENCY_KEY] : undefined;
+        if (key === undefined) return answerTo(reply, await run(request, call));
+        const { params, query, rawBody: body } = request;
+        const asked = { route, params, query, body };
+        const answer = await idempotency.serve(request.caller as Caller, String(key), asked, (keeper) => {
+          call.keeper = keeper;
+          return run(request, call);
+        });
+        return answerTo(reply, answer);
       } catch (error) {
         // The leader is elsewhere and nothing was done here, so the request is forwarded. A streamed body cannot be,
         // because what was read of it is gone.
@@ -118,6 +132,7 @@ function shardOf({ headers }: FastifyRequest): number {
 class HttpCall implements Call {
   /** What the call waits for, if it has begun to wait. */
   waitsFor: WaitKind | undefined;
+  keeper: AnswerKeeper | undefined;
 
   constructor(
     private readonly request: FastifyRequest,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type FastifyInstance, fastify } from 'fastify';
 import { PunctualError } from '../../core/errors.js';
+import { Idempotency } from '../idempotency.js';
 import { encodeJson } from '../json-text.js';
 import { requireCredentials } from './access.js';
 import { documentApi } from './api-document.js';
@@ -102,7 +103,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     // Fastify sends bytes as well, although the type of its serializers knows text only.
     scope.setSerializerCompiler(() => encodeJson as (answer: unknown) => string);
     const allowed = new AllowedMethods(scope);
-    const parts = { ...options, longPolls, forwarding, describe: routeDescriber(server) };
+    const idempotency = new Idempotency(options.node);
+    const parts = { ...options, longPolls, forwarding, idempotency, describe: routeDescriber(server) };
     for (const route of options.routes) serveRoute(scope, route, parts);
     for (const route of referenceRoutes(() => server.swagger() as OpenApiDocument))
       serveRoute(scope, route, parts);

@@ -61,7 +61,7 @@ export async function leaderArguments(
     'forget-occurrences': [now, 100],
     'forget-schedules': [now, 100],
     'fold-tallies': [now + 60_000, 100],
-    'forget-minutes': [now + 60_000, 100],
+    'forget-old': [now + 60_000, now + 60_000, 100, 100],
     'add-stale': [[TENANT], [1], [1], now],
     'add-worker': [uuidv7(now), TENANT, 'another', '{}', now, false],
     'see-workers': [[WORKER], [now + 1], ['draining']],

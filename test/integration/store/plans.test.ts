@@ -26,6 +26,7 @@ import {
   moveSchedules,
   recordOccurrences,
 } from '../../../src/store/fire-occurrences.js';
+import { findAnswer } from '../../../src/store/idempotency.js';
 import { addLogLines } from '../../../src/store/job-logs.js';
 import { findHolders } from '../../../src/store/key-holders.js';
 import { findKeys } from '../../../src/store/key-prefix.js';
@@ -207,6 +208,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'use-api-keys': (db) => useKeys(db, [ID], 1),
   'list-api-keys-of-tenant': (db) => listKeys(db, TENANT, null, 10),
   'find-key': (db) => findKey(db, TENANT, 'key-4'),
+  'find-answer': (db) => findAnswer(db, TENANT, 'key-4', 0),
   'end-waiting-live': (db) => endWaitingJobs(db, TERM, 'live', [CANCEL], 0),
   'end-waiting-later': (db) => endWaitingJobs(db, TERM, 'later', [CANCEL], 0),
   'find-expired': (db) => findExpired(db, 0, 100, [ID]),

@@ -3,15 +3,9 @@ import { bucketOf, emptyHistogram } from '../../../src/core/histogram.js';
 import { COUNTERS, type Counter } from '../../../src/core/wire.js';
 import { claimJobs, claimKnownJobs } from '../../../src/store/claim-jobs.js';
 import { endWaitingJobs } from '../../../src/store/end-waiting-jobs.js';
+import { forgetOld } from '../../../src/store/forget-old.js';
 import { redriveJobs } from '../../../src/store/place-jobs.js';
-import {
-  addStale,
-  foldTallies,
-  forgetMinutes,
-  readMinutes,
-  readTotals,
-  type Tally,
-} from '../../../src/store/tallies.js';
+import { addStale, foldTallies, readMinutes, readTotals, type Tally } from '../../../src/store/tallies.js';
 import { nobody, TENANT, TestShard, WORKER } from './test-shard.js';
 
 const MINUTE_MS = 60_000;
@@ -179,7 +173,7 @@ it("a great many counts are folded and forgotten in steps that each keep within 
   expect(await shard.count('tallies')).toBe(0);
   const totals = await readTotals(shard.pool, TENANT);
   expect([totals.jobsAssigned, total(totals.lateness)]).toEqual([ROWS, 40 * ROWS]);
-  while (await timed(() => forgetMinutes(shard.hot, term, everything()))) steps += 1;
+  while (await timed(() => forgetOld(shard.hot, term, { minutes: everything(), answers: 0 }))) steps += 1;
   expect(await shard.count('tally_minutes')).toBe(0);
   expect(slowest).toBeLessThan(4_000);
 });
@@ -207,7 +201,7 @@ describe('minutes', () => {
       [MINUTE_MS, 6],
     ]);
     await foldTallies(shard.hot, term, everything());
-    await forgetMinutes(shard.hot, term, first + MINUTE_MS);
+    await forgetOld(shard.hot, term, { minutes: first + MINUTE_MS, answers: 0 });
     expect(await shown()).toEqual([[MINUTE_MS, 6]]);
     expect((await readTotals(shard.pool, TENANT)).staleCompletions).toBe(15);
   });
