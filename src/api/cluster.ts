@@ -52,19 +52,20 @@ export const clusterRoutes: readonly Route[] = [
   }),
 ];
 
-function pausing(verb: string, paused: boolean, summary: string): Route {
+function pausing(verb: 'pause' | 'resume', paused: boolean, summary: string): Route {
   return route({
     id: `${verb}Cluster`,
+    audit: `cluster.${verb}`,
     method: 'POST',
     path: `/v1/cluster/${verb}`,
     tag: 'cluster',
     summary: `${summary} Already so: 409.`,
     scope: 'operator',
     answers: { 200: ClusterView },
-    run: async ({ node }) => {
+    run: async ({ node, call }) => {
       // A leader that is elsewhere is known before any of them has done anything.
       const leaders = await Promise.all(node.shards.map((shard) => shard.leader()));
-      await Promise.all(leaders.map(({ settings }) => settings.pause(paused)));
+      await Promise.all(leaders.map(({ settings }) => settings.pause(paused, call.author)));
       return viewCluster(node);
     },
   });

@@ -151,6 +151,7 @@ export const jobRoutes: readonly Route[] = [
   }),
   route({
     id: 'changeJob',
+    audit: 'job.change',
     method: 'PATCH',
     path: '/v1/jobs/:id',
     tag: 'jobs',
@@ -159,11 +160,11 @@ export const jobRoutes: readonly Route[] = [
     params: IdPath,
     body: json(JobChange, { maxBytes: ONE_PAYLOAD, text: 'payload' }),
     answers: { 200: Job },
-    run: async ({ node, caller, params: { id }, body }) => {
+    run: async ({ node, caller, params: { id }, body, call }) => {
       const shard = node.shardOf(caller.tenant);
       const change = toChange(node, body);
       await mustReach(shard, caller, id);
-      await (await shard.leader()).jobControl.change(caller.tenant, id, change);
+      await (await shard.leader()).jobControl.change(caller.tenant, id, change, call.author);
       return viewJob(shard, caller, id);
     },
   }),
@@ -176,6 +177,7 @@ export const jobRoutes: readonly Route[] = [
 function steering(verb: 'cancel' | 'retry' | 'hold' | 'release', summary: string): Route {
   return route({
     id: `${verb}Job`,
+    audit: `job.${verb}`,
     method: 'POST',
     path: `/v1/jobs/:id/${verb}`,
     tag: 'jobs',
@@ -183,10 +185,10 @@ function steering(verb: 'cancel' | 'retry' | 'hold' | 'release', summary: string
     scope: 'submit',
     params: IdPath,
     answers: { 200: Job },
-    run: async ({ node, caller, params: { id } }) => {
+    run: async ({ node, caller, params: { id }, call }) => {
       const shard = node.shardOf(caller.tenant);
       await mustReach(shard, caller, id);
-      await (await shard.leader()).jobControl[verb](caller.tenant, id);
+      await (await shard.leader()).jobControl[verb](caller.tenant, id, call.author);
       return viewJob(shard, caller, id);
     },
   });

@@ -1,3 +1,4 @@
+import type { AuditAuthor } from '../core/audit.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import type { JobState } from '../core/job.js';
 import { ManyJobs, ManyJobsAnswer, Redrive, RedriveAnswer } from '../core/schemas/many-jobs.js';
@@ -34,6 +35,7 @@ export const manyJobRoutes: readonly Route[] = [
   many('delete', 'Delete many jobs that have ended, with their keys and logs.'),
   route({
     id: 'redriveJobs',
+    audit: 'jobs.redrive',
     method: 'POST',
     path: '/v1/jobs/redrive',
     tag: 'jobs',
@@ -41,12 +43,12 @@ export const manyJobRoutes: readonly Route[] = [
     scope: 'submit',
     body: json(Redrive, { optional: true }),
     answers: { 200: RedriveAnswer },
-    run: async ({ node, caller, body: { task, queue, ...request } }) => {
+    run: async ({ node, caller, body: { task, queue, ...request }, call }) => {
       const short = { ...(task !== undefined && { task }), ...(queue !== undefined && { queue }) };
       const isShort = Object.keys(short).length > 0;
       const filter = isShort ? { filter: { ...request.filter, ...short } } : {};
       const shard = node.shardOf(caller.tenant);
-      const answer = await changeMany(shard, caller, 'redrive', { ...request, ...filter });
+      const answer = await changeMany(shard, caller, 'redrive', { ...request, ...filter }, call.author);
       return { ...answer, redriven: answer.changed };
     },
   }),
@@ -55,6 +57,7 @@ export const manyJobRoutes: readonly Route[] = [
 function many(verb: Exclude<ManyVerb, 'redrive'>, summary: string): Route {
   return route({
     id: `${verb}Jobs`,
+    audit: `jobs.${verb}`,
     method: 'POST',
     path: `/v1/jobs/${verb}`,
     tag: 'jobs',
@@ -62,7 +65,8 @@ function many(verb: Exclude<ManyVerb, 'redrive'>, summary: string): Route {
     scope: 'submit',
     body: json(ManyJobs, { optional: true }),
     answers: { 200: ManyJobsAnswer },
-    run: ({ node, caller, body }) => changeMany(node.shardOf(caller.tenant), caller, verb, body),
+    run: ({ node, caller, body, call }) =>
+      changeMany(node.shardOf(caller.tenant), caller, verb, body, call.author),
   });
 }
 
@@ -71,6 +75,7 @@ async function changeMany(
   caller: Caller,
   verb: ManyVerb,
   request: ManyJobsRequest,
+  author: AuditAuthor,
 ): Promise<Answer> {
   const { tenant } = caller;
   const { ids, dryRun = false } = request;
@@ -85,7 +90,7 @@ async function changeMany(
   if (selection === null) return { matched: 0, changed: 0, dryRun, more: false, next: null, refused: [] };
   if (dryRun) return count(shard, tenant, verb, selection, range.after);
   const leader = await shard.leader();
-  const done = await leader.manyControl.change(tenant, verb, selection, range.after);
+  const done = await leader.manyControl.change(tenant, verb, selection, range.after, author);
   return { ...done, dryRun, more: done.next !== null };
 }
 

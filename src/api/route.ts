@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
+import type { AuditAction, AuditAuthor } from '../core/audit.js';
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import { type Defaulted, Nothing } from '../core/schemas/object.js';
@@ -133,10 +134,17 @@ export interface Call {
   readonly shard: number;
   /** How long the request has waited at earlier leaders, which counts towards the wait that it asks for. */
   readonly waitedMs: number;
+  /** Who makes the call, and from where, for the audit. */
+  readonly author: AuditAuthor;
+  /** The header `accept`. */
+  readonly accept: string;
   /** Runs work that may wait; its signal aborts when the client leaves or the server closes. */
   wait<T>(kind: WaitKind, run: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** Answers with a stream, which ends when `tell` returns. The route declares it among its answers. */
-  stream(kind: WaitKind, tell: (stream: AnswerStream) => Promise<void>): Promise<void>;
+  /**
+   * Answers with a stream, which ends when `tell` returns. The route declares it among its answers, or names its media type
+   * if it also answers in another form.
+   */
+  stream(kind: WaitKind, tell: (stream: AnswerStream) => Promise<void>, type?: string): Promise<void>;
   /** Whether the caller of a public route sends a valid key, and so may be told more. */
   bringsKey(): Promise<boolean>;
 }
@@ -173,6 +181,7 @@ export const TAGS = {
   schedules: 'When tasks run, and the ledger of what became of it.',
   tenants: 'Tenants, their shares and limits.',
   keys: 'Keys, what they may do, and their ends.',
+  audit: 'Who did what, from where, when, and what it changed.',
   cluster: 'Leaders, nodes and figures.',
   health: 'For probes and monitoring.',
 } as const;
@@ -193,6 +202,11 @@ interface Declaration<S extends Scope, P extends TSchema, Q extends TObject, B> 
   /** Default: there must be no body, or an empty object. */
   readonly body?: JsonBody<B> | StreamBody<B>;
   readonly answers: Answers;
+  /**
+   * The actions under which the audit records it, or why it does not. A test checks that every route that changes something
+   * says so, except for submissions and the protocol of workers.
+   */
+  readonly audit?: AuditAction | readonly AuditAction[] | { readonly none: string };
   /** Whether a request that changes something may be repeated at the next leader if its answer was lost. */
   readonly repeatable?: true;
   /**

@@ -1,4 +1,5 @@
 import { attemptRoutes } from './attempts.js';
+import { auditRoutes } from './audit.js';
 import { clusterRoutes } from './cluster.js';
 import { healthRoutes } from './health.js';
 import { idRoutes } from './ids.js';
@@ -22,6 +23,7 @@ export const ROUTES: readonly Route[] = [
   ...queueRoutes,
   ...tenantRoutes,
   ...keyRoutes,
+  ...auditRoutes,
   ...scheduleRoutes,
   ...clusterRoutes,
   ...healthRoutes,

@@ -36,7 +36,7 @@ import type { NodeContext } from './context.js';
 import { JobView } from './job-view.js';
 import { writePage } from './page-text.js';
 import { forbidden, limitsOf, mayTouch, mustAllow, type Place } from './restrictions.js';
-import { Answer, json, ONE_PAYLOAD, type Route, route } from './route.js';
+import { Answer, type Call, json, ONE_PAYLOAD, type Route, route } from './route.js';
 import { ScheduleText, toOccurrenceView } from './schedule-view.js';
 
 const PREVIEWED = 10;
@@ -51,6 +51,7 @@ const FIRST_MOMENT = -8.64e15;
 export const scheduleRoutes: readonly Route[] = [
   route({
     id: 'createSchedule',
+    audit: 'schedule.create',
     method: 'POST',
     path: '/v1/schedules',
     tag: 'schedules',
@@ -58,17 +59,18 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'admin',
     body: json(ScheduleInput, { maxBytes: ONE_PAYLOAD }),
     answers: { 201: ScheduleView },
-    run: async ({ node, caller, body }) => {
+    run: async ({ node, caller, body, call }) => {
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
       const { name, paused = false, ...definition } = body;
       mustAllow(caller, placeOf(definition));
-      await changes.create(by(caller, name), definition, paused);
+      await changes.create(by(caller, name, call), definition, paused);
       const schedule = await viewSchedule(node, caller, name);
       return new Answer(201, schedule, { location: `/v1/schedules/${encodeURIComponent(name)}` });
     },
   }),
   route({
     id: 'applySchedules',
+    audit: ['schedule.create', 'schedule.change', 'schedule.prune'],
     method: 'PUT',
     path: '/v1/schedules',
     tag: 'schedules',
@@ -78,16 +80,17 @@ export const scheduleRoutes: readonly Route[] = [
     body: json(ScheduleSet, { lists: ['schedules'] }),
     answers: { 200: AppliedSchedules },
     repeatable: true,
-    run: async ({ node, caller, body: { managedBy, schedules, prune = false, dryRun = false } }) => {
+    run: async ({ node, caller, body: { managedBy, schedules, prune = false, dryRun = false }, call }) => {
       // It may remove schedules that the request does not name.
       if (limitsOf(caller)) throw forbidden('The key is restricted: it changes schedules one by one.');
       const leader = await node.shardOf(caller.tenant).leader();
-      const owner = { tenant: caller.tenant, actor: caller.actor, name: managedBy };
+      const owner = by(caller, managedBy, call);
       return leader.schedules.manage(owner, schedules, { prune, dryRun });
     },
   }),
   route({
     id: 'changeSchedule',
+    audit: 'schedule.change',
     method: 'PATCH',
     path: '/v1/schedules/:name',
     tag: 'schedules',
@@ -96,16 +99,17 @@ export const scheduleRoutes: readonly Route[] = [
     params: NamePath,
     body: json(ScheduleChange, { maxBytes: ONE_PAYLOAD }),
     answers: { 200: ScheduleView },
-    run: async ({ node, caller, params: { name }, body }) => {
+    run: async ({ node, caller, params: { name }, body, call }) => {
       const definition = await mustReach(node, caller, name);
       if (definition) mustAllow(caller, placeOf({ ...definition, ...body }));
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
-      await changes.change(by(caller, name), body);
+      await changes.change(by(caller, name, call), body);
       return viewSchedule(node, caller, name);
     },
   }),
   route({
     id: 'deleteSchedule',
+    audit: 'schedule.delete',
     method: 'DELETE',
     path: '/v1/schedules/:name',
     tag: 'schedules',
@@ -113,10 +117,10 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'admin',
     params: NamePath,
     answers: { 204: 'The schedule is gone.' },
-    run: async ({ node, caller, params }) => {
+    run: async ({ node, caller, params, call }) => {
       await mustReach(node, caller, params.name);
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
-      await changes.remove(by(caller, params.name));
+      await changes.remove(by(caller, params.name, call));
     },
   }),
   route({
@@ -171,6 +175,7 @@ export const scheduleRoutes: readonly Route[] = [
   }),
   route({
     id: 'previewSchedule',
+    audit: { none: 'It changes nothing.' },
     method: 'POST',
     path: '/v1/schedules/preview',
     tag: 'schedules',
@@ -184,6 +189,7 @@ export const scheduleRoutes: readonly Route[] = [
   steering('resume', 'Go on with the next occurrence.'),
   route({
     id: 'runSchedule',
+    audit: 'schedule.run',
     method: 'POST',
     path: '/v1/schedules/:name/run',
     tag: 'schedules',
@@ -191,10 +197,10 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'submit',
     params: NamePath,
     answers: { 201: Job },
-    run: async ({ node, caller, params: { name } }) => {
+    run: async ({ node, caller, params: { name }, call }) => {
       await mustReach(node, caller, name);
       const shard = node.shardOf(caller.tenant);
-      const id = await (await shard.leader()).schedules.changes.run(by(caller, name));
+      const id = await (await shard.leader()).schedules.changes.run(by(caller, name, call));
       const row = await readJob(shard.hot, caller.tenant, id);
       if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
       return new Answer(201, new JobView(row, null), { location: `/v1/jobs/${id}` });
@@ -202,6 +208,7 @@ export const scheduleRoutes: readonly Route[] = [
   }),
   route({
     id: 'backfillSchedule',
+    audit: 'schedule.backfill',
     method: 'POST',
     path: '/v1/schedules/:name/backfill',
     tag: 'schedules',
@@ -210,11 +217,11 @@ export const scheduleRoutes: readonly Route[] = [
     params: NamePath,
     body: json(BackfillRequest),
     answers: { 200: BackfillAnswer },
-    run: async ({ node, caller, params: { name }, body }) => {
+    run: async ({ node, caller, params: { name }, body, call }) => {
       await mustReach(node, caller, name);
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
       const range = toRange(body);
-      const { occurrences } = await changes.backfill(by(caller, name), range);
+      const { occurrences } = await changes.backfill(by(caller, name, call), range);
       return {
         matched: occurrences.length,
         started: range.dryRun ? 0 : occurrences.length,
@@ -228,6 +235,7 @@ export const scheduleRoutes: readonly Route[] = [
 function steering(verb: 'pause' | 'resume', summary: string): Route {
   return route({
     id: `${verb}Schedule`,
+    audit: `schedule.${verb}`,
     method: 'POST',
     path: `/v1/schedules/:name/${verb}`,
     tag: 'schedules',
@@ -235,10 +243,10 @@ function steering(verb: 'pause' | 'resume', summary: string): Route {
     scope: 'admin',
     params: NamePath,
     answers: { 200: ScheduleView },
-    run: async ({ node, caller, params: { name } }) => {
+    run: async ({ node, caller, params: { name }, call }) => {
       await mustReach(node, caller, name);
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
-      await changes[verb](by(caller, name));
+      await changes[verb](by(caller, name, call));
       return viewSchedule(node, caller, name);
     },
   });
@@ -343,8 +351,8 @@ function skippedByNow(
   };
 }
 
-function by({ tenant, actor }: Caller, name: string): Request {
-  return { tenant, actor, name };
+function by({ tenant, actor }: Caller, name: string, { author }: Call): Request {
+  return { tenant, actor, name, author };
 }
 
 function notFound(name: string): PunctualError {

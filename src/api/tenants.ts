@@ -15,6 +15,7 @@ import { json, type Route, route } from './route.js';
 export const tenantRoutes: readonly Route[] = [
   route({
     id: 'createTenant',
+    audit: 'tenant.create',
     method: 'POST',
     path: '/v1/tenants',
     tag: 'tenants',
@@ -22,12 +23,13 @@ export const tenantRoutes: readonly Route[] = [
     scope: 'operator',
     body: json(NewTenant),
     answers: { 201: TenantView },
-    run: async ({ node, body: { id, name, weight, rate } }) => {
+    run: async ({ node, body: { id, name, weight, rate }, call }) => {
       const { settings } = await node.shardOf(id).leader();
-      const row = await settings.addTenant(id, name ?? id, {
+      const limits = {
         weight: weight ?? DEFAULT_TENANT_LIMITS.weight,
         rate: rate ? rateOf(rate) : null,
-      });
+      };
+      const row = await settings.addTenant(id, name ?? id, limits, call.author);
       if (!row) throw new PunctualError('TENANT_EXISTS', `There is a tenant ${id} already.`);
       return viewOf(node, row);
     },
@@ -64,6 +66,7 @@ export const tenantRoutes: readonly Route[] = [
   }),
   route({
     id: 'changeTenant',
+    audit: 'tenant.change',
     method: 'PATCH',
     path: '/v1/tenants/:id',
     tag: 'tenants',
@@ -72,13 +75,14 @@ export const tenantRoutes: readonly Route[] = [
     params: TenantPath,
     body: json(TenantChange),
     answers: { 200: TenantView },
-    run: async ({ node, params: { id }, body: { name, weight, rate } }) => {
+    run: async ({ node, params: { id }, body: { name, weight, rate }, call }) => {
       const { settings } = await node.shardOf(id).leader();
-      const row = await settings.changeTenant(id, (now) => ({
+      const change = (now: TenantRow) => ({
         name: name ?? now.name,
         weight: weight ?? now.weight,
         rate: rate === undefined ? rateOfRow(now) : rate && rateOf(rate),
-      }));
+      });
+      const row = await settings.changeTenant(id, change, call.author);
       if (!row) throw notFound(id);
       return viewOf(node, row);
     },

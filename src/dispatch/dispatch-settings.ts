@@ -1,3 +1,4 @@
+import { type AuditAuthor, auditEntry } from '../core/audit.js';
 import { PunctualError } from '../core/errors.js';
 import type { QueueLimits, TenantLimits } from '../core/limits.js';
 import { rateView } from '../core/rate.js';
@@ -7,6 +8,7 @@ import { pauseCluster } from '../store/cluster-state.js';
 import type { QueueRow } from '../store/names.js';
 import { findQueue, limitQueue, pauseQueue, rateOfRow } from '../store/queues.js';
 import { addTenant, changeTenant, findTenant, type TenantRow } from '../store/tenants.js';
+import { limitsView, queueView, tenantRowView, tenantView } from './audit-views.js';
 import type { LeaderState } from './leader-state.js';
 
 /**
@@ -19,9 +21,13 @@ export class DispatchSettings {
   constructor(private readonly state: LeaderState) {}
 
   /** Pauses or resumes dispatch; running jobs are not affected. */
-  async pause(paused: boolean): Promise<void> {
+  async pause(paused: boolean, author?: AuditAuthor): Promise<void> {
     const { state } = this;
-    if (!(await state.write(() => pauseCluster(state.hot, state.term, paused)))) {
+    const subject = { kind: 'cluster', name: `shard ${state.term.shard}`, tenant: null } as const;
+    const action = paused ? 'cluster.pause' : 'cluster.resume';
+    const change = { before: { paused: !paused }, after: { paused } };
+    const entry = author && auditEntry(author, state.clock.now(), action, subject, change);
+    if (!(await state.writeAudited(entry, (term) => pauseCluster(state.hot, term, paused)))) {
       throw paused
         ? new PunctualError('ALREADY_PAUSED', 'Dispatch is paused already.')
         : new PunctualError('NOT_PAUSED', 'Dispatch is not paused.');
@@ -30,15 +36,30 @@ export class DispatchSettings {
     state.wakeClaiming();
   }
 
-  pauseQueue(tenant: string, name: string, paused: boolean): Promise<void> {
-    return this.changes.run(() => this.writePause(tenant, name, paused));
+  pauseQueue(tenant: string, name: string, paused: boolean, author?: AuditAuthor): Promise<void> {
+    return this.changes.run(() => this.writePause(tenant, name, paused, author));
   }
 
-  private async writePause(tenant: string, name: string, paused: boolean): Promise<void> {
+  private async writePause(
+    tenant: string,
+    name: string,
+    paused: boolean,
+    author: AuditAuthor | undefined,
+  ): Promise<void> {
     const { state } = this;
-    if (!(await findQueue(state.hot, tenant, name)))
+    const found = await findQueue(state.hot, tenant, name);
+    if (!found)
       throw new PunctualError('QUEUE_NOT_FOUND', `There is no queue ${name}.`);
-    const row = await state.write(() => pauseQueue(state.hot, state.term, tenant, name, paused));
+    const entry =
+      author &&
+      auditEntry(
+        author,
+        state.clock.now(),
+        paused ? 'queue.pause' : 'queue.resume',
+        { kind: 'queue', name, tenant },
+        { before: queueView(found), after: queueView({ ...found, paused }) },
+      );
+    const row = await state.writeAudited(entry, (term) => pauseQueue(state.hot, term, tenant, name, paused));
     if (!row) {
       throw paused
         ? new PunctualError('ALREADY_PAUSED', `Queue ${name} is paused already.`)
@@ -48,23 +69,44 @@ export class DispatchSettings {
   }
 
   /** Sets the limits of a queue; they apply to jobs that start from now on. */
-  limitQueue(tenant: string, name: string, change: (now: QueueRow | null) => QueueLimits): Promise<void> {
+  limitQueue(
+    tenant: string,
+    name: string,
+    change: (now: QueueRow | null) => QueueLimits,
+    author?: AuditAuthor,
+  ): Promise<void> {
     const { state } = this;
     return this.changes.run(async () => {
-      const limits = change(await findQueue(state.hot, tenant, name));
-      const row = await state.write(() =>
-        limitQueue(state.hot, state.term, { tenant, name }, limits, state.clock.now()),
+      const found = await findQueue(state.hot, tenant, name);
+      const limits = change(found);
+      const now = state.clock.now();
+      const views = {
+        before: found && queueView(found),
+        after: limitsView(limits, found?.paused ?? false),
+      };
+      const entry = author && auditEntry(author, now, 'queue.change', { kind: 'queue', name, tenant }, views);
+      const row = await state.writeAudited(entry, (term) =>
+        limitQueue(state.hot, term, { tenant, name }, limits, now),
       );
       this.queueChanged(row);
     });
   }
 
   /** Adds a tenant; answers null when the id is taken. */
-  addTenant(id: string, name: string, limits: TenantLimits): Promise<TenantRow | null> {
+  addTenant(
+    id: string,
+    name: string,
+    limits: TenantLimits,
+    author?: AuditAuthor,
+  ): Promise<TenantRow | null> {
     const { state } = this;
     return this.changes.run(async () => {
-      const row = await state.write(() =>
-        addTenant(state.hot, state.term, { id, name }, limits, state.clock.now()),
+      const now = state.clock.now();
+      const subject = { kind: 'tenant', name: id, tenant: id } as const;
+      const after = tenantView({ ...limits, name });
+      const entry = author && auditEntry(author, now, 'tenant.create', subject, { after });
+      const row = await state.writeAudited(entry, (term) =>
+        addTenant(state.hot, term, { id, name }, limits, now),
       );
       if (row) this.tenantChanged(row);
       return row;
@@ -75,13 +117,17 @@ export class DispatchSettings {
   changeTenant(
     id: string,
     change: (now: TenantRow) => TenantLimits & { readonly name: string },
+    author?: AuditAuthor,
   ): Promise<TenantRow | null> {
     const { state } = this;
     return this.changes.run(async () => {
       const now = await findTenant(state.hot, id);
       if (!now) return null;
       const { name, ...limits } = change(now);
-      const row = await state.write(() => changeTenant(state.hot, state.term, { id, name }, limits));
+      const subject = { kind: 'tenant', name: id, tenant: id } as const;
+      const views = { before: tenantRowView(now), after: tenantView({ ...limits, name }) };
+      const entry = author && auditEntry(author, state.clock.now(), 'tenant.change', subject, views);
+      const row = await state.writeAudited(entry, (term) => changeTenant(state.hot, term, { id, name }, limits));
       if (row) this.tenantChanged(row);
       return row;
     });

@@ -1,5 +1,6 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { Term } from '../cluster/term.js';
+import type { AuditEntry } from '../core/audit.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { invalid, messageOf, PunctualError } from '../core/errors.js';
@@ -7,7 +8,7 @@ import type { Log } from '../core/log.js';
 import { PORTION } from '../core/time-slice.js';
 import type { Pool } from '../store/database.js';
 import type { EndedJob } from '../store/ended-jobs.js';
-import { InDoubtError, TermOverError } from '../store/leader-statement.js';
+import { audited, InDoubtError, type TermKey, TermOverError } from '../store/leader-statement.js';
 import { lookAtLease } from '../store/lease.js';
 import { PatientReads } from '../store/patient-reads.js';
 import { readWaiting, type Waiting } from '../store/read-backlog.js';
@@ -78,6 +79,8 @@ export class LeaderState {
   isLoaded = false;
   /** Set by the claimer; called whenever a job or a slot may have become available. */
   wakeClaiming: () => void = () => undefined;
+  /** Set by the chain of the audit; called after an entry was written. */
+  noteEntry: () => void = () => undefined;
   private readonly renounce: LeaderOptions['renounce'];
   private readonly startedAt: number;
   private readonly complained = new Set<string>();
@@ -141,6 +144,13 @@ export class LeaderState {
       }
       throw error;
     }
+  }
+
+  /** Runs a write together with its entry of the audit, if it has one. */
+  async writeAudited<T>(entry: AuditEntry | undefined, work: (term: TermKey) => Promise<T>): Promise<T> {
+    const value = await this.write(() => work(audited(this.term, entry)));
+    if (entry) this.noteEntry();
+    return value;
   }
 
   /** Whether the term is over. */

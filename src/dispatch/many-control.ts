@@ -1,4 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { auditedWork } from '../cluster/audited-work.js';
+import { type AuditAuthor, auditEntry } from '../core/audit.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { JobState } from '../core/job.js';
 import { SerialQueue } from '../core/serial-queue.js';
@@ -69,6 +71,7 @@ export class ManyControl {
     verb: ManyVerb,
     selection: Selection,
     after: string | undefined,
+    author?: AuditAuthor,
   ): Promise<ManyDone> {
     const open = this.callsOf.get(tenant) ?? 0;
     if (open >= MAX_CALLS) {
@@ -77,12 +80,32 @@ export class ManyControl {
     }
     this.callsOf.set(tenant, open + 1);
     try {
-      return await this.calls.run(() => this.part(tenant, verb, selection, after ?? LAST_UUID));
+      return await this.calls.run(() => this.audited(tenant, verb, selection, after, author));
     } finally {
       const left = this.callsOf.get(tenant)! - 1;
       if (left === 0) this.callsOf.delete(tenant);
       else this.callsOf.set(tenant, left);
     }
+  }
+
+  /** One entry for the whole call: what was asked for, and how many jobs it changed. */
+  private audited(
+    tenant: string,
+    verb: ManyVerb,
+    selection: Selection,
+    after: string | undefined,
+    author: AuditAuthor | undefined,
+  ): Promise<ManyDone> {
+    const { state } = this;
+    const subject = { kind: 'jobs', name: 'search' in selection ? 'filter' : 'ids', tenant } as const;
+    const asked = { before: { ...selection, ...(after !== undefined && { after }) }, outcome: 'unknown' } as const;
+    const entry = author && auditEntry(author, state.clock.now(), `jobs.${verb}`, subject, asked);
+    return auditedWork(
+      state,
+      entry,
+      () => this.part(tenant, verb, selection, after ?? LAST_UUID),
+      ({ matched, changed, refused, next }) => ({ matched, changed, refused: refused.length, next }),
+    );
   }
 
   private async part(tenant: string, verb: ManyVerb, selection: Selection, below: string): Promise<ManyDone> {

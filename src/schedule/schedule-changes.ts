@@ -1,3 +1,5 @@
+import { auditedWork } from '../cluster/audited-work.js';
+import { type AuditAction, type AuditAuthor, type AuditChange, type AuditEntry, auditEntry, hashed } from '../core/audit.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import { rangeBetween } from '../core/schedule/catch-up.js';
 import type { ScheduleDefinition } from '../core/schedule.js';
@@ -10,6 +12,7 @@ import {
 } from '../core/schedule-definition.js';
 import type { SerialQueue } from '../core/serial-queue.js';
 import { uuidv7 } from '../core/uuid.js';
+import { addEntry } from '../store/audit.js';
 import {
   deleteSchedule,
   type ScheduleUpdate,
@@ -32,6 +35,8 @@ export interface Request {
   readonly tenant: string;
   readonly actor: string;
   readonly name: string;
+  /** Who asks, for the audit; missing for what is not recorded there. */
+  readonly author?: AuditAuthor;
 }
 
 /** What the leader must do after a change. */
@@ -62,12 +67,13 @@ export class ScheduleChanges {
   }
 
   async create(
-    { tenant, actor, name }: Request,
+    request: Request,
     input: Readonly<Record<string, unknown>>,
     paused: boolean,
     managedBy: string | null = null,
   ): Promise<void> {
     const { leader } = this;
+    const { tenant, actor, name } = request;
     const taken = new PunctualError('SCHEDULE_EXISTS', `There is a schedule ${name} already.`);
     // First of all: a repeated request may name a moment that has passed meanwhile, and must still hear that it exists.
     if (await findSchedule(leader.hot, tenant, name)) throw taken;
@@ -77,10 +83,13 @@ export class ScheduleChanges {
     await this.mustHaveNames(tenant, parsed, now);
     const id = uuidv7(now);
     const fireAt = paused ? null : fireAtFor({ id }, parsed, now);
-    const stored = await leader.write(() =>
-      createSchedule(leader.hot, leader.term, {
+    const text = JSON.stringify(definition);
+    const after = scheduleView({ definition: text, paused, managed_by: managedBy });
+    const entry = this.entry(request, now, 'schedule.create', { after });
+    const stored = await leader.writeAudited(entry, (term) =>
+      createSchedule(leader.hot, term, {
         ...{ id, tenant, name, paused, fireAt, createdAt: now, createdBy: actor, managedBy },
-        definition: JSON.stringify(definition),
+        definition: text,
       }),
     );
     if (!stored) throw taken;
@@ -119,7 +128,8 @@ export class ScheduleChanges {
       const parsed = this.parse(definition, now, found.created_at);
       await this.mustHaveNames(request.tenant, parsed, now);
       const schedule = await this.decideDue(found, now, false);
-      await this.writeChange(request, schedule, now, 'changed', (watermark) => ({
+      const entry = this.entryOf(request, schedule, 'schedule.change', { definition: text });
+      await this.writeChange(request, schedule, now, 'changed', entry, (watermark) => ({
         definition: text,
         paused: schedule.paused,
         watermark,
@@ -137,7 +147,8 @@ export class ScheduleChanges {
         throw new PunctualError('ALREADY_PAUSED', `Schedule ${found.name} is paused already.`);
       const now = this.leader.clock.now();
       const schedule = await this.decideDue(found, now, true);
-      await this.writeChange(request, schedule, now, 'paused', (watermark) => ({
+      const entry = this.entryOf(request, schedule, 'schedule.pause', { paused: true });
+      await this.writeChange(request, schedule, now, 'paused', entry, (watermark) => ({
         ...{ definition: schedule.definition, paused: true, watermark, fireAt: null },
       }));
     });
@@ -151,7 +162,8 @@ export class ScheduleChanges {
       const now = this.leader.clock.now();
       const schedule = await this.decideDue(found, now, true);
       const parsed = this.firer.parsedSchedules.parse(schedule);
-      await this.writeChange(request, schedule, now, 'changed', (watermark) => ({
+      const entry = this.entryOf(request, schedule, 'schedule.resume', { paused: false });
+      await this.writeChange(request, schedule, now, 'changed', entry, (watermark) => ({
         ...{ definition: schedule.definition, paused: false, watermark },
         fireAt: fireAtFor(schedule, parsed, watermark),
       }));
@@ -161,7 +173,9 @@ export class ScheduleChanges {
 
   /** Deletes a schedule. Jobs that have started go on, and the ledger stays. */
   remove(request: Request): Promise<void> {
-    return this.writes.run(async () => this.removeNow(request, await this.mustFind(request)));
+    return this.writes.run(async () =>
+      this.removeNow(request, await this.mustFind(request), 'schedule.delete'),
+    );
   }
 
   /** Deletes a schedule if it is in the code of `owner`; answers whether it was. */
@@ -169,15 +183,20 @@ export class ScheduleChanges {
     return this.writes.run(async () => {
       const found = await findSchedule(this.leader.hot, request.tenant, request.name);
       if (found?.managed_by !== owner) return false;
-      await this.removeNow(request, found);
+      await this.removeNow(request, found, 'schedule.prune');
       return true;
     });
   }
 
-  private async removeNow(request: Request, found: ScheduleRow): Promise<void> {
+  private async removeNow(
+    request: Request,
+    found: ScheduleRow,
+    action: 'schedule.delete' | 'schedule.prune',
+  ): Promise<void> {
     const now = this.leader.clock.now();
     const schedule = await this.decideDue(found, now, true);
-    await this.writeChange(request, schedule, now, 'deleted', null);
+    const entry = this.entryOf(request, schedule, action, null);
+    await this.writeChange(request, schedule, now, 'deleted', entry, null);
   }
 
   /** Makes a job now, independent of the timetable; answers with its id. */
@@ -192,14 +211,17 @@ export class ScheduleChanges {
         const job = planJob(parsed, at, now, now);
         const jobs = await firer.makeJobs([{ schedule, job, byHandOf: request.actor }]);
         const row = ranRow(schedule, parsed, job, now, { byHand: true, reason: 'manual' });
+        const entry = this.entry(request, now, 'schedule.run', { after: { job: job.id } });
         const made = await leader.write(() =>
           leaderTransaction(leader.hot, leader.term, async (db) => {
             if (!(await recordOccurrences(db, [row], now)).has(job.id)) return false;
             await insertScheduledJobs(db, jobs, now);
+            if (entry) await addEntry(db, entry, leader.term.epoch);
             return true;
           }),
         );
         if (!made) continue;
+        if (entry) leader.noteEntry();
         await leader.admit(jobs.map((each) => toWaiting(each.row)));
         this.listener.onLatenessCheckAt(row.judgeAt);
         return job.id;
@@ -213,7 +235,14 @@ export class ScheduleChanges {
       const now = this.leader.clock.now();
       if (range.to > now) throw invalid([{ pointer: '/to', detail: 'must not lie in the future' }]);
       const schedule = await this.decideDue(await this.mustFind(request), now, true);
-      return backfill(this.leader, this.firer, schedule, range);
+      const asked = { from: new Date(range.from).toISOString(), to: new Date(range.to).toISOString() };
+      const change = { before: asked, outcome: 'unknown' } as const;
+      return auditedWork(
+        this.leader,
+        range.dryRun ? undefined : this.entry(request, now, 'schedule.backfill', change),
+        () => backfill(this.leader, this.firer, schedule, range),
+        ({ occurrences }) => ({ started: occurrences.length }),
+      );
     });
   }
 
@@ -275,6 +304,7 @@ export class ScheduleChanges {
     schedule: ScheduleRow,
     now: number,
     reason: Reason,
+    entry: AuditEntry | undefined,
     update: ((watermark: number) => ScheduleUpdate) | null,
   ): Promise<void> {
     const { leader } = this;
@@ -292,10 +322,42 @@ export class ScheduleChanges {
           ? await deleteSchedule(db, schedule, actor, now)
           : await updateSchedule(db, schedule, next, actor, now);
       if (!done) throw new Error(`schedule ${schedule.name} changed while it was being changed`);
+      if (entry) await addEntry(db, entry, leader.term.epoch);
       fireAt = next?.fireAt ?? null;
     });
+    if (entry) leader.noteEntry();
     this.listener.onFireAt(fireAt);
   }
+
+  private entry(
+    { tenant, name, author }: Request,
+    now: number,
+    action: AuditAction,
+    change: AuditChange,
+  ): AuditEntry | undefined {
+    return author && auditEntry(author, now, action, { kind: 'schedule', name, tenant }, change);
+  }
+
+  /** The entry of a change of what was read; null deletes it. */
+  private entryOf(
+    request: Request,
+    schedule: ScheduleRow,
+    action: AuditAction,
+    changed: Partial<Viewed> | null,
+  ): AuditEntry | undefined {
+    const after = changed && scheduleView({ ...schedule, ...changed });
+    const views = { before: scheduleView(schedule), after };
+    return this.entry(request, this.leader.clock.now(), action, views);
+  }
+}
+
+type Viewed = Pick<ScheduleRow, 'definition' | 'paused' | 'managed_by'>;
+
+/** What the audit shows of a schedule. */
+function scheduleView({ definition, paused, managed_by: managedBy }: Viewed): object {
+  const { payload, ...rest } = JSON.parse(definition) as Record<string, unknown>;
+  const hash = payload === undefined ? {} : { payload: hashed(JSON.stringify(payload)) };
+  return { ...rest, ...hash, paused, managedBy };
 }
 
 /** Refuses to touch a schedule that is in the code of another program. */

@@ -1,3 +1,4 @@
+import type { AuditEntry } from '../core/audit.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import type { Log } from '../core/log.js';
@@ -17,6 +18,10 @@ export interface ScheduleLeader {
   readonly log: Log;
   /** Runs a fenced write; the term ends when its outcome is unknown. */
   write<T>(work: () => Promise<T>): Promise<T>;
+  /** The same together with an entry of the audit, if there is one. */
+  writeAudited<T>(entry: AuditEntry | undefined, work: (term: TermKey) => Promise<T>): Promise<T>;
+  /** Told that an entry of the audit was written. */
+  noteEntry(): void;
   /** The same for a write that ends jobs; whoever waits for one of them is told. */
   writeEnds(work: () => Promise<readonly EndedJob[]>): Promise<readonly EndedJob[]>;
   /** Adds jobs that were written to the backlog. */

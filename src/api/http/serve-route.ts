@@ -4,6 +4,7 @@ import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
 import { invalid } from '../../core/errors.js';
 import { validate } from '../../core/schemas/validate.js';
 import { SHARD_HEADER } from '../../core/wire.js';
+import type { AuditAuthor } from '../../core/audit.js';
 import type { NodeContext } from '../context.js';
 import {
   Answer,
@@ -41,6 +42,7 @@ interface ServingParts {
   readonly authenticate: Authenticate;
   readonly describe: DescribeRoute;
   readonly log: HttpLog;
+  readonly clientAddress?: (request: FastifyRequest) => string | null;
 }
 
 /**
@@ -130,16 +132,30 @@ class HttpCall implements Call {
     return waitedMs(this.request);
   }
 
+  get author(): AuditAuthor {
+    const { request, parts } = this;
+    const { clientAddress = ({ socket }: FastifyRequest) => socket.remoteAddress ?? null } = parts;
+    const caller = request.caller && 'actor' in request.caller ? request.caller : null;
+    return {
+      ...{ keyId: caller?.key?.id ?? null, keyName: caller?.actor ?? '' },
+      ...{ address: clientAddress(request), requestId: request.id },
+    };
+  }
+
+  get accept(): string {
+    return this.request.headers.accept ?? '';
+  }
+
   wait<T>(kind: WaitKind, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
     this.waitsFor = kind;
     return this.parts.longPolls.run(this.reply, kind, run);
   }
 
-  stream(kind: WaitKind, tell: (stream: AnswerStream) => Promise<void>): Promise<void> {
-    const answer = otherAnswer(this.route.answers[200], 'stream');
-    if (!answer) throw new Error('the route declares no stream');
+  stream(kind: WaitKind, tell: (stream: AnswerStream) => Promise<void>, named?: string): Promise<void> {
+    const type = named ?? otherAnswer(this.route.answers[200], 'stream')?.type;
+    if (type === undefined) throw new Error('the route declares no stream');
     return this.wait(kind, async (gone) => {
-      const stream = new HttpStream(this.reply, answer.type, gone);
+      const stream = new HttpStream(this.reply, type, gone);
       try {
         await tell(stream);
         stream.open();

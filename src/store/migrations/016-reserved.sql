@@ -1,0 +1,3 @@
+-- oldest-program: 0.1.0
+--
+-- Stands for the migration of this number on another branch. To be replaced by it.
