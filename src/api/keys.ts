@@ -1,4 +1,10 @@
-import { areWithin, type KeyInput as Input, type KeyLimits, type KeyScope, type KeyView as View } from '../core/access.js';
+import {
+  areWithin,
+  type KeyInput as Input,
+  type KeyLimits,
+  type KeyScope,
+  type KeyView as View,
+} from '../core/access.js';
 import { type AuditAction, type AuditEntry, auditEntry } from '../core/audit.js';
 import { parseDuration } from '../core/duration.js';
 import { invalid, PunctualError } from '../core/errors.js';
@@ -57,7 +63,8 @@ export const keyRoutes: readonly Route[] = [
         return row;
       });
       noteEntry(node);
-      if (!added) throw new PunctualError('QUOTA_EXCEEDED', `There are ${MAX_KEYS} keys already; revoke some.`);
+      if (!added)
+        throw new PunctualError('QUOTA_EXCEEDED', `There are ${MAX_KEYS} keys already; revoke some.`);
       return { ...viewOf(added), key };
     },
   }),
@@ -109,6 +116,7 @@ export const keyRoutes: readonly Route[] = [
       });
       if (!isGone) throw notFound(id);
       noteEntry(node);
+      node.tellOfKeys();
     },
   }),
   route({
@@ -143,6 +151,7 @@ export const keyRoutes: readonly Route[] = [
       });
       noteEntry(node);
       if (!added) throw new PunctualError('KEY_EXPIRED', `Key ${id} has expired; make a new one.`);
+      node.tellOfKeys();
       return { ...viewOf(added), key };
     },
   }),
@@ -189,8 +198,11 @@ function rightsOf(caller: Caller, input: Input, now: number): Rights & { readonl
   const expiresAt = expiryOf(caller, input.expiresAt, now);
   if (operator) {
     if (!caller.operator) throw forbidden('Only an operator may make keys of operators.');
-    const given = (['scopes', 'queues', 'tasks', 'tenant'] as const).find((field) => input[field] !== undefined);
-    if (given) throw invalid([{ pointer: `/${given}`, detail: "an operator's key may do everything; leave it out" }]);
+    const given = (['scopes', 'queues', 'tasks', 'tenant'] as const).find(
+      (field) => input[field] !== undefined,
+    );
+    if (given)
+      throw invalid([{ pointer: `/${given}`, detail: "an operator's key may do everything; leave it out" }]);
     return { tenant: null, scopes: [], queues: null, tasks: null, expiresAt };
   }
   if (scopes.length === 0) throw invalid([{ pointer: '/scopes', detail: 'is missing' }]);

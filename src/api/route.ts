@@ -145,8 +145,8 @@ export interface Call {
    * if it also answers in another form.
    */
   stream(kind: WaitKind, tell: (stream: AnswerStream) => Promise<void>, type?: string): Promise<void>;
-  /** Whether the caller of a public route sends a valid key, and so may be told more. */
-  bringsKey(): Promise<boolean>;
+  /** Whether the caller of a public route sends an operator's key, and so may be told more. */
+  bringsOperatorKey(): Promise<boolean>;
 }
 
 type CallerOf<S extends Scope> = S extends 'public'

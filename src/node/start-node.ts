@@ -87,6 +87,10 @@ async function assemble(
   const context = nodeContext({
     ...{ nodeId: id, config, loopDelay, authentication, secret, shards },
     lookAtNodes: () => membership.look(),
+    tellOfKeys: () => {
+      authentication.lookAgain();
+      void membership.tellOfKeys();
+    },
   });
   const clientAddress = clientAddresses({
     trustedProxies: config.trustedProxies,

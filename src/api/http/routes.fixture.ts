@@ -296,6 +296,7 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
       hintJobs: nothing,
       getFigures: nothing,
       leaseChanged: nothing,
+      keysChanged: nothing,
       nodeJoined: nothing,
     },
   };
