@@ -241,11 +241,11 @@ export class ChainCheck {
   private readonly heads = new Map<number, Pick<ChainLink, 'sequence' | 'hash'>>();
 
   /**
-   * `anchors` are the last entries that retention has removed, by shard, where they are known. Without one, the first line of a
-   * shard is taken for the first one that was kept.
+   * Tells which entry of a shard retention has removed last. Without that, the first line of the shard is taken for the first
+   * one that was kept.
    */
-  constructor(anchors: ReadonlyMap<number, Pick<ChainLink, 'sequence' | 'hash'>> = new Map()) {
-    for (const [shard, anchor] of anchors) this.heads.set(shard, anchor);
+  begin(shard: number, anchor: Pick<ChainLink, 'sequence' | 'hash'>): void {
+    this.heads.set(shard, anchor);
   }
 
   /** Checks the next line. */
@@ -277,17 +277,16 @@ export class ChainCheck {
     if (expected === undefined || sequence >= expected) this.heads.set(shard, { sequence, hash: own[1]! });
   }
 
-  /** Checks that the lines reach to the known end of each chain. */
-  end(heads: ReadonlyMap<number, Pick<ChainLink, 'sequence' | 'hash'>>): void {
-    for (const [shard, head] of heads) {
-      const last = this.heads.get(shard)?.sequence ?? 0;
-      if (last < head.sequence) {
-        const detail = `${missing(last + 1, head.sequence)} at the end`;
-        this.faults.push({ shard, sequence: last + 1, id: null, problem: 'missing', detail });
-      } else if (last === head.sequence && last > 0 && this.heads.get(shard)!.hash !== head.hash) {
-        const detail = `entry ${last} is not the one that the chain ended with`;
-        this.faults.push({ shard, sequence: last, id: null, problem: 'changed', detail });
-      }
+  /** Checks that the lines of a shard reach to the known end of its chain. */
+  end(shard: number, head: Pick<ChainLink, 'sequence' | 'hash'>): void {
+    const last = this.heads.get(shard);
+    const reached = last?.sequence ?? 0;
+    if (reached < head.sequence) {
+      const detail = `${missing(reached + 1, head.sequence)} at the end`;
+      this.faults.push({ shard, sequence: reached + 1, id: null, problem: 'missing', detail });
+    } else if (last && reached === head.sequence && last.hash !== head.hash) {
+      const detail = `entry ${reached} is not the one that the chain ended with`;
+      this.faults.push({ shard, sequence: reached, id: null, problem: 'changed', detail });
     }
   }
 }
