@@ -14,6 +14,12 @@ WHERE (SELECT count(*) FROM (
 RETURNING id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
   created_by AS "createdBy", last_used_at AS "lastUsedAt";
 
+-- add-audit-entry
+INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind, subject,
+  before, after, outcome)
+SELECT $1::bigint, $2::uuid, $3::bigint, $4::text, $5::uuid, $6::text, $7::text, $8::text, $9::text, $10::text,
+  $11::text, $12::json, $13::json, $14::text;
+
 -- add-log-lines
 WITH claim AS (
   SELECT 1 FROM punctual.claims c JOIN punctual.jobs j ON j.id = c.job
@@ -64,6 +70,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- add-tenant-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst)
+  SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int WHERE EXISTS (SELECT 1 FROM term)
+  ON CONFLICT (id) DO NOTHING
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $11::uuid, $12::bigint, $13::text, $14::uuid, $15::text, $16::text, $17::text, $18::text,
+    $19::text, $20::text, $21::json, $22::json, $23::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- add-worker
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -96,6 +115,41 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     jobs.attempts + 1 AS fence, jobs.size_kib AS "sizeKib"
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- admit-jobs-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), taken AS (
+  DELETE FROM punctual.later l
+  USING unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[]) u(id, run_at, rank, payload)
+  WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND EXISTS (SELECT 1 FROM term)
+  RETURNING l.*, u.run_at AS new_run_at, u.rank AS new_rank, u.payload AS new_payload
+), answer AS (
+  INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
+    target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, coalesce(m.new_rank, m.rank) AS rank, coalesce(m.new_run_at,
+    m.run_at) AS run_at, m.attempts, m.failures, m.losses, m.max_attempts, m.max_losses, m.at_most_once,
+    m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
+    m.backoff, m.requires, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts, m.schedule,
+    m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10,
+    m.size_kib) AS size_kib, true AS edited
+  FROM taken m
+  RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
+    jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
+    jobs.attempts + 1 AS fence, jobs.size_kib AS "sizeKib"
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $8::uuid, $9::bigint, $10::text, $11::uuid, $12::text, $13::text, $14::text, $15::text,
+    $16::text, $17::text, $18::json, $19::json, $20::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- begin-audit-entry
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (INSERT INTO punctual.audit (epoch, id,
+  at, tenant, key_id, key_name, address, request_id, action, kind, subject, before, after, outcome)
+SELECT $2::bigint, $4::uuid, $5::bigint, $6::text, $7::uuid, $8::text, $9::text, $10::text, $11::text, $12::text,
+  $13::text, $14::json, $15::json, $16::text WHERE EXISTS (SELECT 1 FROM term) RETURNING id) SELECT answer.* FROM
+  term LEFT JOIN answer ON true;
+
 -- cancel-claims
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -104,6 +158,26 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE c.job BETWEEN u.job AND u.job AND c.fence = u.fence AND EXISTS (SELECT 1 FROM term)
   RETURNING c.job
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- cancel-claims-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.claims c SET cancelled_at = coalesce(c.cancelled_at, $6::bigint)
+  FROM unnest($4::uuid[], $5::int[]) u(job, fence)
+  WHERE c.job BETWEEN u.job AND u.job AND c.fence = u.fence AND EXISTS (SELECT 1 FROM term)
+  RETURNING c.job
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $7::uuid, $8::bigint, $9::text, $10::uuid, $11::text, $12::text, $13::text, $14::text,
+    $15::text, $16::text, $17::json, $18::json, $19::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- chain-audit-entries
+UPDATE punctual.audit a SET
+  sequence = u.sequence, previous = decode(u.previous, 'hex'), hash = decode(u.hash, 'hex')
+FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::text[], $5::text[]) u(id, outcome, sequence, previous, hash)
+WHERE a.id BETWEEN u.id AND u.id AND a.sequence IS NULL AND a.outcome = u.outcome
+RETURNING a.id;
 
 -- change-later
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -122,6 +196,27 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING l.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- change-later-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.later l SET
+    run_at = coalesce(u.run_at, l.run_at),
+    rank = coalesce(u.rank, l.rank),
+    payload = coalesce(u.payload, l.payload),
+    size_kib = coalesce((octet_length((u.payload)::text) + coalesce(octet_length(l.target::text), 0)) >> 10,
+      l.size_kib),
+    admit_at = coalesce(u.admit_at, u.run_at, l.run_at),
+    held = u.held
+  FROM unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[], $8::bigint[], $9::boolean[])
+    u(id, run_at, rank, payload, admit_at, held)
+  WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND EXISTS (SELECT 1 FROM term)
+  RETURNING l.id
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $10::uuid, $11::bigint, $12::text, $13::uuid, $14::text, $15::text, $16::text, $17::text,
+    $18::text, $19::text, $20::json, $21::json, $22::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- change-live
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -139,6 +234,27 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     j.attempts + 1 AS fence, j.size_kib AS "sizeKib"
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- change-live-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.jobs j SET
+    run_at = coalesce($5::bigint, j.run_at),
+    rank = coalesce($6::smallint, j.rank),
+    payload = coalesce($7::json, j.payload),
+    size_kib = coalesce((octet_length(($7::json)::text) + coalesce(octet_length(j.target::text), 0)) >> 10,
+      j.size_kib),
+    edited = true
+  WHERE j.id = $4::uuid AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS (SELECT 1
+    FROM term)
+  RETURNING j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore",
+    j.concurrency_key AS "key",
+    j.attempts + 1 AS fence, j.size_kib AS "sizeKib"
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $8::uuid, $9::bigint, $10::text, $11::uuid, $12::text, $13::text, $14::text, $15::text,
+    $16::text, $17::text, $18::json, $19::json, $20::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- change-tenant
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -147,6 +263,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE id = $4::text AND EXISTS (SELECT 1 FROM term)
   RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- change-tenant-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.tenants SET name = $5::text, weight = $6::int, rate_limit = $7::int, rate_per = $8::bigint,
+    rate_burst = $9::int
+  WHERE id = $4::text AND EXISTS (SELECT 1 FROM term)
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $10::uuid, $11::bigint, $12::text, $13::uuid, $14::text, $15::text, $16::text, $17::text,
+    $18::text, $19::text, $20::json, $21::json, $22::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- claim-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -231,6 +360,22 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- create-schedule-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  INSERT INTO punctual.schedules (id, tenant, name, definition, paused, watermark, fire_at, created_at, created_by,
+    changed_at, changed_by, managed_by)
+  SELECT $4::uuid, $5::text, $6::text, $7::json, $8::boolean, $9::bigint, $10::bigint, $9, $11::text, $9, $11,
+    $12::text
+  WHERE EXISTS (SELECT 1 FROM term)
+  ON CONFLICT (tenant, name) WHERE deleted_at IS NULL DO NOTHING
+  RETURNING id
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $13::uuid, $14::bigint, $15::text, $16::uuid, $17::text, $18::text, $19::text, $20::text,
+    $21::text, $22::text, $23::json, $24::json, $25::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- database-time
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now;
 
@@ -258,6 +403,14 @@ UPDATE punctual.schedules s SET fire_at = NULL, changed_at = $3::bigint, changed
   version = s.version + 1
 WHERE s.id = $1::uuid AND s.version = $2 AND s.deleted_at IS NULL
 RETURNING s.id;
+
+-- end-audit-entry
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.audit a SET outcome = $5::text, after = $6::json
+  WHERE a.id = $4::uuid AND a.sequence IS NULL AND a.outcome = 'unknown' AND EXISTS (SELECT 1 FROM term)
+  RETURNING a.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- end-lease-blockers
 SELECT pg_terminate_backend(l.pid) FROM pg_locks l
@@ -292,6 +445,36 @@ ended AS (
 ),
 answer AS (SELECT id, tenant, ended_as AS state, task FROM gone) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- end-waiting-later-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  DELETE FROM punctual.later l USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
+  WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND EXISTS (SELECT 1 FROM term)
+  RETURNING l.*, u.ended_as, u.ended_why
+), 
+ended AS (
+  INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, finished_at, state,
+    error)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, m.earlier_attempts,
+    m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS error
+  FROM gone m
+  RETURNING id, tenant, state, schedule
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+  FROM ended GROUP BY tenant
+),
+answer AS (SELECT id, tenant, ended_as AS state, task FROM gone), entry AS (INSERT INTO punctual.audit (epoch, id,
+  at, tenant, key_id, key_name, address, request_id, action, kind, subject, before, after, outcome)
+  SELECT $2::bigint, $8::uuid, $9::bigint, $10::text, $11::uuid, $12::text, $13::text, $14::text, $15::text,
+    $16::text, $17::text, $18::json, $19::json, $20::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- end-waiting-live
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
@@ -318,6 +501,37 @@ ended AS (
   FROM ended GROUP BY tenant
 ),
 answer AS (SELECT id, tenant, ended_as AS state, task FROM gone) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- end-waiting-live-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  DELETE FROM punctual.jobs j USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
+  WHERE j.id BETWEEN u.id AND u.id AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS
+    (SELECT 1 FROM term)
+  RETURNING j.*, u.ended_as, u.ended_why
+), 
+ended AS (
+  INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, finished_at, state,
+    error)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, m.earlier_attempts,
+    m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS error
+  FROM gone m
+  RETURNING id, tenant, state, schedule
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+  FROM ended GROUP BY tenant
+),
+answer AS (SELECT id, tenant, ended_as AS state, task FROM gone), entry AS (INSERT INTO punctual.audit (epoch, id,
+  at, tenant, key_id, key_name, address, request_id, action, kind, subject, before, after, outcome)
+  SELECT $2::bigint, $8::uuid, $9::bigint, $10::text, $11::uuid, $12::text, $13::text, $14::text, $15::text,
+    $16::text, $17::text, $18::json, $19::json, $20::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- ensure-lease
 INSERT INTO punctual.leases (shard, epoch, holder, holder_url, expires_at)
@@ -961,6 +1175,24 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 rate_burst, full_at
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- limit-queue-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  INSERT INTO punctual.queues (tenant, name, created_at, weight, concurrency, key_concurrency, rate_limit,
+    rate_per, rate_burst)
+  SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::int, $10::int, $11::bigint, $12::int
+  WHERE EXISTS (SELECT 1 FROM term)
+  ON CONFLICT (tenant, name) DO UPDATE SET weight = excluded.weight, concurrency = excluded.concurrency,
+    key_concurrency = excluded.key_concurrency, rate_limit = excluded.rate_limit, rate_per = excluded.rate_per,
+    rate_burst = excluded.rate_burst
+  RETURNING id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
+rate_burst, full_at
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $13::uuid, $14::bigint, $15::text, $16::uuid, $17::text, $18::text, $19::text, $20::text,
+    $21::text, $22::text, $23::json, $24::json, $25::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- list-api-keys
 SELECT id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
 created_by AS "createdBy", last_used_at AS "lastUsedAt" FROM punctual.api_keys WHERE id < $1::uuid ORDER BY id DESC
@@ -971,6 +1203,38 @@ SELECT id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expires
   created_by AS "createdBy", last_used_at AS "lastUsedAt" FROM punctual.api_keys WHERE coalesce(tenant, '') =
     $3::text AND id < $1::uuid
 ORDER BY id DESC LIMIT $2::int;
+
+-- list-audit
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT a.id, a.at, a.tenant, a.key_id AS "keyId", a.key_name AS "keyName", a.address, a.request_id AS
+    "requestId",
+  a.action, a.kind, a.subject, a.before, a.after, a.outcome, a.sequence, encode(a.previous, 'hex') AS previous,
+    encode(a.hash, 'hex') AS hash, coalesce(octet_length(a.before::text), 0) + coalesce(octet_length(a.after::text),
+    0) + 512 AS bytes FROM punctual.audit a
+   WHERE ($1::text IS NULL OR a.tenant = $1) AND ($2::bigint IS NULL OR a.at >= $2) AND ($3::bigint IS NULL OR a.at
+     < $3)
+    AND ($4::uuid IS NULL OR a.key_id = $4) AND ($5::text IS NULL OR a.action = $5)
+    AND ($6::text IS NULL OR a.kind = $6) AND ($7::text IS NULL OR a.subject = $7) AND a.id < $8::uuid ORDER BY a.id
+      DESC LIMIT $9::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
+WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY id DESC;
+
+-- list-audit-chain
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT a.id, a.at, a.tenant, a.key_id AS "keyId", a.key_name AS "keyName", a.address, a.request_id AS
+    "requestId",
+  a.action, a.kind, a.subject, a.before, a.after, a.outcome, a.sequence, encode(a.previous, 'hex') AS previous,
+    encode(a.hash, 'hex') AS hash, coalesce(octet_length(a.before::text), 0) + coalesce(octet_length(a.after::text),
+    0) + 512 AS bytes FROM punctual.audit a
+   WHERE ($1::text IS NULL OR a.tenant = $1) AND ($2::bigint IS NULL OR a.at >= $2) AND ($3::bigint IS NULL OR a.at
+     < $3)
+    AND ($4::uuid IS NULL OR a.key_id = $4) AND ($5::text IS NULL OR a.action = $5)
+    AND ($6::text IS NULL OR a.kind = $6) AND ($7::text IS NULL OR a.subject = $7) AND a.sequence > $8::bigint ORDER
+      BY a.sequence LIMIT $9::int + 1) s WINDOW in_order AS (ORDER BY sequence)) t
+WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY sequence;
 
 -- list-ended-jobs
   SELECT * FROM (
@@ -1640,6 +1904,20 @@ SELECT l.id, octet_length(l.submission::text) AS bytes, l.said_at AS "saidAt"
 FROM unnest($2::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id
 WHERE NOT l.held AND l.admit_at <= $1;
 
+-- move-audit-anchor
+UPDATE punctual.audit_chain c SET removed_sequence = last.sequence, removed_hash = last.hash
+FROM (
+  SELECT p.sequence, p.hash FROM (
+    SELECT f.sequence, f.hash, bool_and(f.at < $1::bigint) OVER (ORDER BY f.sequence) AS is_old FROM (
+      SELECT a.sequence, a.hash, a.at FROM punctual.audit a WHERE a.sequence IS NOT NULL
+      ORDER BY a.sequence LIMIT $2::int) f) p
+  WHERE p.is_old ORDER BY p.sequence DESC LIMIT 1) last
+RETURNING c.removed_sequence;
+
+-- move-audit-head
+UPDATE punctual.audit_chain SET sequence = $2::bigint, hash = decode($3::text, 'hex')
+WHERE sequence = $1::bigint RETURNING sequence;
+
 -- move-schedules
 UPDATE punctual.schedules s SET
   watermark = u.watermark, fire_at = u.fire_at, last_job = coalesce(u.last_job, s.last_job)
@@ -1702,6 +1980,17 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING paused
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- pause-cluster-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.cluster SET paused = $4::boolean WHERE paused <> $4::boolean AND EXISTS (SELECT 1 FROM term)
+  RETURNING paused
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $5::uuid, $6::bigint, $7::text, $8::uuid, $9::text, $10::text, $11::text, $12::text, $13::text,
+    $14::text, $15::json, $16::json, $17::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1 FROM term))
+    SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- pause-queue
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -1710,6 +1999,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
 rate_burst, full_at
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- pause-queue-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.queues SET paused = $6::boolean
+  WHERE tenant = $4::text AND name = $5::text AND paused <> $6::boolean AND EXISTS (SELECT 1 FROM term)
+  RETURNING id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
+rate_burst, full_at
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $7::uuid, $8::bigint, $9::text, $10::uuid, $11::text, $12::text, $13::text, $14::text,
+    $15::text, $16::text, $17::json, $18::json, $19::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- postpone-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -1735,12 +2037,42 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- postpone-jobs-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  DELETE FROM punctual.jobs j USING unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[], $8::bigint[],
+    $9::boolean[])
+    u(id, run_at, rank, payload, admit_at, held)
+  WHERE j.id BETWEEN u.id AND u.id AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS
+    (SELECT 1 FROM term)
+  RETURNING j.*, u.run_at AS new_run_at, u.rank AS new_rank, u.payload AS new_payload, u.admit_at, u.held
+), answer AS (
+  INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, admit_at,
+    held)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, coalesce(m.new_rank, m.rank) AS rank, coalesce(m.new_run_at,
+    m.run_at) AS run_at, m.attempts, m.failures, m.losses, m.max_attempts, m.max_losses, m.at_most_once,
+    m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
+    m.backoff, m.requires, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts, m.schedule,
+    m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10,
+    m.size_kib) AS size_kib, coalesce(m.admit_at, m.new_run_at, m.run_at) AS admit_at, m.held AS held
+  FROM gone m
+  RETURNING id
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $10::uuid, $11::bigint, $12::text, $13::uuid, $14::text, $15::text, $16::text, $17::text,
+    $18::text, $19::text, $20::json, $21::json, $22::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- publish-limits
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), published AS (
   UPDATE punctual.cluster SET max_payload = $4::bigint, max_job_timeout = $5::bigint
   WHERE (max_payload, max_job_timeout) IS DISTINCT FROM ($4::bigint, $5::bigint) AND EXISTS (SELECT 1 FROM term)
-  RETURNING max_payload
+), answer AS (
+  SELECT EXISTS (SELECT 1 FROM punctual.audit a WHERE a.sequence IS NULL) AS unchained,
+    (SELECT a.at FROM punctual.audit a WHERE a.sequence IS NOT NULL ORDER BY a.sequence LIMIT 1) AS oldest
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- put-back-passed-over
@@ -1751,6 +2083,11 @@ SELECT $1::uuid, $2, u.* FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $
 -- read-ahead
 SELECT o.at, o.job FROM punctual.occurrences o
 WHERE o.schedule = $1::uuid AND o.at > $2 AND NOT o.by_hand AND o.job IS NOT NULL ORDER BY o.at;
+
+-- read-audit-ends
+SELECT sequence, encode(hash, 'hex') AS hash, removed_sequence AS "removedSequence",
+  encode(removed_hash, 'hex') AS "removedHash"
+FROM punctual.audit_chain;
 
 -- read-cancel-requests
 SELECT c.id, c.tenant, c.job, c.requested_by AS "requestedBy" FROM punctual.cancel_requests c
@@ -1936,6 +2273,16 @@ UNION ALL
    ORDER BY l.admit_at OFFSET $2::int LIMIT 100000) l
  WHERE l.tenant <> ALL (ARRAY(SELECT DISTINCT o.tenant FROM oldest o)) LIMIT 500);
 
+-- read-unchained
+SELECT c.sequence AS "headSequence", encode(c.hash, 'hex') AS "headHash", EXISTS (
+    SELECT 1 FROM punctual.audit w WHERE w.sequence IS NULL AND w.outcome = 'unknown') AS waits, e.*
+FROM punctual.audit_chain c LEFT JOIN LATERAL (
+  SELECT a.id, a.at, a.tenant, a.key_id AS "keyId", a.key_name AS "keyName", a.address, a.request_id AS "requestId",
+  a.action, a.kind, a.subject, a.before, a.after, a.outcome FROM punctual.audit a
+  WHERE a.sequence IS NULL AND (a.outcome <> 'unknown' OR a.epoch IS DISTINCT FROM $1::bigint OR a.at < $2::bigint)
+  ORDER BY a.id LIMIT $3::int) e ON true
+ORDER BY e.id;
+
 -- read-waiting
 SELECT j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore",
   j.concurrency_key AS "key",
@@ -2005,6 +2352,39 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   SELECT $6::bigint, $4, count(*) FROM answer HAVING count(*) > 0
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- redrive-jobs-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  DELETE FROM punctual.job_history h USING unnest($5::uuid[]) u(id)
+  WHERE h.tenant = $4::text AND h.id = u.id AND h.state IN ('failed', 'cancelled') AND NOT h.at_most_once
+    AND EXISTS (SELECT 1 FROM term)
+  RETURNING h.*
+), answer AS (
+  INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
+    target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, $6::bigint AS run_at, m.attempts, 0 AS failures, 0 AS
+    losses, m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, NULL AS start_before,
+    m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, CASE WHEN
+    m.fence IS NULL THEN m.earlier_attempts
+    ELSE array_append(m.earlier_attempts, json_build_object(
+      'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
+      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END AS earlier_attempts, m.schedule,
+        m.occurrence, (octet_length((m.payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10 AS
+        size_kib, true AS edited
+  FROM gone m
+  RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
+    jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
+    jobs.attempts + 1 AS fence, jobs.size_kib AS "sizeKib"
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_retried)
+  SELECT $6::bigint, $4, count(*) FROM answer HAVING count(*) > 0
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $7::uuid, $8::bigint, $9::text, $10::uuid, $11::text, $12::text, $13::text, $14::text,
+    $15::text, $16::text, $17::json, $18::json, $19::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- release-claims
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), freed AS (
@@ -2023,6 +2403,10 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 -- release-term
 UPDATE punctual.leases SET expires_at = 'epoch', session_pid = NULL
 WHERE shard = $1 AND epoch = $2 AND holder = $3 RETURNING epoch;
+
+-- remove-audit-entries
+DELETE FROM punctual.audit a
+WHERE a.sequence <= (SELECT c.removed_sequence FROM punctual.audit_chain c);
 
 -- remove-needs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2191,6 +2575,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE w.id = u.id AND EXISTS (SELECT 1 FROM term)
   RETURNING w.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- see-workers-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.workers w SET last_seen = u.last_seen, state = u.state
+  FROM unnest($4::uuid[], $5::bigint[], $6::text[]) u(id, last_seen, state)
+  WHERE w.id = u.id AND EXISTS (SELECT 1 FROM term)
+  RETURNING w.id
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $7::uuid, $8::bigint, $9::text, $10::uuid, $11::text, $12::text, $13::text, $14::text,
+    $15::text, $16::text, $17::json, $18::json, $19::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- session-pid
 SELECT pg_backend_pid() AS pid;

@@ -194,18 +194,12 @@ async function chainsOf(api: Transport, cli: Cli): Promise<AuditChainsView['chai
   return (await api.request<AuditChainsView>('GET', '/v1/audit/chain', { signal: cli.interrupted })).chains;
 }
 
-/** The most faults that are printed. */
-const MOST_FAULTS = 100;
-
 function report({ output, exitWith }: LocalCall<VerifyOptions>, { entries, faults }: ChainCheck): void {
   const ok = faults.length === 0;
-  output.document({ ok, entries, faults: faults.slice(0, MOST_FAULTS) }, () =>
+  output.document({ ok, entries, faults }, () =>
     ok
       ? `${plural(entries, 'entry', 'entries')}, the chain is whole\n`
-      : faults
-          .slice(0, MOST_FAULTS)
-          .map((fault) => `${faultText(fault)}\n`)
-          .join(''),
+      : faults.map((fault) => `${faultText(fault)}\n`).join(''),
   );
   if (!ok) exitWith(1);
 }

@@ -234,8 +234,12 @@ interface CheckedLine {
   readonly id: string;
 }
 
+/** Faults that a check keeps; a file that is no export has one per line. */
+const MOST_FAULTS = 100;
+
 /** Checks exported lines, in the order in which they come. */
 export class ChainCheck {
+  /** The first faults. */
   readonly faults: ChainFault[] = [];
   entries = 0;
   private readonly heads = new Map<number, Pick<ChainLink, 'sequence' | 'hash'>>();
@@ -255,13 +259,13 @@ export class ChainCheck {
     const own = HASH_FIELD.exec(line);
     if (parsed === null || own === null) {
       const detail = `line ${this.entries} is not an entry of a chain`;
-      this.faults.push({ shard: 0, sequence: 0, id: null, problem: 'unreadable', detail });
+      this.note({ shard: 0, sequence: 0, id: null, problem: 'unreadable', detail });
       return;
     }
     const { shard, sequence, previous, id } = parsed;
     const hash = sha256(`${line.slice(0, own.index)}}`);
     const fault = (problem: ChainFault['problem'], detail: string) =>
-      this.faults.push({ shard, sequence, id, problem, detail });
+      this.note({ shard, sequence, id, problem, detail });
     const head = this.heads.get(shard);
     const expected = head && head.sequence + 1;
     if (hash !== own[1]) fault('changed', `entry ${sequence} was changed: its hash is not that of its text`);
@@ -283,11 +287,15 @@ export class ChainCheck {
     const reached = last?.sequence ?? 0;
     if (reached < head.sequence) {
       const detail = `${missing(reached + 1, head.sequence)} at the end`;
-      this.faults.push({ shard, sequence: reached + 1, id: null, problem: 'missing', detail });
+      this.note({ shard, sequence: reached + 1, id: null, problem: 'missing', detail });
     } else if (last && reached === head.sequence && last.hash !== head.hash) {
       const detail = `entry ${reached} is not the one that the chain ended with`;
-      this.faults.push({ shard, sequence: reached, id: null, problem: 'changed', detail });
+      this.note({ shard, sequence: reached, id: null, problem: 'changed', detail });
     }
+  }
+
+  private note(fault: ChainFault): void {
+    if (this.faults.length < MOST_FAULTS) this.faults.push(fault);
   }
 }
 
