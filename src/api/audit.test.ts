@@ -11,16 +11,19 @@ const changing = ROUTES.filter(
   ({ id, method, scope }) => method !== 'GET' && !SUBMISSIONS.includes(id) && !PROTOCOL.includes(scope),
 );
 
-it.each(changing.map((route) => [route.id, route] as const))('%s says how the audit records it, or why not', (_, route) => {
-  const { audit } = route;
-  if (audit !== undefined && typeof audit === 'object' && 'none' in audit) {
-    expect(audit.none).toMatch(/\.$/);
-    return;
-  }
-  const actions = [audit ?? []].flat();
-  expect(actions.length).toBeGreaterThan(0);
-  for (const action of actions) expect(AUDIT_ACTIONS).toContain(action);
-});
+it.each(changing.map((route) => [route.id, route] as const))(
+  '%s says how the audit records it, or why not',
+  (_, route) => {
+    const { audit } = route;
+    if (audit !== undefined && typeof audit === 'object' && 'none' in audit) {
+      expect(audit.none).toMatch(/\.$/);
+      return;
+    }
+    const actions = [audit ?? []].flat();
+    expect(actions.length).toBeGreaterThan(0);
+    for (const action of actions) expect(AUDIT_ACTIONS).toContain(action);
+  },
+);
 
 it('what only reads, submits or belongs to a protocol is not recorded', () => {
   const others = ROUTES.filter((route) => !changing.includes(route));

@@ -3,7 +3,14 @@ import { type AuditAction, type AuditChainsView, auditLine } from '../core/audit
 import { invalid } from '../core/errors.js';
 import { AuditChains, AuditPage, AuditQuery } from '../core/schemas/audit.js';
 import { isUuid, LAST_UUID } from '../core/uuid.js';
-import { type AuditFilter, type AuditRow, linkOf, listChain, listNewest, readChainEnds } from '../store/audit.js';
+import {
+  type AuditFilter,
+  type AuditRow,
+  linkOf,
+  listChain,
+  listNewest,
+  readChainEnds,
+} from '../store/audit.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { momentOf } from './id-range.js';
@@ -36,7 +43,9 @@ export const auditRoutes: readonly Route[] = [
       const isLines = format === 'ndjson' || (format === undefined && call.accept.includes(NDJSON));
       if (isLines) return call.stream('results', (stream) => exportAll(node, caller, filter, stream), NDJSON);
       const shard = node.shardOf(caller.tenant);
-      return order === 'chain' ? pageOfChain(shard, filter, after, limit) : pageOfNewest(shard, filter, after, limit);
+      return order === 'chain'
+        ? pageOfChain(shard, filter, after, limit)
+        : pageOfNewest(shard, filter, after, limit);
     },
   }),
   route({

@@ -56,7 +56,12 @@ export const keyRoutes: readonly Route[] = [
       const now = clock.now();
       const rights = rightsOf(caller, body, now);
       const key = makeKey(node.secret, rights.tenant === null);
-      const made = { id: uuidv7(now), name: body.name, hash: hashKey(node.secret, key), createdBy: caller.actor };
+      const made = {
+        id: uuidv7(now),
+        name: body.name,
+        hash: hashKey(node.secret, key),
+        createdBy: caller.actor,
+      };
       const added = await inTransaction(pool, async (db) => {
         const row = await addKey(db, { ...made, ...rights }, now);
         if (row) await addEntry(db, entryOf(call, now, 'key.create', null, row), null);

@@ -101,7 +101,9 @@ function action(text: string): string {
 function queryOf(options: FilterOptions): Record<string, string> {
   const { since, until, key, kind, subject } = options;
   const asked = { since, until, key, action: options.action, kind, subject };
-  return Object.fromEntries(Object.entries(asked).filter((pair): pair is [string, string] => pair[1] !== undefined));
+  return Object.fromEntries(
+    Object.entries(asked).filter((pair): pair is [string, string] => pair[1] !== undefined),
+  );
 }
 
 /** Reads entries in the order of the chain. Written again as they were read, they are the lines that their hashes are made of. */
@@ -152,7 +154,10 @@ function addVerifyCommand(audit: Command, cli: Cli): void {
 async function checkFile(path: string): Promise<ChainCheck> {
   const check = new ChainCheck();
   try {
-    for await (const line of createInterface({ input: createReadStream(path), crlfDelay: Number.POSITIVE_INFINITY }))
+    for await (const line of createInterface({
+      input: createReadStream(path),
+      crlfDelay: Number.POSITIVE_INFINITY,
+    }))
       if (line !== '') check.add(line);
   } catch (error) {
     throw new PunctualError('USAGE', `The file cannot be read: ${messageOf(error)}.`, { cause: error });

@@ -32,7 +32,10 @@ describe('a view in an entry', () => {
   it('that is too large is replaced by its size and its hash', () => {
     const subject = { kind: 'jobs', name: 'ids', tenant: 'a' } as const;
     const { before } = auditEntry(AUTHOR, 0, 'jobs.cancel', subject, { before: { ids: 'x'.repeat(20_000) } });
-    expect(JSON.parse(before!)).toEqual({ leftOut: '20010 bytes', sha256: expect.stringMatching(/^[0-9a-f]{64}$/) });
+    expect(JSON.parse(before!)).toEqual({
+      leftOut: '20010 bytes',
+      sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
   });
 });
 
@@ -78,7 +81,9 @@ describe('a check finds', () => {
   const lines = linesOf(all);
 
   it('an entry that was changed', () => {
-    const changed = lines.map((line, n) => (n === 2 ? line.replace('"keyName":"ops"', '"keyName":"eve"') : line));
+    const changed = lines.map((line, n) =>
+      n === 2 ? line.replace('"keyName":"ops"', '"keyName":"eve"') : line,
+    );
     expect(faultsOf(changed)).toEqual(['changed 3']);
   });
 

@@ -145,7 +145,12 @@ export interface ChainLink {
 export const NO_HASH = '0'.repeat(64);
 
 /** The text of an entry without its hash and the last brace, which is what the hash is made of. */
-function unhashed(shard: number, entry: AuditEntry, sequence: number | null, previous: string | null): string {
+function unhashed(
+  shard: number,
+  entry: AuditEntry,
+  sequence: number | null,
+  previous: string | null,
+): string {
   const fields = {
     ...{ shard, sequence, previous, id: entry.id, at: new Date(entry.at).toISOString() },
     ...{ tenant: entry.tenant, keyId: entry.keyId, keyName: entry.keyName, address: entry.address },
@@ -276,7 +281,10 @@ export class ChainCheck {
     else if (head === undefined && sequence === 1 && previous !== NO_HASH)
       fault('changed', 'entry 1 names an entry before it');
     else if (head !== undefined && previous !== head.hash)
-      fault('changed', `entry ${sequence - 1} was changed, or replaced: entry ${sequence} has another hash for it`);
+      fault(
+        'changed',
+        `entry ${sequence - 1} was changed, or replaced: entry ${sequence} has another hash for it`,
+      );
     // Goes on with what the line says of itself, so that one fault is reported once.
     if (expected === undefined || sequence >= expected) this.heads.set(shard, { sequence, hash: own[1]! });
   }

@@ -61,7 +61,10 @@ export const SETTINGS = {
   historyRetention: duration('30d', 'How long ended jobs are kept.', 86_400_000),
   ledgerRetention: duration('30d', 'How long the ledger of schedules is kept.', 60_000),
   auditRetention: duration('365d', 'How long entries of the audit are kept.', 86_400_000),
-  trustedProxies: text('', 'Proxies whose `x-forwarded-for` counts: addresses and CIDR ranges, separated by commas.'),
+  trustedProxies: text(
+    '',
+    'Proxies whose `x-forwarded-for` counts: addresses and CIDR ranges, separated by commas.',
+  ),
   databaseConnections: integer(12, 'Connections of a node to the database.', 4, 1_000),
   unservedAfter: duration('30s', 'How long ready jobs may lack a fitting worker before nodes warn.', 100),
   metricsLabels: integer(

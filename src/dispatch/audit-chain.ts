@@ -41,7 +41,13 @@ export class AuditChain {
   }
 
   /** Takes what the upkeep has found: whether entries have no place, and the time of the oldest entry. */
-  async found({ unchained, oldest }: { readonly unchained: boolean; readonly oldest: number | null }): Promise<void> {
+  async found({
+    unchained,
+    oldest,
+  }: {
+    readonly unchained: boolean;
+    readonly oldest: number | null;
+  }): Promise<void> {
     if (unchained) this.mayHaveEntries = true;
     const { state } = this;
     const before = state.clock.now() - state.config.auditRetention;

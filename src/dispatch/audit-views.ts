@@ -15,7 +15,10 @@ export function queueView(row: QueueRow): object {
 }
 
 /** The same of a queue that is given limits. */
-export function limitsView({ weight, concurrency, keyConcurrency, rate }: QueueLimits, paused: boolean): object {
+export function limitsView(
+  { weight, concurrency, keyConcurrency, rate }: QueueLimits,
+  paused: boolean,
+): object {
   return { paused, weight, concurrency, keyConcurrency, rate: rate && rateView(rate) };
 }
 

@@ -48,8 +48,7 @@ export class DispatchSettings {
   ): Promise<void> {
     const { state } = this;
     const found = await findQueue(state.hot, tenant, name);
-    if (!found)
-      throw new PunctualError('QUEUE_NOT_FOUND', `There is no queue ${name}.`);
+    if (!found) throw new PunctualError('QUEUE_NOT_FOUND', `There is no queue ${name}.`);
     const entry =
       author &&
       auditEntry(
@@ -93,12 +92,7 @@ export class DispatchSettings {
   }
 
   /** Adds a tenant; answers null when the id is taken. */
-  addTenant(
-    id: string,
-    name: string,
-    limits: TenantLimits,
-    author?: AuditAuthor,
-  ): Promise<TenantRow | null> {
+  addTenant(id: string, name: string, limits: TenantLimits, author?: AuditAuthor): Promise<TenantRow | null> {
     const { state } = this;
     return this.changes.run(async () => {
       const now = state.clock.now();
@@ -127,7 +121,9 @@ export class DispatchSettings {
       const subject = { kind: 'tenant', name: id, tenant: id } as const;
       const views = { before: tenantRowView(now), after: tenantView({ ...limits, name }) };
       const entry = author && auditEntry(author, state.clock.now(), 'tenant.change', subject, views);
-      const row = await state.writeAudited(entry, (term) => changeTenant(state.hot, term, { id, name }, limits));
+      const row = await state.writeAudited(entry, (term) =>
+        changeTenant(state.hot, term, { id, name }, limits),
+      );
       if (row) this.tenantChanged(row);
       return row;
     });

@@ -50,8 +50,15 @@ export class JobControl {
       const now = state.clock.now();
       const running = state.running.get(id);
       if (running) {
-        const entry = this.entry(author, 'job.cancel', { ...job, state: 'running' }, { cancelRequested: true });
-        const claimed = await state.writeAudited(entry, (term) => cancelClaims(state.hot, term, [running], now));
+        const entry = this.entry(
+          author,
+          'job.cancel',
+          { ...job, state: 'running' },
+          { cancelRequested: true },
+        );
+        const claimed = await state.writeAudited(entry, (term) =>
+          cancelClaims(state.hot, term, [running], now),
+        );
         if (claimed.length === 0) return false;
         running.cancelledAt ??= state.clock.steady();
         stopped = running;
@@ -167,7 +174,10 @@ export class JobControl {
     if (!author) return undefined;
     const before = jobView(job);
     const subject = { kind: 'job', name: job.id, tenant: job.tenant } as const;
-    return auditEntry(author, this.state.clock.now(), action, subject, { before, after: { ...before, ...changed } });
+    return auditEntry(author, this.state.clock.now(), action, subject, {
+      before,
+      after: { ...before, ...changed },
+    });
   }
 
   private mustWait(job: PlacedRow): void {

@@ -98,7 +98,10 @@ export class ManyControl {
   ): Promise<ManyDone> {
     const { state } = this;
     const subject = { kind: 'jobs', name: 'search' in selection ? 'filter' : 'ids', tenant } as const;
-    const asked = { before: { ...selection, ...(after !== undefined && { after }) }, outcome: 'unknown' } as const;
+    const asked = {
+      before: { ...selection, ...(after !== undefined && { after }) },
+      outcome: 'unknown',
+    } as const;
     const entry = author && auditEntry(author, state.clock.now(), `jobs.${verb}`, subject, asked);
     return auditedWork(
       state,

@@ -355,7 +355,11 @@ export class Workers {
   }
 }
 
-function drainEntry(author: AuditAuthor, now: number, { id, name, draining, tenant }: WorkerSession): AuditEntry {
+function drainEntry(
+  author: AuditAuthor,
+  now: number,
+  { id, name, draining, tenant }: WorkerSession,
+): AuditEntry {
   const views = { before: { name, draining }, after: { name, draining: true } };
   return auditEntry(author, now, 'worker.drain', { kind: 'worker', name: id, tenant }, views);
 }

@@ -1,5 +1,12 @@
 import { auditedWork } from '../cluster/audited-work.js';
-import { type AuditAction, type AuditAuthor, type AuditChange, type AuditEntry, auditEntry, hashed } from '../core/audit.js';
+import {
+  type AuditAction,
+  type AuditAuthor,
+  type AuditChange,
+  type AuditEntry,
+  auditEntry,
+  hashed,
+} from '../core/audit.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import { rangeBetween } from '../core/schedule/catch-up.js';
 import type { ScheduleDefinition } from '../core/schedule.js';

@@ -173,11 +173,7 @@ interface Unchained {
 }
 
 /** The oldest entries without a place in the chain. Those of unknown outcome count from `givenUpBefore` on. */
-export async function readUnchained(
-  db: Queryable,
-  epoch: number,
-  givenUpBefore: number,
-): Promise<Unchained> {
+export async function readUnchained(db: Queryable, epoch: number, givenUpBefore: number): Promise<Unchained> {
   type Head = { headSequence: number; headHash: string; waits: boolean };
   const rows = await run<AuditRow & Head>(db, READ_UNCHAINED, [epoch, givenUpBefore, CHAINED_AT_ONCE]);
   const { headSequence, headHash, waits } = rows[0]!;
@@ -229,7 +225,12 @@ export interface ChainEnds {
 
 /** Where the chain begins and ends. */
 export async function readChainEnds(db: Queryable): Promise<ChainEnds> {
-  type Row = Record<string, unknown> & { sequence: number; hash: string; removedSequence: number; removedHash: string };
+  type Row = Record<string, unknown> & {
+    sequence: number;
+    hash: string;
+    removedSequence: number;
+    removedHash: string;
+  };
   const [row] = await run<Row>(db, READ_CHAIN_ENDS, []);
   const { sequence, hash, removedSequence, removedHash } = row!;
   return {

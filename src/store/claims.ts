@@ -1,7 +1,13 @@
 import { byIndex, type Changed, changedRows, inClaimOrder, refusedOf } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
 import { type CamelRowOf, type ColumnOf, columnsOf, select, selectCamel } from './job-columns.js';
-import { auditedStatement, leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import {
+  auditedStatement,
+  leaderStatement,
+  runAsLeader,
+  type TermKey,
+  WHILE_TERM_LASTS,
+} from './leader-statement.js';
 import { WAITING, type Waiting } from './read-backlog.js';
 
 /** Reading claims, and what is written to them while a job runs. */

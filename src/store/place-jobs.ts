@@ -4,8 +4,8 @@ import { type Queryable, run, statement } from './database.js';
 import { column, insertMoved, rowBytes } from './job-columns.js';
 import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
 import {
-  type LeaderStatement,
   auditedStatement,
+  type LeaderStatement,
   leaderStatement,
   runAsLeader,
   type TermKey,

@@ -1,7 +1,13 @@
 import type { QueueLimits } from '../core/limits.js';
 import type { Rate } from '../core/rate.js';
 import { type Queryable, run, statement } from './database.js';
-import { auditedStatement, leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import {
+  auditedStatement,
+  leaderStatement,
+  runAsLeader,
+  type TermKey,
+  WHILE_TERM_LASTS,
+} from './leader-statement.js';
 import type { NeedsRow, QueueRow } from './names.js';
 import type { Portion } from './portion.js';
 

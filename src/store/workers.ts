@@ -1,5 +1,11 @@
 import { type Queryable, run, statement } from './database.js';
-import { auditedStatement, leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import {
+  auditedStatement,
+  leaderStatement,
+  runAsLeader,
+  type TermKey,
+  WHILE_TERM_LASTS,
+} from './leader-statement.js';
 import { type Portion, type PortionSize, portionOf, readPortion } from './portion.js';
 
 /**

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Term } from '../../src/cluster/term.js';
-import { auditedWork } from '../../src/cluster/audited-work.js';
 import { runCli } from '../../src/cli/program.js';
+import { auditedWork } from '../../src/cluster/audited-work.js';
+import { Term } from '../../src/cluster/term.js';
 import { type AuditView, auditEntry } from '../../src/core/audit.js';
 import { TimerClock } from '../../src/core/clock.js';
 import { resolveConfig } from '../../src/core/config.js';
@@ -45,7 +45,12 @@ async function write(shard: TestShard, count: number, at?: number): Promise<void
 /** The lines of the chain, and what `punctual audit verify` says about it. */
 async function verify(shard: TestShard, ...args: string[]) {
   const lines: string[] = [];
-  await readAuditChain(shard.url, 0, () => undefined, (line) => lines.push(line));
+  await readAuditChain(
+    shard.url,
+    0,
+    () => undefined,
+    (line) => lines.push(line),
+  );
   const shell = cliUnderTest();
   const source = args.length > 0 ? args : ['--database-url', shard.url];
   const code = await runCli(['audit', 'verify', '--json', ...source], shell.cli);
@@ -136,9 +141,13 @@ describe('an action of several transactions', () => {
     const shard = await TestShard.forTest();
     const { state, chain } = await lead(shard);
     const work = () => Promise.reject(new Error('broken'));
-    await expect(auditedWork(state, entry(0, Date.now(), 'unknown'), work, () => ({}))).rejects.toThrow('broken');
+    await expect(auditedWork(state, entry(0, Date.now(), 'unknown'), work, () => ({}))).rejects.toThrow(
+      'broken',
+    );
     await chain.runOnce();
-    expect((await verify(shard)).entries).toMatchObject([{ outcome: 'failed', after: { error: 'INTERNAL' } }]);
+    expect((await verify(shard)).entries).toMatchObject([
+      { outcome: 'failed', after: { error: 'INTERNAL' } },
+    ]);
   });
 
   it('whose leader died stays unknown, and the next leader chains it so', async () => {
@@ -170,8 +179,14 @@ describe('the tables are append-only for the role of the nodes:', () => {
     ['changing an entry', `UPDATE punctual.audit SET key_name = 'eve'`],
     ['changing what it shows', `UPDATE punctual.audit SET after = '{}' WHERE sequence IS NOT NULL`],
     ['changing an entry without a place', `UPDATE punctual.audit SET before = NULL WHERE sequence IS NULL`],
-    ['changing an outcome that is known', `UPDATE punctual.audit SET outcome = 'failed' WHERE sequence IS NULL`],
-    ['taking an entry out of the chain', 'UPDATE punctual.audit SET sequence = NULL, previous = NULL, hash = NULL'],
+    [
+      'changing an outcome that is known',
+      `UPDATE punctual.audit SET outcome = 'failed' WHERE sequence IS NULL`,
+    ],
+    [
+      'taking an entry out of the chain',
+      'UPDATE punctual.audit SET sequence = NULL, previous = NULL, hash = NULL',
+    ],
     ['moving an entry', 'UPDATE punctual.audit SET sequence = sequence + 100'],
     ['deleting an entry', 'DELETE FROM punctual.audit'],
     ['deleting an entry without a place', 'DELETE FROM punctual.audit WHERE sequence IS NULL'],
@@ -214,7 +229,12 @@ describe('punctual audit verify finds', () => {
   }
 
   it.each([
-    ['an entry that was changed', [`UPDATE punctual.audit SET key_name = 'eve' WHERE sequence = 3`], 'changed', 3],
+    [
+      'an entry that was changed',
+      [`UPDATE punctual.audit SET key_name = 'eve' WHERE sequence = 3`],
+      'changed',
+      3,
+    ],
     ['what it shows', [`UPDATE punctual.audit SET before = '{"n": 2}' WHERE sequence = 3`], 'changed', 3],
     ['an entry that was removed', ['DELETE FROM punctual.audit WHERE sequence = 3'], 'missing', 4],
     ['the first entry, removed', ['DELETE FROM punctual.audit WHERE sequence = 1'], 'missing', 2],
@@ -249,12 +269,17 @@ describe('punctual audit verify finds', () => {
       const code = await runCli(['audit', 'verify', '--file', 'audit.jsonl'], shell.cli);
       return { code, stdout: shell.stdout() };
     };
-    expect(await checkFile(`${lines.join('\n')}\n`)).toEqual({ code: 0, stdout: '6 entries, the chain is whole\n' });
+    expect(await checkFile(`${lines.join('\n')}\n`)).toEqual({
+      code: 0,
+      stdout: '6 entries, the chain is whole\n',
+    });
     const third = JSON.parse(lines[2]!);
     const changed = lines.map((line, n) => (n === 2 ? line.replace('queue-2', 'queue-9') : line));
     const { code, stdout } = await checkFile(changed.join('\n'));
     expect(code).toBe(1);
-    expect(stdout).toContain(`changed: shard 0, entry 3 was changed: its hash is not that of its text (${third.id})`);
+    expect(stdout).toContain(
+      `changed: shard 0, entry 3 was changed: its hash is not that of its text (${third.id})`,
+    );
     expect(await checkFile('[]\n')).toMatchObject({ code: 1 });
   });
 });

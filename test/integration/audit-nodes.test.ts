@@ -13,7 +13,10 @@ async function entriesOf(node: TestNode, subject: string): Promise<AuditView[]> 
 
 it('an action through a follower names the client as the follower saw it, and one entry comes of it', async () => {
   const leader = await nodeForTest();
-  const follower = await nodeForTest({ database: leader.database, settings: { trustedProxies: '127.0.0.1' } });
+  const follower = await nodeForTest({
+    database: leader.database,
+    settings: { trustedProxies: '127.0.0.1' },
+  });
   expect(leader.node.leads()).toBe(true);
   await leader.submit({ task: 'work', queue: 'mail' });
   const pause = (node: TestNode, verb: string, headers: Record<string, string>) =>
@@ -45,7 +48,9 @@ it('a key that is changed through a follower is recorded, and the leader chains 
     ]);
 });
 
-it('whenever a leader is killed, every effect has its entry and every entry its effect', { timeout: 120_000 }, async () => {
+it('whenever a leader is killed, every effect has its entry and every entry its effect', {
+  timeout: 120_000,
+}, async () => {
   const database = await createTestDatabase();
   const folder = await temporaryFolder();
   onTestFinished(() => database.drop());

@@ -42,7 +42,10 @@ it('pausing a queue leaves an entry with who, from where, when, what, before and
   await vi.waitFor(
     async () => {
       const [entry] = await entriesOf('mail', tenant.tenant);
-      expect(entry).toMatchObject({ sequence: expect.any(Number), hash: expect.stringMatching(/^[0-9a-f]{64}$/) });
+      expect(entry).toMatchObject({
+        sequence: expect.any(Number),
+        hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+      });
     },
     { timeout: 10_000 },
   );
@@ -67,14 +70,19 @@ it('steering one job leaves one entry each, with hashes in place of payloads', a
   const tenant = node.newTenant();
   const runAt = '2035-01-01T00:00:00.000Z';
   const { id } = await tenant.submit({ task: 'work', payload: { secret: 'x' }, delay: '30s' });
-  const act = (verb: string) => entryAfter(id, tenant.tenant, () => tenant.get('POST', `/v1/jobs/${id}/${verb}`));
+  const act = (verb: string) =>
+    entryAfter(id, tenant.tenant, () => tenant.get('POST', `/v1/jobs/${id}/${verb}`));
   const payload = hashOf('{"secret":"x"}');
   expect(await act('hold')).toMatchObject({
     ...{ action: 'job.hold', kind: 'job', subject: id },
     before: { ...ANY_JOB, state: 'pending', hold: false, payload },
     after: { ...ANY_JOB, state: 'pending', hold: true, payload },
   });
-  expect(await act('release')).toMatchObject({ action: 'job.release', before: { hold: true }, after: { hold: false } });
+  expect(await act('release')).toMatchObject({
+    action: 'job.release',
+    before: { hold: true },
+    after: { hold: false },
+  });
   const body = { priority: 9, runAt, payload: 'new' };
   const change = await entryAfter(id, tenant.tenant, () => tenant.get('PATCH', `/v1/jobs/${id}`, { body }));
   expect(change).toMatchObject({
@@ -98,7 +106,11 @@ it('cancelling a running job is recorded once, when it is asked for', async () =
   await worker.claimOne();
   const cancel = () => tenant.get('POST', `/v1/jobs/${id}/cancel`);
   expect(await entryAfter(id, tenant.tenant, cancel)).toMatchObject({
-    ...{ action: 'job.cancel', before: { state: 'running' }, after: { state: 'running', cancelRequested: true } },
+    ...{
+      action: 'job.cancel',
+      before: { state: 'running' },
+      after: { state: 'running', cancelRequested: true },
+    },
   });
   const drain = () => tenant.get('POST', `/v1/workers/${worker.id}/drain`);
   expect(await entryAfter(worker.id, tenant.tenant, drain)).toMatchObject({
@@ -144,11 +156,17 @@ it('changes of schedules are recorded, also those that a program makes', async (
   expect(await act('POST', '/nightly/pause')).toMatchObject({
     ...{ action: 'schedule.pause', before: { paused: false }, after: { paused: true } },
   });
-  expect(await act('POST', '/nightly/resume')).toMatchObject({ action: 'schedule.resume', after: { paused: false } });
+  expect(await act('POST', '/nightly/resume')).toMatchObject({
+    action: 'schedule.resume',
+    after: { paused: false },
+  });
   expect(await act('POST', '/nightly/run')).toMatchObject({
     ...{ action: 'schedule.run', after: { job: expect.any(String) } },
   });
-  const past = { from: new Date(Date.now() - 2_000).toISOString(), to: new Date(Date.now() - 1_000).toISOString() };
+  const past = {
+    from: new Date(Date.now() - 2_000).toISOString(),
+    to: new Date(Date.now() - 1_000).toISOString(),
+  };
   expect(await act('POST', '/nightly/backfill', past)).toMatchObject({
     ...{ action: 'schedule.backfill', before: past, after: { started: 0 } },
   });
@@ -166,11 +184,15 @@ it('changes of schedules are recorded, also those that a program makes', async (
 it('tenants, queues, keys and the cluster are recorded, and no key is ever shown', async () => {
   const tenant = 'audited';
   const body = { id: tenant, weight: 2 };
+  expect(await entryAfter(tenant, tenant, () => node.get('POST', '/v1/tenants', { body }))).toMatchObject({
+    action: 'tenant.create',
+    before: null,
+    after: { name: tenant, weight: 2, rate: null },
+  });
   expect(
-    await entryAfter(tenant, tenant, () => node.get('POST', '/v1/tenants', { body })),
-  ).toMatchObject({ action: 'tenant.create', before: null, after: { name: tenant, weight: 2, rate: null } });
-  expect(
-    await entryAfter(tenant, tenant, () => node.get('PATCH', `/v1/tenants/${tenant}`, { body: { weight: 3 } })),
+    await entryAfter(tenant, tenant, () =>
+      node.get('PATCH', `/v1/tenants/${tenant}`, { body: { weight: 3 } }),
+    ),
   ).toMatchObject({ action: 'tenant.change', before: { weight: 2 }, after: { weight: 3 } });
   const limit = () => node.get('PATCH', '/v1/queues/fresh', { body: { concurrency: 5 }, tenant });
   expect(await entryAfter('fresh', tenant, limit)).toMatchObject({
@@ -179,7 +201,9 @@ it('tenants, queues, keys and the cluster are recorded, and no key is ever shown
   const made = await node.get<{ id: string; key: string }>('POST', '/v1/keys', {
     ...{ body: { name: 'shop', scopes: ['read', 'admin'] }, tenant },
   });
-  const rotated = await node.get<{ id: string; key: string }>('POST', `/v1/keys/${made.id}/rotate`, { tenant });
+  const rotated = await node.get<{ id: string; key: string }>('POST', `/v1/keys/${made.id}/rotate`, {
+    tenant,
+  });
   await node.get('DELETE', `/v1/keys/${made.id}`, { tenant });
   const entries = await entriesOf(made.id, tenant);
   expect(entries).toMatchObject([

@@ -3,7 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { clientAddresses } from './client-address.js';
 
 /** The address of a request from `peer` with these headers. */
-function addressOf(trustedProxies: string, peer: string, headers: Record<string, string> = {}): string | null {
+function addressOf(
+  trustedProxies: string,
+  peer: string,
+  headers: Record<string, string> = {},
+): string | null {
   const markedAddress = (mark: string) => (mark === 'genuine' ? '203.0.113.9' : undefined);
   const of = clientAddresses({ trustedProxies, markedAddress });
   return of({ headers, socket: { remoteAddress: peer } } as unknown as FastifyRequest);

@@ -1,10 +1,10 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
+import type { AuditAuthor } from '../../core/audit.js';
 import { invalid } from '../../core/errors.js';
 import { validate } from '../../core/schemas/validate.js';
 import { SHARD_HEADER } from '../../core/wire.js';
-import type { AuditAuthor } from '../../core/audit.js';
 import type { NodeContext } from '../context.js';
 import {
   Answer,

@@ -23,11 +23,15 @@ export const AuditQuery = strict({
 export const AuditView = Type.Object(
   {
     shard: Type.Integer(),
-    sequence: nullable(Type.Integer({ description: 'The place in the chain; null for the first second or so.' })),
+    sequence: nullable(
+      Type.Integer({ description: 'The place in the chain; null for the first second or so.' }),
+    ),
     previous: nullable(Type.String({ description: 'The hash of the entry before.' })),
     id: Type.String(),
     at: Type.String({ format: 'date-time' }),
-    tenant: nullable(Type.String({ description: 'Whose the subject is; null for what belongs to the operator.' })),
+    tenant: nullable(
+      Type.String({ description: 'Whose the subject is; null for what belongs to the operator.' }),
+    ),
     keyId: nullable(Type.String()),
     keyName: Type.String(),
     address: nullable(Type.String({ description: 'Where the request came from.' })),
@@ -38,7 +42,9 @@ export const AuditView = Type.Object(
     outcome: Type.Enum(['done', 'failed', 'unknown'], { type: 'string' }),
     before: nullable(Type.Object({}, { additionalProperties: true })),
     after: nullable(Type.Object({}, { additionalProperties: true })),
-    hash: nullable(Type.String({ description: 'SHA-256 of this entry without its hash; see docs/audit.md.' })),
+    hash: nullable(
+      Type.String({ description: 'SHA-256 of this entry without its hash; see docs/audit.md.' }),
+    ),
   },
   { title: 'AuditEntry' },
 );
@@ -54,7 +60,9 @@ export const AuditChains = Type.Object(
         shard: Type.Integer(),
         sequence: Type.Integer({ description: 'The newest entry of the chain.' }),
         hash: Type.String(),
-        removedSequence: Type.Integer({ description: 'The last entry that retention has removed; 0 if none.' }),
+        removedSequence: Type.Integer({
+          description: 'The last entry that retention has removed; 0 if none.',
+        }),
         removedHash: Type.String(),
       }),
     ),
