@@ -362,9 +362,19 @@ type Viewed = Pick<ScheduleRow, 'definition' | 'paused' | 'managed_by'>;
 
 /** What the audit shows of a schedule. */
 function scheduleView({ definition, paused, managed_by: managedBy }: Viewed): object {
-  const { payload, ...rest } = JSON.parse(definition) as Record<string, unknown>;
-  const hash = payload === undefined ? {} : { payload: hashed(JSON.stringify(payload)) };
-  return { ...rest, ...hash, paused, managedBy };
+  const { payload, target, ...rest } = JSON.parse(definition) as Record<string, unknown>;
+  return {
+    ...rest,
+    ...(target !== undefined && { target: targetView(target as { readonly type?: unknown }) }),
+    ...(payload !== undefined && { payload: hashed(JSON.stringify(payload)) }),
+    ...{ paused, managedBy },
+  };
+}
+
+/** Other targets than handlers may hold secrets, in headers or an environment. */
+function targetView(target: { readonly type?: unknown }): object {
+  if (target.type === 'handler') return target;
+  return { type: target.type, ...hashed(JSON.stringify(target)) };
 }
 
 /** Refuses to touch a schedule that is in the code of another program. */
