@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { auditedWork } from '../cluster/audited-work.js';
 import { type AuditAuthor, auditEntry } from '../core/audit.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { JobState } from '../core/job.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import { LAST_UUID } from '../core/uuid.js';
 import type { ManyVerb, RefusedJob } from '../core/wire.js';
+import { auditedWork } from '../store/audited-work.js';
 import { Batcher } from '../store/batcher.js';
 import { explainDatabaseError, withHotPlans } from '../store/database.js';
 import { findJobs, type JobSearch, type LocatedJob, locateJobs } from '../store/find-jobs.js';

@@ -1,4 +1,3 @@
-import { auditedWork } from '../cluster/audited-work.js';
 import {
   type AuditAction,
   type AuditAuthor,
@@ -20,6 +19,7 @@ import {
 import type { SerialQueue } from '../core/serial-queue.js';
 import { uuidv7 } from '../core/uuid.js';
 import { addEntry } from '../store/audit.js';
+import { auditedWork } from '../store/audited-work.js';
 import {
   deleteSchedule,
   type ScheduleUpdate,

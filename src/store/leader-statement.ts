@@ -1,5 +1,6 @@
 import type { AuditEntry } from '../core/audit.js';
 import { PunctualError } from '../core/errors.js';
+import { greatest } from '../core/long-lists.js';
 import { stands } from '../host/test-switches.js';
 import { entryValues, insertEntrySql } from './audit-entry.js';
 import {
@@ -98,7 +99,7 @@ export function leaderStatement(name: string, parts: string): LeaderStatement {
  */
 export function auditedStatement(name: string, parts: string): LeaderStatement {
   const plain = leaderStatement(name, parts);
-  const last = Math.max(...Array.from(plain.text.matchAll(/\$(\d+)/g), ([, number]) => Number(number)));
+  const last = greatest(Array.from(plain.text.matchAll(/\$(\d+)/g), ([, number]) => Number(number)));
   const entry = `${insertEntrySql(last + 1, '$2::bigint')} WHERE EXISTS (SELECT 1 FROM answer) AND ${WHILE_TERM_LASTS}`;
   return { ...plain, audited: leaderStatement(`${name}-audited`, `${parts}, entry AS (${entry})`) };
 }

@@ -1,9 +1,9 @@
 import { type AuditEntry, boundedText } from '../core/audit.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { beginEntry, endEntry } from '../store/audit.js';
-import type { Pool } from '../store/database.js';
-import type { TermKey } from '../store/leader-statement.js';
+import { beginEntry, endEntry } from './audit.js';
+import type { Pool } from './database.js';
+import type { TermKey } from './leader-statement.js';
 
 /** The part of a leader's state that writes entries of the audit. */
 export interface AuditedLeader {
