@@ -1204,7 +1204,7 @@ SELECT id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expires
     $3::text AND id < $1::uuid
 ORDER BY id DESC LIMIT $2::int;
 
--- list-audit
+-- list-audit-chain-of-all
 SELECT * FROM (
   SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
     sum(bytes) OVER in_order - bytes AS bytes_before
@@ -1213,28 +1213,58 @@ SELECT * FROM (
   a.action, a.kind, a.subject, a.before, a.after, a.outcome, a.sequence, encode(a.previous, 'hex') AS previous,
     encode(a.hash, 'hex') AS hash, coalesce(octet_length(a.before::text), 0) + coalesce(octet_length(a.after::text),
     0) + 512 AS bytes FROM punctual.audit a
-   WHERE ($1::text IS NULL OR a.tenant = $1) AND ($2::bigint IS NULL OR a.at >= $2) AND ($3::bigint IS NULL OR a.at
-     < $3)
-    AND ($4::uuid IS NULL OR a.key_id = $4) AND ($5::text IS NULL OR a.action = $5)
-    AND ($6::text IS NULL OR a.kind = $6) AND ($7::text IS NULL OR a.subject = $7) AND a.id < $8::uuid ORDER BY a.id
-      DESC LIMIT $9::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
-WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY id DESC;
-
--- list-audit-chain
-SELECT * FROM (
-  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-    sum(bytes) OVER in_order - bytes AS bytes_before
-  FROM (SELECT a.id, a.at, a.tenant, a.key_id AS "keyId", a.key_name AS "keyName", a.address, a.request_id AS
-    "requestId",
-  a.action, a.kind, a.subject, a.before, a.after, a.outcome, a.sequence, encode(a.previous, 'hex') AS previous,
-    encode(a.hash, 'hex') AS hash, coalesce(octet_length(a.before::text), 0) + coalesce(octet_length(a.after::text),
-    0) + 512 AS bytes FROM punctual.audit a
-   WHERE ($1::text IS NULL OR a.tenant = $1) AND ($2::bigint IS NULL OR a.at >= $2) AND ($3::bigint IS NULL OR a.at
-     < $3)
+   WHERE $1::text IS NULL AND ($2::bigint IS NULL OR a.at >= $2) AND ($3::bigint IS NULL OR a.at < $3)
     AND ($4::uuid IS NULL OR a.key_id = $4) AND ($5::text IS NULL OR a.action = $5)
     AND ($6::text IS NULL OR a.kind = $6) AND ($7::text IS NULL OR a.subject = $7) AND a.sequence > $8::bigint ORDER
       BY a.sequence LIMIT $9::int + 1) s WINDOW in_order AS (ORDER BY sequence)) t
 WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY sequence;
+
+-- list-audit-chain-of-one
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT a.id, a.at, a.tenant, a.key_id AS "keyId", a.key_name AS "keyName", a.address, a.request_id AS
+    "requestId",
+  a.action, a.kind, a.subject, a.before, a.after, a.outcome, a.sequence, encode(a.previous, 'hex') AS previous,
+    encode(a.hash, 'hex') AS hash, coalesce(octet_length(a.before::text), 0) + coalesce(octet_length(a.after::text),
+    0) + 512 AS bytes FROM punctual.audit a
+   WHERE a.tenant = $1::text AND ($2::bigint IS NULL OR a.at >= $2) AND ($3::bigint IS NULL OR a.at < $3)
+    AND ($4::uuid IS NULL OR a.key_id = $4) AND ($5::text IS NULL OR a.action = $5)
+    AND ($6::text IS NULL OR a.kind = $6) AND ($7::text IS NULL OR a.subject = $7) AND a.sequence > $8::bigint ORDER
+      BY a.sequence LIMIT $9::int + 1) s WINDOW in_order AS (ORDER BY sequence)) t
+WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY sequence;
+
+-- list-audit-of-all
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT a.id, a.at, a.tenant, a.key_id AS "keyId", a.key_name AS "keyName", a.address, a.request_id AS
+    "requestId",
+  a.action, a.kind, a.subject, a.before, a.after, a.outcome, a.sequence, encode(a.previous, 'hex') AS previous,
+    encode(a.hash, 'hex') AS hash, coalesce(octet_length(a.before::text), 0) + coalesce(octet_length(a.after::text),
+    0) + 512 AS bytes FROM punctual.audit a
+   WHERE $1::text IS NULL AND ($2::bigint IS NULL OR a.at >= $2) AND ($3::bigint IS NULL OR a.at < $3)
+    AND ($4::uuid IS NULL OR a.key_id = $4) AND ($5::text IS NULL OR a.action = $5)
+    AND ($6::text IS NULL OR a.kind = $6) AND ($7::text IS NULL OR a.subject = $7) AND a.id < $8::uuid AND a.id >=
+      $11::uuid
+   ORDER BY a.id DESC LIMIT $9::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
+WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY id DESC;
+
+-- list-audit-of-one
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT a.id, a.at, a.tenant, a.key_id AS "keyId", a.key_name AS "keyName", a.address, a.request_id AS
+    "requestId",
+  a.action, a.kind, a.subject, a.before, a.after, a.outcome, a.sequence, encode(a.previous, 'hex') AS previous,
+    encode(a.hash, 'hex') AS hash, coalesce(octet_length(a.before::text), 0) + coalesce(octet_length(a.after::text),
+    0) + 512 AS bytes FROM punctual.audit a
+   WHERE a.tenant = $1::text AND ($2::bigint IS NULL OR a.at >= $2) AND ($3::bigint IS NULL OR a.at < $3)
+    AND ($4::uuid IS NULL OR a.key_id = $4) AND ($5::text IS NULL OR a.action = $5)
+    AND ($6::text IS NULL OR a.kind = $6) AND ($7::text IS NULL OR a.subject = $7) AND a.id < $8::uuid AND a.id >=
+      $11::uuid
+   ORDER BY a.id DESC LIMIT $9::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
+WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY id DESC;
 
 -- list-ended-jobs
   SELECT * FROM (

@@ -1,4 +1,5 @@
 import type { AuditAction, AuditEntry, AuditOutcome, ChainLink } from '../core/audit.js';
+import { firstUuidAt } from '../core/uuid.js';
 import { entryValues, insertEntrySql } from './audit-entry.js';
 import { type Pool, type Queryable, run, statement } from './database.js';
 import {
@@ -99,32 +100,42 @@ const READ_CHAIN_ENDS = statement(
     FROM punctual.audit_chain`,
 );
 
-/** $1 is null for all tenants; the others are null where nothing is asked for. */
-const WANTED = `($1::text IS NULL OR a.tenant = $1) AND ($2::bigint IS NULL OR a.at >= $2) AND ($3::bigint IS NULL OR a.at < $3)
+/** Each is null where nothing is asked for. */
+const WANTED = `($2::bigint IS NULL OR a.at >= $2) AND ($3::bigint IS NULL OR a.at < $3)
         AND ($4::uuid IS NULL OR a.key_id = $4) AND ($5::text IS NULL OR a.action = $5)
         AND ($6::text IS NULL OR a.kind = $6) AND ($7::text IS NULL OR a.subject = $7)`;
 
 const BYTES = `${bytesOf('a.before')} + ${bytesOf('a.after')} + 512`;
 
-const LIST_NEWEST = statement(
-  'list-audit',
-  portionOf(
-    `SELECT ${LINKED}, ${BYTES} AS bytes FROM punctual.audit a
-       WHERE ${WANTED} AND a.id < $8::uuid ORDER BY a.id DESC LIMIT $9::int + 1`,
-    'id DESC',
-    { rows: '$9', bytes: '$10' },
-  ),
-);
+/** Lists of all tenants and of one are statements of their own, so that each follows its index. */
+const OWNERS = { all: '$1::text IS NULL', one: 'a.tenant = $1::text' };
 
-const LIST_CHAIN = statement(
-  'list-audit-chain',
-  portionOf(
-    `SELECT ${LINKED}, ${BYTES} AS bytes FROM punctual.audit a
-       WHERE ${WANTED} AND a.sequence > $8::bigint ORDER BY a.sequence LIMIT $9::int + 1`,
-    'sequence',
-    { rows: '$9', bytes: '$10' },
-  ),
-);
+/** No entry is older than its id, so ids bound what is read for a time. */
+const listNewestOf = (owner: keyof typeof OWNERS) =>
+  statement(
+    `list-audit-of-${owner}`,
+    portionOf(
+      `SELECT ${LINKED}, ${BYTES} AS bytes FROM punctual.audit a
+       WHERE ${OWNERS[owner]} AND ${WANTED} AND a.id < $8::uuid AND a.id >= $11::uuid
+       ORDER BY a.id DESC LIMIT $9::int + 1`,
+      'id DESC',
+      { rows: '$9', bytes: '$10' },
+    ),
+  );
+
+const listChainOf = (owner: keyof typeof OWNERS) =>
+  statement(
+    `list-audit-chain-of-${owner}`,
+    portionOf(
+      `SELECT ${LINKED}, ${BYTES} AS bytes FROM punctual.audit a
+       WHERE ${OWNERS[owner]} AND ${WANTED} AND a.sequence > $8::bigint ORDER BY a.sequence LIMIT $9::int + 1`,
+      'sequence',
+      { rows: '$9', bytes: '$10' },
+    ),
+  );
+
+const LIST_NEWEST = { all: listNewestOf('all'), one: listNewestOf('one') };
+const LIST_CHAIN = { all: listChainOf('all'), one: listChainOf('one') };
 
 /** Entries that one transaction chains: some megabytes at most. */
 const CHAINED_AT_ONCE = 200;
@@ -255,6 +266,10 @@ function valuesOf({ tenant, since, until, key, action, kind, subject }: AuditFil
   return [tenant, since ?? null, until ?? null, key ?? null, action ?? null, kind ?? null, subject ?? null];
 }
 
+function ownerOf({ tenant }: AuditFilter): keyof typeof OWNERS {
+  return tenant === null ? 'all' : 'one';
+}
+
 /** A portion of the entries with ids below the given one, newest first. */
 export function listNewest(
   db: Queryable,
@@ -262,7 +277,8 @@ export function listNewest(
   below: string,
   { rows, bytes }: PortionSize,
 ): Promise<Portion<AuditRow>> {
-  return readPortion(db, LIST_NEWEST, [...valuesOf(filter), below, rows, bytes]);
+  const from = firstUuidAt(filter.since ?? 0);
+  return readPortion(db, LIST_NEWEST[ownerOf(filter)], [...valuesOf(filter), below, rows, bytes, from]);
 }
 
 /** A portion of the entries after the given place in the chain, in its order. */
@@ -272,5 +288,5 @@ export function listChain(
   after: number,
   { rows, bytes }: PortionSize,
 ): Promise<Portion<AuditRow>> {
-  return readPortion(db, LIST_CHAIN, [...valuesOf(filter), after, rows, bytes]);
+  return readPortion(db, LIST_CHAIN[ownerOf(filter)], [...valuesOf(filter), after, rows, bytes]);
 }

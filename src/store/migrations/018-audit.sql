@@ -28,6 +28,7 @@ CREATE TABLE punctual.audit (
 CREATE UNIQUE INDEX audit_by_sequence ON punctual.audit (sequence);
 CREATE INDEX audit_unchained ON punctual.audit (id) WHERE sequence IS NULL;
 CREATE INDEX audit_by_tenant ON punctual.audit (tenant, id);
+CREATE INDEX audit_by_tenant_in_order ON punctual.audit (tenant, sequence);
 
 -- One row: the end of the chain, and the last entry that retention has removed.
 CREATE TABLE punctual.audit_chain (
