@@ -542,7 +542,8 @@ ON CONFLICT DO NOTHING;
 SELECT v.version, k.* FROM punctual.keys_version v LEFT JOIN (
 SELECT hash, id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS
   "createdAt",
-created_by AS "createdBy", last_used_at AS "lastUsedAt" FROM punctual.api_keys) k ON k.hash = ANY ($1::bytea[]);
+created_by AS "createdBy", last_used_at AS "lastUsedAt" FROM punctual.api_keys) k ON k.hash = ANY ($1::bytea[])
+  WHERE v.one;
 
 -- find-cancelled
 SELECT u.job FROM unnest($1::text[], $2::uuid[]) u(tenant, job)

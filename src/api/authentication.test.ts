@@ -227,6 +227,16 @@ describe('whoever waits', () => {
     expect(door.isValid(caller)).toBe(false);
   });
 
+  it('is given nothing as soon as it is known that some key has changed', async () => {
+    const { door, change } = authentication();
+    const { caller } = await waiting(door);
+    change([ROW]);
+    later(1_001);
+    expect(door.isValid(caller)).toBe(true);
+    await door.authenticate(makeKey(SECRET));
+    expect(door.isValid(caller)).toBe(false);
+  });
+
   it('is told soon that the key was revoked when nobody says so', async () => {
     const { door, change } = authentication();
     const { told } = await waiting(door);

@@ -103,7 +103,7 @@ export class Authentication {
     this.watching ??= setTimeout(() => void this.look(), WATCH_MS).unref();
     return () => {
       listeners.delete(onInvalid);
-      if (listeners.size === 0) this.watched.delete(known);
+      if (listeners.size === 0 && this.watched.get(known) === listeners) this.watched.delete(known);
     };
   }
 
@@ -119,12 +119,13 @@ export class Authentication {
     );
   }
 
-  /** Whether the key of a caller is valid by all that is known at this moment. */
+  /** Whether the key of a caller is certainly valid, by all that is known at this moment. */
   isValid({ key }: Caller): boolean {
     if (!key) return true;
     const known = this.keyOf.get(key);
     const now = this.parts.clock.now();
-    return known ? known.validAt(now) !== null : key.expiresAt === null || key.expiresAt > now;
+    if (known) return this.known.isCurrent(known) && known.validAt(now) !== null;
+    return key.expiresAt === null || key.expiresAt > now;
   }
 
   /** Looks at the keys of all open polls; nothing is read while there are none. */

@@ -120,7 +120,8 @@ export class KnownKeys {
     return this.isCurrent(known) ? Math.max(this.askedAt, known.confirmedAt) : known.confirmedAt;
   }
 
-  private isCurrent(known: KnownKey): boolean {
+  /** Whether no key has changed since this one was read, as far as it is known. */
+  isCurrent(known: KnownKey): boolean {
     return known.row !== undefined && known.version === this.version;
   }
 

@@ -1,7 +1,7 @@
-import { PassThrough } from 'node:stream';
-import { expect, it } from 'vitest';
+import { PassThrough, Readable } from 'node:stream';
+import { describe, expect, it } from 'vitest';
 import { cliUnderTest } from '../../test/cli-under-test.js';
-import { askYesNo, canAsk } from './ask.js';
+import { askSecret, askYesNo, canAsk } from './ask.js';
 
 function terminal() {
   const stdin = Object.assign(new PassThrough(), { isTTY: true });
@@ -49,4 +49,40 @@ it('nobody can be asked where input or errors are no terminal', () => {
   expect(canAsk(cliUnderTest({ isTTY: true }).cli)).toBe(false);
   const stdin = Object.assign(new PassThrough(), { isTTY: true });
   expect(canAsk(cliUnderTest({ stdin, isTTY: false }).cli)).toBe(false);
+});
+
+describe('a secret', () => {
+  /** Somebody at a terminal who types; and in which mode the terminal was when. */
+  function rawTerminal() {
+    const modes: boolean[] = [];
+    const stdin = Object.assign(new PassThrough(), {
+      isTTY: true,
+      setRawMode: (on: boolean) => modes.push(on),
+    });
+    return { stdin, modes, ...cliUnderTest({ stdin, isTTY: true }) };
+  }
+
+  it('is read without showing it, and the terminal is left as it was', async () => {
+    const { cli, stdin, modes, stderr } = rawTerminal();
+    const asked = askSecret(cli, 'Key: ');
+    stdin.write('pk_a');
+    stdin.write('x\u007f');
+    stdin.write('b\r');
+    expect(await asked).toBe('pk_ab');
+    expect(modes).toEqual([true, false]);
+    expect(stderr()).toBe('Key: \n');
+  });
+
+  it('is given up with Ctrl-C, which leaves the terminal as it was', async () => {
+    const { cli, stdin, modes } = rawTerminal();
+    const asked = askSecret(cli, 'Key: ');
+    stdin.write('pk_\u0003');
+    await expect(asked).rejects.toThrow('No key was given');
+    expect(modes).toEqual([true, false]);
+  });
+
+  it.each(['pk_ab\nmore', 'pk_ab'])('may be the first line of stdin: %j', async (text) => {
+    const { cli } = cliUnderTest({ stdin: Readable.from([text]) });
+    expect(await askSecret(cli, 'Key: ')).toBe('pk_ab');
+  });
 });

@@ -1,13 +1,7 @@
-import { PunctualError } from '../core/errors.js';
 import { assignmentsOf, type Handed } from './assignment.js';
 import type { LeaderState } from './leader-state.js';
 import type { Running } from './running.js';
 import type { Poll } from './worker-session.js';
-
-/** The error for a claim whose key is not valid any more. */
-export function keyEnded(): PunctualError {
-  return new PunctualError('UNAUTHENTICATED', 'The key is not known.');
-}
 
 /** A claim that was committed, and the poll it was made for. */
 export interface Claimed extends Handed {
@@ -33,8 +27,9 @@ export function handOver(state: LeaderState, claimed: readonly Claimed[]): Runni
     state.running.set(running.id, running);
     state.meters.claimed(running);
     poll.session.running.add(running);
-    // A key that has ended since the request came gets nothing any more.
-    if (!poll.settled && !polls.has(poll) && !poll.isWelcome()) poll.fail(keyEnded());
+    // A key that may have ended since gets nothing; its next request is told so, if it has.
+    if (!poll.settled && !polls.has(poll) && !poll.isWelcome())
+      poll.settle({ epoch: state.term.epoch, jobs: [] });
     if (poll.settled || !state.sessions.has(poll.session.id)) orphans.push(running);
     else {
       poll.given.push(each);

@@ -2,7 +2,6 @@ import { messageOf } from '../core/errors.js';
 import type { ClaimAnswer } from '../core/wire.js';
 import { readWork } from '../store/claims.js';
 import { assignmentsOf } from './assignment.js';
-import { keyEnded } from './hand-over.js';
 import { type LeaderState, noLeader } from './leader-state.js';
 import type { Reconciler } from './reconciler.js';
 import type { Running } from './running.js';
@@ -90,8 +89,8 @@ export class WorkerPolls {
     poll.reserved = true;
     try {
       const answer = await this.handOverAgain(poll.session, again);
-      if (!poll.isWelcome()) poll.fail(keyEnded());
-      else if (answer.jobs.length > 0) poll.settle(answer);
+      // What it does not get is offered to the next request of the session.
+      if (answer.jobs.length > 0) poll.settle(poll.isWelcome() ? answer : { ...answer, jobs: [] });
     } catch (error) {
       // They are offered again after the same pause.
       const { session } = poll;

@@ -19,7 +19,7 @@ export interface Poll {
   readonly session: WorkerSession;
   readonly max: number;
   readonly given: Handed[];
-  /** Whether the key of the request is still valid. */
+  /** Whether the key of the request is certainly still valid. */
   isWelcome(): boolean;
   settle(answer: ClaimAnswer): void;
   /** Ends the wait without an answer. */

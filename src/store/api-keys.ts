@@ -32,7 +32,7 @@ const FIND_KEYS = statement(
   'find-api-keys',
   `
     SELECT v.version, k.* FROM punctual.keys_version v LEFT JOIN (
-      SELECT hash, ${COLUMNS} FROM punctual.api_keys) k ON k.hash = ANY ($1::bytea[])`,
+      SELECT hash, ${COLUMNS} FROM punctual.api_keys) k ON k.hash = ANY ($1::bytea[]) WHERE v.one`,
 );
 
 const ADD_KEY = statement(
@@ -148,7 +148,7 @@ export async function findKeys(
   const rows = await run<Row>(db, FIND_KEYS, [hashes]);
   const found = new Map<string, KeyRow>();
   for (const { version: _, hash, ...row } of rows) {
-    if (hash !== null) found.set(hash.toString('base64'), row as unknown as KeyRow);
+    if (hash) found.set(hash.toString('base64'), row as unknown as KeyRow);
   }
   return { version: Number(rows[0]?.version ?? 0), found };
 }

@@ -91,7 +91,7 @@ beforeAll(async () => {
     }
   }
   const jobId = things.get('acme')!.job;
-  attempt = signAttemptToken(secret, { tenant: 'acme', jobId, fence: 7 }, Date.now() + 60_000, Date.now());
+  attempt = signAttemptToken(secret, { tenant: 'acme', jobId, fence: 7 }, Date.now() + 3_600_000, Date.now());
 }, 60_000);
 afterAll(() => node.stop());
 

@@ -57,6 +57,7 @@ const SERVED = `
 /** Words that somebody who follows a page gets to see. */
 const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'README.md': ['Hello Ada', 'due-time', "{ text: 'Hello Ada' }"],
+  'docs/access.md': ['pk_tn_', 'shop', 'mailer', 'queues mail'],
   'docs/get-started.md': ['Hello Ada', 'due-time', 'cancelled', '1000', 'pk_op_', 'worker-1'],
   'docs/http.md': ['"key":"greet-ada"'],
   'docs/keys.md': ['greet-ada', 'repeated: true', 'replaced: true', 'Hello Ada'],

@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+import pg from 'pg';
 import { expect, it, onTestFinished } from 'vitest';
 import type { KeyScope, NewKeyView } from '../../src/core/access.js';
 import type { ClaimAnswer, ClusterView, Page, WorkerView, WorkerWelcome } from '../../src/core/wire.js';
@@ -139,3 +141,32 @@ it("a higher epoch is believed from an operator's session, and from a tenant's o
   expect(await heartbeat(shared, node.apiKey)).toBe(503);
   await expect.poll(epoch, { timeout: 15_000 }).toBeGreaterThan(before);
 }, 40_000);
+
+it('sessions that served all tenants before belong to the operator after the migration', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop(), 30_000);
+  const migration = await readFile(
+    new URL('../../src/store/migrations/014-access.sql', import.meta.url),
+    'utf8',
+  );
+  const update = migration.slice(migration.lastIndexOf('UPDATE punctual.workers'));
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  const registrations = [
+    { ...REGISTRATION, shared: true },
+    { ...REGISTRATION, shared: false },
+    { ...REGISTRATION, name: '"shared":true', labels: { shared: 'true' } },
+    REGISTRATION,
+  ];
+  for (const registration of registrations) {
+    await client.query(
+      `INSERT INTO punctual.workers (id, tenant, name, state, registration, registered_at, last_seen)
+       VALUES (gen_random_uuid(), 'default', 'w', 'alive', $1, 0, 0)`,
+      [JSON.stringify(registration)],
+    );
+  }
+  await client.query(update);
+  const { rows } = await client.query('SELECT registration FROM punctual.workers WHERE operator');
+  expect(rows).toEqual([{ registration: registrations[0] }]);
+});

@@ -5,6 +5,9 @@ import { Id, line, MomentOrAgo } from './text.js';
 
 const Action = Type.Enum([...AUDIT_ACTIONS], { type: 'string' });
 
+/** What an action changed about its subject. */
+const View = Type.Unsafe<Record<string, unknown>>(Type.Object({}, { additionalProperties: true }));
+
 /** Which entries of the audit, and in which form. */
 export const AuditQuery = strict({
   since: Type.Optional(MomentOrAgo),
@@ -40,8 +43,8 @@ export const AuditView = Type.Object(
     kind: Type.String(),
     subject: Type.String({ description: 'The id or name of the subject.' }),
     outcome: Type.Enum(['done', 'failed', 'unknown'], { type: 'string' }),
-    before: nullable(Type.Object({}, { additionalProperties: true })),
-    after: nullable(Type.Object({}, { additionalProperties: true })),
+    before: nullable(View),
+    after: nullable(View),
     hash: nullable(
       Type.String({ description: 'SHA-256 of this entry without its hash; see docs/audit.md.' }),
     ),

@@ -74,7 +74,7 @@ export async function leaderArguments(
     'fold-tallies': [now + 60_000, 100],
     'forget-minutes': [now + 60_000, 100],
     'add-stale': [[TENANT], [1], [1], now],
-    'add-worker': [uuidv7(now), TENANT, 'another', '{}', now],
+    'add-worker': [uuidv7(now), TENANT, 'another', '{}', now, false],
     'see-workers': [[WORKER], [now + 1], ['draining']],
     'forget-workers': [[WORKER]],
     'forget-dead-workers': [Number.MAX_SAFE_INTEGER, 0, 10],

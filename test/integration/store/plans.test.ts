@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findKeys, listKeys, useKeys } from '../../../src/store/api-keys.js';
 import { readRuns, takePassedOver } from '../../../src/store/backfill.js';
 import {
   findCancelled,
@@ -190,6 +191,9 @@ const HOT: Readonly<Record<string, Run>> = {
   'find-ended': (db) => findEnded(db, [{ tenant: TENANT, id: ID }]),
   'find-job-ids': (db) => findIds(db, 'job', BEGINNING),
   'find-worker-ids': (db) => findIds(db, 'worker', BEGINNING),
+  'find-api-keys': (db) => findKeys(db, [Buffer.from('a'), Buffer.from('b')]),
+  'use-api-keys': (db) => useKeys(db, [ID], 1),
+  'list-api-keys-of-tenant': (db) => listKeys(db, TENANT, null, 10),
   'find-key': (db) => findKey(db, TENANT, 'key-4'),
   'end-waiting-live': (db) => endWaitingJobs(db, TERM, 'live', [CANCEL], 0),
   'end-waiting-later': (db) => endWaitingJobs(db, TERM, 'later', [CANCEL], 0),
