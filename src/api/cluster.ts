@@ -5,8 +5,8 @@ import { StatsQuery } from '../core/schemas/query.js';
 import type * as wire from '../core/wire.js';
 import { COUNTERS } from '../core/wire.js';
 import { countTerms, listNodes, readClusterState } from '../store/cluster-state.js';
-import type { Keep } from '../store/idempotency.js';
 import { lookAtLease } from '../store/lease.js';
+import type { Requested } from '../store/requested.js';
 import { type MinuteTally, readMinutes, readTotals, sumTallies, type Tally } from '../store/tallies.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
@@ -53,9 +53,10 @@ export const clusterRoutes: readonly Route[] = [
   }),
 ];
 
-function pausing(verb: string, paused: boolean, summary: string): Route {
+function pausing(verb: 'pause' | 'resume', paused: boolean, summary: string): Route {
   return route({
     id: `${verb}Cluster`,
+    audit: `cluster.${verb}`,
     method: 'POST',
     path: `/v1/cluster/${verb}`,
     tag: 'cluster',
@@ -67,14 +68,14 @@ function pausing(verb: string, paused: boolean, summary: string): Route {
       // A leader that is elsewhere is known before any of them has done anything.
       const leaders = await Promise.all(node.shards.map((shard) => shard.leader()));
       const home = node.shardOf(caller.tenant);
-      const pause = async (keep: Keep<void> | undefined) => {
+      const pause = async ({ author, keep }: Requested<void>) => {
         // Every shard is written to by itself: the answer is kept in the caller's.
         const pauseOne = (i: number) =>
-          leaders[i]!.settings.pause(paused, node.shards[i] === home ? keep : undefined);
+          leaders[i]!.settings.pause(paused, { author, keep: node.shards[i] === home ? keep : undefined });
         await Promise.all(leaders.map((_, i) => pauseOne(i)));
       };
       // Other connections do not see the change before its commit.
-      return answerOf(home, call.keeper, pause, async () => ({ ...(await viewCluster(node)), paused }));
+      return answerOf(home, call, pause, async () => ({ ...(await viewCluster(node)), paused }));
     },
   });
 }

@@ -27,6 +27,6 @@ export function idRange(
 }
 
 /** A moment in milliseconds; a duration is so long ago. */
-function momentOf(text: string, now: number): number {
+export function momentOf(text: string, now: number): number {
   return parseMoment(text) ?? now - parseDuration(text)!;
 }

@@ -14,12 +14,13 @@ import {
   keepAnswer,
   renewAnswer,
 } from '../store/idempotency.js';
+import type { Requested } from '../store/requested.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { JobView } from './job-view.js';
 import { JsonText, writeJson } from './json-text.js';
 import { limitsOf } from './restrictions.js';
-import { Answer, type Route } from './route.js';
+import { Answer, type Call, type Route } from './route.js';
 import type { Shard } from './shard.js';
 
 /**
@@ -156,21 +157,22 @@ export class AnswerKeeper {
 }
 
 /**
- * Does something and answers with `view` of it. If the answer is to be kept, it is made and stored inside the
+ * Does what a call requests and answers with `view` of it. If the answer is to be kept, it is made and stored inside the
  * transaction of the effect, on whose connection `view` reads.
  */
 export async function answerOf<T, A>(
   { hot }: Shard,
-  keeper: AnswerKeeper | undefined,
-  act: (keep: Keep<T> | undefined) => Promise<T>,
+  { author, keeper }: Partial<Pick<Call, 'author' | 'keeper'>>,
+  act: (requested: Requested<T>) => Promise<T>,
   view: (db: Queryable, result: T) => A | Promise<A>,
 ): Promise<A> {
-  if (!keeper) return view(hot, await act(undefined));
+  if (!keeper) return view(hot, await act({ author }));
   let answer: A | undefined;
-  const result = await act(async (db, made) => {
+  const keep: Keep<T> = async (db, made) => {
     answer = await view(db, made);
     await keeper.keep(db, answer);
-  });
+  };
+  const result = await act({ author, keep });
   return answer ?? view(hot, result);
 }
 

@@ -3,7 +3,7 @@ import type { PayloadCondition } from '../core/payload-filter.js';
 import type { JobFilter } from '../core/wire.js';
 import type { Pool } from '../store/database.js';
 import type { JobSearch } from '../store/job-search.js';
-import { findKeys } from '../store/key-prefix.js';
+import { findJobsByKeyPrefix } from '../store/key-prefix.js';
 import { findKey } from '../store/read-job.js';
 
 /**
@@ -25,6 +25,6 @@ export async function searchOf(
     return id === null ? null : { ...search, ids: [id] };
   }
   if (keyPrefix === undefined) return search;
-  const ids = await findKeys(pool, tenant, keyPrefix);
+  const ids = await findJobsByKeyPrefix(pool, tenant, keyPrefix);
   return ids === null ? search : { ...search, ids };
 }

@@ -107,7 +107,8 @@ export const jobRoutes: readonly Route[] = [
       const range = idRange(filter, after, shard.clock.now());
       const reached = narrowed(caller, filter);
       const search =
-        reached && (await searchOf(shard.pool, caller.tenant, reached, payload && conditionsOfQuery(payload)));
+        reached &&
+        (await searchOf(shard.pool, caller.tenant, reached, payload && conditionsOfQuery(payload)));
       if (search === null) return new JobPageText([], null, 0, true);
       const parts = include?.split(',') as JobPart[] | undefined;
       return writeJobPage(limit, {
@@ -173,6 +174,7 @@ export const jobRoutes: readonly Route[] = [
   }),
   route({
     id: 'changeJob',
+    audit: 'job.change',
     method: 'PATCH',
     path: '/v1/jobs/:id',
     tag: 'jobs',
@@ -181,11 +183,11 @@ export const jobRoutes: readonly Route[] = [
     params: IdPath,
     body: json(JobChange, { maxBytes: ONE_PAYLOAD, text: 'payload' }),
     answers: { 200: Job },
-    run: async ({ node, caller, params: { id }, body }) => {
+    run: async ({ node, caller, params: { id }, body, call }) => {
       const shard = node.shardOf(caller.tenant);
       const change = toChange(node, body);
       await mustReach(shard, caller, id);
-      await (await shard.leader()).jobControl.change(caller.tenant, id, change);
+      await (await shard.leader()).jobControl.change(caller.tenant, id, change, call.author);
       return viewJob(shard, caller, id);
     },
   }),
@@ -198,6 +200,7 @@ export const jobRoutes: readonly Route[] = [
 function steering(verb: 'cancel' | 'retry' | 'hold' | 'release', summary: string): Route {
   return route({
     id: `${verb}Job`,
+    audit: `job.${verb}`,
     method: 'POST',
     path: `/v1/jobs/:id/${verb}`,
     tag: 'jobs',
@@ -212,8 +215,8 @@ function steering(verb: 'cancel' | 'retry' | 'hold' | 'release', summary: string
       const { jobControl } = await shard.leader();
       return answerOf(
         shard,
-        call.keeper,
-        (keep) => jobControl[verb](caller.tenant, id, keep),
+        call,
+        (requested) => jobControl[verb](caller.tenant, id, requested),
         (db) => viewJob(shard, caller, id, db),
       );
     },
@@ -318,8 +321,8 @@ export async function submitJobs(
   if (!keeper) return bulkAnswer(await shard.submitter.submitAll(owned));
   return answerOf<readonly OneStored[], BulkText>(
     shard,
-    keeper,
-    (keep) => shard.submitter.submitAll(owned, keep),
+    { keeper },
+    ({ keep }) => shard.submitter.submitAll(owned, keep),
     (_, stored) => {
       const { ids, repetitions } = bulkAnswer(stored);
       return new BulkText(ids, JSON.stringify({ repetitions }));

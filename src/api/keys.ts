@@ -5,6 +5,7 @@ import {
   type KeyScope,
   type KeyView as View,
 } from '../core/access.js';
+import { type AuditAction, type AuditEntry, auditEntry } from '../core/audit.js';
 import { parseDuration } from '../core/duration.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import { parseMoment } from '../core/moment.js';
@@ -23,10 +24,12 @@ import {
   makeKey,
   rotateKey,
 } from '../store/api-keys.js';
+import { addEntry } from '../store/audit.js';
+import { inTransaction } from '../store/database.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { forbidden } from './restrictions.js';
-import { json, type Route, route } from './route.js';
+import { type Call, json, type Route, route } from './route.js';
 
 const OLD_KEY_MS = 24 * 3_600_000;
 /** The longest that an old key stays valid after a rotation. */
@@ -40,6 +43,7 @@ const MAX_OLD_KEY_MS = 90 * 86_400_000;
 export const keyRoutes: readonly Route[] = [
   route({
     id: 'createKey',
+    audit: 'key.create',
     method: 'POST',
     path: '/v1/keys',
     tag: 'keys',
@@ -48,19 +52,23 @@ export const keyRoutes: readonly Route[] = [
     body: json(KeyInput),
     answers: { 201: NewKeyView },
     idempotent: 'the answer is never stored, because it has the key; revoke the key whose answer was lost',
-    run: async ({ node, caller, body }) => {
+    run: async ({ node, caller, body, call }) => {
       const [{ pool, clock }] = node.shards;
       const now = clock.now();
       const rights = rightsOf(caller, body, now);
       const key = makeKey(node.secret, rights.tenant === null);
-      const added = await addKey(
-        pool,
-        {
-          ...{ id: uuidv7(now), name: body.name, hash: hashKey(node.secret, key), createdBy: caller.actor },
-          ...rights,
-        },
-        now,
-      );
+      const made = {
+        id: uuidv7(now),
+        name: body.name,
+        hash: hashKey(node.secret, key),
+        createdBy: caller.actor,
+      };
+      const added = await inTransaction(pool, async (db) => {
+        const row = await addKey(db, { ...made, ...rights }, now);
+        if (row) await addEntry(db, entryOf(call, now, 'key.create', null, row), null);
+        return row;
+      });
+      noteEntry(node);
       if (!added)
         throw new PunctualError('QUOTA_EXCEEDED', `There are ${MAX_KEYS} keys already; revoke some.`);
       return { ...viewOf(added), key };
@@ -96,6 +104,7 @@ export const keyRoutes: readonly Route[] = [
   }),
   route({
     id: 'revokeKey',
+    audit: 'key.revoke',
     method: 'DELETE',
     path: '/v1/keys/:id',
     tag: 'keys',
@@ -103,13 +112,22 @@ export const keyRoutes: readonly Route[] = [
     scope: 'admin',
     params: IdPath,
     answers: { 204: 'The key is revoked.' },
-    run: async ({ node, caller, params: { id } }) => {
-      if (!(await deleteKey(node.shards[0].pool, id, ownerOf(caller)))) throw notFound(id);
+    run: async ({ node, caller, params: { id }, call }) => {
+      const [{ pool, clock }] = node.shards;
+      const old = await mustFind(node, caller, id);
+      const isGone = await inTransaction(pool, async (db) => {
+        const deleted = await deleteKey(db, id, ownerOf(caller));
+        if (deleted) await addEntry(db, entryOf(call, clock.now(), 'key.revoke', old, null), null);
+        return deleted;
+      });
+      if (!isGone) throw notFound(id);
+      noteEntry(node);
       node.tellOfKeys();
     },
   }),
   route({
     id: 'rotateKey',
+    audit: 'key.rotate',
     method: 'POST',
     path: '/v1/keys/:id/rotate',
     tag: 'keys',
@@ -119,7 +137,7 @@ export const keyRoutes: readonly Route[] = [
     body: json(KeyRotation, { optional: true }),
     answers: { 201: NewKeyView },
     idempotent: 'the answer is never stored, because it has the key; revoke the key whose answer was lost',
-    run: async ({ node, caller, params: { id }, body }) => {
+    run: async ({ node, caller, params: { id }, body, call }) => {
       const [{ pool, clock }] = node.shards;
       const now = clock.now();
       const old = await mustFind(node, caller, id);
@@ -133,13 +151,36 @@ export const keyRoutes: readonly Route[] = [
           : expiryOf(caller, body.expiresAt, now);
       const key = makeKey(node.secret, old.operator);
       const next = { id: uuidv7(now), hash: hashKey(node.secret, key), expiresAt, createdBy: caller.actor };
-      const added = await rotateKey(pool, id, next, now + oldMs, now);
+      const added = await inTransaction(pool, async (db) => {
+        const row = await rotateKey(db, id, next, now + oldMs, now);
+        if (row) await addEntry(db, entryOf(call, now, 'key.rotate', old, row), null);
+        return row;
+      });
+      noteEntry(node);
       if (!added) throw new PunctualError('KEY_EXPIRED', `Key ${id} has expired; make a new one.`);
       node.tellOfKeys();
       return { ...viewOf(added), key };
     },
   }),
 ];
+
+/** The entry of the audit about a key: the key before and after, never the key itself. */
+function entryOf(
+  { author }: Call,
+  now: number,
+  action: AuditAction,
+  before: KeyRow | null,
+  after: KeyRow | null,
+): AuditEntry {
+  const { id, tenant } = (before ?? after)!;
+  const views = { before: before && viewOf(before), after: after && viewOf(after) };
+  return auditEntry(author, now, action, { kind: 'key', name: id, tenant }, views);
+}
+
+/** Has the entry chained soon if this node leads; another leader finds it within a minute. */
+function noteEntry({ shards }: NodeContext): void {
+  shards[0].currentLeader()?.noteEntry();
+}
 
 /** Whose keys a caller manages. */
 function ownerOf({ tenant, allTenants }: Caller): KeyOwner {

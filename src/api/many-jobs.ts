@@ -15,10 +15,9 @@ import { countJobs, locateJobs } from '../store/find-jobs.js';
 import type { Keep } from '../store/idempotency.js';
 import type { Caller } from './caller.js';
 import { idRange } from './id-range.js';
-import type { AnswerKeeper } from './idempotency.js';
 import { searchOf } from './job-filter.js';
 import { forbidden, limitsOf, narrowed } from './restrictions.js';
-import { json, type Route, route } from './route.js';
+import { type Call, json, type Route, route } from './route.js';
 import type { Shard } from './shard.js';
 import { TenantRoom } from './tenant-room.js';
 
@@ -36,6 +35,7 @@ export const manyJobRoutes: readonly Route[] = [
   many('delete', 'Delete many jobs that have ended, with their keys and logs.'),
   route({
     id: 'redriveJobs',
+    audit: 'jobs.redrive',
     method: 'POST',
     path: '/v1/jobs/redrive',
     tag: 'jobs',
@@ -50,7 +50,7 @@ export const manyJobRoutes: readonly Route[] = [
       const filter = isShort ? { filter: { ...request.filter, ...short } } : {};
       const shard = node.shardOf(caller.tenant);
       const told = (answer: Answer) => ({ ...answer, redriven: answer.changed });
-      return changeMany(shard, caller, 'redrive', { ...request, ...filter }, call.keeper, told);
+      return changeMany(shard, caller, 'redrive', { ...request, ...filter }, call, told);
     },
   }),
 ];
@@ -58,6 +58,7 @@ export const manyJobRoutes: readonly Route[] = [
 function many(verb: Exclude<ManyVerb, 'redrive'>, summary: string): Route {
   return route({
     id: `${verb}Jobs`,
+    audit: `jobs.${verb}`,
     method: 'POST',
     path: `/v1/jobs/${verb}`,
     tag: 'jobs',
@@ -67,7 +68,7 @@ function many(verb: Exclude<ManyVerb, 'redrive'>, summary: string): Route {
     answers: { 200: ManyJobsAnswer },
     idempotent: true,
     run: ({ node, caller, body, call }) =>
-      changeMany(node.shardOf(caller.tenant), caller, verb, body, call.keeper, (answer) => answer),
+      changeMany(node.shardOf(caller.tenant), caller, verb, body, call, (answer) => answer),
   });
 }
 
@@ -77,7 +78,7 @@ async function changeMany(
   caller: Caller,
   verb: ManyVerb,
   request: ManyJobsRequest,
-  keeper: AnswerKeeper | undefined,
+  { author, keeper }: Pick<Call, 'author' | 'keeper'>,
   told: (answer: Answer) => Answer,
 ): Promise<Answer> {
   const { tenant } = caller;
@@ -96,7 +97,7 @@ async function changeMany(
   const leader = await shard.leader();
   const toAnswer = (done: ManyDone) => told({ ...done, dryRun, more: done.next !== null });
   const keep: Keep<ManyDone> | undefined = keeper && ((db, done) => keeper.keepPart(db, toAnswer(done)));
-  return toAnswer(await leader.manyControl.change(tenant, verb, selection, range.after, keep));
+  return toAnswer(await leader.manyControl.change(tenant, verb, selection, range.after, { author, keep }));
 }
 
 /** Nobody means all jobs by leaving something out; a dry run, which only counts, may. */

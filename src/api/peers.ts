@@ -145,7 +145,11 @@ export const peerRoutes: readonly Route[] = [
     'keysChanged',
     '/internal/keys-changed',
     'Looks at once whether the keys of those who wait are still valid, because some were changed.',
-    (node) => node.authentication.lookAgain(),
+    (node) => {
+      node.authentication.lookAgain();
+      // Whoever changed them has left an entry of the audit.
+      node.shards[0].currentLeader()?.noteEntry();
+    },
   ),
   telling(
     'nodeJoined',

@@ -1,5 +1,5 @@
 import { invalid, PunctualError } from '../core/errors.js';
-import { DEFAULT_QUEUE_LIMITS } from '../core/limits.js';
+import { DEFAULT_QUEUE_LIMITS, type QueueLimits } from '../core/limits.js';
 import { rateOf } from '../core/rate.js';
 import { QueueChange } from '../core/schemas/limits.js';
 import { NamePath, PageQuery, ShortListQuery } from '../core/schemas/query.js';
@@ -57,6 +57,7 @@ export const queueRoutes: readonly Route[] = [
   }),
   route({
     id: 'changeQueue',
+    audit: 'queue.change',
     method: 'PATCH',
     path: '/v1/queues/:name',
     tag: 'queues',
@@ -65,15 +66,16 @@ export const queueRoutes: readonly Route[] = [
     params: NamePath,
     body: json(QueueChange),
     answers: { 200: QueueView },
-    run: async ({ node, caller, params: { name }, body }) => {
+    run: async ({ node, caller, params: { name }, body, call }) => {
       if (!mayTouchQueue(caller, name)) throw notFound(name);
       const { settings } = await node.shardOf(caller.tenant).leader();
-      await settings.limitQueue(caller.tenant, name, (row) => ({
+      const change = (row: QueueRow | null): QueueLimits => ({
         weight: body.weight ?? row?.weight ?? DEFAULT_QUEUE_LIMITS.weight,
         concurrency: body.concurrency === undefined ? (row?.concurrency ?? null) : body.concurrency,
         keyConcurrency: body.keyConcurrency ?? row?.key_concurrency ?? DEFAULT_QUEUE_LIMITS.keyConcurrency,
         rate: body.rate === undefined ? row && rateOfRow(row) : body.rate && rateOf(body.rate),
-      }));
+      });
+      await settings.limitQueue(caller.tenant, name, change, call.author);
       return viewQueue(node, caller, name);
     },
   }),
@@ -104,9 +106,10 @@ export const queueRoutes: readonly Route[] = [
   pausing('resume', false, 'Hand out jobs of a queue again.'),
 ];
 
-function pausing(verb: string, paused: boolean, summary: string): Route {
+function pausing(verb: 'pause' | 'resume', paused: boolean, summary: string): Route {
   return route({
     id: `${verb}Queue`,
+    audit: `queue.${verb}`,
     method: 'POST',
     path: `/v1/queues/:name/${verb}`,
     tag: 'queues',
@@ -121,8 +124,8 @@ function pausing(verb: string, paused: boolean, summary: string): Route {
       const { settings } = await shard.leader();
       return answerOf<QueueRow | null, wire.QueueView>(
         shard,
-        call.keeper,
-        (keep) => settings.pauseQueue(caller.tenant, name, paused, keep),
+        call,
+        (requested) => settings.pauseQueue(caller.tenant, name, paused, requested),
         (_, row) => settings.queueView(row!),
       );
     },

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
+import type { AuditAction, AuditAuthor } from '../core/audit.js';
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import { type Defaulted, Nothing } from '../core/schemas/object.js';
@@ -142,12 +143,19 @@ export interface Call {
   readonly waitedMs: number;
   /** The context of the trace that the request is part of. */
   readonly traceparent: string | null;
+  /** Who makes the call, and from where, for the audit. */
+  readonly author: AuditAuthor;
   /** Keeps the answer to a request with an Idempotency-Key; missing without one. */
   readonly keeper?: AnswerKeeper | undefined;
+  /** The header `accept`. */
+  readonly accept: string;
   /** Runs work that may wait; its signal aborts when the client leaves or the server closes. */
   wait<T>(kind: WaitKind, run: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** Answers with a stream, which ends when `tell` returns. The route declares it among its answers. */
-  stream(kind: WaitKind, tell: (stream: AnswerStream) => Promise<void>): Promise<void>;
+  /**
+   * Answers with a stream, which ends when `tell` returns. The route declares it among its answers, or names its media type
+   * if it also answers in another form.
+   */
+  stream(kind: WaitKind, tell: (stream: AnswerStream) => Promise<void>, type?: string): Promise<void>;
   /** The last event that a client of an event stream has seen, as it says when it connects again. */
   readonly lastEventId: string | null;
   /** Whether the caller of a public route sends an operator's key, and so may be told more. */
@@ -188,6 +196,7 @@ export const TAGS = {
   tenants: 'Tenants, their shares and limits.',
   events: 'What happens, as it happens.',
   keys: 'Keys, what they may do, and their ends.',
+  audit: 'Who did what, from where, when, and what it changed.',
   cluster: 'Leaders, nodes and figures.',
   health: 'For probes and monitoring.',
 } as const;
@@ -208,6 +217,11 @@ interface Declaration<S extends Scope, P extends TSchema, Q extends TObject, B> 
   /** Default: there must be no body, or an empty object. */
   readonly body?: JsonBody<B> | StreamBody<B>;
   readonly answers: Answers;
+  /**
+   * The actions under which the audit records it, or why it does not. A test checks that every route that changes something
+   * says so, except for submissions and the protocol of workers.
+   */
+  readonly audit?: AuditAction | readonly AuditAction[] | { readonly none: string };
   /** Whether a request that changes something may be repeated at the next leader if its answer was lost. */
   readonly repeatable?: true;
   /**

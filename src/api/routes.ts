@@ -1,4 +1,5 @@
 import { attemptRoutes } from './attempts.js';
+import { auditRoutes } from './audit.js';
 import { clusterRoutes } from './cluster.js';
 import { eventRoutes } from './events.js';
 import { healthRoutes } from './health.js';
@@ -25,6 +26,7 @@ export const ROUTES: readonly Route[] = [
   ...taskRoutes,
   ...tenantRoutes,
   ...keyRoutes,
+  ...auditRoutes,
   ...scheduleRoutes,
   ...eventRoutes,
   ...clusterRoutes,

@@ -40,7 +40,7 @@ import { answerOf } from './idempotency.js';
 import { JobView } from './job-view.js';
 import { writePage } from './page-text.js';
 import { forbidden, limitsOf, mayTouch, mustAllow, type Place } from './restrictions.js';
-import { Answer, json, ONE_PAYLOAD, type Route, route } from './route.js';
+import { Answer, type Call, json, ONE_PAYLOAD, type Route, route } from './route.js';
 import { ScheduleText, toLastJob, toOccurrenceView } from './schedule-view.js';
 
 const PREVIEWED = 10;
@@ -55,6 +55,7 @@ const FIRST_MOMENT = -8.64e15;
 export const scheduleRoutes: readonly Route[] = [
   route({
     id: 'createSchedule',
+    audit: 'schedule.create',
     method: 'POST',
     path: '/v1/schedules',
     tag: 'schedules',
@@ -70,8 +71,8 @@ export const scheduleRoutes: readonly Route[] = [
       if (limitsOf(caller)) mustAllow(caller, await findPlace(node, caller, definition));
       return answerOf(
         shard,
-        call.keeper,
-        (keep) => changes.create(by(caller, name), definition, paused, null, keep),
+        call,
+        ({ keep }) => changes.create(by(caller, name, call), definition, paused, null, keep),
         async (db) => {
           const schedule = await viewSchedule(node, caller, name, db);
           return new Answer(201, schedule, { location: `/v1/schedules/${encodeURIComponent(name)}` });
@@ -81,6 +82,7 @@ export const scheduleRoutes: readonly Route[] = [
   }),
   route({
     id: 'applySchedules',
+    audit: ['schedule.create', 'schedule.change', 'schedule.prune'],
     method: 'PUT',
     path: '/v1/schedules',
     tag: 'schedules',
@@ -90,16 +92,17 @@ export const scheduleRoutes: readonly Route[] = [
     body: json(ScheduleSet, { lists: ['schedules'] }),
     answers: { 200: AppliedSchedules },
     repeatable: true,
-    run: async ({ node, caller, body: { managedBy, schedules, prune = false, dryRun = false } }) => {
+    run: async ({ node, caller, body: { managedBy, schedules, prune = false, dryRun = false }, call }) => {
       // It may remove schedules that the request does not name.
       if (limitsOf(caller)) throw forbidden('The key is restricted: it changes schedules one by one.');
       const leader = await node.shardOf(caller.tenant).leader();
-      const owner = { tenant: caller.tenant, actor: caller.actor, name: managedBy };
+      const owner = by(caller, managedBy, call);
       return leader.schedules.manage(owner, schedules, { prune, dryRun });
     },
   }),
   route({
     id: 'changeSchedule',
+    audit: 'schedule.change',
     method: 'PATCH',
     path: '/v1/schedules/:name',
     tag: 'schedules',
@@ -108,16 +111,17 @@ export const scheduleRoutes: readonly Route[] = [
     params: NamePath,
     body: json(ScheduleChange, { maxBytes: ONE_PAYLOAD }),
     answers: { 200: ScheduleView },
-    run: async ({ node, caller, params: { name }, body }) => {
+    run: async ({ node, caller, params: { name }, body, call }) => {
       const definition = await mustReach(node, caller, name);
       if (definition) mustAllow(caller, await findPlace(node, caller, { ...definition, ...body }));
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
-      await changes.change(by(caller, name), body);
+      await changes.change(by(caller, name, call), body);
       return viewSchedule(node, caller, name);
     },
   }),
   route({
     id: 'deleteSchedule',
+    audit: 'schedule.delete',
     method: 'DELETE',
     path: '/v1/schedules/:name',
     tag: 'schedules',
@@ -125,10 +129,10 @@ export const scheduleRoutes: readonly Route[] = [
     scope: 'admin',
     params: NamePath,
     answers: { 204: 'The schedule is gone.' },
-    run: async ({ node, caller, params }) => {
+    run: async ({ node, caller, params, call }) => {
       await mustReach(node, caller, params.name);
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
-      await changes.remove(by(caller, params.name));
+      await changes.remove(by(caller, params.name, call));
     },
   }),
   route({
@@ -188,6 +192,7 @@ export const scheduleRoutes: readonly Route[] = [
   }),
   route({
     id: 'previewSchedule',
+    audit: { none: 'It changes nothing.' },
     method: 'POST',
     path: '/v1/schedules/preview',
     tag: 'schedules',
@@ -202,6 +207,7 @@ export const scheduleRoutes: readonly Route[] = [
   steering('resume', 'Go on with the next occurrence.'),
   route({
     id: 'runSchedule',
+    audit: 'schedule.run',
     method: 'POST',
     path: '/v1/schedules/:name/run',
     tag: 'schedules',
@@ -216,8 +222,8 @@ export const scheduleRoutes: readonly Route[] = [
       const { changes } = (await shard.leader()).schedules;
       return answerOf<string, Answer>(
         shard,
-        call.keeper,
-        (keep) => changes.run(by(caller, name), keep),
+        call,
+        ({ keep }) => changes.run(by(caller, name, call), keep),
         async (db, id) => {
           const row = await readJob(db, caller.tenant, id);
           if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
@@ -228,6 +234,7 @@ export const scheduleRoutes: readonly Route[] = [
   }),
   route({
     id: 'backfillSchedule',
+    audit: 'schedule.backfill',
     method: 'POST',
     path: '/v1/schedules/:name/backfill',
     tag: 'schedules',
@@ -244,8 +251,8 @@ export const scheduleRoutes: readonly Route[] = [
       const range = toRange(body);
       return answerOf<Backfill, unknown>(
         shard,
-        call.keeper,
-        (keep) => changes.backfill(by(caller, name), range, keep),
+        call,
+        ({ keep }) => changes.backfill(by(caller, name, call), range, keep),
         (_, { occurrences }) => ({
           matched: occurrences.length,
           started: range.dryRun ? 0 : occurrences.length,
@@ -260,6 +267,7 @@ export const scheduleRoutes: readonly Route[] = [
 function steering(verb: 'pause' | 'resume', summary: string): Route {
   return route({
     id: `${verb}Schedule`,
+    audit: `schedule.${verb}`,
     method: 'POST',
     path: `/v1/schedules/:name/${verb}`,
     tag: 'schedules',
@@ -274,8 +282,8 @@ function steering(verb: 'pause' | 'resume', summary: string): Route {
       const { changes } = (await shard.leader()).schedules;
       return answerOf(
         shard,
-        call.keeper,
-        (keep) => changes[verb](by(caller, name), keep),
+        call,
+        ({ keep }) => changes[verb](by(caller, name, call), keep),
         (db) => viewSchedule(node, caller, name, db),
       );
     },
@@ -405,8 +413,8 @@ function skippedByNow(
   };
 }
 
-function by({ tenant, actor }: Caller, name: string): Request {
-  return { tenant, actor, name };
+function by({ tenant, actor }: Caller, name: string, { author }: Call): Request {
+  return { tenant, actor, name, author };
 }
 
 function notFound(name: string): PunctualError {

@@ -1,10 +1,12 @@
+import { type AuditAuthor, type AuditEntry, auditEntry, targetView } from '../core/audit.js';
 import { PunctualError } from '../core/errors.js';
 import { parseTask } from '../core/parse-task.js';
 import { NamePath, PageQuery } from '../core/schemas/query.js';
 import { TaskChange, TaskInput, TaskPage, TaskView } from '../core/schemas/task.js';
 import { MAX_TASK_BYTES, normaliseTask, type TaskDefinition } from '../core/task-definition.js';
 import type * as wire from '../core/wire.js';
-import type { Keep } from '../store/idempotency.js';
+import { addEntry } from '../store/audit.js';
+import type { Requested } from '../store/requested.js';
 import {
   deleteTask,
   findTask,
@@ -20,6 +22,7 @@ import { answerOf } from './idempotency.js';
 import { writePage } from './page-text.js';
 import { forbidden, limitsOf } from './restrictions.js';
 import { Answer, json, type Route, route } from './route.js';
+import type { Shard } from './shard.js';
 
 /** Tasks of a list that one statement reads. */
 const PORTION = 200;
@@ -33,6 +36,7 @@ const maxBytes = MAX_TASK_BYTES + 4_096;
 export const taskRoutes: readonly Route[] = [
   route({
     id: 'defineTask',
+    audit: ['task.create', 'task.change'],
     method: 'POST',
     path: '/v1/tasks',
     tag: 'tasks',
@@ -55,8 +59,8 @@ export const taskRoutes: readonly Route[] = [
       };
       return answerOf<TaskChanged, Answer>(
         node.shardOf(caller.tenant),
-        call.keeper,
-        (keep) => write(node, caller, name, decide, keep),
+        call,
+        (requested) => write(node, caller, name, decide, requested),
         (_, { row, created }) => {
           const location = `/v1/tasks/${encodeURIComponent(name)}`;
           return new Answer(created ? 201 : 200, viewOf(row!), created ? { location } : {});
@@ -103,6 +107,7 @@ export const taskRoutes: readonly Route[] = [
   }),
   route({
     id: 'changeTask',
+    audit: 'task.change',
     method: 'PATCH',
     path: '/v1/tasks/:name',
     tag: 'tasks',
@@ -112,20 +117,22 @@ export const taskRoutes: readonly Route[] = [
     body: json(TaskChange, { maxBytes }),
     answers: { 200: TaskView },
     repeatable: true,
-    run: async ({ node, caller, params: { name }, body }) => {
+    run: async ({ node, caller, params: { name }, body, call }) => {
       mustBeUnrestricted(caller);
-      const { row } = await write(node, caller, name, (found) => {
+      const change = (found: TaskRow | null) => {
         if (!found) throw notFound(name);
         const before = JSON.parse(found.definition) as TaskDefinition;
         const after = normaliseTask({ ...before, ...body });
         const definition = JSON.stringify(checked(node, caller, name, after));
         return unlessSame(found, { definition, publishedBy: null });
-      });
+      };
+      const { row } = await write(node, caller, name, change, call);
       return viewOf(row!);
     },
   }),
   route({
     id: 'deleteTask',
+    audit: 'task.delete',
     method: 'DELETE',
     path: '/v1/tasks/:name',
     tag: 'tasks',
@@ -134,13 +141,15 @@ export const taskRoutes: readonly Route[] = [
     scope: 'admin',
     params: NamePath,
     answers: { 204: 'The definition is gone.' },
-    run: async ({ node, caller, params: { name } }) => {
+    run: async ({ node, caller, params: { name }, call }) => {
       mustBeUnrestricted(caller);
       const { tenant } = caller;
       const shard = node.shardOf(tenant);
-      const { change } = await deleteTask(shard.pool, { tenant, name });
+      const { change } = await deleteTask(shard.pool, { tenant, name }, (db, before, changed) =>
+        addEntry(db, entryOf(call.author, shard, before, changed), null),
+      );
       if (change === null) throw notFound(name);
-      shard.tasks.changed(tenant, change);
+      told(shard, tenant, change);
     },
   }),
 ];
@@ -170,13 +179,40 @@ async function write(
   { tenant, actor }: Caller,
   name: string,
   decide: (found: TaskRow | null) => NewDefinition | null,
-  keep?: Keep<TaskChanged>,
+  { author: who, keep }: Requested<TaskChanged>,
 ): Promise<TaskChanged> {
   const shard = node.shardOf(tenant);
   const author = { tenant, name, actor, now: shard.clock.now(), maxTasks: node.config.maxTasks };
-  const written = await writeTask(shard.pool, author, decide, keep);
-  if (written.change) shard.tasks.changed(tenant, written.change);
+  const written = await writeTask(shard.pool, author, decide, async (db, before, changed) => {
+    if (who) await addEntry(db, entryOf(who, shard, before, changed), null);
+    await keep?.(db, changed);
+  });
+  if (written.change) told(shard, tenant, written.change);
   return written;
+}
+
+/** What follows a change: the definitions that this node knows are outdated, and its leader has an entry to chain. */
+function told(shard: Shard, tenant: string, change: NonNullable<TaskChanged['change']>): void {
+  shard.tasks.changed(tenant, change);
+  shard.currentLeader()?.noteEntry();
+}
+
+/** The entry of the audit about a task. */
+function entryOf(
+  author: AuditAuthor,
+  { clock }: Shard,
+  before: TaskRow | null,
+  { row: after }: TaskChanged,
+): AuditEntry {
+  const action = after === null ? 'task.delete' : before === null ? 'task.create' : 'task.change';
+  const { tenant, name } = (after ?? before)!;
+  const views = { before: before && auditViewOf(before), after: after && auditViewOf(after) };
+  return auditEntry(author, clock.now(), action, { kind: 'task', name, tenant }, views);
+}
+
+function auditViewOf({ definition, published_by: publishedBy }: TaskRow): object {
+  const { target, ...rest } = JSON.parse(definition) as TaskDefinition;
+  return { ...rest, ...(target && { target: targetView(target) }), publishedBy };
 }
 
 /** Null when a definition stays what it is: workers publish at every start, and mostly nothing has changed. */

@@ -16,6 +16,7 @@ import { json, type Route, route } from './route.js';
 export const tenantRoutes: readonly Route[] = [
   route({
     id: 'createTenant',
+    audit: 'tenant.create',
     method: 'POST',
     path: '/v1/tenants',
     tag: 'tenants',
@@ -33,8 +34,8 @@ export const tenantRoutes: readonly Route[] = [
       };
       return answerOf<TenantRow | null, wire.TenantView>(
         shard,
-        call.keeper,
-        (keep) => settings.addTenant(id, name ?? id, limits, keep),
+        call,
+        (requested) => settings.addTenant(id, name ?? id, limits, requested),
         (_, row) => {
           if (!row) throw new PunctualError('TENANT_EXISTS', `There is a tenant ${id} already.`);
           return viewOf(node, row);
@@ -74,6 +75,7 @@ export const tenantRoutes: readonly Route[] = [
   }),
   route({
     id: 'changeTenant',
+    audit: 'tenant.change',
     method: 'PATCH',
     path: '/v1/tenants/:id',
     tag: 'tenants',
@@ -82,13 +84,14 @@ export const tenantRoutes: readonly Route[] = [
     params: TenantPath,
     body: json(TenantChange),
     answers: { 200: TenantView },
-    run: async ({ node, params: { id }, body: { name, weight, rate } }) => {
+    run: async ({ node, params: { id }, body: { name, weight, rate }, call }) => {
       const { settings } = await node.shardOf(id).leader();
-      const row = await settings.changeTenant(id, (now) => ({
+      const change = (now: TenantRow) => ({
         name: name ?? now.name,
         weight: weight ?? now.weight,
         rate: rate === undefined ? rateOfRow(now) : rate && rateOf(rate),
-      }));
+      });
+      const row = await settings.changeTenant(id, change, call.author);
       if (!row) throw notFound(id);
       return viewOf(node, row);
     },

@@ -150,6 +150,7 @@ export const workerRoutes: readonly Route[] = [
   }),
   route({
     id: 'drainWorker',
+    audit: 'worker.drain',
     method: 'POST',
     path: '/v1/workers/:id/drain',
     tag: 'workers',
@@ -159,12 +160,12 @@ export const workerRoutes: readonly Route[] = [
     answers: { 200: WorkerView },
     // The answer is kept afterwards: a worker that is asked twice does what it does when asked once.
     idempotent: true,
-    run: async ({ node, caller, params: { id } }) => {
+    run: async ({ node, caller, params: { id }, call }) => {
       const shard = node.shardOf(caller.tenant);
       const { workers } = await shard.leader();
       // An operator drains any worker that it is shown, whatever tenant it belongs to.
       const row = caller.operator ? await findWorker(shard.pool, viewerOf(caller), id) : null;
-      await workers.drain(row ? { ...caller, tenant: row.tenant } : caller, id);
+      await workers.drain(row ? { ...caller, tenant: row.tenant } : caller, id, call.author);
       return viewWorker(node, caller, id);
     },
   }),

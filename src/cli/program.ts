@@ -1,6 +1,7 @@
 import { Command, type Help } from 'commander';
 import { painterFor } from '../core/paint.js';
 import { VERSION } from '../core/version.js';
+import { addAuditCommands } from './audit-commands.js';
 import { exitCodeOf, globalsOf, refuseUnusedGlobals } from './call.js';
 import type { Cli } from './cli.js';
 import { addClusterCommands } from './cluster-commands.js';
@@ -62,6 +63,7 @@ export function buildProgram(cli: Cli): Command {
   addClusterCommands(program, cli);
   addTenantCommands(program, cli);
   addKeyCommands(program, cli);
+  addAuditCommands(program, cli);
   addLoginCommands(program, cli);
   addDatabaseCommands(program, cli);
   addDoctorCommand(program, cli);

@@ -69,6 +69,11 @@ export const SETTINGS = {
     'How long answers to requests with an Idempotency-Key are kept.',
     1_000,
   ),
+  auditRetention: duration('365d', 'How long entries of the audit are kept.', 86_400_000),
+  trustedProxies: text(
+    '',
+    'Proxies whose `x-forwarded-for` counts: addresses and CIDR ranges, separated by commas.',
+  ),
   databaseConnections: integer(12, 'Connections of a node to the database.', 4, 1_000),
   unservedAfter: duration('30s', 'How long ready jobs may lack a fitting worker before nodes warn.', 100),
   metricsLabels: integer(

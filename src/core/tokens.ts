@@ -66,9 +66,23 @@ export function verifyCallerToken(secret: Buffer, token: string, nowMs: number):
   return body && (body.act as object);
 }
 
-/** Signs the mark of a request that a node forwards. It grants no access, and a client cannot forge it. */
-export function signForwarded(secret: Buffer, nodeId: string, nowMs: number): string {
-  return signToken(secret, 'forwarded', { node: nodeId }, nowMs + NODE_TOKEN_MS, nowMs);
+/**
+ * Signs the mark of a request that a node forwards, with the address that the request came from. It grants no access, and a
+ * client cannot forge it.
+ */
+export function signForwarded(
+  secret: Buffer,
+  nodeId: string,
+  nowMs: number,
+  address: string | null = null,
+): string {
+  return signToken(secret, 'forwarded', { node: nodeId, adr: address }, nowMs + NODE_TOKEN_MS, nowMs);
+}
+
+/** Where a request came from, by its mark; undefined if that is not genuine, null if the node did not know. */
+export function forwardedFrom(secret: Buffer, token: string, nowMs: number): string | null | undefined {
+  const body = verifyToken(secret, 'forwarded', token, nowMs);
+  return body === null ? undefined : typeof body.adr === 'string' ? body.adr : null;
 }
 
 /** Whether a mark of a forwarded request is genuine. */

@@ -1,4 +1,4 @@
-import type { JobError, Labels, ListedJob, Target, TargetType } from './job.js';
+import type { JobError, JobState, Labels, ListedJob, Target, TargetType } from './job.js';
 import type { RateView } from './rate.js';
 import type { ScheduleDefinition, ScheduleTimes } from './schedule.js';
 import type { TaskDefinition } from './task-definition.js';

@@ -1,3 +1,4 @@
+import { type AuditAuthor, auditEntry } from '../core/audit.js';
 import { PunctualError } from '../core/errors.js';
 import type { QueueLimits, TenantLimits } from '../core/limits.js';
 import { rateView } from '../core/rate.js';
@@ -5,10 +6,11 @@ import { SerialQueue } from '../core/serial-queue.js';
 import type { QueueView } from '../core/wire.js';
 import { pauseCluster } from '../store/cluster-state.js';
 import type { Queryable } from '../store/database.js';
-import { type Keep, leaderEffect } from '../store/idempotency.js';
 import type { QueueRow } from '../store/names.js';
 import { findQueue, limitQueue, pauseQueue, rateOfRow } from '../store/queues.js';
+import type { Requested } from '../store/requested.js';
 import { addTenant, changeTenant, findTenant, type TenantRow } from '../store/tenants.js';
+import { limitsView, queueView, tenantRowView, tenantView } from './audit-views.js';
 import type { LeaderState } from './leader-state.js';
 
 /**
@@ -21,11 +23,15 @@ export class DispatchSettings {
   constructor(private readonly state: LeaderState) {}
 
   /** Pauses or resumes dispatch; running jobs are not affected. */
-  async pause(paused: boolean, keep?: Keep<void>): Promise<void> {
+  async pause(paused: boolean, { author, keep }: Requested<void> = {}): Promise<void> {
     const { state } = this;
+    const subject = { kind: 'cluster', name: `shard ${state.term.shard}`, tenant: null } as const;
+    const action = paused ? 'cluster.pause' : 'cluster.resume';
+    const change = { before: { paused: !paused }, after: { paused } };
+    const entry = author && auditEntry(author, state.clock.now(), action, subject, change);
     const keepIt = keep && ((db: Queryable) => keep(db));
-    const write = () => leaderEffect(state, keepIt, (db) => pauseCluster(db, state.term, paused));
-    if (!(await state.write(write))) {
+    const isDone = await state.writeRequested(entry, keepIt, (db, term) => pauseCluster(db, term, paused));
+    if (!isDone) {
       throw paused
         ? new PunctualError('ALREADY_PAUSED', 'Dispatch is paused already.')
         : new PunctualError('NOT_PAUSED', 'Dispatch is not paused.');
@@ -34,21 +40,35 @@ export class DispatchSettings {
     state.wakeClaiming();
   }
 
-  pauseQueue(tenant: string, name: string, paused: boolean, keep?: Keep<QueueRow | null>): Promise<QueueRow> {
-    return this.changes.run(() => this.writePause(tenant, name, paused, keep));
+  pauseQueue(
+    tenant: string,
+    name: string,
+    paused: boolean,
+    requested: Requested<QueueRow | null> = {},
+  ): Promise<QueueRow> {
+    return this.changes.run(() => this.writePause(tenant, name, paused, requested));
   }
 
   private async writePause(
     tenant: string,
     name: string,
     paused: boolean,
-    keep: Keep<QueueRow | null> | undefined,
+    { author, keep }: Requested<QueueRow | null>,
   ): Promise<QueueRow> {
     const { state } = this;
-    if (!(await findQueue(state.hot, tenant, name)))
-      throw new PunctualError('QUEUE_NOT_FOUND', `There is no queue ${name}.`);
-    const row = await state.write(() =>
-      leaderEffect(state, keep, (db) => pauseQueue(db, state.term, tenant, name, paused)),
+    const found = await findQueue(state.hot, tenant, name);
+    if (!found) throw new PunctualError('QUEUE_NOT_FOUND', `There is no queue ${name}.`);
+    const entry =
+      author &&
+      auditEntry(
+        author,
+        state.clock.now(),
+        paused ? 'queue.pause' : 'queue.resume',
+        { kind: 'queue', name, tenant },
+        { before: queueView(found), after: queueView({ ...found, paused }) },
+      );
+    const row = await state.writeRequested(entry, keep, (db, term) =>
+      pauseQueue(db, term, tenant, name, paused),
     );
     if (!row) {
       throw paused
@@ -60,12 +80,24 @@ export class DispatchSettings {
   }
 
   /** Sets the limits of a queue; they apply to jobs that start from now on. */
-  limitQueue(tenant: string, name: string, change: (now: QueueRow | null) => QueueLimits): Promise<void> {
+  limitQueue(
+    tenant: string,
+    name: string,
+    change: (now: QueueRow | null) => QueueLimits,
+    author?: AuditAuthor,
+  ): Promise<void> {
     const { state } = this;
     return this.changes.run(async () => {
-      const limits = change(await findQueue(state.hot, tenant, name));
-      const row = await state.write(() =>
-        limitQueue(state.hot, state.term, { tenant, name }, limits, state.clock.now()),
+      const found = await findQueue(state.hot, tenant, name);
+      const limits = change(found);
+      const now = state.clock.now();
+      const views = {
+        before: found && queueView(found),
+        after: limitsView(limits, found?.paused ?? false),
+      };
+      const entry = author && auditEntry(author, now, 'queue.change', { kind: 'queue', name, tenant }, views);
+      const row = await state.writeRequested(entry, undefined, (db, term) =>
+        limitQueue(db, term, { tenant, name }, limits, now),
       );
       this.queueChanged(row, 'queue.changed');
     });
@@ -76,12 +108,16 @@ export class DispatchSettings {
     id: string,
     name: string,
     limits: TenantLimits,
-    keep?: Keep<TenantRow | null>,
+    { author, keep }: Requested<TenantRow | null> = {},
   ): Promise<TenantRow | null> {
     const { state } = this;
     return this.changes.run(async () => {
-      const row = await state.write(() =>
-        leaderEffect(state, keep, (db) => addTenant(db, state.term, { id, name }, limits, state.clock.now())),
+      const now = state.clock.now();
+      const subject = { kind: 'tenant', name: id, tenant: id } as const;
+      const after = tenantView({ ...limits, name });
+      const entry = author && auditEntry(author, now, 'tenant.create', subject, { after });
+      const row = await state.writeRequested(entry, keep, (db, term) =>
+        addTenant(db, term, { id, name }, limits, now),
       );
       if (row) this.tenantChanged(row);
       return row;
@@ -92,13 +128,19 @@ export class DispatchSettings {
   changeTenant(
     id: string,
     change: (now: TenantRow) => TenantLimits & { readonly name: string },
+    author?: AuditAuthor,
   ): Promise<TenantRow | null> {
     const { state } = this;
     return this.changes.run(async () => {
       const now = await findTenant(state.hot, id);
       if (!now) return null;
       const { name, ...limits } = change(now);
-      const row = await state.write(() => changeTenant(state.hot, state.term, { id, name }, limits));
+      const subject = { kind: 'tenant', name: id, tenant: id } as const;
+      const views = { before: tenantRowView(now), after: tenantView({ ...limits, name }) };
+      const entry = author && auditEntry(author, state.clock.now(), 'tenant.change', subject, views);
+      const row = await state.writeRequested(entry, undefined, (db, term) =>
+        changeTenant(db, term, { id, name }, limits),
+      );
       if (row) this.tenantChanged(row);
       return row;
     });

@@ -15,6 +15,7 @@ import type { Resolved } from '../store/names.js';
 import type { Waiting } from '../store/read-backlog.js';
 import { readJob } from '../store/read-job.js';
 import { Admitter } from './admitter.js';
+import { AuditChain } from './audit-chain.js';
 import { BacklogReader } from './backlog-reader.js';
 import { CancelRequests } from './cancel-requests.js';
 import { Claimer } from './claimer.js';
@@ -72,6 +73,7 @@ export class Dispatcher {
   private readonly cancelRequests: CancelRequests;
   private readonly expirer: Expirer;
   private readonly upkeep: Upkeep;
+  private readonly auditChain: AuditChain;
   private rest: NodeJS.Timeout | undefined;
 
   constructor(options: DispatcherOptions) {
@@ -103,7 +105,8 @@ export class Dispatcher {
     this.schedules = new Schedules(this.state, (tenant, jobId) => this.jobControl.cancel(tenant, jobId));
     this.unserved = new UnservedJobs(this.state);
     this.leaderFigures = new LeaderFigures(this.state, this.unserved);
-    this.upkeep = new Upkeep(this.state);
+    this.auditChain = new AuditChain(this.state);
+    this.upkeep = new Upkeep(this.state, this.auditChain);
   }
 
   get epoch(): number {
@@ -146,6 +149,7 @@ export class Dispatcher {
       this.schedules,
       this.unserved,
       this.upkeep,
+      this.auditChain,
     ];
     for (const part of rest) part.start();
   }
@@ -169,6 +173,7 @@ export class Dispatcher {
       this.schedules,
       this.unserved,
       this.upkeep,
+      this.auditChain,
     ];
   }
 
@@ -253,6 +258,11 @@ export class Dispatcher {
   /** The newest progress of a running job, before it reaches the database. */
   progressOf(jobId: string): Progress | null {
     return this.state.running.get(jobId)?.progress ?? null;
+  }
+
+  /** Told that an entry of the audit was written by other code than the dispatcher's. */
+  noteEntry(): void {
+    this.state.noteEntry();
   }
 
   /** Calls back once when the job or the term ends; answers with a function that unsubscribes. */

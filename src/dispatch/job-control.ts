@@ -1,3 +1,4 @@
+import { type AuditAction, type AuditAuthor, type AuditEntry, auditEntry, hashed } from '../core/audit.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import type { ManyVerb } from '../core/wire.js';
 import { cancelClaims } from '../store/claims.js';
@@ -6,6 +7,7 @@ import { endWaitingJobs } from '../store/end-waiting-jobs.js';
 import { type Keep, leaderEffect } from '../store/idempotency.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { rankOf } from '../store/job-row.js';
+import { audited, type TermKey } from '../store/leader-statement.js';
 import {
   admitJobs,
   changeLater,
@@ -15,8 +17,10 @@ import {
   unchanged,
 } from '../store/place-jobs.js';
 import { readJob } from '../store/read-job.js';
+import type { Requested } from '../store/requested.js';
 import { admissionTime } from './admission-time.js';
 import type { Admitter } from './admitter.js';
+import { jobView } from './audit-views.js';
 import { type LeaderState, noLeader } from './leader-state.js';
 import type { Running } from './running.js';
 import { ended, notFound, type Refusal, refusalOf, running } from './steering-rules.js';
@@ -44,7 +48,7 @@ export class JobControl {
   ) {}
 
   /** Cancels a job: at once if it waits or was handed on, else when its worker confirms. */
-  async cancel(tenant: string, id: string, keep?: Keep<void>): Promise<void> {
+  async cancel(tenant: string, id: string, { author, keep }: Requested<void> = {}): Promise<void> {
     let stopped: Running | undefined;
     await this.inTurn(tenant, id, async (job) => {
       const { state } = this;
@@ -52,7 +56,13 @@ export class JobControl {
       const now = state.clock.now();
       const running = state.running.get(id);
       if (running) {
-        const claimed = await this.write(keep, (db) => cancelClaims(db, state.term, [running], now));
+        const entry = this.entry(
+          author,
+          'job.cancel',
+          { ...job, state: 'running' },
+          { cancelRequested: true },
+        );
+        const claimed = await this.write(entry, keep, (db, term) => cancelClaims(db, term, [running], now));
         if (claimed.length === 0) return false;
         running.cancelledAt ??= state.clock.steady();
         if (state.events.isHeard) state.events.changed(tenant, [id], 'cancel');
@@ -61,54 +71,63 @@ export class JobControl {
       }
       const end = { id, state: 'cancelled' as const, error: null };
       const place = job.place === 'later' ? 'later' : 'live';
+      const entry = this.entry(author, 'job.cancel', job, { state: 'cancelled' });
+      const term = audited(state.term, entry);
       const gone = await state.writeEnds(() =>
-        leaderEffect(state, withoutResult(keep), (db) => endWaitingJobs(db, state.term, place, [end], now)),
+        leaderEffect(state, withoutResult(keep), (db) => endWaitingJobs(db, term, place, [end], now)),
       );
+      if (entry) state.noteEntry();
       return gone.length > 0;
     });
     if (stopped) await this.parts.onCancelRunning(stopped);
   }
 
   /** Keeps a waiting job from starting until it is released. */
-  async hold(tenant: string, id: string, keep?: Keep<void>): Promise<void> {
+  async hold(tenant: string, id: string, { author, keep }: Requested<void> = {}): Promise<void> {
     await this.changing(tenant, id, 'hold', async (job) => {
-      const { state } = this;
       this.mustAllow('hold', job);
       const held = [{ ...unchanged(id), admitAt: null, held: true }];
-      const put = await this.write(keep, (db) =>
-        job.place === 'later' ? changeLater(db, state.term, held) : postponeJobs(db, state.term, held),
+      const entry = this.entry(author, 'job.hold', job, { hold: true });
+      const put = await this.write(entry, keep, (db, term) =>
+        job.place === 'later' ? changeLater(db, term, held) : postponeJobs(db, term, held),
       );
       return put.length > 0;
     });
   }
 
   /** Lets a held job start again. */
-  async release(tenant: string, id: string, keep?: Keep<void>): Promise<void> {
+  async release(tenant: string, id: string, { author, keep }: Requested<void> = {}): Promise<void> {
     await this.changing(tenant, id, 'release', async (job) => {
       this.mustAllow('release', job);
-      return this.move(job, {}, false, keep);
+      return this.move(job, {}, false, this.entry(author, 'job.release', job, { hold: false }), keep);
     });
   }
 
   /** Changes a job that has not started. */
-  async change(tenant: string, id: string, change: Change): Promise<void> {
+  async change(tenant: string, id: string, change: Change, author?: AuditAuthor): Promise<void> {
     await this.changing(tenant, id, 'change', async (job) => {
       this.mustWait(job);
       if (job.attempts > 0) throw new PunctualError('JOB_STARTED', `Job ${id} has had an attempt already.`);
       if (job.start_before !== null && (change.runAt ?? 0) >= job.start_before) {
         throw invalid([{ pointer: '/runAt', detail: "must lie before the job's startBefore" }]);
       }
-      return this.move(job, change, job.held);
+      const changed = {
+        ...(change.priority !== undefined && { priority: change.priority }),
+        ...(change.runAt !== undefined && { runAt: new Date(this.movedTo(job, change)).toISOString() }),
+        ...(change.payload !== undefined && { payload: hashed(change.payload) }),
+      };
+      return this.move(job, change, job.held, this.entry(author, 'job.change', job, changed));
     });
   }
 
   /** Redrives one dead letter. */
-  async retry(tenant: string, id: string, keep?: Keep<void>): Promise<void> {
+  async retry(tenant: string, id: string, { author, keep }: Requested<void> = {}): Promise<void> {
     await this.changing(tenant, id, 'redrive', async (job) => {
       this.mustAllow('redrive', job);
-      const { state } = this;
-      const now = state.clock.now();
-      const sent = await this.write(keep, (db) => redriveJobs(db, state.term, tenant, [id], now));
+      const now = this.state.clock.now();
+      const again = { state: 'pending', runAt: new Date(now).toISOString() };
+      const entry = this.entry(author, 'job.retry', job, again);
+      const sent = await this.write(entry, keep, (db, term) => redriveJobs(db, term, tenant, [id], now));
       // Its day of history may have been removed just now, which takes no turn.
       if (sent.length === 0) await this.mustRead(tenant, id);
       return sent.length > 0;
@@ -118,31 +137,61 @@ export class JobControl {
   /**
    * Changes a waiting job and moves it to the place where it belongs; answers whether it was still in its old place.
    */
-  private async move(job: PlacedRow, change: Change, held: boolean, keep?: Keep<void>): Promise<boolean> {
+  private async move(
+    job: PlacedRow,
+    change: Change,
+    held: boolean,
+    entry: AuditEntry | undefined,
+    keep?: Keep<void>,
+  ): Promise<boolean> {
     const { state } = this;
     const now = state.clock.now();
-    const runAt = change.runAt === undefined ? job.run_at : Math.max(change.runAt, now);
+    const runAt = this.movedTo(job, change);
     const admitAt = admissionTime(runAt, now, state.config.laterThreshold);
     const rank = change.priority === undefined ? null : rankOf(change.priority);
     const changed = { id: job.id, runAt, rank, payload: change.payload ?? null };
     const later = { ...changed, admitAt: admitAt ?? runAt, held };
     this.parts.onStartBefore(job.start_before);
-    return this.write(keep, async (db) => {
+    return this.write(entry, keep, async (db, term) => {
       if (held || admitAt !== null) {
         const put = await (job.place === 'later'
-          ? changeLater(db, state.term, [later])
-          : postponeJobs(db, state.term, [later]));
+          ? changeLater(db, term, [later])
+          : postponeJobs(db, term, [later]));
         return put.length > 0;
       }
       return job.place === 'later'
-        ? (await admitJobs(db, state.term, [changed])).length > 0
-        : (await changeLive(db, state.term, changed)) !== null;
+        ? (await admitJobs(db, term, [changed])).length > 0
+        : (await changeLive(db, term, changed)) !== null;
     });
   }
 
-  private write<T>(keep: Keep<void> | undefined, work: (db: Queryable) => Promise<T>): Promise<T> {
-    const { state } = this;
-    return state.write(() => leaderEffect(state, withoutResult(keep), work));
+  /** When a job is due after a change. */
+  private movedTo(job: PlacedRow, { runAt }: Change): number {
+    return runAt === undefined ? job.run_at : Math.max(runAt, this.state.clock.now());
+  }
+
+  /** The entry of the audit about a job that is read in its turn: nothing else changes it meanwhile. */
+  private entry(
+    author: AuditAuthor | undefined,
+    action: AuditAction,
+    job: PlacedRow,
+    changed: object,
+  ): AuditEntry | undefined {
+    if (!author) return undefined;
+    const before = jobView(job);
+    const subject = { kind: 'job', name: job.id, tenant: job.tenant } as const;
+    return auditEntry(author, this.state.clock.now(), action, subject, {
+      before,
+      after: { ...before, ...changed },
+    });
+  }
+
+  private write<T>(
+    entry: AuditEntry | undefined,
+    keep: Keep<void> | undefined,
+    work: (db: Queryable, term: TermKey) => Promise<T>,
+  ): Promise<T> {
+    return this.state.writeRequested(entry, withoutResult(keep), work);
   }
 
   private mustWait(job: PlacedRow): void {

@@ -1,13 +1,15 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import type { Term } from '../cluster/term.js';
+import type { AuditEntry } from '../core/audit.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { invalid, messageOf, PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { PORTION } from '../core/time-slice.js';
-import type { Pool } from '../store/database.js';
+import type { Pool, Queryable } from '../store/database.js';
 import type { EndedJob } from '../store/ended-jobs.js';
-import { InDoubtError, TermOverError } from '../store/leader-statement.js';
+import { type Keep, leaderEffect } from '../store/idempotency.js';
+import { audited, InDoubtError, type TermKey, TermOverError } from '../store/leader-statement.js';
 import { lookAtLease } from '../store/lease.js';
 import { PatientReads } from '../store/patient-reads.js';
 import { readWaiting, type Waiting } from '../store/read-backlog.js';
@@ -85,6 +87,8 @@ export class LeaderState {
   isLoaded = false;
   /** Set by the claimer; called whenever a job or a slot may have become available. */
   wakeClaiming: () => void = () => undefined;
+  /** Set by the chain of the audit; called after an entry was written. */
+  noteEntry: () => void = () => undefined;
   private readonly renounce: LeaderOptions['renounce'];
   private readonly startedAt: number;
   private readonly complained = new Set<string>();
@@ -150,6 +154,18 @@ export class LeaderState {
       }
       throw error;
     }
+  }
+
+  /** Runs a write that somebody requested, with its entry of the audit and its kept answer if it has them: all or none. */
+  async writeRequested<T>(
+    entry: AuditEntry | undefined,
+    keep: Keep<T> | undefined,
+    work: (db: Queryable, term: TermKey) => Promise<T>,
+  ): Promise<T> {
+    const term = audited(this.term, entry);
+    const value = await this.write(() => leaderEffect(this, keep, (db) => work(db, term)));
+    if (entry) this.noteEntry();
+    return value;
   }
 
   /** Whether the term is over. */

@@ -1,14 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type AuditAuthor, auditEntry } from '../core/audit.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { JobState } from '../core/job.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import { LAST_UUID } from '../core/uuid.js';
 import type { ManyVerb, RefusedJob } from '../core/wire.js';
+import { auditedWork } from '../store/audited-work.js';
 import { Batcher } from '../store/batcher.js';
 import { explainDatabaseError, withHotPlans } from '../store/database.js';
 import { findJobs, type LocatedJob, locateJobs } from '../store/find-jobs.js';
 import type { Keep } from '../store/idempotency.js';
 import type { JobSearch } from '../store/job-search.js';
+import type { Requested } from '../store/requested.js';
 import type { Admitter } from './admitter.js';
 import { type LeaderState, noLeader } from './leader-state.js';
 import { Changed, type KeepIds, ManyChanges, type ManyChangesParts } from './many-changes.js';
@@ -76,7 +79,7 @@ export class ManyControl {
     verb: ManyVerb,
     selection: Selection,
     after: string | undefined,
-    keep?: Keep<ManyDone>,
+    { author, keep }: Requested<ManyDone> = {},
   ): Promise<ManyDone> {
     const open = this.callsOf.get(tenant) ?? 0;
     if (open >= MAX_CALLS) {
@@ -86,12 +89,30 @@ export class ManyControl {
     this.callsOf.set(tenant, open + 1);
     try {
       const begin = () => new Part(tenant, verb, selection, after ?? LAST_UUID, keep);
-      return await this.calls.run(() => this.carryOut(begin()));
+      return await this.calls.run(() => this.audited(begin(), author));
     } finally {
       const left = this.callsOf.get(tenant)! - 1;
       if (left === 0) this.callsOf.delete(tenant);
       else this.callsOf.set(tenant, left);
     }
+  }
+
+  /** One entry for the whole call: what was asked for, and how many jobs it changed. */
+  private audited(part: Part, author: AuditAuthor | undefined): Promise<ManyDone> {
+    const { state } = this;
+    const { tenant, verb, selection, next } = part;
+    const subject = { kind: 'jobs', name: 'search' in selection ? 'filter' : 'ids', tenant } as const;
+    const asked = {
+      before: { ...selection, ...(next !== LAST_UUID && { after: next }) },
+      outcome: 'unknown',
+    } as const;
+    const entry = author && auditEntry(author, state.clock.now(), `jobs.${verb}`, subject, asked);
+    return auditedWork(
+      state,
+      entry,
+      () => this.carryOut(part),
+      ({ matched, changed, refused, next }) => ({ matched, changed, refused: refused.length, next }),
+    );
   }
 
   private async carryOut(part: Part): Promise<ManyDone> {

@@ -5,6 +5,7 @@ import { forgetOld } from '../store/forget-old.js';
 import { makePartitionsAhead, removeOldDays } from '../store/retention.js';
 import { addStale, foldTallies } from '../store/tallies.js';
 import { forgetDeadWorkers } from '../store/workers.js';
+import type { AuditChain } from './audit-chain.js';
 import type { LeaderState } from './leader-state.js';
 import { forgetNames } from './name-cleanup.js';
 import type { Running } from './running.js';
@@ -36,7 +37,10 @@ export class Upkeep {
   private readonly loops: readonly Loop[];
   private readonly stale = new Map<string, StaleCounts>();
 
-  constructor(private readonly state: LeaderState) {
+  constructor(
+    private readonly state: LeaderState,
+    private readonly audit: AuditChain,
+  ) {
     const onError = logFailure(state.log, 'upkeep failed');
     const every = (everyMs: number, name: string, pass: () => Promise<void>, firstMs = AFTER_TAKEOVER_MS) => {
       let begun = false;
@@ -84,7 +88,8 @@ export class Upkeep {
 
   private async publishLimits(): Promise<void> {
     const { state } = this;
-    await state.write(() => publishLimits(state.hot, state.term, state.config));
+    const found = await state.write(() => publishLimits(state.hot, state.term, state.config));
+    await this.audit.found(found);
   }
 
   private async makeDays(): Promise<void> {

@@ -1,3 +1,4 @@
+import { type AuditAuthor, type AuditEntry, auditEntry } from '../core/audit.js';
 import { formatDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import { Loop, logFailure } from '../core/loop.js';
@@ -234,12 +235,13 @@ export class Workers {
   }
 
   /** Gives the worker no further jobs. */
-  async drain(user: SessionUser, workerId: string): Promise<void> {
+  async drain(user: SessionUser, workerId: string, author?: AuditAuthor): Promise<void> {
     const { state } = this;
     const session = this.session(user, workerId);
     const lastSeen = session.lastSeen;
-    await state.write(() =>
-      seeWorkers(state.hot, state.term, [{ id: workerId, lastSeen, state: 'draining' }]),
+    const entry = author && drainEntry(author, state.clock.now(), session);
+    await state.writeRequested(entry, undefined, (db, term) =>
+      seeWorkers(db, term, [{ id: workerId, lastSeen, state: 'draining' }]),
     );
     session.draining = true;
     if (state.events.isHeard) state.events.worker('worker.draining', session.tenant, workerId);
@@ -357,4 +359,13 @@ export class Workers {
     }
     return session;
   }
+}
+
+function drainEntry(
+  author: AuditAuthor,
+  now: number,
+  { id, name, draining, tenant }: WorkerSession,
+): AuditEntry {
+  const views = { before: { name, draining }, after: { name, draining: true } };
+  return auditEntry(author, now, 'worker.drain', { kind: 'worker', name: id, tenant }, views);
 }

@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify';
 import { Authentication } from '../api/authentication.js';
 import { identityOf } from '../api/caller.js';
 import { type NodeContext, nodeContext } from '../api/context.js';
+import { clientAddresses } from '../api/http/client-address.js';
 import { createHttpServer } from '../api/http/server.js';
 import { ROUTES } from '../api/routes.js';
 import { Membership } from '../cluster/membership.js';
@@ -14,7 +15,7 @@ import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { isForwarded, signCallerToken, signForwarded, signNodeToken } from '../core/tokens.js';
+import { forwardedFrom, isForwarded, signCallerToken, signForwarded, signNodeToken } from '../core/tokens.js';
 import { VERSION } from '../core/version.js';
 import { CertificateFiles, extraCertificates } from '../host/certificate.js';
 import { LoopDelay } from '../host/loop-delay.js';
@@ -99,8 +100,13 @@ async function assemble(
       void membership.tellOfKeys();
     },
   });
+  const clientAddress = clientAddresses({
+    trustedProxies: config.trustedProxies,
+    markedAddress: (mark) => forwardedFrom(secret, mark, clock.now()),
+  });
   const server = createHttpServer({
     ...{ node: context, routes: ROUTES, limits: config, log, version: VERSION, defaultTenant: 'default' },
+    clientAddress,
     authenticate: (bearer) => authentication.authenticate(bearer),
     watch: (caller, onInvalid) => authentication.watch(caller, onInvalid),
     forwarding: {
@@ -109,7 +115,7 @@ async function assemble(
         const identity = caller && identityOf(caller);
         return identity && signCallerToken(secret, id, identity, clock.now());
       },
-      mark: () => signForwarded(secret, id, clock.now()),
+      mark: (request) => signForwarded(secret, id, clock.now(), clientAddress(request)),
       isMark: (text) => isForwarded(secret, text, clock.now()),
       trust,
     },

@@ -1,3 +1,4 @@
+import type { AuditAuthor } from '../core/audit.js';
 import { type FieldError, invalid, PunctualError } from '../core/errors.js';
 import { addAll } from '../core/long-lists.js';
 import type { ScheduleDefinition } from '../core/schedule.js';
@@ -15,6 +16,8 @@ export interface Owner {
   readonly tenant: string;
   readonly actor: string;
   readonly name: string;
+  /** Who asks, for the audit. */
+  readonly author?: AuditAuthor;
 }
 
 type Step = 'create' | 'change' | 'none';
@@ -40,18 +43,19 @@ export async function applySchedules(
   wanted: readonly ScheduleInput[],
   { prune, dryRun }: { readonly prune: boolean; readonly dryRun: boolean },
 ): Promise<AppliedSchedules> {
-  const { tenant, actor } = owner;
+  const { tenant, actor, author } = owner;
+  const by = { tenant, actor, ...(author && { author }) };
   const planned = await plan(leader, changes, owner, wanted);
   const surplus = prune ? await findSurplus(leader, owner, new Set(wanted.map(({ name }) => name))) : [];
   const done: Record<Step, string[]> = { create: [], change: [], none: [] };
   for (const each of planned) {
     const { name, step } = each;
     const isPlan = dryRun || step === 'none';
-    done[isPlan ? step : await write(changes, { tenant, actor, name }, each, owner.name)].push(name);
+    done[isPlan ? step : await write(changes, { ...by, name }, each, owner.name)].push(name);
   }
   const removed: string[] = [];
   for (const name of surplus.slice(0, MAX_REMOVED)) {
-    if (dryRun || (await changes.removeManaged({ tenant, actor, name }, owner.name))) removed.push(name);
+    if (dryRun || (await changes.removeManaged({ ...by, name }, owner.name))) removed.push(name);
   }
   return {
     ...{ created: done.create, changed: done.change, removed },

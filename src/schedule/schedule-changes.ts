@@ -1,3 +1,12 @@
+import {
+  type AuditAction,
+  type AuditAuthor,
+  type AuditChange,
+  type AuditEntry,
+  auditEntry,
+  hashed,
+  targetView,
+} from '../core/audit.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import { rangeBetween } from '../core/schedule/catch-up.js';
 import type { ScheduleDefinition } from '../core/schedule.js';
@@ -11,6 +20,8 @@ import {
 import type { SerialQueue } from '../core/serial-queue.js';
 import { NO_TASKS, type TaskLookup } from '../core/task-defaults.js';
 import { uuidv7 } from '../core/uuid.js';
+import { addEntry } from '../store/audit.js';
+import { auditedWork } from '../store/audited-work.js';
 import {
   deleteSchedule,
   type ScheduleUpdate,
@@ -19,7 +30,7 @@ import {
 } from '../store/change-schedule.js';
 import type { Queryable } from '../store/database.js';
 import { insertScheduledJobs, recordOccurrences } from '../store/fire-occurrences.js';
-import { type Keep, leaderEffect } from '../store/idempotency.js';
+import type { Keep } from '../store/idempotency.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { Names } from '../store/names.js';
 import { toWaiting } from '../store/read-backlog.js';
@@ -35,6 +46,8 @@ export interface Request {
   readonly tenant: string;
   readonly actor: string;
   readonly name: string;
+  /** Who asks, for the audit; missing for what is not recorded there. */
+  readonly author?: AuditAuthor;
 }
 
 /** What the leader must do after a change. */
@@ -65,13 +78,14 @@ export class ScheduleChanges {
   }
 
   async create(
-    { tenant, actor, name }: Request,
+    request: Request,
     input: Readonly<Record<string, unknown>>,
     paused: boolean,
     managedBy: string | null = null,
     keep?: Keep<void>,
   ): Promise<void> {
     const { leader } = this;
+    const { tenant, actor, name } = request;
     const taken = new PunctualError('SCHEDULE_EXISTS', `There is a schedule ${name} already.`);
     // First of all: a repeated request may name a moment that has passed meanwhile, and must still hear that it exists.
     if (await findSchedule(leader.hot, tenant, name)) throw taken;
@@ -81,14 +95,15 @@ export class ScheduleChanges {
     await this.mustHaveNames(tenant, parsed, now);
     const id = uuidv7(now);
     const fireAt = paused ? null : fireAtFor({ id }, parsed, now);
+    const text = JSON.stringify(definition);
+    const after = scheduleView({ definition: text, paused, managed_by: managedBy });
+    const entry = this.entry(request, now, 'schedule.create', { after });
     const keepIt = keep && ((db: Queryable) => keep(db));
-    const stored = await leader.write(() =>
-      leaderEffect(leader, keepIt, (db) =>
-        createSchedule(db, leader.term, {
-          ...{ id, tenant, name, paused, fireAt, createdAt: now, createdBy: actor, managedBy },
-          definition: JSON.stringify(definition),
-        }),
-      ),
+    const stored = await leader.writeRequested(entry, keepIt, (db, term) =>
+      createSchedule(db, term, {
+        ...{ id, tenant, name, paused, fireAt, createdAt: now, createdBy: actor, managedBy },
+        definition: text,
+      }),
     );
     if (!stored) throw taken;
     if (leader.events.isHeard) leader.events.scheduleChanged(tenant, name, 'created');
@@ -128,7 +143,8 @@ export class ScheduleChanges {
       const parsed = this.parse(definition, now, found.created_at, tasks);
       await this.mustHaveNames(request.tenant, parsed, now);
       const schedule = await this.decideDue(found, now, false);
-      await this.writeChange(request, schedule, now, 'changed', (watermark) => ({
+      const entry = this.entryOf(request, schedule, 'schedule.change', { definition: text });
+      await this.writeChange(request, schedule, now, 'changed', entry, (watermark) => ({
         definition: text,
         paused: schedule.paused,
         watermark,
@@ -146,10 +162,11 @@ export class ScheduleChanges {
         throw new PunctualError('ALREADY_PAUSED', `Schedule ${found.name} is paused already.`);
       const now = this.leader.clock.now();
       const schedule = await this.decideDue(found, now, true);
+      const entry = this.entryOf(request, schedule, 'schedule.pause', { paused: true });
       const update = (watermark: number) => ({
         ...{ definition: schedule.definition, paused: true, watermark, fireAt: null },
       });
-      await this.writeChange(request, schedule, now, 'paused', update, keep);
+      await this.writeChange(request, schedule, now, 'paused', entry, update, keep);
     });
   }
 
@@ -161,18 +178,21 @@ export class ScheduleChanges {
       const now = this.leader.clock.now();
       const schedule = await this.decideDue(found, now, true);
       const parsed = this.firer.parsedSchedules.parse(schedule);
+      const entry = this.entryOf(request, schedule, 'schedule.resume', { paused: false });
       const update = (watermark: number) => ({
         ...{ definition: schedule.definition, paused: false, watermark },
         fireAt: fireAtFor(schedule, parsed, watermark),
       });
-      await this.writeChange(request, schedule, now, 'changed', update, keep);
+      await this.writeChange(request, schedule, now, 'changed', entry, update, keep);
       this.listener.onWaiting();
     });
   }
 
   /** Deletes a schedule. Jobs that have started go on, and the ledger stays. */
   remove(request: Request): Promise<void> {
-    return this.writes.run(async () => this.removeNow(request, await this.mustFind(request)));
+    return this.writes.run(async () =>
+      this.removeNow(request, await this.mustFind(request), 'schedule.delete'),
+    );
   }
 
   /** Deletes a schedule if it is in the code of `owner`; answers whether it was. */
@@ -180,15 +200,20 @@ export class ScheduleChanges {
     return this.writes.run(async () => {
       const found = await findSchedule(this.leader.hot, request.tenant, request.name);
       if (found?.managed_by !== owner) return false;
-      await this.removeNow(request, found);
+      await this.removeNow(request, found, 'schedule.prune');
       return true;
     });
   }
 
-  private async removeNow(request: Request, found: ScheduleRow): Promise<void> {
+  private async removeNow(
+    request: Request,
+    found: ScheduleRow,
+    action: 'schedule.delete' | 'schedule.prune',
+  ): Promise<void> {
     const now = this.leader.clock.now();
     const schedule = await this.decideDue(found, now, true);
-    await this.writeChange(request, schedule, now, 'deleted', null);
+    const entry = this.entryOf(request, schedule, action, null);
+    await this.writeChange(request, schedule, now, 'deleted', entry, null);
   }
 
   /** Makes a job now, independent of the timetable; answers with its id. */
@@ -203,16 +228,19 @@ export class ScheduleChanges {
         const job = planJob(parsed, at, now, now);
         const jobs = await firer.makeJobs([{ schedule, job, byHandOf: request.actor }]);
         const row = ranRow(schedule, parsed, job, now, { byHand: true, reason: 'manual' });
+        const entry = this.entry(request, now, 'schedule.run', { after: { job: job.id } });
         const made = await leader.write(() =>
           leaderTransaction(leader.hot, leader.term, async (db) => {
             if (!(await recordOccurrences(db, [row], now)).has(job.id)) return false;
             await insertScheduledJobs(db, jobs, now);
+            if (entry) await addEntry(db, entry, leader.term.epoch);
             await keep?.(db, job.id);
             return true;
           }),
         );
         if (!made) continue;
         tellFired(leader, jobs);
+        if (entry) leader.noteEntry();
         await leader.admit(jobs.map((each) => toWaiting(each.row)));
         this.listener.onLatenessCheckAt(row.judgeAt);
         return job.id;
@@ -229,7 +257,14 @@ export class ScheduleChanges {
       const now = this.leader.clock.now();
       if (range.to > now) throw invalid([{ pointer: '/to', detail: 'must not lie in the future' }]);
       const schedule = await this.decideDue(await this.mustFind(request), now, true);
-      return backfill(this.leader, this.firer, schedule, range, keep);
+      const asked = { from: new Date(range.from).toISOString(), to: new Date(range.to).toISOString() };
+      const change = { before: asked, outcome: 'unknown' } as const;
+      return auditedWork(
+        this.leader,
+        range.dryRun ? undefined : this.entry(request, now, 'schedule.backfill', change),
+        () => backfill(this.leader, this.firer, schedule, range, keep),
+        ({ occurrences }) => ({ started: occurrences.length }),
+      );
     });
   }
 
@@ -301,6 +336,7 @@ export class ScheduleChanges {
     schedule: ScheduleRow,
     now: number,
     reason: Reason,
+    entry: AuditEntry | undefined,
     update: ((watermark: number) => ScheduleUpdate) | null,
     keep?: Keep<void>,
   ): Promise<void> {
@@ -320,6 +356,7 @@ export class ScheduleChanges {
           ? await deleteSchedule(db, schedule, actor, now)
           : await updateSchedule(db, schedule, next, actor, now);
       if (!done) throw new Error(`schedule ${schedule.name} changed while it was being changed`);
+      if (entry) await addEntry(db, entry, leader.term.epoch);
       fireAt = next?.fireAt ?? null;
       after.paused = next?.paused ?? schedule.paused;
       await keep?.(db);
@@ -328,8 +365,43 @@ export class ScheduleChanges {
       const change = schedule.paused && !after.paused ? 'resumed' : reason;
       leader.events.scheduleChanged(schedule.tenant, schedule.name, change);
     }
+    if (entry) leader.noteEntry();
     this.listener.onFireAt(fireAt);
   }
+
+  private entry(
+    { tenant, name, author }: Request,
+    now: number,
+    action: AuditAction,
+    change: AuditChange,
+  ): AuditEntry | undefined {
+    return author && auditEntry(author, now, action, { kind: 'schedule', name, tenant }, change);
+  }
+
+  /** The entry of a change of what was read; null deletes it. */
+  private entryOf(
+    request: Request,
+    schedule: ScheduleRow,
+    action: AuditAction,
+    changed: Partial<Viewed> | null,
+  ): AuditEntry | undefined {
+    const after = changed && scheduleView({ ...schedule, ...changed });
+    const views = { before: scheduleView(schedule), after };
+    return this.entry(request, this.leader.clock.now(), action, views);
+  }
+}
+
+type Viewed = Pick<ScheduleRow, 'definition' | 'paused' | 'managed_by'>;
+
+/** What the audit shows of a schedule. */
+function scheduleView({ definition, paused, managed_by: managedBy }: Viewed): object {
+  const { payload, target, ...rest } = JSON.parse(definition) as Record<string, unknown>;
+  return {
+    ...rest,
+    ...(target !== undefined && { target: targetView(target as { readonly type?: unknown }) }),
+    ...(payload !== undefined && { payload: hashed(JSON.stringify(payload)) }),
+    ...{ paused, managedBy },
+  };
 }
 
 /** Refuses to touch a schedule that is in the code of another program. */

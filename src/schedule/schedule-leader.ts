@@ -1,9 +1,11 @@
+import type { AuditEntry } from '../core/audit.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import type { Log } from '../core/log.js';
-import type { Pool } from '../store/database.js';
+import type { Pool, Queryable } from '../store/database.js';
 import type { EndedJob } from '../store/ended-jobs.js';
 import type { ScheduledJob } from '../store/fire-occurrences.js';
+import type { Keep } from '../store/idempotency.js';
 import type { TermKey } from '../store/leader-statement.js';
 import type { Waiting } from '../store/read-backlog.js';
 import type { TaskDefinitions } from '../store/task-definitions.js';
@@ -33,6 +35,14 @@ export interface ScheduleLeader {
   readonly tasks: TaskDefinitions;
   /** Runs a fenced write; the term ends when its outcome is unknown. */
   write<T>(work: () => Promise<T>): Promise<T>;
+  /** The same for what somebody requested, with its entry of the audit and its kept answer if it has them. */
+  writeRequested<T>(
+    entry: AuditEntry | undefined,
+    keep: Keep<T> | undefined,
+    work: (db: Queryable, term: TermKey) => Promise<T>,
+  ): Promise<T>;
+  /** Told that an entry of the audit was written. */
+  noteEntry(): void;
   /** The same for a write that ends jobs; whoever waits for one of them is told. */
   writeEnds(work: () => Promise<readonly EndedJob[]>): Promise<readonly EndedJob[]>;
   /** Adds jobs that were written to the backlog. */

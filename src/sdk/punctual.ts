@@ -144,8 +144,7 @@ export class Punctual {
     request: RepeatableRequest = {},
   ): Promise<JobHandle<Output>[]> {
     const submissions = await buildSubmissions(task, inputs, options);
-    const send = (headers?: Headers) =>
-      submitBulk(this.#parts.transport, submissions, request, headers);
+    const send = (headers?: Headers) => submitBulk(this.#parts.transport, submissions, request, headers);
     const about = { ...this.#about(submissions[0] ?? {}), 'punctual.jobs': submissions.length };
     const submitted = await submitTraced(about, send, () => ({}));
     return submitted.map(({ id, repetition }) => new JobHandle(id, this.#jobs, repetition));

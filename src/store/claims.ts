@@ -1,7 +1,13 @@
 import { byIndex, type Changed, changedRows, inClaimOrder, refusedOf } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
 import { type CamelRowOf, type ColumnOf, columnsOf, select, selectCamel } from './job-columns.js';
-import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import {
+  auditedStatement,
+  leaderStatement,
+  runAsLeader,
+  type TermKey,
+  WHILE_TERM_LASTS,
+} from './leader-statement.js';
 import { WAITING, type Waiting } from './read-backlog.js';
 
 /** Reading claims, and what is written to them while a job runs. */
@@ -60,7 +66,7 @@ const HAND_ON_CLAIMS = leaderStatement(
   ), answer AS (${changedRows('handed', 'job', 'cardinality($5::uuid[])')})`,
 );
 
-const CANCEL_CLAIMS = leaderStatement(
+const CANCEL_CLAIMS = auditedStatement(
   'cancel-claims',
   `answer AS (
     UPDATE punctual.claims c SET cancelled_at = coalesce(c.cancelled_at, $6::bigint)

@@ -1,11 +1,17 @@
 import { type Queryable, run, statement } from './database.js';
-import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import {
+  auditedStatement,
+  leaderStatement,
+  runAsLeader,
+  type TermKey,
+  WHILE_TERM_LASTS,
+} from './leader-statement.js';
 
 /** What all nodes share: the pause switch, the secret, the list of nodes, the number of terms. */
 
 const READ_STATE = statement('read-cluster', 'SELECT paused, secret FROM punctual.cluster');
 
-const PAUSE_CLUSTER = leaderStatement(
+const PAUSE_CLUSTER = auditedStatement(
   'pause-cluster',
   `answer AS (
     UPDATE punctual.cluster SET paused = $4::boolean WHERE paused <> $4::boolean AND ${WHILE_TERM_LASTS}
@@ -15,13 +21,18 @@ const PAUSE_CLUSTER = leaderStatement(
 
 /** Silence after which a node is told nothing any more: it would only be waited for. */
 const SILENT_MS = 60_000;
-/** For `punctual.submit_job`, which refuses what the leader would refuse when it admits the job. */
+/**
+ * For `punctual.submit_job`, which refuses what the leader would refuse when it admits the job. It is the one statement of an idle
+ * leader that comes every minute anyway, so it also tells what there is to do about the audit.
+ */
 const PUBLISH_LIMITS = leaderStatement(
   'publish-limits',
-  `answer AS (
+  `published AS (
     UPDATE punctual.cluster SET max_payload = $4::bigint, max_job_timeout = $5::bigint
     WHERE (max_payload, max_job_timeout) IS DISTINCT FROM ($4::bigint, $5::bigint) AND ${WHILE_TERM_LASTS}
-    RETURNING max_payload
+  ), answer AS (
+    SELECT EXISTS (SELECT 1 FROM punctual.audit a WHERE a.sequence IS NULL) AS unchained,
+      (SELECT a.at FROM punctual.audit a WHERE a.sequence IS NOT NULL ORDER BY a.sequence LIMIT 1) AS oldest
   )`,
 );
 
@@ -77,13 +88,22 @@ export async function pauseCluster(db: Queryable, term: TermKey, paused: boolean
   return (await runAsLeader(db, term, PAUSE_CLUSTER, [paused])).length > 0;
 }
 
-/** Writes the limits of the leader down where SQL can see them. */
+/** What there is to do about the audit. */
+export interface AuditDue extends Record<string, unknown> {
+  /** Whether there are entries without a place in the chain. */
+  readonly unchained: boolean;
+  /** The time of the oldest entry of the chain. */
+  readonly oldest: number | null;
+}
+
+/** Writes the limits of the leader down where SQL can see them; answers with what there is to do about the audit. */
 export async function publishLimits(
   db: Queryable,
   term: TermKey,
   limits: { readonly maxPayload: number; readonly maxJobTimeout: number },
-): Promise<void> {
-  await runAsLeader(db, term, PUBLISH_LIMITS, [limits.maxPayload, limits.maxJobTimeout]);
+): Promise<AuditDue> {
+  const values = [limits.maxPayload, limits.maxJobTimeout];
+  return (await runAsLeader<AuditDue>(db, term, PUBLISH_LIMITS, values))[0]!;
 }
 
 /** Another node of the cluster, and where to reach it. */

@@ -3,7 +3,7 @@ import { byIndex, NOT_CLAIMED } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
 import { type EndedJob, endParts } from './ended-jobs.js';
 import { rowBytes } from './job-columns.js';
-import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import { auditedStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
 /** Ends of waiting jobs without a further attempt: cancelled, expired, or refused on admission. */
 
@@ -17,7 +17,7 @@ const parts = (from: 'jobs' | 'later') => `
     FROM gone g
   )`;
 
-const END_LIVE = leaderStatement(
+const END_LIVE = auditedStatement(
   'end-waiting-live',
   `gone AS (
     DELETE FROM punctual.jobs j USING ${ENDS}
@@ -26,7 +26,7 @@ const END_LIVE = leaderStatement(
   ), ${parts('jobs')}`,
 );
 
-const END_LATER = leaderStatement(
+const END_LATER = auditedStatement(
   'end-waiting-later',
   `gone AS (
     DELETE FROM punctual.later l USING ${ENDS}

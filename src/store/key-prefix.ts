@@ -29,7 +29,7 @@ const FIND_KEYS_BY_PREFIX = statement(
 );
 
 /** The jobs that have keys with this prefix; null if there is no index for that, or if there are too many. */
-export async function findKeys(
+export async function findJobsByKeyPrefix(
   db: Queryable,
   tenant: string,
   prefix: string,

@@ -1,5 +1,8 @@
+import type { AuditEntry } from '../core/audit.js';
 import { PunctualError } from '../core/errors.js';
+import { greatest } from '../core/long-lists.js';
 import { stands } from '../host/test-switches.js';
+import { entryValues, insertEntrySql } from './audit-entry.js';
 import {
   inTransaction,
   isCertainFailure,
@@ -27,6 +30,14 @@ export interface TermKey {
   readonly shard: number;
   readonly epoch: number;
   readonly holder: string;
+  /** The entry of the audit that is written with the next statement, if that changes anything. */
+  readonly entry?: AuditEntry;
+}
+
+/** The term under which a statement also writes an entry of the audit; the term itself if there is none. */
+export function audited(term: TermKey, entry: AuditEntry | undefined): TermKey {
+  const { shard, epoch, holder } = term;
+  return entry ? { shard, epoch, holder, entry } : term;
 }
 
 /** The term is over, and the statement changed nothing. */
@@ -48,6 +59,8 @@ export class InDoubtError extends Error {
 /** A fenced statement; $1, $2, $3 are shard, epoch and holder. */
 export interface LeaderStatement extends Statement {
   readonly leader: true;
+  /** The same statement with an entry of the audit, whose values are the last parameters. */
+  readonly audited?: LeaderStatement;
 }
 
 const registry: LeaderStatement[] = [];
@@ -80,6 +93,17 @@ export function leaderStatement(name: string, parts: string): LeaderStatement {
   return fenced;
 }
 
+/**
+ * The same for a statement that people cause: it can be run with an entry of the audit, which is written if `answer` has a
+ * row. Effect and entry are one statement, so that there is never one of them without the other.
+ */
+export function auditedStatement(name: string, parts: string): LeaderStatement {
+  const plain = leaderStatement(name, parts);
+  const last = greatest(Array.from(plain.text.matchAll(/\$(\d+)/g), ([, number]) => Number(number)));
+  const entry = `${insertEntrySql(last + 1, '$2::bigint')} WHERE EXISTS (SELECT 1 FROM answer) AND ${WHILE_TERM_LASTS}`;
+  return { ...plain, audited: leaderStatement(`${name}-audited`, `${parts}, entry AS (${entry})`) };
+}
+
 /** Runs a fenced statement; throws TermOverError or InDoubtError when this leader must decide nothing more. */
 export async function runAsLeader<R extends Row>(
   db: Queryable,
@@ -88,11 +112,13 @@ export async function runAsLeader<R extends Row>(
   values: unknown[],
 ): Promise<R[]> {
   let rows: R[];
+  const { entry } = term;
+  const { name, text } = entry ? withEntry(statement) : statement;
   try {
     const result = await db.query({
-      name: statement.name,
-      text: statement.text,
-      values: [term.shard, term.epoch, term.holder, ...values],
+      name,
+      text,
+      values: [term.shard, term.epoch, term.holder, ...values, ...(entry ? entryValues(entry) : [])],
     });
     rows = result.rows as R[];
   } catch (error) {
@@ -102,6 +128,11 @@ export async function runAsLeader<R extends Row>(
   if (rows.length === 0) throw new TermOverError(term);
   if (rows.length === 1 && Object.values(rows[0]!)[0] === null) return [];
   return rows;
+}
+
+function withEntry(statement: LeaderStatement): LeaderStatement {
+  if (!statement.audited) throw new Error(`${statement.name} takes no entry of the audit`);
+  return statement.audited;
 }
 
 /** Thrown inside a transaction by the code that runs it: the transaction is rolled back, so nothing was done. */

@@ -1,5 +1,7 @@
+import { auditEntry } from '../core/audit.js';
 import { uuidv7 } from '../core/uuid.js';
 import { addKey, findKeys, hashKey, makeKey } from './api-keys.js';
+import { addEntry } from './audit.js';
 import { readClusterState } from './cluster-state.js';
 import type { Queryable } from './database.js';
 import { connect } from './migrate.js';
@@ -15,6 +17,9 @@ async function withClient<T>(databaseUrl: string, work: (db: Queryable) => Promi
   }
 }
 
+/** Whom the audit names for what was done with access to the database alone. */
+const DATABASE_ACCESS = { keyId: null, keyName: 'database access', address: null, requestId: null };
+
 /** Makes an operator key, with access to the database as the only credential. The key is returned this once. */
 export function createOperatorKey(
   databaseUrl: string,
@@ -26,8 +31,14 @@ export function createOperatorKey(
     const now = Date.now();
     const id = uuidv7(now);
     const rights = { tenant: null, scopes: [], queues: null, tasks: null, expiresAt: null, createdBy: null };
+    // Rolled back with the connection if anything fails.
+    await db.query('BEGIN');
     const added = await addKey(db, { id, name, hash: hashKey(secret, key), ...rights }, now);
     if (!added) throw new Error('there are too many operator keys; revoke some');
+    const subject = { kind: 'key', name: id, tenant: null } as const;
+    const after = { id, name, operator: true };
+    await addEntry(db, auditEntry(DATABASE_ACCESS, now, 'key.create', subject, { after }), null);
+    await db.query('COMMIT');
     return { id, name, key };
   });
 }

@@ -4,6 +4,7 @@ import { type Queryable, run, statement } from './database.js';
 import { column, insertMoved, rowBytes } from './job-columns.js';
 import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
 import {
+  auditedStatement,
   type LeaderStatement,
   leaderStatement,
   runAsLeader,
@@ -30,7 +31,7 @@ const CHANGED = {
 const POSTPONED = `unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[], $8::bigint[], $9::boolean[])
       u(id, run_at, rank, payload, admit_at, held)`;
 
-const POSTPONE_JOBS = leaderStatement(
+const POSTPONE_JOBS = auditedStatement(
   'postpone-jobs',
   `gone AS (
     DELETE FROM punctual.jobs j USING ${POSTPONED}
@@ -47,7 +48,7 @@ const POSTPONE_JOBS = leaderStatement(
   )`,
 );
 
-const CHANGE_LATER = leaderStatement(
+const CHANGE_LATER = auditedStatement(
   'change-later',
   `answer AS (
     UPDATE punctual.later l SET
@@ -63,7 +64,7 @@ const CHANGE_LATER = leaderStatement(
   )`,
 );
 
-const CHANGE_LIVE = leaderStatement(
+const CHANGE_LIVE = auditedStatement(
   'change-live',
   `answer AS (
     UPDATE punctual.jobs j SET
@@ -77,7 +78,7 @@ const CHANGE_LIVE = leaderStatement(
   )`,
 );
 
-const ADMIT_JOBS = leaderStatement(
+const ADMIT_JOBS = auditedStatement(
   'admit-jobs',
   `taken AS (
     DELETE FROM punctual.later l
@@ -126,7 +127,7 @@ const WITH_LAST_ATTEMPT = `CASE WHEN m.fence IS NULL THEN m.earlier_attempts
         'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END`;
 
 /** Moves dead letters back to the live jobs; their last attempt is appended to the earlier ones. */
-const REDRIVE_JOBS = leaderStatement(
+const REDRIVE_JOBS = auditedStatement(
   'redrive-jobs',
   `gone AS (
     DELETE FROM punctual.job_history h USING unnest($5::uuid[]) u(id)

@@ -1,7 +1,13 @@
 import type { QueueLimits } from '../core/limits.js';
 import type { Rate } from '../core/rate.js';
 import { type Queryable, run, statement } from './database.js';
-import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import {
+  auditedStatement,
+  leaderStatement,
+  runAsLeader,
+  type TermKey,
+  WHILE_TERM_LASTS,
+} from './leader-statement.js';
 import type { NeedsRow, QueueRow } from './names.js';
 import type { Portion } from './portion.js';
 
@@ -30,7 +36,7 @@ const FIND_QUEUE = statement(
   `SELECT ${COLUMNS} FROM punctual.queues WHERE tenant = $1 AND name = $2`,
 );
 
-const PAUSE_QUEUE = leaderStatement(
+const PAUSE_QUEUE = auditedStatement(
   'pause-queue',
   `answer AS (
     UPDATE punctual.queues SET paused = $6::boolean
@@ -72,7 +78,7 @@ export async function findQueue(db: Queryable, tenant: string, name: string): Pr
 }
 
 /** Writes all limits of a queue at once, and makes the queue if it does not exist. */
-const LIMIT_QUEUE = leaderStatement(
+const LIMIT_QUEUE = auditedStatement(
   'limit-queue',
   `answer AS (
     INSERT INTO punctual.queues (tenant, name, created_at, weight, concurrency, key_concurrency, rate_limit,

@@ -1,5 +1,5 @@
 import { type Queryable, run, statement } from './database.js';
-import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import { auditedStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import {
   bytesOf,
   isSmall,
@@ -60,7 +60,7 @@ const LAST = `
     SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run FROM punctual.occurrences o
     WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true`;
 
-const CREATE_SCHEDULE = leaderStatement(
+const CREATE_SCHEDULE = auditedStatement(
   'create-schedule',
   `answer AS (
     INSERT INTO punctual.schedules (id, tenant, name, definition, paused, watermark, fire_at, created_at, created_by,

@@ -1,6 +1,5 @@
 import { PunctualError } from '../core/errors.js';
 import { inTransaction, type Pool, type Queryable, run, statement } from './database.js';
-import type { Keep } from './idempotency.js';
 import { bytesOf, type Portion, type PortionSize, portionOf, readPortion } from './portion.js';
 
 /**
@@ -151,16 +150,19 @@ export interface TaskAuthor {
   readonly maxTasks: number;
 }
 
+/** What else is written in the transaction of a change. */
+export type AlsoOnChange = (db: Queryable, before: TaskRow | null, changed: TaskChanged) => Promise<void>;
+
 /**
  * Writes a definition: `decide` tells which, given the present one, or null to leave that as it is. It is asked again
- * under the lock; where it leaves things as they are, as most publications do, nothing is locked or written. `keep` runs
+ * under the lock; where it leaves things as they are, as most publications do, nothing is locked or written. `also` runs
  * in the transaction of a change.
  */
 export async function writeTask(
   pool: Pool,
   author: TaskAuthor,
   decide: (found: TaskRow | null) => NewDefinition | null,
-  keep?: Keep<TaskChanged>,
+  also: AlsoOnChange,
 ): Promise<TaskChanged> {
   const { tenant, name, actor, now, maxTasks } = author;
   const found = await findTask(pool, tenant, name);
@@ -181,7 +183,7 @@ export async function writeTask(
     const values = [tenant, name, wanted.definition, wanted.publishedBy, now, actor];
     const [row] = await run<TaskRow>(db, WRITE_TASK, values);
     const changed = { row: row!, created, change: { version, tasks } };
-    await keep?.(db, changed);
+    await also(db, present, changed);
     return changed;
   });
 }
@@ -190,13 +192,16 @@ export async function writeTask(
 export function deleteTask(
   pool: Pool,
   { tenant, name }: Pick<TaskAuthor, 'tenant' | 'name'>,
+  also: AlsoOnChange,
 ): Promise<TaskChanged> {
   return changeInOrder(pool, async (db, version) => {
     const found = await findTask(db, tenant, name);
     if (found === null) return { row: null, created: false, change: null };
     await run(db, DELETE_TASK, [tenant, name]);
     const { tasks } = await markTenant(db, tenant, version, { tasks: -1, bytes: -bytesIn(found) });
-    return { row: null, created: false, change: { version, tasks } };
+    const changed = { row: null, created: false, change: { version, tasks } };
+    await also(db, found, changed);
+    return changed;
   });
 }
 

@@ -1,6 +1,6 @@
 import type { TenantLimits } from '../core/limits.js';
 import { type Queryable, run, statement } from './database.js';
-import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import { auditedStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import { rateColumns } from './queues.js';
 
 /** Tenants with a name, a weight or a limit; a tenant without a row has the defaults. */
@@ -34,7 +34,7 @@ const LIST_TENANTS = statement(
 
 const FIND_TENANT = statement('find-tenant', `SELECT ${COLUMNS} FROM punctual.tenants WHERE id = $1`);
 
-const ADD_TENANT = leaderStatement(
+const ADD_TENANT = auditedStatement(
   'add-tenant',
   `answer AS (
     INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst)
@@ -44,7 +44,7 @@ const ADD_TENANT = leaderStatement(
   )`,
 );
 
-const CHANGE_TENANT = leaderStatement(
+const CHANGE_TENANT = auditedStatement(
   'change-tenant',
   `answer AS (
     UPDATE punctual.tenants SET name = $5::text, weight = $6::int, rate_limit = $7::int, rate_per = $8::bigint,

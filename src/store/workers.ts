@@ -1,5 +1,11 @@
 import { type Queryable, run, statement } from './database.js';
-import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import {
+  auditedStatement,
+  leaderStatement,
+  runAsLeader,
+  type TermKey,
+  WHILE_TERM_LASTS,
+} from './leader-statement.js';
 import { type Portion, type PortionSize, portionOf, readPortion } from './portion.js';
 
 /**
@@ -17,7 +23,7 @@ const ADD_WORKER = leaderStatement(
   )`,
 );
 
-const SEE_WORKERS = leaderStatement(
+const SEE_WORKERS = auditedStatement(
   'see-workers',
   `answer AS (
     UPDATE punctual.workers w SET last_seen = u.last_seen, state = u.state

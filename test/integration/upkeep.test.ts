@@ -4,6 +4,7 @@ import { TimerClock } from '../../src/core/clock.js';
 import { resolveConfig } from '../../src/core/config.js';
 import { SILENT_LOG } from '../../src/core/log.js';
 import { uuidv7 } from '../../src/core/uuid.js';
+import { AuditChain } from '../../src/dispatch/audit-chain.js';
 import { LeaderState } from '../../src/dispatch/leader-state.js';
 import { Upkeep } from '../../src/dispatch/upkeep.js';
 import { seeNode } from '../../src/store/cluster-state.js';
@@ -27,7 +28,7 @@ async function upkeepOf(shard: TestShard, clock = new TimerClock(() => Date.now(
     secret: Buffer.alloc(32),
     renounce: () => undefined,
   });
-  const upkeep = new Upkeep(state);
+  const upkeep = new Upkeep(state, new AuditChain(state));
   onTestFinished(() => upkeep.stop());
   return { upkeep, failed, state };
 }

@@ -28,13 +28,14 @@ export interface ForwardingOptions {
   /** The credential that tells the leader who the caller is; null passes the caller's own on. */
   readonly credentialFor: (request: FastifyRequest) => string | null;
   /** Marks a request as passed on by a node, and tells whether a node made such a mark. */
-  readonly mark: () => string;
+  readonly mark: (request: FastifyRequest) => string;
   readonly isMark: (text: string) => boolean;
   /** Which certificates of leaders are trusted. */
   readonly trust: PeerTrust;
 }
 
-const FORWARDED = 'punctual-forwarded';
+/** The mark of a request that a node has passed on. */
+export const FORWARDED = 'punctual-forwarded';
 /** How long the request has waited at earlier leaders, in milliseconds. */
 const WAITED = 'punctual-waited';
 /** How long a request waits for a leader, from when it came or its leader was lost. */
@@ -201,7 +202,7 @@ export class Forwarding {
     for (const [name, value] of Object.entries(request.headers)) {
       if (typeof value === 'string' && !HOP_BY_HOP.has(name)) headers[name] = value;
     }
-    headers[FORWARDED] = this.options.mark();
+    headers[FORWARDED] = this.options.mark(request);
     headers[WAITED] = String(waitedMs);
     const credential = this.options.credentialFor(request);
     if (credential !== null) headers.authorization = `Bearer ${credential}`;

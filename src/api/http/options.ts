@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify';
 import type { Certificate } from '../../host/certificate.js';
 import type { NodeContext } from '../context.js';
 import type { HttpLimits, Route } from '../route.js';
@@ -19,6 +20,8 @@ export interface HttpServerOptions {
   /** Calls back when the key of a waiting caller is not valid any more; answers with what ends the watch. */
   readonly watch?: WatchKey;
   readonly limits: HttpLimits;
+  /** Where a request comes from; default the other end of its connection. */
+  readonly clientAddress?: (request: FastifyRequest) => string | null;
   readonly log: HttpLog;
   /** How requests reach the leader when this node does not lead. */
   readonly forwarding: ForwardingOptions;

@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { LeaderElsewhere } from '../../cluster/leader-elsewhere.js';
+import type { AuditAuthor } from '../../core/audit.js';
 import { invalid } from '../../core/errors.js';
 import { validate } from '../../core/schemas/validate.js';
 import { readTraceparent, TRACEPARENT } from '../../core/trace-context.js';
@@ -48,6 +49,7 @@ interface ServingParts {
   readonly authenticate: Authenticate;
   readonly describe: DescribeRoute;
   readonly log: HttpLog;
+  readonly clientAddress?: (request: FastifyRequest) => string | null;
 }
 
 /**
@@ -153,16 +155,31 @@ class HttpCall implements Call {
     return waitedMs(this.request);
   }
 
+  get author(): AuditAuthor {
+    const { request, parts } = this;
+    const { clientAddress = ({ socket }: FastifyRequest) => socket.remoteAddress ?? null } = parts;
+    const caller = request.caller && 'actor' in request.caller ? request.caller : null;
+    return {
+      ...{ keyId: caller?.key?.id ?? null, keyName: caller?.actor ?? '' },
+      ...{ address: clientAddress(request), requestId: request.id },
+    };
+  }
+
+  get accept(): string {
+    return this.request.headers.accept ?? '';
+  }
+
   wait<T>(kind: WaitKind, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
     this.waitsFor = kind;
     return this.parts.longPolls.run(this.reply, kind, run);
   }
 
-  stream(kind: WaitKind, tell: (stream: AnswerStream) => Promise<void>): Promise<void> {
-    const answer = otherAnswer(this.route.answers[200], 'stream');
-    if (!answer) throw new Error('the route declares no stream');
+  stream(kind: WaitKind, tell: (stream: AnswerStream) => Promise<void>, named?: string): Promise<void> {
+    const declared = otherAnswer(this.route.answers[200], 'stream');
+    const type = named ?? declared?.type;
+    if (type === undefined) throw new Error('the route declares no stream');
     return this.wait(kind, async (gone) => {
-      const stream = new HttpStream(this.reply, answer, gone);
+      const stream = new HttpStream(this.reply, { type, headers: declared?.headers }, gone);
       try {
         // HEAD asks for the headers alone, and a stream has no end to wait for.
         if (this.request.method !== 'HEAD') await tell(stream);
@@ -193,7 +210,9 @@ class HttpStream implements AnswerStream {
 
   constructor(
     private readonly reply: FastifyReply,
-    private readonly answer: OtherAnswer,
+    private readonly answer: Pick<OtherAnswer, 'type'> & {
+      readonly headers: OtherAnswer['headers'] | undefined;
+    },
     readonly gone: AbortSignal,
   ) {}
 

@@ -1,11 +1,13 @@
 import type { TSchema } from 'typebox';
 import type * as access from '../access.js';
+import type * as audit from '../audit.js';
 import type * as job from '../job.js';
 import type * as rate from '../rate.js';
 import type * as schedule from '../schedule.js';
 import type * as task from '../task-definition.js';
 import type * as wire from '../wire.js';
 import type * as attempts from './attempt.js';
+import type * as audits from './audit.js';
 import type * as clusters from './cluster.js';
 import type * as ids from './ids.js';
 import type * as jobs from './job.js';
@@ -136,6 +138,8 @@ export type Answers = AllTrue<
     Same<typeof queues.QueuePage, wire.Page<wire.QueueView>>,
     Same<typeof limits.TenantPage, wire.Page<wire.TenantView>>,
     Same<typeof keys.NewKeyView, access.NewKeyView>,
+    Same<typeof audits.AuditChains, audit.AuditChainsView>,
+    Same<typeof audits.AuditPage, wire.Page<audit.AuditView>>,
     Same<typeof keys.KeyPage, wire.Page<access.KeyView>>,
     Same<typeof clusters.ClusterView, wire.ClusterView>,
     Same<typeof clusters.StatsView, wire.StatsView>,

@@ -1,6 +1,10 @@
+import { auditEntry } from '../../../src/core/audit.js';
 import { uuidv7 } from '../../../src/core/uuid.js';
+import { addEntry } from '../../../src/store/audit.js';
+import { entryValues } from '../../../src/store/audit-entry.js';
 import { ENDING_COLUMNS } from '../../../src/store/finish-jobs.js';
 import { NEW_JOB_COLUMNS } from '../../../src/store/job-row.js';
+import { leaderStatements } from '../../../src/store/leader-statement.js';
 import { namesTaken } from '../../../src/store/names.js';
 import { PARSED_COLUMNS } from '../../../src/store/place-jobs.js';
 import type { Population } from './populated-shard.js';
@@ -18,7 +22,14 @@ export async function leaderArguments(
   const { row } = await shard.newJob();
   const parsed = { row: { ...row, id: jobs.unread }, admitAt: now, held: true };
   const attempt = JSON.stringify({ fence: 1 });
-  return {
+  const author = { keyId: null, keyName: 'test', address: null, requestId: null };
+  const subject = { kind: 'jobs', name: 'ids', tenant: TENANT } as const;
+  const begun = auditEntry(author, now, 'jobs.cancel', subject, { outcome: 'unknown' });
+  await addEntry(shard.pool, begun, 1);
+  const entry = entryValues({ ...begun, id: uuidv7(now) });
+  const values: Record<string, readonly unknown[]> = {
+    'begin-audit-entry': entry,
+    'end-audit-entry': [begun.id, 'done', '{}'],
     'submit-and-claim': [
       WORKER,
       now,
@@ -68,4 +79,9 @@ export async function leaderArguments(
     'forget-workers': [[WORKER]],
     'forget-dead-workers': [Number.MAX_SAFE_INTEGER, 0, 10],
   };
+  const audited = leaderStatements().flatMap(({ name }) => {
+    const [, plain] = /^(.+)-audited$/.exec(name) ?? [];
+    return plain === undefined ? [] : [[name, [...(values[plain] ?? []), ...entry]] as const];
+  });
+  return { ...values, ...Object.fromEntries(audited) };
 }

@@ -29,7 +29,7 @@ import {
 import { findAnswer } from '../../../src/store/idempotency.js';
 import { addLogLines } from '../../../src/store/job-logs.js';
 import { findHolders } from '../../../src/store/key-holders.js';
-import { findKeys } from '../../../src/store/key-prefix.js';
+import { findJobsByKeyPrefix } from '../../../src/store/key-prefix.js';
 import { findKeyHolders, lockKeys, registerKeys, renewKeys, takeOverKeys } from '../../../src/store/keys.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
 import { listJobs } from '../../../src/store/list-jobs.js';
@@ -224,7 +224,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'find-failed-jobs': (db) => findJobs(db, TENANT, { states: ['failed'] }, ID, 100),
   'find-running-jobs': (db) => findJobs(db, TENANT, { states: ['running'] }, ID, 100),
   'find-named-jobs': (db) => findJobs(db, TENANT, { ids: [ID] }, ID, 100),
-  'find-keys-by-prefix': (db) => findKeys(db, TENANT, 'key-4'),
+  'find-keys-by-prefix': (db) => findJobsByKeyPrefix(db, TENANT, 'key-4'),
   'list-jobs': (db) => listJobs(db, TENANT, {}, PORTION, 100),
   'list-jobs-of-schedule': (db) => listJobs(db, TENANT, { schedule: 's1' }, PORTION, 100),
   'list-failed-jobs': (db) => listJobs(db, TENANT, { states: ['failed'] }, PORTION, 100),

@@ -1,0 +1,148 @@
+import { setImmediate as nextIteration } from 'node:timers/promises';
+import { type AuditAction, type AuditChainsView, auditLine } from '../core/audit.js';
+import { invalid } from '../core/errors.js';
+import { AuditChains, AuditPage, AuditQuery } from '../core/schemas/audit.js';
+import { isUuid, LAST_UUID } from '../core/uuid.js';
+import {
+  type AuditFilter,
+  type AuditRow,
+  linkOf,
+  listChain,
+  listNewest,
+  readChainEnds,
+} from '../store/audit.js';
+import type { Caller } from './caller.js';
+import type { NodeContext } from './context.js';
+import { momentOf } from './id-range.js';
+import { type PageText, writePage } from './page-text.js';
+import { forbidden, limitsOf } from './restrictions.js';
+import { type AnswerStream, type Route, route } from './route.js';
+import type { Shard } from './shard.js';
+
+/** Entries of a list that one statement reads. */
+const PORTION = 200;
+/** How much of an export is read at once. */
+const EXPORTED_AT_ONCE = { rows: 500, bytes: 1024 * 1024 };
+
+const NDJSON = 'application/x-ndjson';
+
+/** Reading the audit. A tenant is shown its own entries; an operator those of all tenants, or of the one that it names. */
+export const auditRoutes: readonly Route[] = [
+  route({
+    id: 'listAudit',
+    method: 'GET',
+    path: '/v1/audit',
+    tag: 'audit',
+    summary:
+      'List entries of the audit, newest first, or in the order of the chain with `order=chain`. With `format=ndjson`, or `accept: application/x-ndjson`, all of them in the order of the chain as lines of JSON.',
+    scope: 'admin',
+    query: AuditQuery,
+    answers: { 200: AuditPage },
+    run: ({ node, caller, query: { format, order = 'newest', limit, after, ...query }, call }) => {
+      const filter = filterOf(node, caller, query);
+      const isLines = format === 'ndjson' || (format === undefined && call.accept.includes(NDJSON));
+      if (isLines) return call.stream('results', (stream) => exportAll(node, caller, filter, stream), NDJSON);
+      const shard = node.shardOf(caller.tenant);
+      return order === 'chain'
+        ? pageOfChain(shard, filter, after, limit)
+        : pageOfNewest(shard, filter, after, limit);
+    },
+  }),
+  route({
+    id: 'getAuditChain',
+    method: 'GET',
+    path: '/v1/audit/chain',
+    tag: 'audit',
+    summary: 'Both ends of the chain of entries, for whoever verifies it.',
+    scope: 'operator',
+    answers: { 200: AuditChains },
+    run: async ({ node }): Promise<AuditChainsView> => ({
+      chains: await Promise.all(
+        node.shards.map(async ({ id, pool }) => {
+          const { anchor, head } = await readChainEnds(pool);
+          return {
+            ...{ shard: id, ...head },
+            ...{ removedSequence: anchor.sequence, removedHash: anchor.hash },
+          };
+        }),
+      ),
+    }),
+  }),
+];
+
+interface Query {
+  readonly since?: string;
+  readonly until?: string;
+  readonly key?: string;
+  readonly action?: AuditAction;
+  readonly kind?: string;
+  readonly subject?: string;
+}
+
+function filterOf(node: NodeContext, caller: Caller, { since, until, ...rest }: Query): AuditFilter {
+  // An entry may be about a queue that the key does not reach.
+  if (limitsOf(caller)) throw forbidden('The key is restricted: it does not read the audit.');
+  const now = node.shardOf(caller.tenant).clock.now();
+  return {
+    ...rest,
+    tenant: caller.allTenants ? null : caller.tenant,
+    since: since === undefined ? undefined : momentOf(since, now),
+    until: until === undefined ? undefined : momentOf(until, now),
+  };
+}
+
+function pageOfNewest(
+  { id: shard, pool }: Shard,
+  filter: AuditFilter,
+  after: string | undefined,
+  limit: number,
+): Promise<PageText> {
+  if (after !== undefined && !isUuid(after)) throw wrongCursor();
+  return writePage<AuditRow>(limit, {
+    portion: PORTION,
+    read: (last, size) => listNewest(pool, filter, last?.id ?? after ?? LAST_UUID, size),
+    write: (row) => auditLine(shard, row, linkOf(row)),
+    cursor: (row) => row.id,
+  });
+}
+
+function pageOfChain(
+  { id: shard, pool }: Shard,
+  filter: AuditFilter,
+  after: string | undefined,
+  limit: number,
+): Promise<PageText> {
+  if (after !== undefined && !/^\d{1,15}$/.test(after)) throw wrongCursor();
+  return writePage<AuditRow>(limit, {
+    portion: PORTION,
+    read: (last, size) => listChain(pool, filter, last?.sequence ?? Number(after ?? 0), size),
+    write: (row) => auditLine(shard, row, linkOf(row)),
+    cursor: (row) => String(row.sequence),
+  });
+}
+
+/** Writes the chain of each shard, portion by portion, no faster than the client reads. */
+async function exportAll(
+  node: NodeContext,
+  caller: Caller,
+  filter: AuditFilter,
+  stream: AnswerStream,
+): Promise<void> {
+  const shards = filter.tenant === null ? node.shards : [node.shardOf(caller.tenant)];
+  for (const { id: shard, pool } of shards) {
+    let after = 0;
+    let more = true;
+    while (more && !stream.gone.aborted) {
+      const portion = await listChain(pool, filter, after, EXPORTED_AT_ONCE);
+      more = portion.more;
+      after = portion.rows.at(-1)?.sequence ?? after;
+      const lines = portion.rows.map((row) => `${auditLine(shard, row, linkOf(row))}\n`);
+      if (lines.length > 0) await stream.write(lines.join(''));
+      await nextIteration();
+    }
+  }
+}
+
+function wrongCursor(): Error {
+  return invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
+}
