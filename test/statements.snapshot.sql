@@ -14,6 +14,12 @@ WHERE (SELECT count(*) FROM (
 RETURNING id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
   created_by AS "createdBy", last_used_at AS "lastUsedAt";
 
+-- add-audit-entry
+INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind, subject,
+  before, after, outcome)
+SELECT $1::bigint, $2::uuid, $3::bigint, $4::text, $5::uuid, $6::text, $7::text, $8::text, $9::text, $10::text,
+  $11::text, $12::json, $13::json, $14::text;
+
 -- add-log-lines
 WITH claim AS (
   SELECT 1 FROM punctual.claims c JOIN punctual.jobs j ON j.id = c.job
@@ -64,6 +70,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- add-tenant-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst)
+  SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int WHERE EXISTS (SELECT 1 FROM term)
+  ON CONFLICT (id) DO NOTHING
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $11::uuid, $12::bigint, $13::text, $14::uuid, $15::text, $16::text, $17::text, $18::text,
+    $19::text, $20::text, $21::json, $22::json, $23::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- add-worker
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -83,18 +102,53 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), answer AS (
   INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-    target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
+    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, coalesce(m.new_rank, m.rank) AS rank, coalesce(m.new_run_at,
     m.run_at) AS run_at, m.attempts, m.failures, m.losses, m.max_attempts, m.max_losses, m.at_most_once,
     m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
-    m.backoff, m.requires, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts, m.schedule,
-    m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10,
-    m.size_kib) AS size_kib, true AS edited
+    m.backoff, m.requires, m.traceparent, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts,
+    m.schedule, m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text),
+    0)) >> 10, m.size_kib) AS size_kib, true AS edited
   FROM taken m
   RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
     jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
     jobs.attempts + 1 AS fence, jobs.size_kib AS "sizeKib"
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- admit-jobs-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), taken AS (
+  DELETE FROM punctual.later l
+  USING unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[]) u(id, run_at, rank, payload)
+  WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND EXISTS (SELECT 1 FROM term)
+  RETURNING l.*, u.run_at AS new_run_at, u.rank AS new_rank, u.payload AS new_payload
+), answer AS (
+  INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
+    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, coalesce(m.new_rank, m.rank) AS rank, coalesce(m.new_run_at,
+    m.run_at) AS run_at, m.attempts, m.failures, m.losses, m.max_attempts, m.max_losses, m.at_most_once,
+    m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
+    m.backoff, m.requires, m.traceparent, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts,
+    m.schedule, m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text),
+    0)) >> 10, m.size_kib) AS size_kib, true AS edited
+  FROM taken m
+  RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
+    jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
+    jobs.attempts + 1 AS fence, jobs.size_kib AS "sizeKib"
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $8::uuid, $9::bigint, $10::text, $11::uuid, $12::text, $13::text, $14::text, $15::text,
+    $16::text, $17::text, $18::json, $19::json, $20::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- begin-audit-entry
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (INSERT INTO punctual.audit (epoch, id,
+  at, tenant, key_id, key_name, address, request_id, action, kind, subject, before, after, outcome)
+SELECT $2::bigint, $4::uuid, $5::bigint, $6::text, $7::uuid, $8::text, $9::text, $10::text, $11::text, $12::text,
+  $13::text, $14::json, $15::json, $16::text WHERE EXISTS (SELECT 1 FROM term) RETURNING id) SELECT answer.* FROM
+  term LEFT JOIN answer ON true;
 
 -- cancel-claims
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -104,6 +158,26 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE c.job BETWEEN u.job AND u.job AND c.fence = u.fence AND EXISTS (SELECT 1 FROM term)
   RETURNING c.job
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- cancel-claims-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.claims c SET cancelled_at = coalesce(c.cancelled_at, $6::bigint)
+  FROM unnest($4::uuid[], $5::int[]) u(job, fence)
+  WHERE c.job BETWEEN u.job AND u.job AND c.fence = u.fence AND EXISTS (SELECT 1 FROM term)
+  RETURNING c.job
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $7::uuid, $8::bigint, $9::text, $10::uuid, $11::text, $12::text, $13::text, $14::text,
+    $15::text, $16::text, $17::json, $18::json, $19::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- chain-audit-entries
+UPDATE punctual.audit a SET
+  sequence = u.sequence, previous = decode(u.previous, 'hex'), hash = decode(u.hash, 'hex')
+FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::text[], $5::text[]) u(id, outcome, sequence, previous, hash)
+WHERE a.id BETWEEN u.id AND u.id AND a.sequence IS NULL AND a.outcome = u.outcome
+RETURNING a.id;
 
 -- change-later
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -122,6 +196,27 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING l.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- change-later-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.later l SET
+    run_at = coalesce(u.run_at, l.run_at),
+    rank = coalesce(u.rank, l.rank),
+    payload = coalesce(u.payload, l.payload),
+    size_kib = coalesce((octet_length((u.payload)::text) + coalesce(octet_length(l.target::text), 0)) >> 10,
+      l.size_kib),
+    admit_at = coalesce(u.admit_at, u.run_at, l.run_at),
+    held = u.held
+  FROM unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[], $8::bigint[], $9::boolean[])
+    u(id, run_at, rank, payload, admit_at, held)
+  WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND EXISTS (SELECT 1 FROM term)
+  RETURNING l.id
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $10::uuid, $11::bigint, $12::text, $13::uuid, $14::text, $15::text, $16::text, $17::text,
+    $18::text, $19::text, $20::json, $21::json, $22::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- change-live
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -139,6 +234,27 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     j.attempts + 1 AS fence, j.size_kib AS "sizeKib"
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- change-live-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.jobs j SET
+    run_at = coalesce($5::bigint, j.run_at),
+    rank = coalesce($6::smallint, j.rank),
+    payload = coalesce($7::json, j.payload),
+    size_kib = coalesce((octet_length(($7::json)::text) + coalesce(octet_length(j.target::text), 0)) >> 10,
+      j.size_kib),
+    edited = true
+  WHERE j.id = $4::uuid AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS (SELECT 1
+    FROM term)
+  RETURNING j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore",
+    j.concurrency_key AS "key",
+    j.attempts + 1 AS fence, j.size_kib AS "sizeKib"
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $8::uuid, $9::bigint, $10::text, $11::uuid, $12::text, $13::text, $14::text, $15::text,
+    $16::text, $17::text, $18::json, $19::json, $20::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- change-tenant
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -148,6 +264,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- change-tenant-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.tenants SET name = $5::text, weight = $6::int, rate_limit = $7::int, rate_per = $8::bigint,
+    rate_burst = $9::int
+  WHERE id = $4::text AND EXISTS (SELECT 1 FROM term)
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $10::uuid, $11::bigint, $12::text, $13::uuid, $14::text, $15::text, $16::text, $17::text,
+    $18::text, $19::text, $20::json, $21::json, $22::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- claim-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS (
@@ -155,7 +284,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
       $9::uuid[])], -1) END AS fence, CASE WHEN ($13::uuid[]) IS NULL THEN $12::uuid ELSE
       ($13::uuid[])[width_bucket(j.id, $9::uuid[])] END AS worker, j.tenant, j.task, j.timeout_ms, j.failures,
       j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by, j.schedule, j.payload,
-      j.target
+      j.target, j.traceparent
     FROM punctual.jobs j
     WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
       nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
@@ -179,8 +308,8 @@ LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, l
   ON l.tenant = c.tenant
   ), answer AS (SELECT c.id, c.task, c.timeout_ms AS "timeoutMs", c.failures, c.losses, c.max_attempts AS
     "maxAttempts", c.max_losses AS "maxLosses", c.at_most_once AS "atMostOnce", c.backoff, c.run_at AS "runAt",
-    c.late_by AS "lateBy", c.schedule, c.payload, c.target FROM chosen c) SELECT answer.* FROM term LEFT JOIN answer
-    ON true;
+    c.late_by AS "lateBy", c.schedule, c.payload, c.target, c.traceparent FROM chosen c) SELECT answer.* FROM term
+    LEFT JOIN answer ON true;
 
 -- claim-known-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -236,6 +365,22 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- create-schedule-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  INSERT INTO punctual.schedules (id, tenant, name, definition, paused, watermark, fire_at, created_at, created_by,
+    changed_at, changed_by, managed_by)
+  SELECT $4::uuid, $5::text, $6::text, $7::json, $8::boolean, $9::bigint, $10::bigint, $9, $11::text, $9, $11,
+    $12::text
+  WHERE EXISTS (SELECT 1 FROM term)
+  ON CONFLICT (tenant, name) WHERE deleted_at IS NULL DO NOTHING
+  RETURNING id
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $13::uuid, $14::bigint, $15::text, $16::uuid, $17::text, $18::text, $19::text, $20::text,
+    $21::text, $22::text, $23::json, $24::json, $25::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- database-time
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now;
 
@@ -267,6 +412,14 @@ RETURNING s.id;
 -- delete-task
 DELETE FROM punctual.tasks WHERE tenant = $1 AND name = $2;
 
+-- end-audit-entry
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.audit a SET outcome = $5::text, after = $6::json
+  WHERE a.id = $4::uuid AND a.sequence IS NULL AND a.outcome = 'unknown' AND EXISTS (SELECT 1 FROM term)
+  RETURNING a.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- end-lease-blockers
 SELECT pg_terminate_backend(l.pid) FROM pg_locks l
 JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
@@ -284,12 +437,13 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, finished_at, state,
-    error)
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    finished_at, state, error)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
     m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
-    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, m.earlier_attempts,
-    m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS error
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
+    m.earlier_attempts, m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS
+    error
   FROM gone m
   RETURNING id, tenant, state, schedule
 ), counted AS (
@@ -304,6 +458,41 @@ answer AS (
   FROM gone g
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- end-waiting-later-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  DELETE FROM punctual.later l USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
+  WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND EXISTS (SELECT 1 FROM term)
+  RETURNING l.*, u.ended_as, u.ended_why
+), 
+ended AS (
+  INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    finished_at, state, error)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
+    m.earlier_attempts, m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS
+    error
+  FROM gone m
+  RETURNING id, tenant, state, schedule
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+  FROM ended GROUP BY tenant
+),
+answer AS (
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule,
+    (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
+  FROM gone g
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $8::uuid, $9::bigint, $10::text, $11::uuid, $12::text, $13::text, $14::text, $15::text,
+    $16::text, $17::text, $18::json, $19::json, $20::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- end-waiting-live
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
@@ -315,12 +504,13 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, finished_at, state,
-    error)
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    finished_at, state, error)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
     m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
-    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, m.earlier_attempts,
-    m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS error
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
+    m.earlier_attempts, m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS
+    error
   FROM gone m
   RETURNING id, tenant, state, schedule
 ), counted AS (
@@ -334,6 +524,42 @@ answer AS (
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- end-waiting-live-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  DELETE FROM punctual.jobs j USING unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)
+  WHERE j.id BETWEEN u.id AND u.id AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS
+    (SELECT 1 FROM term)
+  RETURNING j.*, u.ended_as, u.ended_why
+), 
+ended AS (
+  INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    finished_at, state, error)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
+    m.earlier_attempts, m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS
+    error
+  FROM gone m
+  RETURNING id, tenant, state, schedule
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+  FROM ended GROUP BY tenant
+),
+answer AS (
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule,
+    (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
+  FROM gone g
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $8::uuid, $9::bigint, $10::text, $11::uuid, $12::text, $13::text, $14::text, $15::text,
+    $16::text, $17::text, $18::json, $19::json, $20::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- ensure-lease
 INSERT INTO punctual.leases (shard, epoch, holder, holder_url, expires_at)
@@ -363,48 +589,6 @@ SELECT job AS id, fence FROM punctual.claims;
 SELECT h.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
 JOIN punctual.job_history h ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3;
 
--- find-ended-jobs
-WITH ended AS MATERIALIZED (
-  SELECT h.id, h.bytes, h.state = ANY ($10::text[]) AND NOT ($11::boolean AND h.at_most_once)
-    AND ($6::text IS NULL OR h.task = $6) AND ($7::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q
-      WHERE q.tenant = $1 AND q.name = $7))
-    AND ($8::uuid IS NULL OR h.worker = $8)
-    AND ($9::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($9)::text) > 0
-      THEN punctual.readable(h.error) ->> 'code' = $9 END) AS fits
-  FROM (
-    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
-      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-      punctual.job_history h
-    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND h.finished_at >= $12
-    ORDER BY h.id DESC LIMIT $4::int) h
-)
-SELECT f.*, r.reach FROM (SELECT (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1) AS reach) r
-LEFT JOIN LATERAL (
-  SELECT id, bytes, false AS raw, NULL::bigint AS "createdAt", NULL AS "createdBy" FROM ended
-  WHERE fits ORDER BY id DESC LIMIT $5::int) f ON true;
-
--- find-ended-jobs-of-schedule
-WITH ended AS MATERIALIZED (
-  SELECT h.id, h.bytes, h.state = ANY ($10::text[]) AND NOT ($11::boolean AND h.at_most_once)
-    AND ($6::text IS NULL OR h.task = $6) AND ($7::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q
-      WHERE q.tenant = $1 AND q.name = $7))
-    AND ($8::uuid IS NULL OR h.worker = $8)
-    AND ($9::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($9)::text) > 0
-      THEN punctual.readable(h.error) ->> 'code' = $9 END) AS fits
-  FROM (
-    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
-      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-      punctual.job_history h
-    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND h.finished_at >= $12 AND h.schedule = $13
-    ORDER BY h.id DESC LIMIT $4::int) h
-)
-SELECT f.*, r.reach FROM (SELECT (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1) AS reach) r
-LEFT JOIN LATERAL (
-  SELECT id, bytes, false AS raw, NULL::bigint AS "createdAt", NULL AS "createdBy" FROM ended
-  WHERE fits ORDER BY id DESC LIMIT $5::int) f ON true;
-
 -- find-expired
 (SELECT j.id, false AS later, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0)
   + coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
@@ -418,25 +602,136 @@ UNION ALL
  WHERE l.start_before <= $1 AND l.attempts = 0 AND l.id <> ALL ($3::uuid[]) ORDER BY l.start_before LIMIT $2);
 
 -- find-failed-jobs
-WITH ended AS MATERIALIZED (
-  SELECT h.id, h.bytes, h.state = ANY ($10::text[]) AND NOT ($11::boolean AND h.at_most_once)
-    AND ($6::text IS NULL OR h.task = $6) AND ($7::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q
-      WHERE q.tenant = $1 AND q.name = $7))
-    AND ($8::uuid IS NULL OR h.worker = $8)
-    AND ($9::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($9)::text) > 0
-      THEN punctual.readable(h.error) ->> 'code' = $9 END) AS fits
+WITH live AS MATERIALIZED (
+  SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
+    AND ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR NOT $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR j.task = $14::text)
+    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR j.schedule = $16::text)
+    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+      punctual.jobs j
+    WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean
+    ORDER BY j.id DESC LIMIT $4::int) j
+  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+), not_admitted AS MATERIALIZED (
+  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR l.held = $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $15::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+    AND ($16::text IS NULL OR l.schedule = $16::text)
+    AND ($17::uuid IS NULL OR false)
+    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+      punctual.keys k
+      WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
+          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+            OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+      punctual.later l
+    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
+    ORDER BY l.id DESC LIMIT $4::int) l
+), ended AS MATERIALIZED (
+  SELECT h.id, h.bytes,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR false)
+    AND ($13::boolean IS NULL OR NOT h.at_most_once)
+    AND ($14::text IS NULL OR h.task = $14::text)
+    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR h.schedule = $16::text)
+    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
       coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
       punctual.job_history h
-    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND h.finished_at >= $12 AND h.state = 'failed'
+    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+      AND h.finished_at >= $9::bigint AND h.state = 'failed'
     ORDER BY h.id DESC LIMIT $4::int) h
+), position AS MATERIALIZED (
+  SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+    ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+    1)) AS reach,
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+      + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
+), found AS MATERIALIZED (
+  SELECT f.* FROM position p CROSS JOIN LATERAL (
+    SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    ORDER BY id DESC LIMIT $5::int) f
 )
-SELECT f.*, r.reach FROM (SELECT (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1) AS reach) r
-LEFT JOIN LATERAL (
-  SELECT id, bytes, false AS raw, NULL::bigint AS "createdAt", NULL AS "createdBy" FROM ended
-  WHERE fits ORDER BY id DESC LIMIT $5::int) f ON true;
+SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-holders
 SELECT u.id, p.* FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::bigint[], $5::json[], $6::json[], $7::json[])
@@ -484,6 +779,270 @@ SELECT found.id, looked.cut FROM (SELECT count(*) >= $6::int AS cut FROM near) l
    ORDER BY id LIMIT $4::int)) found ON true
 ORDER BY found.id LIMIT $4::int;
 
+-- find-jobs
+WITH live AS MATERIALIZED (
+  SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
+    AND ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR NOT $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR j.task = $14::text)
+    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR j.schedule = $16::text)
+    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+      punctual.jobs j
+    WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean
+    ORDER BY j.id DESC LIMIT $4::int) j
+  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+), not_admitted AS MATERIALIZED (
+  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR l.held = $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $15::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+    AND ($16::text IS NULL OR l.schedule = $16::text)
+    AND ($17::uuid IS NULL OR false)
+    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+      punctual.keys k
+      WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
+          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+            OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+      punctual.later l
+    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
+    ORDER BY l.id DESC LIMIT $4::int) l
+), ended AS MATERIALIZED (
+  SELECT h.id, h.bytes,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR false)
+    AND ($13::boolean IS NULL OR NOT h.at_most_once)
+    AND ($14::text IS NULL OR h.task = $14::text)
+    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR h.schedule = $16::text)
+    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+      punctual.job_history h
+    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+      AND h.finished_at >= $9::bigint
+    ORDER BY h.id DESC LIMIT $4::int) h
+), position AS MATERIALIZED (
+  SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+    ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+    1)) AS reach,
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+      + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
+), found AS MATERIALIZED (
+  SELECT f.* FROM position p CROSS JOIN LATERAL (
+    SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    ORDER BY id DESC LIMIT $5::int) f
+)
+SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
+
+-- find-jobs-of-schedule
+WITH live AS MATERIALIZED (
+  SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
+    AND ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR NOT $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR j.task = $14::text)
+    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR j.schedule = $16::text)
+    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+      punctual.jobs j
+    WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean AND j.tenant = $1 AND j.schedule = $16::text
+    ORDER BY j.id DESC LIMIT $4::int) j
+  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+), not_admitted AS MATERIALIZED (
+  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR l.held = $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $15::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+    AND ($16::text IS NULL OR l.schedule = $16::text)
+    AND ($17::uuid IS NULL OR false)
+    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+      punctual.keys k
+      WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
+          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+            OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+      punctual.later l
+    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean AND l.schedule = $16::text
+    ORDER BY l.id DESC LIMIT $4::int) l
+), ended AS MATERIALIZED (
+  SELECT h.id, h.bytes,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR false)
+    AND ($13::boolean IS NULL OR NOT h.at_most_once)
+    AND ($14::text IS NULL OR h.task = $14::text)
+    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR h.schedule = $16::text)
+    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+      punctual.job_history h
+    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+      AND h.finished_at >= $9::bigint AND h.schedule = $16::text
+    ORDER BY h.id DESC LIMIT $4::int) h
+), position AS MATERIALIZED (
+  SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+    ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+    1)) AS reach,
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+      + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
+), found AS MATERIALIZED (
+  SELECT f.* FROM position p CROSS JOIN LATERAL (
+    SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    ORDER BY id DESC LIMIT $5::int) f
+)
+SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
+
 -- find-key
 SELECT job AS id FROM punctual.keys WHERE tenant = $1 AND key = $2
 UNION ALL
@@ -493,6 +1052,19 @@ UNION ALL
 SELECT u.place, k.job, k.said_at AS "saidAt"
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, key, place)
 JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key;
+
+-- find-keys-by-prefix
+SELECT b.by_bytes AS "byBytes", f.place, f.id, f.counts FROM (SELECT (
+SELECT CASE coalesce(to_jsonb(d) ->> 'datlocprovider', 'c') WHEN 'b' THEN true
+  WHEN 'c' THEN d.datcollate IN ('C', 'POSIX') ELSE false END
+FROM pg_database d WHERE d.datname = current_database()) AS by_bytes) b LEFT JOIN LATERAL (
+(SELECT 'keys' AS place, k.job AS id, true AS counts FROM punctual.keys k
+ WHERE b.by_bytes AND k.tenant = $1 AND k.key >= $2 AND ($3::text IS NULL OR k.key < $3)
+ ORDER BY k.tenant, k.key LIMIT $4::int)
+UNION ALL
+(SELECT 'later', l.id, l.submission IS NOT NULL FROM punctual.later l
+ WHERE b.by_bytes AND l.tenant = $1 AND l.key >= $2 AND ($3 IS NULL OR l.key < $3)
+ ORDER BY l.tenant, l.key LIMIT $4::int)) f ON true;
 
 -- find-later-names
 WITH page AS (
@@ -512,6 +1084,138 @@ WITH RECURSIVE pair AS (
 )
 SELECT queue, needs FROM pair OFFSET 1 LIMIT $3;
 
+-- find-named-jobs
+WITH live AS MATERIALIZED (
+  SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
+    AND ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR NOT $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR j.task = $14::text)
+    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR j.schedule = $16::text)
+    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+      punctual.jobs j
+    WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean AND j.id = ANY ($10::uuid[])
+    ORDER BY j.id DESC LIMIT $4::int) j
+  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+), not_admitted AS MATERIALIZED (
+  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR l.held = $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $15::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+    AND ($16::text IS NULL OR l.schedule = $16::text)
+    AND ($17::uuid IS NULL OR false)
+    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+      punctual.keys k
+      WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
+          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+            OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+      punctual.later l
+    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean AND l.id = ANY ($10::uuid[])
+    ORDER BY l.id DESC LIMIT $4::int) l
+), ended AS MATERIALIZED (
+  SELECT h.id, h.bytes,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR false)
+    AND ($13::boolean IS NULL OR NOT h.at_most_once)
+    AND ($14::text IS NULL OR h.task = $14::text)
+    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR h.schedule = $16::text)
+    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+      punctual.job_history h
+    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+      AND h.finished_at >= $9::bigint AND h.id = ANY ($10::uuid[])
+    ORDER BY h.id DESC LIMIT $4::int) h
+), position AS MATERIALIZED (
+  SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+    ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+    1)) AS reach,
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+      + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
+), found AS MATERIALIZED (
+  SELECT f.* FROM position p CROSS JOIN LATERAL (
+    SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    ORDER BY id DESC LIMIT $5::int) f
+)
+SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
+
 -- find-needs
 SELECT u.place, n.id, n.used_at AS "usedAt" FROM unnest($1::bytea[]) WITH ORDINALITY u(signature, place)
 JOIN punctual.needs n ON n.signature = u.signature;
@@ -524,6 +1228,138 @@ rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name = $2;
 SELECT u.place, q.id, q.used_at AS "usedAt"
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, name, place)
 JOIN punctual.queues q ON q.tenant = u.tenant AND q.name = u.name;
+
+-- find-running-jobs
+WITH live AS MATERIALIZED (
+  SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
+    AND ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR NOT $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR j.task = $14::text)
+    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR j.schedule = $16::text)
+    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM (
+      SELECT c.job FROM punctual.claims c WHERE c.job < $2::uuid AND c.job >= $3::uuid AND $6::boolean
+      ORDER BY c.job DESC LIMIT $4::int) c
+    JOIN punctual.jobs j ON j.id BETWEEN c.job AND c.job) j
+  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+), not_admitted AS MATERIALIZED (
+  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR l.held = $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $15::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+    AND ($16::text IS NULL OR l.schedule = $16::text)
+    AND ($17::uuid IS NULL OR false)
+    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+      punctual.keys k
+      WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
+          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+            OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+      punctual.later l
+    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
+    ORDER BY l.id DESC LIMIT $4::int) l
+), ended AS MATERIALIZED (
+  SELECT h.id, h.bytes,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR false)
+    AND ($13::boolean IS NULL OR NOT h.at_most_once)
+    AND ($14::text IS NULL OR h.task = $14::text)
+    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR h.schedule = $16::text)
+    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+      punctual.job_history h
+    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+      AND h.finished_at >= $9::bigint
+    ORDER BY h.id DESC LIMIT $4::int) h
+), position AS MATERIALIZED (
+  SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+    ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+    1)) AS reach,
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+      + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
+), found AS MATERIALIZED (
+  SELECT f.* FROM position p CROSS JOIN LATERAL (
+    SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    ORDER BY id DESC LIMIT $5::int) f
+)
+SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-schedule
 SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
@@ -561,80 +1397,6 @@ SELECT tenant, name, definition, published_by, created_at, created_by, changed_a
 -- find-tenant
 SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id = $1;
 
--- find-waiting-jobs
-WITH live AS MATERIALIZED (
-  SELECT j.id, j.bytes, j.tenant = $1 AND ($6::text IS NULL OR j.task = $6)
-    AND ($7::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name = $7)) AND
-      ($8::uuid IS NULL OR c.worker = $8)
-    AND CASE WHEN c.job IS NULL THEN $9::boolean ELSE $10::boolean END AS fits
-  FROM (
-    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
-      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
-      punctual.jobs j
-    WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $11::boolean IS NOT TRUE
-    ORDER BY j.id DESC LIMIT $4::int) j
-  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
-), not_admitted AS MATERIALIZED (
-  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw, $9 AND $8 IS NULL
-    AND ($11 IS NULL OR l.held = $11)
-    AND ($6 IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $6)
-    AND ($7 IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q WHERE
-      q.tenant = $1 AND q.name = $7)
-      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $7 END) AS fits
-  FROM (
-    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
-      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
-      punctual.later l
-    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid
-    ORDER BY l.id DESC LIMIT $4::int) l
-)
-SELECT f.*, r.reach FROM (SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT
-  id FROM not_admitted ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1)) AS reach) r
-LEFT JOIN LATERAL (
-  SELECT id, bytes, false AS raw, NULL::bigint AS "createdAt", NULL AS "createdBy" FROM live
-  WHERE fits AND (r.reach IS NULL OR id >= r.reach)
-  UNION ALL
-  SELECT id, bytes, raw, created_at, created_by FROM not_admitted
-  WHERE fits AND (r.reach IS NULL OR id >= r.reach)
-  ORDER BY id DESC LIMIT $5::int) f ON true;
-
--- find-waiting-jobs-of-schedule
-WITH live AS MATERIALIZED (
-  SELECT j.id, j.bytes, j.tenant = $1 AND ($6::text IS NULL OR j.task = $6)
-    AND ($7::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name = $7)) AND
-      ($8::uuid IS NULL OR c.worker = $8)
-    AND CASE WHEN c.job IS NULL THEN $9::boolean ELSE $10::boolean END AS fits
-  FROM (
-    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
-      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
-      punctual.jobs j
-    WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $11::boolean IS NOT TRUE AND j.tenant = $1 AND j.schedule = $12
-    ORDER BY j.id DESC LIMIT $4::int) j
-  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
-), not_admitted AS MATERIALIZED (
-  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw, $9 AND $8 IS NULL
-    AND ($11 IS NULL OR l.held = $11)
-    AND ($6 IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $6)
-    AND ($7 IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q WHERE
-      q.tenant = $1 AND q.name = $7)
-      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $7 END) AS fits
-  FROM (
-    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
-      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
-      punctual.later l
-    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND l.schedule = $12
-    ORDER BY l.id DESC LIMIT $4::int) l
-)
-SELECT f.*, r.reach FROM (SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT
-  id FROM not_admitted ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1)) AS reach) r
-LEFT JOIN LATERAL (
-  SELECT id, bytes, false AS raw, NULL::bigint AS "createdAt", NULL AS "createdBy" FROM live
-  WHERE fits AND (r.reach IS NULL OR id >= r.reach)
-  UNION ALL
-  SELECT id, bytes, raw, created_at, created_by FROM not_admitted
-  WHERE fits AND (r.reach IS NULL OR id >= r.reach)
-  ORDER BY id DESC LIMIT $5::int) f ON true;
-
 -- find-worker
 SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen", operator
   FROM punctual.workers WHERE ($1::text IS NULL OR tenant = $1) AND NOT ($3::boolean AND operator) AND id = $2::uuid;
@@ -657,8 +1419,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, fence, worker,
-    epoch, claimed_at, progress, started_at, finished_at, state, outcome, result, error)
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, fence,
+    worker, epoch, claimed_at, progress, started_at, finished_at, state, outcome, result, error)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE
     nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END AS attempts, m.failures +
     (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
@@ -669,24 +1431,24 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     coalesce(m.late_by, greatest(0, coalesce(CASE WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE
     nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END, CASE WHEN ($13::bigint[]) IS NULL THEN
     $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END) - m.run_at)) AS late_by,
-    m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, m.earlier_attempts,
-    m.schedule, m.occurrence, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE nullif(($7::int[])[width_bucket(m.id,
-    $5::uuid[])], -1) END AS fence, CASE WHEN ($9::uuid[]) IS NULL THEN $8::uuid ELSE
-    ($9::uuid[])[width_bucket(m.id, $5::uuid[])] END AS worker, CASE WHEN ($11::bigint[]) IS NULL THEN $10::bigint
-    ELSE nullif(($11::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS epoch, CASE WHEN ($13::bigint[]) IS NULL
-    THEN $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS claimed_at, CASE WHEN
-    $29::bytea IS NULL THEN $28::json ELSE convert_from(substring($29::bytea FROM ($30::int[])[width_bucket(m.id,
-    $5::uuid[])] FOR nullif(($31::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS progress, CASE
-    WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1)
-    END AS started_at, $4::bigint AS finished_at, ('{succeeded,failed,cancelled,skipped}'::text[])[CASE WHEN
-    ($17::smallint[]) IS NULL THEN $16::smallint ELSE nullif(($17::smallint[])[width_bucket(m.id, $5::uuid[])], -1)
-    END] AS state, ('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN
-    $18::smallint ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] AS outcome, CASE WHEN
-    $21::bytea IS NULL THEN $20::json ELSE convert_from(substring($21::bytea FROM ($22::int[])[width_bucket(m.id,
-    $5::uuid[])] FOR nullif(($23::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS result, CASE
-    WHEN $25::bytea IS NULL THEN $24::json ELSE convert_from(substring($25::bytea FROM
-    ($26::int[])[width_bucket(m.id, $5::uuid[])] FOR nullif(($27::int[])[width_bucket(m.id, $5::uuid[])], 0)),
-    'UTF8')::json END AS error
+    m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
+    m.earlier_attempts, m.schedule, m.occurrence, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE
+    nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END AS fence, CASE WHEN ($9::uuid[]) IS NULL THEN
+    $8::uuid ELSE ($9::uuid[])[width_bucket(m.id, $5::uuid[])] END AS worker, CASE WHEN ($11::bigint[]) IS NULL THEN
+    $10::bigint ELSE nullif(($11::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS epoch, CASE WHEN
+    ($13::bigint[]) IS NULL THEN $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS
+    claimed_at, CASE WHEN $29::bytea IS NULL THEN $28::json ELSE convert_from(substring($29::bytea FROM
+    ($30::int[])[width_bucket(m.id, $5::uuid[])] FOR nullif(($31::int[])[width_bucket(m.id, $5::uuid[])], 0)),
+    'UTF8')::json END AS progress, CASE WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE
+    nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS started_at, $4::bigint AS finished_at,
+    ('{succeeded,failed,cancelled,skipped}'::text[])[CASE WHEN ($17::smallint[]) IS NULL THEN $16::smallint ELSE
+    nullif(($17::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] AS state,
+    ('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
+    ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] AS outcome, CASE WHEN $21::bytea IS NULL
+    THEN $20::json ELSE convert_from(substring($21::bytea FROM ($22::int[])[width_bucket(m.id, $5::uuid[])] FOR
+    nullif(($23::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS result, CASE WHEN $25::bytea IS
+    NULL THEN $24::json ELSE convert_from(substring($25::bytea FROM ($26::int[])[width_bucket(m.id, $5::uuid[])] FOR
+    nullif(($27::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS error
   FROM moved m
   RETURNING id, tenant, state, schedule
 ), counted AS (
@@ -849,20 +1611,20 @@ WITH valid AS MATERIALIZED (
 ), stored AS (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires)
-  SELECT u.id, coalesce(u.payload, $32::json), coalesce(u.size_kib, $33::int), coalesce(u.tenant, $34::text),
-    coalesce(u.queue, $35::int), coalesce(u.needs, $36::int), coalesce(u.lane, $37::int), coalesce(u.rank,
-    $38::smallint), coalesce(u.run_at, $39::bigint), coalesce(u.max_attempts, $40::smallint), coalesce(u.max_losses,
-    $41::smallint), coalesce(u.at_most_once, $42::boolean), coalesce(u.timeout_ms, $43::bigint),
-    coalesce(u.created_at, $44::bigint), coalesce(u.start_before, $45::bigint), coalesce(u.task, $46::text),
-    coalesce(u.created_by, $47::text), coalesce(u.key, $48::text), coalesce(u.concurrency_key, $49::text),
-    coalesce(u.target, $50::json), coalesce(u.backoff, $51::json), coalesce(u.requires, $52::json) FROM
-    unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[], $15::int[], $16::int[], $17::smallint[],
-    $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[], $22::bigint[], $23::bigint[], $24::bigint[],
-    $25::text[], $26::text[], $27::text[], $28::text[], $29::json[], $30::json[], $31::json[]) u(id, payload,
-    size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
-    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires) WHERE (SELECT named
-    AND young FROM valid)
+    backoff, requires, traceparent)
+  SELECT u.id, coalesce(u.payload, $33::json), coalesce(u.size_kib, $34::int), coalesce(u.tenant, $35::text),
+    coalesce(u.queue, $36::int), coalesce(u.needs, $37::int), coalesce(u.lane, $38::int), coalesce(u.rank,
+    $39::smallint), coalesce(u.run_at, $40::bigint), coalesce(u.max_attempts, $41::smallint), coalesce(u.max_losses,
+    $42::smallint), coalesce(u.at_most_once, $43::boolean), coalesce(u.timeout_ms, $44::bigint),
+    coalesce(u.created_at, $45::bigint), coalesce(u.start_before, $46::bigint), coalesce(u.task, $47::text),
+    coalesce(u.created_by, $48::text), coalesce(u.key, $49::text), coalesce(u.concurrency_key, $50::text),
+    coalesce(u.target, $51::json), coalesce(u.backoff, $52::json), coalesce(u.requires, $53::json),
+    coalesce(u.traceparent, $54::text) FROM unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[],
+    $15::int[], $16::int[], $17::smallint[], $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[],
+    $22::bigint[], $23::bigint[], $24::bigint[], $25::text[], $26::text[], $27::text[], $28::text[], $29::json[],
+    $30::json[], $31::json[], $32::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent) WHERE (SELECT named AND young FROM valid)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
   SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
@@ -889,21 +1651,21 @@ WITH valid AS MATERIALIZED (
 ), stored AS (
   INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, admit_at, held)
-  SELECT u.id, coalesce(u.payload, $34::json), coalesce(u.size_kib, $35::int), coalesce(u.tenant, $36::text),
-    coalesce(u.queue, $37::int), coalesce(u.needs, $38::int), coalesce(u.lane, $39::int), coalesce(u.rank,
-    $40::smallint), coalesce(u.run_at, $41::bigint), coalesce(u.max_attempts, $42::smallint), coalesce(u.max_losses,
-    $43::smallint), coalesce(u.at_most_once, $44::boolean), coalesce(u.timeout_ms, $45::bigint),
-    coalesce(u.created_at, $46::bigint), coalesce(u.start_before, $47::bigint), coalesce(u.task, $48::text),
-    coalesce(u.created_by, $49::text), coalesce(u.key, $50::text), coalesce(u.concurrency_key, $51::text),
-    coalesce(u.target, $52::json), coalesce(u.backoff, $53::json), coalesce(u.requires, $54::json),
-    coalesce(u.admit_at, $55::bigint), coalesce(u.held, $56::boolean) FROM unnest($10::uuid[], $11::json[],
-    $12::int[], $13::text[], $14::int[], $15::int[], $16::int[], $17::smallint[], $18::bigint[], $19::smallint[],
-    $20::smallint[], $21::boolean[], $22::bigint[], $23::bigint[], $24::bigint[], $25::text[], $26::text[],
-    $27::text[], $28::text[], $29::json[], $30::json[], $31::json[], $32::bigint[], $33::boolean[]) u(id, payload,
-    size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
-    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, admit_at, held)
-    WHERE (SELECT named AND young FROM valid)
+    backoff, requires, traceparent, admit_at, held)
+  SELECT u.id, coalesce(u.payload, $35::json), coalesce(u.size_kib, $36::int), coalesce(u.tenant, $37::text),
+    coalesce(u.queue, $38::int), coalesce(u.needs, $39::int), coalesce(u.lane, $40::int), coalesce(u.rank,
+    $41::smallint), coalesce(u.run_at, $42::bigint), coalesce(u.max_attempts, $43::smallint), coalesce(u.max_losses,
+    $44::smallint), coalesce(u.at_most_once, $45::boolean), coalesce(u.timeout_ms, $46::bigint),
+    coalesce(u.created_at, $47::bigint), coalesce(u.start_before, $48::bigint), coalesce(u.task, $49::text),
+    coalesce(u.created_by, $50::text), coalesce(u.key, $51::text), coalesce(u.concurrency_key, $52::text),
+    coalesce(u.target, $53::json), coalesce(u.backoff, $54::json), coalesce(u.requires, $55::json),
+    coalesce(u.traceparent, $56::text), coalesce(u.admit_at, $57::bigint), coalesce(u.held, $58::boolean) FROM
+    unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[], $15::int[], $16::int[], $17::smallint[],
+    $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[], $22::bigint[], $23::bigint[], $24::bigint[],
+    $25::text[], $26::text[], $27::text[], $28::text[], $29::json[], $30::json[], $31::json[], $32::text[],
+    $33::bigint[], $34::boolean[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent, admit_at, held) WHERE (SELECT named AND young FROM valid)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
   SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
@@ -918,20 +1680,20 @@ WITH counted AS (
 )
 INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
   max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-  backoff, requires, schedule, occurrence) SELECT u.id, coalesce(u.payload, $28::json), coalesce(u.size_kib,
-  $29::int), coalesce(u.tenant, $30::text), coalesce(u.queue, $31::int), coalesce(u.needs, $32::int),
-  coalesce(u.lane, $33::int), coalesce(u.rank, $34::smallint), coalesce(u.run_at, $35::bigint),
-  coalesce(u.max_attempts, $36::smallint), coalesce(u.max_losses, $37::smallint), coalesce(u.at_most_once,
-  $38::boolean), coalesce(u.timeout_ms, $39::bigint), coalesce(u.created_at, $40::bigint), coalesce(u.start_before,
-  $41::bigint), coalesce(u.task, $42::text), coalesce(u.created_by, $43::text), coalesce(u.key, $44::text),
-  coalesce(u.concurrency_key, $45::text), coalesce(u.target, $46::json), coalesce(u.backoff, $47::json),
-  coalesce(u.requires, $48::json), coalesce(u.schedule, $49::text), coalesce(u.occurrence, $50::bigint) FROM
-  unnest($4::uuid[], $5::json[], $6::int[], $7::text[], $8::int[], $9::int[], $10::int[], $11::smallint[],
-  $12::bigint[], $13::smallint[], $14::smallint[], $15::boolean[], $16::bigint[], $17::bigint[], $18::bigint[],
-  $19::text[], $20::text[], $21::text[], $22::text[], $23::json[], $24::json[], $25::json[], $26::text[],
-  $27::bigint[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses,
-  at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
-  requires, schedule, occurrence);
+  backoff, requires, traceparent, schedule, occurrence) SELECT u.id, coalesce(u.payload, $29::json),
+  coalesce(u.size_kib, $30::int), coalesce(u.tenant, $31::text), coalesce(u.queue, $32::int), coalesce(u.needs,
+  $33::int), coalesce(u.lane, $34::int), coalesce(u.rank, $35::smallint), coalesce(u.run_at, $36::bigint),
+  coalesce(u.max_attempts, $37::smallint), coalesce(u.max_losses, $38::smallint), coalesce(u.at_most_once,
+  $39::boolean), coalesce(u.timeout_ms, $40::bigint), coalesce(u.created_at, $41::bigint), coalesce(u.start_before,
+  $42::bigint), coalesce(u.task, $43::text), coalesce(u.created_by, $44::text), coalesce(u.key, $45::text),
+  coalesce(u.concurrency_key, $46::text), coalesce(u.target, $47::json), coalesce(u.backoff, $48::json),
+  coalesce(u.requires, $49::json), coalesce(u.traceparent, $50::text), coalesce(u.schedule, $51::text),
+  coalesce(u.occurrence, $52::bigint) FROM unnest($4::uuid[], $5::json[], $6::int[], $7::text[], $8::int[],
+  $9::int[], $10::int[], $11::smallint[], $12::bigint[], $13::smallint[], $14::smallint[], $15::boolean[],
+  $16::bigint[], $17::bigint[], $18::bigint[], $19::text[], $20::text[], $21::text[], $22::text[], $23::json[],
+  $24::json[], $25::json[], $26::text[], $27::text[], $28::bigint[]) u(id, payload, size_kib, tenant, queue, needs,
+  lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task,
+  created_by, key, concurrency_key, target, backoff, requires, traceparent, schedule, occurrence);
 
 -- judge-occurrences
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -1000,6 +1762,24 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 rate_burst, full_at
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- limit-queue-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  INSERT INTO punctual.queues (tenant, name, created_at, weight, concurrency, key_concurrency, rate_limit,
+    rate_per, rate_burst)
+  SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::int, $10::int, $11::bigint, $12::int
+  WHERE EXISTS (SELECT 1 FROM term)
+  ON CONFLICT (tenant, name) DO UPDATE SET weight = excluded.weight, concurrency = excluded.concurrency,
+    key_concurrency = excluded.key_concurrency, rate_limit = excluded.rate_limit, rate_per = excluded.rate_per,
+    rate_burst = excluded.rate_burst
+  RETURNING id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
+rate_burst, full_at
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $13::uuid, $14::bigint, $15::text, $16::uuid, $17::text, $18::text, $19::text, $20::text,
+    $21::text, $22::text, $23::json, $24::json, $25::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- list-api-keys
 SELECT id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
 created_by AS "createdBy", last_used_at AS "lastUsedAt" FROM punctual.api_keys WHERE id < $1::uuid ORDER BY id DESC
@@ -1011,99 +1791,199 @@ SELECT id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expires
     $3::text AND id < $1::uuid
 ORDER BY id DESC LIMIT $2::int;
 
--- list-ended-jobs
-  SELECT * FROM (
-    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-      sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (
-SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
-  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
-FROM (
-  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
-    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
-      octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
-      'message',
-',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
-earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
-      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
-      <= 2048) AS without_stack
-  FROM (
-  (
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
-  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
-  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
-  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
-  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
-FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue
-   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
-     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $10 END) AND h.state = $11  ORDER BY h.id DESC LIMIT $3::int +
-          1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+-- list-audit-chain-of-all
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT a.id, a.at, a.tenant, a.key_id AS "keyId", a.key_name AS "keyName", a.address, a.request_id AS
+    "requestId",
+  a.action, a.kind, a.subject, a.before, a.after, a.outcome, a.sequence, encode(a.previous, 'hex') AS previous,
+    encode(a.hash, 'hex') AS hash, coalesce(octet_length(a.before::text), 0) + coalesce(octet_length(a.after::text),
+    0) + 512 AS bytes FROM punctual.audit a
+   WHERE $1::text IS NULL AND ($2::bigint IS NULL OR a.at >= $2) AND ($3::bigint IS NULL OR a.at < $3)
+    AND ($4::uuid IS NULL OR a.key_id = $4) AND ($5::text IS NULL OR a.action = $5)
+    AND ($6::text IS NULL OR a.kind = $6) AND ($7::text IS NULL OR a.subject = $7) AND a.sequence > $8::bigint ORDER
+      BY a.sequence LIMIT $9::int + 1) s WINDOW in_order AS (ORDER BY sequence)) t
+WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY sequence;
 
--- list-ended-jobs-of-schedule
-  SELECT * FROM (
-    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-      sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (
-SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
-  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
-FROM (
-  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
-    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
-      octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
-      'message',
-',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
-earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
-      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
-      <= 2048) AS without_stack
-  FROM (
-  (
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
-  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
-  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
-  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
-  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
-FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue
-   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
-     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $10 END) AND h.schedule = $11 AND h.state = $12  ORDER BY h.id
-          DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+-- list-audit-chain-of-one
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT a.id, a.at, a.tenant, a.key_id AS "keyId", a.key_name AS "keyName", a.address, a.request_id AS
+    "requestId",
+  a.action, a.kind, a.subject, a.before, a.after, a.outcome, a.sequence, encode(a.previous, 'hex') AS previous,
+    encode(a.hash, 'hex') AS hash, coalesce(octet_length(a.before::text), 0) + coalesce(octet_length(a.after::text),
+    0) + 512 AS bytes FROM punctual.audit a
+   WHERE a.tenant = $1::text AND ($2::bigint IS NULL OR a.at >= $2) AND ($3::bigint IS NULL OR a.at < $3)
+    AND ($4::uuid IS NULL OR a.key_id = $4) AND ($5::text IS NULL OR a.action = $5)
+    AND ($6::text IS NULL OR a.kind = $6) AND ($7::text IS NULL OR a.subject = $7) AND a.sequence > $8::bigint ORDER
+      BY a.sequence LIMIT $9::int + 1) s WINDOW in_order AS (ORDER BY sequence)) t
+WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY sequence;
+
+-- list-audit-of-all
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT a.id, a.at, a.tenant, a.key_id AS "keyId", a.key_name AS "keyName", a.address, a.request_id AS
+    "requestId",
+  a.action, a.kind, a.subject, a.before, a.after, a.outcome, a.sequence, encode(a.previous, 'hex') AS previous,
+    encode(a.hash, 'hex') AS hash, coalesce(octet_length(a.before::text), 0) + coalesce(octet_length(a.after::text),
+    0) + 512 AS bytes FROM punctual.audit a
+   WHERE $1::text IS NULL AND ($2::bigint IS NULL OR a.at >= $2) AND ($3::bigint IS NULL OR a.at < $3)
+    AND ($4::uuid IS NULL OR a.key_id = $4) AND ($5::text IS NULL OR a.action = $5)
+    AND ($6::text IS NULL OR a.kind = $6) AND ($7::text IS NULL OR a.subject = $7) AND a.id < $8::uuid AND a.id >=
+      $11::uuid
+   ORDER BY a.id DESC LIMIT $9::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
+WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY id DESC;
+
+-- list-audit-of-one
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT a.id, a.at, a.tenant, a.key_id AS "keyId", a.key_name AS "keyName", a.address, a.request_id AS
+    "requestId",
+  a.action, a.kind, a.subject, a.before, a.after, a.outcome, a.sequence, encode(a.previous, 'hex') AS previous,
+    encode(a.hash, 'hex') AS hash, coalesce(octet_length(a.before::text), 0) + coalesce(octet_length(a.after::text),
+    0) + 512 AS bytes FROM punctual.audit a
+   WHERE a.tenant = $1::text AND ($2::bigint IS NULL OR a.at >= $2) AND ($3::bigint IS NULL OR a.at < $3)
+    AND ($4::uuid IS NULL OR a.key_id = $4) AND ($5::text IS NULL OR a.action = $5)
+    AND ($6::text IS NULL OR a.kind = $6) AND ($7::text IS NULL OR a.subject = $7) AND a.id < $8::uuid AND a.id >=
+      $11::uuid
+   ORDER BY a.id DESC LIMIT $9::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
+WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY id DESC;
 
 -- list-failed-jobs
+  WITH live AS MATERIALIZED (
+    SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
+      AND ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR NOT $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR j.task = $14::text)
+      AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR j.schedule = $16::text)
+      AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+      AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+        punctual.jobs j
+      WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean
+      ORDER BY j.id DESC LIMIT $4::int) j
+    LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+  ), not_admitted AS MATERIALIZED (
+    SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR l.held = $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+      AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+        WHERE q.tenant = $1 AND q.name = $15::text)
+        ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+      AND ($16::text IS NULL OR l.schedule = $16::text)
+      AND ($17::uuid IS NULL OR false)
+      AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+        punctual.keys k
+        WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
+            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+              OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+        coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+        punctual.later l
+      WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
+      ORDER BY l.id DESC LIMIT $4::int) l
+  ), ended AS MATERIALIZED (
+    SELECT h.id, h.bytes,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR false)
+      AND ($13::boolean IS NULL OR NOT h.at_most_once)
+      AND ($14::text IS NULL OR h.task = $14::text)
+      AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR h.schedule = $16::text)
+      AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+      AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+      AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+        coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+        coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+        punctual.job_history h
+      WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+        AND h.finished_at >= $9::bigint AND h.state = 'failed'
+      ORDER BY h.id DESC LIMIT $4::int) h
+  ), position AS MATERIALIZED (
+    SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+      ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+      1)) AS reach,
+      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+        + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
+  ), found AS MATERIALIZED (
+    SELECT f.* FROM position p CROSS JOIN LATERAL (
+      SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      ORDER BY id DESC LIMIT $5::int) f
+  )
+  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
+      
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
@@ -1116,86 +1996,193 @@ FROM (
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
     backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
     started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
       octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+    CASE WHEN (result IS NULL OR 'result' = ANY ($26::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND
       octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
       'message',
 ',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($26::text[]) OR pg_column_size(earlier_attempts) <=
+      8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+    NOT (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($26::text[])
+      OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
       <= 2048) AS without_stack
   FROM (
-  (
+    
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
+  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
+  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.jobs j
+JOIN punctual.queues q ON q.id = j.queue
+LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY (ARRAY(SELECT id FROM
+  found WHERE place = 'live'))
+  UNION ALL 
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
+  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.later l
+CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
+LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY (ARRAY(SELECT id FROM found WHERE
+  place = 'later'))
+  UNION ALL 
 SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
   h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
   h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue
-   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
-     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $10 END) AND h.state = 'failed'  ORDER BY h.id DESC LIMIT
-          $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
-
--- list-failed-jobs-of-schedule
-  SELECT * FROM (
-    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-      sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (
-SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
-  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
-FROM (
-  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
-    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
-      octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
-      'message',
-',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
-earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
-      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
-      <= 2048) AS without_stack
-  FROM (
-  (
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
-  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
-  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
-  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
-  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
-FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue
-   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
-     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $10 END) AND h.schedule = $11 AND h.state = 'failed'  ORDER BY
-          h.id DESC LIMIT $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARRAY(SELECT id FROM found WHERE place
+  = 'history')) AND h.finished_at >= $9::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= ($5::int - 1)::int AND bytes_before < $25::bigint ORDER BY id DESC) t ON true
+  ORDER BY t.id DESC;
 
 -- list-jobs
+  WITH live AS MATERIALIZED (
+    SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
+      AND ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR NOT $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR j.task = $14::text)
+      AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR j.schedule = $16::text)
+      AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+      AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+        punctual.jobs j
+      WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean
+      ORDER BY j.id DESC LIMIT $4::int) j
+    LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+  ), not_admitted AS MATERIALIZED (
+    SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR l.held = $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+      AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+        WHERE q.tenant = $1 AND q.name = $15::text)
+        ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+      AND ($16::text IS NULL OR l.schedule = $16::text)
+      AND ($17::uuid IS NULL OR false)
+      AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+        punctual.keys k
+        WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
+            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+              OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+        coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+        punctual.later l
+      WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
+      ORDER BY l.id DESC LIMIT $4::int) l
+  ), ended AS MATERIALIZED (
+    SELECT h.id, h.bytes,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR false)
+      AND ($13::boolean IS NULL OR NOT h.at_most_once)
+      AND ($14::text IS NULL OR h.task = $14::text)
+      AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR h.schedule = $16::text)
+      AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+      AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+      AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+        coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+        coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+        punctual.job_history h
+      WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+        AND h.finished_at >= $9::bigint
+      ORDER BY h.id DESC LIMIT $4::int) h
+  ), position AS MATERIALIZED (
+    SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+      ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+      1)) AS reach,
+      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+        + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
+  ), found AS MATERIALIZED (
+    SELECT f.* FROM position p CROSS JOIN LATERAL (
+      SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      ORDER BY id DESC LIMIT $5::int) f
+  )
+  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
+      
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
@@ -1208,25 +2195,25 @@ FROM (
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
     backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
     started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
       octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+    CASE WHEN (result IS NULL OR 'result' = ANY ($26::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND
       octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
       'message',
 ',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($26::text[]) OR pg_column_size(earlier_attempts) <=
+      8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+    NOT (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($26::text[])
+      OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
       <= 2048) AS without_stack
   FROM (
-  (
+    
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
@@ -1235,11 +2222,9 @@ SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j
   NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job = j.id
-   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
-     AND j.id >= $9::uuid AND $10::text IS NULL ORDER BY j.id DESC LIMIT $3::int + 1) UNION ALL 
-  (
+LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY (ARRAY(SELECT id FROM
+  found WHERE place = 'live'))
+  UNION ALL 
 SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
   'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
   l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
@@ -1252,26 +2237,151 @@ SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coales
   outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
-LEFT JOIN punctual.queues q ON q.id = l.queue
-   WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
-     AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-     AND l.id >= $9::uuid AND $10::text IS NULL ORDER BY l.id DESC LIMIT $3::int + 1) UNION ALL 
-  (
+LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY (ARRAY(SELECT id FROM found WHERE
+  place = 'later'))
+  UNION ALL 
 SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
   h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
   h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue
-   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
-     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $10 END) ORDER BY h.id DESC LIMIT $3::int + 1)  ORDER BY id
-          DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARRAY(SELECT id FROM found WHERE place
+  = 'history')) AND h.finished_at >= $9::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= ($5::int - 1)::int AND bytes_before < $25::bigint ORDER BY id DESC) t ON true
+  ORDER BY t.id DESC;
 
 -- list-jobs-of-schedule
+  WITH live AS MATERIALIZED (
+    SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
+      AND ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR NOT $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR j.task = $14::text)
+      AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR j.schedule = $16::text)
+      AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+      AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+        punctual.jobs j
+      WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean AND j.tenant = $1 AND j.schedule = $16::text
+      ORDER BY j.id DESC LIMIT $4::int) j
+    LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+  ), not_admitted AS MATERIALIZED (
+    SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR l.held = $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+      AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+        WHERE q.tenant = $1 AND q.name = $15::text)
+        ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+      AND ($16::text IS NULL OR l.schedule = $16::text)
+      AND ($17::uuid IS NULL OR false)
+      AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+        punctual.keys k
+        WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
+            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+              OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+        coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+        punctual.later l
+      WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean AND l.schedule = $16::text
+      ORDER BY l.id DESC LIMIT $4::int) l
+  ), ended AS MATERIALIZED (
+    SELECT h.id, h.bytes,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR false)
+      AND ($13::boolean IS NULL OR NOT h.at_most_once)
+      AND ($14::text IS NULL OR h.task = $14::text)
+      AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR h.schedule = $16::text)
+      AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+      AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+      AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+        coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+        coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+        punctual.job_history h
+      WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+        AND h.finished_at >= $9::bigint AND h.schedule = $16::text
+      ORDER BY h.id DESC LIMIT $4::int) h
+  ), position AS MATERIALIZED (
+    SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+      ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+      1)) AS reach,
+      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+        + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
+  ), found AS MATERIALIZED (
+    SELECT f.* FROM position p CROSS JOIN LATERAL (
+      SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      ORDER BY id DESC LIMIT $5::int) f
+  )
+  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
+      
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
@@ -1284,25 +2394,25 @@ FROM (
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
     backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
     started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
       octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+    CASE WHEN (result IS NULL OR 'result' = ANY ($26::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND
       octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
       'message',
 ',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($26::text[]) OR pg_column_size(earlier_attempts) <=
+      8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+    NOT (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($26::text[])
+      OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
       <= 2048) AS without_stack
   FROM (
-  (
+    
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
@@ -1311,12 +2421,9 @@ SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j
   NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job = j.id
-   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
-     AND j.id >= $9::uuid AND $10::text IS NULL AND j.schedule = $11 ORDER BY j.id DESC LIMIT $3::int + 1) UNION ALL
-       
-  (
+LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY (ARRAY(SELECT id FROM
+  found WHERE place = 'live'))
+  UNION ALL 
 SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
   'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
   l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
@@ -1329,170 +2436,364 @@ SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coales
   outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
-LEFT JOIN punctual.queues q ON q.id = l.queue
-   WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
-     AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-     AND l.id >= $9::uuid AND $10::text IS NULL AND l.schedule = $11 ORDER BY l.id DESC LIMIT $3::int + 1) UNION ALL
-       
-  (
+LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY (ARRAY(SELECT id FROM found WHERE
+  place = 'later'))
+  UNION ALL 
 SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
   h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
   h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue
-   WHERE h.tenant = $1 AND h.id < $2::uuid AND ($4::text IS NULL OR h.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR h.worker = $6)
-     AND h.id >= $9::uuid AND ($10::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($10)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $10 END) AND h.schedule = $11 ORDER BY h.id DESC LIMIT $3::int
-          + 1)  ORDER BY id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARRAY(SELECT id FROM found WHERE place
+  = 'history')) AND h.finished_at >= $9::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= ($5::int - 1)::int AND bytes_before < $25::bigint ORDER BY id DESC) t ON true
+  ORDER BY t.id DESC;
 
 -- list-managed-schedules
 SELECT s.name FROM punctual.schedules s
 WHERE s.tenant = $1 AND s.managed_by = $2 AND s.name > $3 AND s.deleted_at IS NULL
 ORDER BY s.name LIMIT $4;
 
+-- list-named-jobs
+  WITH live AS MATERIALIZED (
+    SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
+      AND ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR NOT $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR j.task = $14::text)
+      AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR j.schedule = $16::text)
+      AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+      AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+        punctual.jobs j
+      WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean AND j.id = ANY ($10::uuid[])
+      ORDER BY j.id DESC LIMIT $4::int) j
+    LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+  ), not_admitted AS MATERIALIZED (
+    SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR l.held = $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+      AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+        WHERE q.tenant = $1 AND q.name = $15::text)
+        ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+      AND ($16::text IS NULL OR l.schedule = $16::text)
+      AND ($17::uuid IS NULL OR false)
+      AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+        punctual.keys k
+        WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
+            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+              OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+        coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+        punctual.later l
+      WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean AND l.id = ANY ($10::uuid[])
+      ORDER BY l.id DESC LIMIT $4::int) l
+  ), ended AS MATERIALIZED (
+    SELECT h.id, h.bytes,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR false)
+      AND ($13::boolean IS NULL OR NOT h.at_most_once)
+      AND ($14::text IS NULL OR h.task = $14::text)
+      AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR h.schedule = $16::text)
+      AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+      AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+      AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+        coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+        coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+        punctual.job_history h
+      WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+        AND h.finished_at >= $9::bigint AND h.id = ANY ($10::uuid[])
+      ORDER BY h.id DESC LIMIT $4::int) h
+  ), position AS MATERIALIZED (
+    SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+      ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+      1)) AS reach,
+      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+        + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
+  ), found AS MATERIALIZED (
+    SELECT f.* FROM position p CROSS JOIN LATERAL (
+      SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      ORDER BY id DESC LIMIT $5::int) f
+  )
+  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
+      
+  SELECT * FROM (
+    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+      sum(bytes) OVER in_order - bytes AS bytes_before
+    FROM (
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
+FROM (
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
+    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($26::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
+      'message',
+',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($26::text[]) OR pg_column_size(earlier_attempts) <=
+      8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
+      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
+    NOT (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($26::text[])
+      OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
+  FROM (
+    
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
+  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
+  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.jobs j
+JOIN punctual.queues q ON q.id = j.queue
+LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY (ARRAY(SELECT id FROM
+  found WHERE place = 'live'))
+  UNION ALL 
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
+  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.later l
+CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
+LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY (ARRAY(SELECT id FROM found WHERE
+  place = 'later'))
+  UNION ALL 
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
+  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+FROM punctual.job_history h
+JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARRAY(SELECT id FROM found WHERE place
+  = 'history')) AND h.finished_at >= $9::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= ($5::int - 1)::int AND bytes_before < $25::bigint ORDER BY id DESC) t ON true
+  ORDER BY t.id DESC;
+
 -- list-nodes
 SELECT id, url, version, last_seen AS "lastSeen" FROM (
   SELECT * FROM punctual.nodes ORDER BY last_seen DESC LIMIT 1000) n
 ORDER BY started_at, id;
-
--- list-pending-jobs
-  SELECT * FROM (
-    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-      sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (
-SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
-  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
-FROM (
-  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
-    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
-      octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
-      'message',
-',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
-earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
-      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
-      <= 2048) AS without_stack
-  FROM (
-  (
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
-  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
-  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
-  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.jobs j
-JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job = j.id
-   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
-     AND j.id >= $9::uuid AND $10::text IS NULL AND c.job IS NULL  ORDER BY j.id DESC LIMIT $3::int + 1) UNION ALL 
-  (
-SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
-  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
-  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
-  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
-  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
-  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
-  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
-  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
-  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
-  outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.later l
-CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
-LEFT JOIN punctual.queues q ON q.id = l.queue
-   WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
-     AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-     AND l.id >= $9::uuid AND $10::text IS NULL ORDER BY l.id DESC LIMIT $3::int + 1)  ORDER BY id DESC LIMIT
-       $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
-
--- list-pending-jobs-of-schedule
-  SELECT * FROM (
-    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-      sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (
-SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
-  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
-FROM (
-  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
-    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
-      octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
-      'message',
-',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
-earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
-      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
-      <= 2048) AS without_stack
-  FROM (
-  (
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
-  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
-  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
-  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.jobs j
-JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job = j.id
-   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
-     AND j.id >= $9::uuid AND $10::text IS NULL AND j.schedule = $11 AND c.job IS NULL  ORDER BY j.id DESC LIMIT
-       $3::int + 1) UNION ALL 
-  (
-SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
-  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
-  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
-  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
-  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
-  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
-  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
-  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
-  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
-  outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.later l
-CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
-LEFT JOIN punctual.queues q ON q.id = l.queue
-   WHERE l.tenant = $1 AND l.id < $2::uuid AND ($4::text IS NULL OR coalesce(l.task, s.raw ->> 'task') = $4)
-     AND ($5::text IS NULL OR coalesce(q.name, s.raw ->> 'queue', 'default') = $5) AND $6::uuid IS NULL
-     AND l.id >= $9::uuid AND $10::text IS NULL AND l.schedule = $11 ORDER BY l.id DESC LIMIT $3::int + 1)  ORDER BY
-       id DESC LIMIT $3::int + 1) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-queues
 SELECT id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
 rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3::int + 1;
 
 -- list-running-jobs
+  WITH live AS MATERIALIZED (
+    SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
+      AND ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR NOT $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR j.task = $14::text)
+      AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR j.schedule = $16::text)
+      AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+      AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
+            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM (
+        SELECT c.job FROM punctual.claims c WHERE c.job < $2::uuid AND c.job >= $3::uuid AND $6::boolean
+        ORDER BY c.job DESC LIMIT $4::int) c
+      JOIN punctual.jobs j ON j.id BETWEEN c.job AND c.job) j
+    LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+  ), not_admitted AS MATERIALIZED (
+    SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR l.held = $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+      AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+        WHERE q.tenant = $1 AND q.name = $15::text)
+        ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+      AND ($16::text IS NULL OR l.schedule = $16::text)
+      AND ($17::uuid IS NULL OR false)
+      AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+        punctual.keys k
+        WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
+            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
+            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
+              OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+        coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+        punctual.later l
+      WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
+      ORDER BY l.id DESC LIMIT $4::int) l
+  ), ended AS MATERIALIZED (
+    SELECT h.id, h.bytes,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR false)
+      AND ($13::boolean IS NULL OR NOT h.at_most_once)
+      AND ($14::text IS NULL OR h.task = $14::text)
+      AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR h.schedule = $16::text)
+      AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+      AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+      AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
+            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+        coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+        coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+        punctual.job_history h
+      WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+        AND h.finished_at >= $9::bigint
+      ORDER BY h.id DESC LIMIT $4::int) h
+  ), position AS MATERIALIZED (
+    SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+      ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+      1)) AS reach,
+      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+        + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
+  ), found AS MATERIALIZED (
+    SELECT f.* FROM position p CROSS JOIN LATERAL (
+      SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      ORDER BY id DESC LIMIT $5::int) f
+  )
+  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
+      
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
@@ -1505,25 +2806,25 @@ FROM (
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
     backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
     started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
       octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
+    CASE WHEN (result IS NULL OR 'result' = ANY ($26::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND
       octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
       'message',
 ',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($26::text[]) OR pg_column_size(earlier_attempts) <=
+      8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+    NOT (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($26::text[])
+      OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
       <= 2048) AS without_stack
   FROM (
-  (
+    
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
@@ -1532,59 +2833,34 @@ SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j
   NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job = j.id
-   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
-     AND j.id >= $9::uuid AND $10::text IS NULL AND c.job IS NOT NULL  ORDER BY j.id DESC LIMIT $3::int + 1)) p
-       OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
-
--- list-running-jobs-of-schedule
-  SELECT * FROM (
-    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-      sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (
-SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
-  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
-FROM (
-  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
-    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
-      octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
-      'message',
-',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
-      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
-earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
-      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
-      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
-      <= 2048) AS without_stack
-  FROM (
-  (
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
-  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
-  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
-  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.jobs j
-JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job = j.id
-   WHERE j.tenant = $1 AND j.id < $2::uuid AND ($4::text IS NULL OR j.task = $4)
-     AND ($5::text IS NULL OR q.name = $5) AND ($6::uuid IS NULL OR c.worker = $6)
-     AND j.id >= $9::uuid AND $10::text IS NULL AND j.schedule = $11 AND c.job IS NOT NULL  ORDER BY j.id DESC LIMIT
-       $3::int + 1)) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= $3::int AND bytes_before < $7::bigint ORDER BY id DESC;
+LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY (ARRAY(SELECT id FROM
+  found WHERE place = 'live'))
+  UNION ALL 
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
+  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.later l
+CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
+LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY (ARRAY(SELECT id FROM found WHERE
+  place = 'later'))
+  UNION ALL 
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
+  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+FROM punctual.job_history h
+JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARRAY(SELECT id FROM found WHERE place
+  = 'history')) AND h.finished_at >= $9::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= ($5::int - 1)::int AND bytes_before < $25::bigint ORDER BY id DESC) t ON true
+  ORDER BY t.id DESC;
 
 -- list-schedules
   SELECT * FROM (
@@ -1694,6 +2970,20 @@ SELECT l.id, octet_length(l.submission::text) AS bytes, l.said_at AS "saidAt"
 FROM unnest($2::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id
 WHERE NOT l.held AND l.admit_at <= $1;
 
+-- move-audit-anchor
+UPDATE punctual.audit_chain c SET removed_sequence = last.sequence, removed_hash = last.hash
+FROM (
+  SELECT p.sequence, p.hash FROM (
+    SELECT f.sequence, f.hash, bool_and(f.at < $1::bigint) OVER (ORDER BY f.sequence) AS is_old FROM (
+      SELECT a.sequence, a.hash, a.at FROM punctual.audit a WHERE a.sequence IS NOT NULL
+      ORDER BY a.sequence LIMIT $2::int) f) p
+  WHERE p.is_old ORDER BY p.sequence DESC LIMIT 1) last
+RETURNING c.removed_sequence;
+
+-- move-audit-head
+UPDATE punctual.audit_chain SET sequence = $2::bigint, hash = decode($3::text, 'hex')
+WHERE sequence = $1::bigint RETURNING sequence;
+
 -- move-schedules
 UPDATE punctual.schedules s SET
   watermark = u.watermark, fire_at = u.fire_at, last_job = coalesce(u.last_job, s.last_job)
@@ -1729,18 +3019,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.later l SET submission = NULL, (id, payload, size_kib, queue, needs, lane, rank, run_at,
     max_attempts, max_losses, at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff,
-    requires, admit_at, held) = ROW(u.id, coalesce(u.payload, $25::json), coalesce(u.size_kib, $26::int),
-    coalesce(u.queue, $27::int), coalesce(u.needs, $28::int), coalesce(u.lane, $29::int), coalesce(u.rank,
-    $30::smallint), coalesce(u.run_at, $31::bigint), coalesce(u.max_attempts, $32::smallint), coalesce(u.max_losses,
-    $33::smallint), coalesce(u.at_most_once, $34::boolean), coalesce(u.timeout_ms, $35::bigint),
-    coalesce(u.start_before, $36::bigint), coalesce(u.task, $37::text), coalesce(u.key, $38::text),
-    coalesce(u.concurrency_key, $39::text), coalesce(u.target, $40::json), coalesce(u.backoff, $41::json),
-    coalesce(u.requires, $42::json), coalesce(u.admit_at, $43::bigint), coalesce(u.held, $44::boolean))
+    requires, traceparent, admit_at, held) = ROW(u.id, coalesce(u.payload, $26::json), coalesce(u.size_kib,
+    $27::int), coalesce(u.queue, $28::int), coalesce(u.needs, $29::int), coalesce(u.lane, $30::int),
+    coalesce(u.rank, $31::smallint), coalesce(u.run_at, $32::bigint), coalesce(u.max_attempts, $33::smallint),
+    coalesce(u.max_losses, $34::smallint), coalesce(u.at_most_once, $35::boolean), coalesce(u.timeout_ms,
+    $36::bigint), coalesce(u.start_before, $37::bigint), coalesce(u.task, $38::text), coalesce(u.key, $39::text),
+    coalesce(u.concurrency_key, $40::text), coalesce(u.target, $41::json), coalesce(u.backoff, $42::json),
+    coalesce(u.requires, $43::json), coalesce(u.traceparent, $44::text), coalesce(u.admit_at, $45::bigint),
+    coalesce(u.held, $46::boolean))
   FROM unnest($4::uuid[], $5::json[], $6::int[], $7::int[], $8::int[], $9::int[], $10::smallint[], $11::bigint[],
     $12::smallint[], $13::smallint[], $14::boolean[], $15::bigint[], $16::bigint[], $17::text[], $18::text[],
-    $19::text[], $20::json[], $21::json[], $22::json[], $23::bigint[], $24::boolean[]) u(id, payload, size_kib,
-    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, start_before, task, key,
-    concurrency_key, target, backoff, requires, admit_at, held)
+    $19::text[], $20::json[], $21::json[], $22::json[], $23::text[], $24::bigint[], $25::boolean[]) u(id, payload,
+    size_kib, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, start_before,
+    task, key, concurrency_key, target, backoff, requires, traceparent, admit_at, held)
   WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NOT NULL AND EXISTS (SELECT 1 FROM term)
   RETURNING l.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -1756,6 +3047,17 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING paused
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- pause-cluster-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.cluster SET paused = $4::boolean WHERE paused <> $4::boolean AND EXISTS (SELECT 1 FROM term)
+  RETURNING paused
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $5::uuid, $6::bigint, $7::text, $8::uuid, $9::text, $10::text, $11::text, $12::text, $13::text,
+    $14::text, $15::json, $16::json, $17::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1 FROM term))
+    SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- pause-queue
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -1764,6 +3066,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
 rate_burst, full_at
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- pause-queue-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.queues SET paused = $6::boolean
+  WHERE tenant = $4::text AND name = $5::text AND paused <> $6::boolean AND EXISTS (SELECT 1 FROM term)
+  RETURNING id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
+rate_burst, full_at
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $7::uuid, $8::bigint, $9::text, $10::uuid, $11::text, $12::text, $13::text, $14::text,
+    $15::text, $16::text, $17::json, $18::json, $19::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- postpone-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -1777,24 +3092,54 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), answer AS (
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, admit_at,
-    held)
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    size_kib, admit_at, held)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, coalesce(m.new_rank, m.rank) AS rank, coalesce(m.new_run_at,
     m.run_at) AS run_at, m.attempts, m.failures, m.losses, m.max_attempts, m.max_losses, m.at_most_once,
     m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
-    m.backoff, m.requires, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts, m.schedule,
-    m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10,
-    m.size_kib) AS size_kib, coalesce(m.admit_at, m.new_run_at, m.run_at) AS admit_at, m.held AS held
+    m.backoff, m.requires, m.traceparent, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts,
+    m.schedule, m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text),
+    0)) >> 10, m.size_kib) AS size_kib, coalesce(m.admit_at, m.new_run_at, m.run_at) AS admit_at, m.held AS held
   FROM gone m
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- postpone-jobs-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  DELETE FROM punctual.jobs j USING unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[], $8::bigint[],
+    $9::boolean[])
+    u(id, run_at, rank, payload, admit_at, held)
+  WHERE j.id BETWEEN u.id AND u.id AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS
+    (SELECT 1 FROM term)
+  RETURNING j.*, u.run_at AS new_run_at, u.rank AS new_rank, u.payload AS new_payload, u.admit_at, u.held
+), answer AS (
+  INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    size_kib, admit_at, held)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, coalesce(m.new_rank, m.rank) AS rank, coalesce(m.new_run_at,
+    m.run_at) AS run_at, m.attempts, m.failures, m.losses, m.max_attempts, m.max_losses, m.at_most_once,
+    m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
+    m.backoff, m.requires, m.traceparent, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts,
+    m.schedule, m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text),
+    0)) >> 10, m.size_kib) AS size_kib, coalesce(m.admit_at, m.new_run_at, m.run_at) AS admit_at, m.held AS held
+  FROM gone m
+  RETURNING id
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $10::uuid, $11::bigint, $12::text, $13::uuid, $14::text, $15::text, $16::text, $17::text,
+    $18::text, $19::text, $20::json, $21::json, $22::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- publish-limits
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), published AS (
   UPDATE punctual.cluster SET max_payload = $4::bigint, max_job_timeout = $5::bigint
   WHERE (max_payload, max_job_timeout) IS DISTINCT FROM ($4::bigint, $5::bigint) AND EXISTS (SELECT 1 FROM term)
-  RETURNING max_payload
+), answer AS (
+  SELECT EXISTS (SELECT 1 FROM punctual.audit a WHERE a.sequence IS NULL) AS unchained,
+    (SELECT a.at FROM punctual.audit a WHERE a.sequence IS NOT NULL ORDER BY a.sequence LIMIT 1) AS oldest
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- put-back-passed-over
@@ -1805,6 +3150,11 @@ SELECT $1::uuid, $2, u.* FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $
 -- read-ahead
 SELECT o.at, o.job FROM punctual.occurrences o
 WHERE o.schedule = $1::uuid AND o.at > $2 AND NOT o.by_hand AND o.job IS NOT NULL ORDER BY o.at;
+
+-- read-audit-ends
+SELECT sequence, encode(hash, 'hex') AS hash, removed_sequence AS "removedSequence",
+  encode(removed_hash, 'hex') AS "removedHash"
+FROM punctual.audit_chain;
 
 -- read-cancel-requests
 SELECT c.id, c.tenant, c.job, c.requested_by AS "requestedBy" FROM punctual.cancel_requests c
@@ -1848,7 +3198,7 @@ SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j
   NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job = j.id WHERE j.tenant = $1 AND j.id = $2::uuid
+LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = $2::uuid
     UNION ALL 
 SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
   'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
@@ -1999,6 +3349,16 @@ UNION ALL
    ORDER BY l.admit_at OFFSET $2::int LIMIT 100000) l
  WHERE l.tenant <> ALL (ARRAY(SELECT DISTINCT o.tenant FROM oldest o)) LIMIT 500);
 
+-- read-unchained
+SELECT c.sequence AS "headSequence", encode(c.hash, 'hex') AS "headHash", EXISTS (
+    SELECT 1 FROM punctual.audit w WHERE w.sequence IS NULL AND w.outcome = 'unknown') AS waits, e.*
+FROM punctual.audit_chain c LEFT JOIN LATERAL (
+  SELECT a.id, a.at, a.tenant, a.key_id AS "keyId", a.key_name AS "keyName", a.address, a.request_id AS "requestId",
+  a.action, a.kind, a.subject, a.before, a.after, a.outcome FROM punctual.audit a
+  WHERE a.sequence IS NULL AND (a.outcome <> 'unknown' OR a.epoch IS DISTINCT FROM $1::bigint OR a.at < $2::bigint)
+  ORDER BY a.id LIMIT $3::int) e ON true
+ORDER BY e.id;
+
 -- read-waiting
 SELECT j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore",
   j.concurrency_key AS "key",
@@ -2013,7 +3373,7 @@ SELECT u.id FROM unnest($1::uuid[]) u(id) WHERE coalesce(
 (SELECT true FROM punctual.later l WHERE l.id = u.id), false);
 
 -- read-work
-SELECT j.id, j.payload, j.target FROM punctual.jobs j WHERE j.id = ANY($1::uuid[]);
+SELECT j.id, j.payload, j.target, j.traceparent FROM punctual.jobs j WHERE j.id = ANY($1::uuid[]);
 
 -- read-workers
 SELECT * FROM (
@@ -2049,11 +3409,11 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), answer AS (
   INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-    target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
+    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, $6::bigint AS run_at, m.attempts, 0 AS failures, 0 AS
     losses, m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, NULL AS start_before,
-    m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.payload, CASE WHEN
-    m.fence IS NULL THEN m.earlier_attempts
+    m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent,
+    m.payload, CASE WHEN m.fence IS NULL THEN m.earlier_attempts
     ELSE array_append(m.earlier_attempts, json_build_object(
       'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
       'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END AS earlier_attempts, m.schedule,
@@ -2067,6 +3427,39 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   INSERT INTO punctual.tallies (at, tenant, jobs_retried)
   SELECT $6::bigint, $4, count(*) FROM answer HAVING count(*) > 0
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- redrive-jobs-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  DELETE FROM punctual.job_history h USING unnest($5::uuid[]) u(id)
+  WHERE h.tenant = $4::text AND h.id = u.id AND h.state IN ('failed', 'cancelled') AND NOT h.at_most_once
+    AND EXISTS (SELECT 1 FROM term)
+  RETURNING h.*
+), answer AS (
+  INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
+    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, $6::bigint AS run_at, m.attempts, 0 AS failures, 0 AS
+    losses, m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, NULL AS start_before,
+    m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent,
+    m.payload, CASE WHEN m.fence IS NULL THEN m.earlier_attempts
+    ELSE array_append(m.earlier_attempts, json_build_object(
+      'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
+      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END AS earlier_attempts, m.schedule,
+        m.occurrence, (octet_length((m.payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10 AS
+        size_kib, true AS edited
+  FROM gone m
+  RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
+    jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
+    jobs.attempts + 1 AS fence, jobs.size_kib AS "sizeKib"
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_retried)
+  SELECT $6::bigint, $4, count(*) FROM answer HAVING count(*) > 0
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $7::uuid, $8::bigint, $9::text, $10::uuid, $11::text, $12::text, $13::text, $14::text,
+    $15::text, $16::text, $17::json, $18::json, $19::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- release-claims
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2086,6 +3479,10 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 -- release-term
 UPDATE punctual.leases SET expires_at = 'epoch', session_pid = NULL
 WHERE shard = $1 AND epoch = $2 AND holder = $3 RETURNING epoch;
+
+-- remove-audit-entries
+DELETE FROM punctual.audit a
+WHERE a.sequence <= (SELECT c.removed_sequence FROM punctual.audit_chain c);
 
 -- remove-needs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2133,19 +3530,19 @@ RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, (extrac
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.later l SET (id, payload, size_kib, queue, needs, lane, rank, run_at, max_attempts, max_losses,
-    at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff, requires, admit_at, held) =
-    ROW(u.id, coalesce(u.payload, $25::json), coalesce(u.size_kib, $26::int), coalesce(u.queue, $27::int),
-    coalesce(u.needs, $28::int), coalesce(u.lane, $29::int), coalesce(u.rank, $30::smallint), coalesce(u.run_at,
-    $31::bigint), coalesce(u.max_attempts, $32::smallint), coalesce(u.max_losses, $33::smallint),
-    coalesce(u.at_most_once, $34::boolean), coalesce(u.timeout_ms, $35::bigint), coalesce(u.start_before,
-    $36::bigint), coalesce(u.task, $37::text), coalesce(u.key, $38::text), coalesce(u.concurrency_key, $39::text),
-    coalesce(u.target, $40::json), coalesce(u.backoff, $41::json), coalesce(u.requires, $42::json),
-    coalesce(u.admit_at, $43::bigint), coalesce(u.held, $44::boolean))
+    at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff, requires, traceparent,
+    admit_at, held) = ROW(u.id, coalesce(u.payload, $26::json), coalesce(u.size_kib, $27::int), coalesce(u.queue,
+    $28::int), coalesce(u.needs, $29::int), coalesce(u.lane, $30::int), coalesce(u.rank, $31::smallint),
+    coalesce(u.run_at, $32::bigint), coalesce(u.max_attempts, $33::smallint), coalesce(u.max_losses, $34::smallint),
+    coalesce(u.at_most_once, $35::boolean), coalesce(u.timeout_ms, $36::bigint), coalesce(u.start_before,
+    $37::bigint), coalesce(u.task, $38::text), coalesce(u.key, $39::text), coalesce(u.concurrency_key, $40::text),
+    coalesce(u.target, $41::json), coalesce(u.backoff, $42::json), coalesce(u.requires, $43::json),
+    coalesce(u.traceparent, $44::text), coalesce(u.admit_at, $45::bigint), coalesce(u.held, $46::boolean))
   FROM unnest($4::uuid[], $5::json[], $6::int[], $7::int[], $8::int[], $9::int[], $10::smallint[], $11::bigint[],
     $12::smallint[], $13::smallint[], $14::boolean[], $15::bigint[], $16::bigint[], $17::text[], $18::text[],
-    $19::text[], $20::json[], $21::json[], $22::json[], $23::bigint[], $24::boolean[]) u(id, payload, size_kib,
-    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, start_before, task, key,
-    concurrency_key, target, backoff, requires, admit_at, held)
+    $19::text[], $20::json[], $21::json[], $22::json[], $23::text[], $24::bigint[], $25::boolean[]) u(id, payload,
+    size_kib, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, start_before,
+    task, key, concurrency_key, target, backoff, requires, traceparent, admit_at, held)
   WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND l.attempts = 0 AND EXISTS (SELECT 1 FROM term)
   RETURNING l.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -2155,33 +3552,35 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
   DELETE FROM punctual.jobs j USING unnest($4::uuid[], $5::json[], $6::int[], $7::int[], $8::int[], $9::int[],
     $10::smallint[], $11::bigint[], $12::smallint[], $13::smallint[], $14::boolean[], $15::bigint[], $16::bigint[],
-    $17::text[], $18::text[], $19::text[], $20::json[], $21::json[], $22::json[], $23::bigint[], $24::boolean[])
-    u(id, payload, size_kib, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
-    start_before, task, key, concurrency_key, target, backoff, requires, admit_at, held)
+    $17::text[], $18::text[], $19::text[], $20::json[], $21::json[], $22::json[], $23::text[], $24::bigint[],
+    $25::boolean[]) u(id, payload, size_kib, queue, needs, lane, rank, run_at, max_attempts, max_losses,
+    at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff, requires, traceparent,
+    admit_at, held)
   WHERE j.id BETWEEN u.id AND u.id AND j.attempts = 0 AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS
     NULL AND EXISTS (SELECT 1 FROM term)
-  RETURNING j.*, u.id AS new_id, coalesce(u.payload, $25::json) AS new_payload, coalesce(u.size_kib, $26::int) AS
-    new_size_kib, coalesce(u.queue, $27::int) AS new_queue, coalesce(u.needs, $28::int) AS new_needs,
-    coalesce(u.lane, $29::int) AS new_lane, coalesce(u.rank, $30::smallint) AS new_rank, coalesce(u.run_at,
-    $31::bigint) AS new_run_at, coalesce(u.max_attempts, $32::smallint) AS new_max_attempts, coalesce(u.max_losses,
-    $33::smallint) AS new_max_losses, coalesce(u.at_most_once, $34::boolean) AS new_at_most_once,
-    coalesce(u.timeout_ms, $35::bigint) AS new_timeout_ms, coalesce(u.start_before, $36::bigint) AS
-    new_start_before, coalesce(u.task, $37::text) AS new_task, coalesce(u.key, $38::text) AS new_key,
-    coalesce(u.concurrency_key, $39::text) AS new_concurrency_key, coalesce(u.target, $40::json) AS new_target,
-    coalesce(u.backoff, $41::json) AS new_backoff, coalesce(u.requires, $42::json) AS new_requires,
-    coalesce(u.admit_at, $43::bigint) AS new_admit_at, coalesce(u.held, $44::boolean) AS new_held
+  RETURNING j.*, u.id AS new_id, coalesce(u.payload, $26::json) AS new_payload, coalesce(u.size_kib, $27::int) AS
+    new_size_kib, coalesce(u.queue, $28::int) AS new_queue, coalesce(u.needs, $29::int) AS new_needs,
+    coalesce(u.lane, $30::int) AS new_lane, coalesce(u.rank, $31::smallint) AS new_rank, coalesce(u.run_at,
+    $32::bigint) AS new_run_at, coalesce(u.max_attempts, $33::smallint) AS new_max_attempts, coalesce(u.max_losses,
+    $34::smallint) AS new_max_losses, coalesce(u.at_most_once, $35::boolean) AS new_at_most_once,
+    coalesce(u.timeout_ms, $36::bigint) AS new_timeout_ms, coalesce(u.start_before, $37::bigint) AS
+    new_start_before, coalesce(u.task, $38::text) AS new_task, coalesce(u.key, $39::text) AS new_key,
+    coalesce(u.concurrency_key, $40::text) AS new_concurrency_key, coalesce(u.target, $41::json) AS new_target,
+    coalesce(u.backoff, $42::json) AS new_backoff, coalesce(u.requires, $43::json) AS new_requires,
+    coalesce(u.traceparent, $44::text) AS new_traceparent, coalesce(u.admit_at, $45::bigint) AS new_admit_at,
+    coalesce(u.held, $46::boolean) AS new_held
 ), answer AS (
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-    concurrency_key, target, backoff, requires, payload, earlier_attempts, schedule, occurrence, size_kib, admit_at,
-    held)
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    size_kib, admit_at, held)
   SELECT m.new_id AS id, m.tenant, m.new_queue AS queue, m.new_needs AS needs, m.new_lane AS lane, m.new_rank AS
     rank, m.new_run_at AS run_at, m.attempts, m.failures, m.losses, m.new_max_attempts AS max_attempts,
     m.new_max_losses AS max_losses, m.new_at_most_once AS at_most_once, m.new_timeout_ms AS timeout_ms,
     m.created_at, m.new_start_before AS start_before, m.late_by, m.new_task AS task, m.created_by, m.new_key AS key,
     m.new_concurrency_key AS concurrency_key, m.new_target AS target, m.new_backoff AS backoff, m.new_requires AS
-    requires, m.new_payload AS payload, m.earlier_attempts, m.schedule, m.occurrence, m.new_size_kib AS size_kib,
-    m.new_admit_at AS admit_at, m.new_held AS held
+    requires, m.new_traceparent AS traceparent, m.new_payload AS payload, m.earlier_attempts, m.schedule,
+    m.occurrence, m.new_size_kib AS size_kib, m.new_admit_at AS admit_at, m.new_held AS held
   FROM gone m
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -2260,6 +3659,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING w.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- see-workers-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.workers w SET last_seen = u.last_seen, state = u.state
+  FROM unnest($4::uuid[], $5::bigint[], $6::text[]) u(id, last_seen, state)
+  WHERE w.id = u.id AND EXISTS (SELECT 1 FROM term)
+  RETURNING w.id
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $7::uuid, $8::bigint, $9::text, $10::uuid, $11::text, $12::text, $13::text, $14::text,
+    $15::text, $16::text, $17::json, $18::json, $19::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- session-pid
 SELECT pg_backend_pid() AS pid;
 
@@ -2285,19 +3697,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), stored AS (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires) SELECT u.id, coalesce(u.payload, $34::json), coalesce(u.size_kib, $35::int),
-    coalesce(u.tenant, $36::text), coalesce(u.queue, $37::int), coalesce(u.needs, $38::int), coalesce(u.lane,
-    $39::int), coalesce(u.rank, $40::smallint), coalesce(u.run_at, $41::bigint), coalesce(u.max_attempts,
-    $42::smallint), coalesce(u.max_losses, $43::smallint), coalesce(u.at_most_once, $44::boolean),
-    coalesce(u.timeout_ms, $45::bigint), coalesce(u.created_at, $46::bigint), coalesce(u.start_before, $47::bigint),
-    coalesce(u.task, $48::text), coalesce(u.created_by, $49::text), coalesce(u.key, $50::text),
-    coalesce(u.concurrency_key, $51::text), coalesce(u.target, $52::json), coalesce(u.backoff, $53::json),
-    coalesce(u.requires, $54::json) FROM unnest($12::uuid[], $13::json[], $14::int[], $15::text[], $16::int[],
-    $17::int[], $18::int[], $19::smallint[], $20::bigint[], $21::smallint[], $22::smallint[], $23::boolean[],
-    $24::bigint[], $25::bigint[], $26::bigint[], $27::text[], $28::text[], $29::text[], $30::text[], $31::json[],
-    $32::json[], $33::json[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
-    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires)
+    backoff, requires, traceparent) SELECT u.id, coalesce(u.payload, $35::json), coalesce(u.size_kib, $36::int),
+    coalesce(u.tenant, $37::text), coalesce(u.queue, $38::int), coalesce(u.needs, $39::int), coalesce(u.lane,
+    $40::int), coalesce(u.rank, $41::smallint), coalesce(u.run_at, $42::bigint), coalesce(u.max_attempts,
+    $43::smallint), coalesce(u.max_losses, $44::smallint), coalesce(u.at_most_once, $45::boolean),
+    coalesce(u.timeout_ms, $46::bigint), coalesce(u.created_at, $47::bigint), coalesce(u.start_before, $48::bigint),
+    coalesce(u.task, $49::text), coalesce(u.created_by, $50::text), coalesce(u.key, $51::text),
+    coalesce(u.concurrency_key, $52::text), coalesce(u.target, $53::json), coalesce(u.backoff, $54::json),
+    coalesce(u.requires, $55::json), coalesce(u.traceparent, $56::text) FROM unnest($12::uuid[], $13::json[],
+    $14::int[], $15::text[], $16::int[], $17::int[], $18::int[], $19::smallint[], $20::bigint[], $21::smallint[],
+    $22::smallint[], $23::boolean[], $24::bigint[], $25::bigint[], $26::bigint[], $27::text[], $28::text[],
+    $29::text[], $30::text[], $31::json[], $32::json[], $33::json[], $34::text[]) u(id, payload, size_kib, tenant,
+    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before,
+    task, created_by, key, concurrency_key, target, backoff, requires, traceparent)
   WHERE EXISTS (SELECT 1 FROM term) AND (SELECT count(*) FROM unnest($7::int[], $8::text[], $9::text[]) n(id,
     tenant, name)
       JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
