@@ -4,6 +4,7 @@ import { invalid, PunctualError } from '../core/errors.js';
 import { isEnded, type JobError, type JobPart } from '../core/job.js';
 import { mayReplace, NOT_REPEATED, type Repetition } from '../core/keys.js';
 import { parseMoment } from '../core/moment.js';
+import { countsJobs } from '../core/quotas.js';
 import { Job, JobPage, LogPage, SubmittedJob, Why } from '../core/schemas/job.js';
 import { IdPath, JobListQuery, LogQuery, WaitQuery } from '../core/schemas/query.js';
 import {
@@ -33,6 +34,7 @@ import type { NodeContext } from './context.js';
 import { idRange } from './id-range.js';
 import { JobView, newlyPlaced } from './job-view.js';
 import { PageText, writePage } from './page-text.js';
+import { mustFitPayload, withinRate } from './quota-checks.js';
 import { forbidden, limitsOf, mayTouch, mustAllow, narrowed } from './restrictions.js';
 import { Answer, json, jsonCheckedByRun, MANY_PAYLOADS, ONE_PAYLOAD, type Route, route } from './route.js';
 import type { Shard } from './shard.js';
@@ -162,6 +164,8 @@ export const jobRoutes: readonly Route[] = [
     run: async ({ node, caller, params: { id }, body }) => {
       const shard = node.shardOf(caller.tenant);
       const change = toChange(node, body);
+      if (change.payload !== undefined)
+        mustFitPayload(await shard.quotas.of(caller.tenant), change.payload);
       await mustReach(shard, caller, id);
       await (await shard.leader()).jobControl.change(caller.tenant, id, change);
       return viewJob(shard, caller, id);
@@ -200,14 +204,19 @@ export async function submitJob(
 ): Promise<{ created: boolean; job: JobView }> {
   const { tenant, actor } = caller;
   const shard = node.shardOf(tenant);
+  const quotas = await shard.quotas.of(tenant);
   const submission = parseSubmission(body, submissionContext(node, shard));
+  mustFitPayload(quotas, submission.payload);
   const { queue, hold, keyRule } = submission.definition;
   mustAllow(caller, submission.definition);
   await mustReachKey(shard, caller, submission.definition.key);
   // Throws before anything was done if the leader is elsewhere; then the whole request is made there.
   if (mayReplace(keyRule)) await shard.leader();
   for (let tries = 1; ; tries += 1) {
-    const { id, row, repetition } = await shard.submitter.submit({ tenant, createdBy: actor, submission });
+    const owned = { tenant, createdBy: actor, submission, isCounted: quotas !== null && countsJobs(quotas) };
+    const { id, row, repetition } = await withinRate(shard, tenant, quotas, 1, () =>
+      shard.submitter.submit(owned),
+    );
     // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
     if (row) {
       const job = new JobView(newlyPlaced(row, queue, hold), null, NOT_REPEATED);
@@ -236,8 +245,16 @@ export async function submitJobs(
   const submissions = await parseSubmissions(jobs, submissionContext(node, shard));
   if (limitsOf(caller)) for (const { definition } of submissions) mustAllowInBulk(caller, definition);
   if (submissions.some(({ definition }) => mayReplace(definition.keyRule))) await shard.leader();
-  const owned = submissions.map((submission) => ({ tenant, createdBy: actor, submission }));
-  const stored = await shard.submitter.submitAll(owned);
+  const quotas = await shard.quotas.of(tenant);
+  if (quotas)
+    submissions.forEach(({ payload }, i) => {
+      mustFitPayload(quotas, payload, `/jobs/${i}/payload`);
+    });
+  const isCounted = quotas !== null && countsJobs(quotas);
+  const owned = submissions.map((submission) => ({ tenant, createdBy: actor, submission, isCounted }));
+  const stored = await withinRate(shard, tenant, quotas, owned.length, () =>
+    shard.submitter.submitAll(owned),
+  );
   const repetitions: BulkRepetition[] = [];
   for (const [index, { repetition }] of stored.entries()) {
     if (repetition !== null)

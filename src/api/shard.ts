@@ -4,11 +4,14 @@ import type { Figures } from '../core/figures.js';
 import type { News } from '../core/news.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import type { Pool } from '../store/database.js';
+import type { SubmissionTotals } from '../core/submission-rate.js';
 import type { LeaseView } from '../store/lease.js';
 import type { EndLines } from './end-lines.js';
 import type { EndWatch } from './end-watch.js';
 import type { LogWriter } from './log-writer.js';
+import type { SubmissionRates } from './submission-rates.js';
 import type { Submitter } from './submitter.js';
+import type { TenantQuotas } from './tenant-quotas.js';
 
 /** The way to the leader of a shard, for requests that this node does not carry out itself. */
 export interface FollowedShard {
@@ -30,6 +33,12 @@ export interface Shard extends FollowedShard {
   /** Connections for everything else. */
   readonly pool: Pool;
   readonly submitter: Submitter;
+  /** The quotas of tenants. */
+  readonly quotas: TenantQuotas;
+  /** The rates of submissions of tenants with such a quota. */
+  readonly rates: SubmissionRates;
+  /** What the nodes were asked for lately, if this one leads. */
+  readonly submissionTotals: SubmissionTotals;
   /** Everybody who waits for the end of a job. */
   readonly ends: EndWatch;
   /** The lines on which other nodes are told which jobs end. */

@@ -1,11 +1,12 @@
 import { PunctualError } from '../core/errors.js';
 import { DEFAULT_TENANT_LIMITS } from '../core/limits.js';
+import { changeQuotas, NO_QUOTAS } from '../core/quotas.js';
 import { rateOf, rateView } from '../core/rate.js';
 import { NewTenant, TenantChange, TenantPage, TenantView } from '../core/schemas/limits.js';
 import { PageQuery, TenantPath } from '../core/schemas/query.js';
 import type * as wire from '../core/wire.js';
 import { rateOfRow } from '../store/queues.js';
-import { findTenant, listTenants, type TenantRow } from '../store/tenants.js';
+import { findTenant, listTenants, quotasOfRow, type TenantRow } from '../store/tenants.js';
 import type { NodeContext } from './context.js';
 import { json, type Route, route } from './route.js';
 
@@ -22,11 +23,12 @@ export const tenantRoutes: readonly Route[] = [
     scope: 'operator',
     body: json(NewTenant),
     answers: { 201: TenantView },
-    run: async ({ node, body: { id, name, weight, rate } }) => {
+    run: async ({ node, body: { id, name, weight, rate, quotas } }) => {
       const { settings } = await node.shardOf(id).leader();
       const row = await settings.addTenant(id, name ?? id, {
         weight: weight ?? DEFAULT_TENANT_LIMITS.weight,
         rate: rate ? rateOf(rate) : null,
+        quotas: changeQuotas(NO_QUOTAS, quotas),
       });
       if (!row) throw new PunctualError('TENANT_EXISTS', `There is a tenant ${id} already.`);
       return viewOf(node, row);
@@ -67,17 +69,18 @@ export const tenantRoutes: readonly Route[] = [
     method: 'PATCH',
     path: '/v1/tenants/:id',
     tag: 'tenants',
-    summary: 'Change the name, share or rate of a tenant.',
+    summary: 'Change the name, share, rate or quotas of a tenant.',
     scope: 'operator',
     params: TenantPath,
     body: json(TenantChange),
     answers: { 200: TenantView },
-    run: async ({ node, params: { id }, body: { name, weight, rate } }) => {
+    run: async ({ node, params: { id }, body: { name, weight, rate, quotas } }) => {
       const { settings } = await node.shardOf(id).leader();
       const row = await settings.changeTenant(id, (now) => ({
         name: name ?? now.name,
         weight: weight ?? now.weight,
         rate: rate === undefined ? rateOfRow(now) : rate && rateOf(rate),
+        quotas: changeQuotas(quotasOfRow(now), quotas),
       }));
       if (!row) throw notFound(id);
       return viewOf(node, row);
@@ -93,6 +96,7 @@ function viewOf(node: NodeContext, row: TenantRow): wire.TenantView {
     shard: node.shardOf(row.id).id,
     weight: row.weight,
     rate: rate && rateView(rate),
+    quotas: quotasOfRow(row),
     createdAt: new Date(row.created_at).toISOString(),
   };
 }

@@ -1,4 +1,5 @@
 import type { JobError, JobState, Labels, Target, TargetType } from './job.js';
+import type { Quotas } from './quotas.js';
 import type { RateView } from './rate.js';
 import type { ScheduleDefinition, ScheduleTimes } from './schedule.js';
 
@@ -229,6 +230,7 @@ export interface TenantView {
   /** Its share of shared workers beside other tenants. */
   readonly weight: number;
   readonly rate: RateView | null;
+  readonly quotas: Quotas;
   readonly createdAt: string;
 }
 

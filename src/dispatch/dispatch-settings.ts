@@ -1,12 +1,14 @@
 import { PunctualError } from '../core/errors.js';
-import type { QueueLimits, TenantLimits } from '../core/limits.js';
+import type { QueueLimits, TenantSettings } from '../core/limits.js';
+import { countsJobs } from '../core/quotas.js';
 import { rateView } from '../core/rate.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import type { QueueView } from '../core/wire.js';
+import { addQueues } from '../store/add-queues.js';
 import { pauseCluster } from '../store/cluster-state.js';
 import type { QueueRow } from '../store/names.js';
 import { findQueue, limitQueue, pauseQueue, rateOfRow } from '../store/queues.js';
-import { addTenant, changeTenant, findTenant, type TenantRow } from '../store/tenants.js';
+import { addTenant, changeTenant, findTenant, quotasOfRow, type TenantRow } from '../store/tenants.js';
 import type { LeaderState } from './leader-state.js';
 
 /**
@@ -51,16 +53,20 @@ export class DispatchSettings {
   limitQueue(tenant: string, name: string, change: (now: QueueRow | null) => QueueLimits): Promise<void> {
     const { state } = this;
     return this.changes.run(async () => {
-      const limits = change(await findQueue(state.hot, tenant, name));
+      const now = state.clock.now();
+      const found = await findQueue(state.hot, tenant, name);
+      const limits = change(found);
+      // A queue that comes into being here counts against the quota like every other.
+      if (!found) await addQueues(state.hot, [{ tenant, queue: name }], now, state.config.maxQueues);
       const row = await state.write(() =>
-        limitQueue(state.hot, state.term, { tenant, name }, limits, state.clock.now()),
+        limitQueue(state.hot, state.term, { tenant, name }, limits, now),
       );
       this.queueChanged(row);
     });
   }
 
   /** Adds a tenant; answers null when the id is taken. */
-  addTenant(id: string, name: string, limits: TenantLimits): Promise<TenantRow | null> {
+  addTenant(id: string, name: string, limits: TenantSettings): Promise<TenantRow | null> {
     const { state } = this;
     return this.changes.run(async () => {
       const row = await state.write(() =>
@@ -74,7 +80,7 @@ export class DispatchSettings {
   /** Changes a tenant; answers null when there is none with this id. */
   changeTenant(
     id: string,
-    change: (now: TenantRow) => TenantLimits & { readonly name: string },
+    change: (now: TenantRow) => TenantSettings & { readonly name: string },
   ): Promise<TenantRow | null> {
     const { state } = this;
     return this.changes.run(async () => {
@@ -117,6 +123,7 @@ export class DispatchSettings {
   }
 
   private tenantChanged(row: TenantRow): void {
+    this.state.addedJobs.setTenant(row.id, countsJobs(quotasOfRow(row)));
     this.state.directory.setTenant(row);
     this.state.shares.tenantChanged(row.id);
   }

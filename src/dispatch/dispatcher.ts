@@ -124,6 +124,7 @@ export class Dispatcher {
       await state.directory.learn(portion);
       for (const claim of portion) state.resume(resumeRunning(claim, state.clock));
     }
+    await state.addedJobs.load();
     await this.workers.load();
     await this.backlogReader.load();
     if (state.term.over) return;

@@ -72,6 +72,7 @@ export class JobControl {
           ? changeLater(state.hot, state.term, held)
           : postponeJobs(state.hot, state.term, held),
       );
+      if (job.place !== 'later') state.addedJobs.note(tenant, 0, put.length);
       return put.length > 0;
     });
   }
@@ -104,6 +105,7 @@ export class JobControl {
       const now = state.clock.now();
       const sent = await state.write(() => redriveJobs(state.hot, state.term, tenant, [id], now));
       // Its day of history may have been removed just now, which takes no turn.
+      state.addedJobs.noteLive(sent);
       if (sent.length === 0) await this.mustRead(tenant, id);
       return sent.length > 0;
     });
@@ -126,11 +128,13 @@ export class JobControl {
         const put = await (job.place === 'later'
           ? changeLater(state.hot, state.term, [later])
           : postponeJobs(state.hot, state.term, [later]));
+        if (job.place !== 'later') state.addedJobs.note(job.tenant, 0, put.length);
         return put.length > 0;
       }
-      return job.place === 'later'
-        ? (await admitJobs(state.hot, state.term, [changed])).length > 0
-        : (await changeLive(state.hot, state.term, changed)) !== null;
+      if (job.place !== 'later') return (await changeLive(state.hot, state.term, changed)) !== null;
+      const admitted = await admitJobs(state.hot, state.term, [changed]);
+      state.addedJobs.noteLive(admitted);
+      return admitted.length > 0;
     });
   }
 

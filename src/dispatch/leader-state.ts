@@ -11,6 +11,7 @@ import { InDoubtError, TermOverError } from '../store/leader-statement.js';
 import { lookAtLease } from '../store/lease.js';
 import { PatientReads } from '../store/patient-reads.js';
 import { readWaiting, type Waiting } from '../store/read-backlog.js';
+import { AddedJobs } from './added-jobs.js';
 import { AttemptMeters } from './attempt-meters.js';
 import { Backlog } from './backlog.js';
 import { Directory, type NameIds } from './directory.js';
@@ -70,6 +71,8 @@ export class LeaderState {
   readonly backlog: Backlog;
   readonly fitness: Fitness;
   readonly meters: AttemptMeters;
+  /** Jobs that the leader adds by itself, for the quotas of their tenants. */
+  readonly addedJobs: AddedJobs;
   readonly turns = new Turns((jobId) => this.isMarked(jobId));
   readonly running = new Map<string, Running>();
   readonly sessions = new Map<string, WorkerSession>();
@@ -93,6 +96,7 @@ export class LeaderState {
     this.log = options.log;
     this.secret = options.secret;
     this.failures = new FailureLog(options.log, options.clock);
+    this.addedJobs = new AddedJobs(options.hot, options.log);
     this.renounce = options.renounce;
     this.startedAt = options.clock.steady();
     this.directory = new Directory(options.hot, {
@@ -266,6 +270,12 @@ export class LeaderState {
     }
   }
 
+  /** The same for jobs that were not in the live table before, and so count against the quota of their tenant. */
+  admitNew(jobs: readonly Waiting[]): Promise<void> {
+    this.addedJobs.noteLive(jobs);
+    return this.admit(jobs);
+  }
+
   /** Reads jobs again whose turn was taken, and adds those that wait to the backlog. */
   async follow(jobIds: readonly string[]): Promise<void> {
     const ids = jobIds.filter((id) => !this.running.has(id));
@@ -340,6 +350,7 @@ export class LeaderState {
     this.backlog.stop();
     this.reads.stop();
     this.failures.close();
+    this.addedJobs.stop();
     for (const listeners of this.endListeners.values()) for (const listener of listeners) listener();
     this.endListeners.clear();
     for (const session of this.sessions.values()) {

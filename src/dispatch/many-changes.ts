@@ -56,7 +56,7 @@ export class ManyChanges {
         await this.cancelRunning(jobs, done);
         return this.cancelWaiting(jobs, done);
       case 'hold':
-        return this.hold(jobs, done);
+        return this.hold(tenant, jobs, done);
       case 'release':
         return this.release(jobs, done);
       case 'redrive': {
@@ -109,13 +109,16 @@ export class ManyChanges {
     }
   }
 
-  private async hold(jobs: readonly LocatedJob[], done: Changed): Promise<void> {
+  private async hold(tenant: string, jobs: readonly LocatedJob[], done: Changed): Promise<void> {
     const { state } = this;
     for (const [place, put] of [['live', postponeJobs] as const, ['later', changeLater] as const]) {
       const those = jobs
         .filter((job) => job.place === place)
         .map(({ id }) => ({ ...unchanged(id), admitAt: null, held: true }));
-      if (those.length > 0) done.add(await state.write(() => put(state.hot, state.term, those)));
+      if (those.length === 0) continue;
+      const held = await state.write(() => put(state.hot, state.term, those));
+      if (place === 'live') state.addedJobs.note(tenant, 0, held.length);
+      done.add(held);
     }
   }
 

@@ -2,9 +2,11 @@ import { EndLines } from '../api/end-lines.js';
 import { type EndSource, EndWatch } from '../api/end-watch.js';
 import { LocalEnds } from '../api/local-ends.js';
 import { LogWriter } from '../api/log-writer.js';
-import { FIGURES_PATH } from '../api/peers.js';
+import { FIGURES_PATH, SUBMISSIONS_PATH } from '../api/peers.js';
 import type { Shard } from '../api/shard.js';
+import { type Asked, SubmissionRates } from '../api/submission-rates.js';
 import { Submitter } from '../api/submitter.js';
+import { TenantQuotas } from '../api/tenant-quotas.js';
 import { DatabaseClock } from '../cluster/database-clock.js';
 import { HintSender } from '../cluster/hint-sender.js';
 import type { KnownLeader } from '../cluster/leader-elsewhere.js';
@@ -18,6 +20,7 @@ import type { Figures } from '../core/figures.js';
 import type { Log } from '../core/log.js';
 import { News } from '../core/news.js';
 import { Recent } from '../core/recent.js';
+import { SubmissionTotals } from '../core/submission-rate.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import { FIGURES_AGE_MS } from '../dispatch/leader-figures.js';
 import { databaseTime } from '../store/cluster-state.js';
@@ -99,6 +102,9 @@ export class RunningShard implements Shard {
   readonly pool: Pool;
   readonly leaderNews = new News();
   readonly submitter: Submitter;
+  readonly quotas: TenantQuotas;
+  readonly rates = new SubmissionRates((asked) => this.tellSubmissions(asked));
+  readonly submissionTotals = new SubmissionTotals();
   readonly ends: EndWatch;
   readonly endLines: EndLines;
   readonly logs: LogWriter;
@@ -126,6 +132,7 @@ export class RunningShard implements Shard {
     this.leadership = this.openLeadership();
     this.shardLeader = this.openLeader();
     this.submitter = this.openSubmitter();
+    this.quotas = new TenantQuotas(hot);
     this.endLines = new EndLines(() => this.currentLeader());
     this.logs = new LogWriter({ hot, pool, config, clock });
     this.ends = new EndWatch({
@@ -158,6 +165,7 @@ export class RunningShard implements Shard {
   /** Closes everything once nothing is under way. */
   async stop(): Promise<void> {
     this.endWaiting();
+    this.rates.close();
     await this.handOver();
     await closePools(this.pools);
   }
@@ -235,7 +243,7 @@ export class RunningShard implements Shard {
   private openSubmitter(): Submitter {
     const { config, log } = this.options;
     return new Submitter({
-      ...{ hot: this.hot, clock: this.clock, config, log },
+      ...{ hot: this.hot, pool: this.pool, clock: this.clock, config, log },
       names: new Names(this.hot, config),
       databaseNow: () => this.databaseClock.now(),
       submitKeyed: async (jobs, made, now) => (await this.leader()).keyed.submit(jobs, made, now),
@@ -246,6 +254,16 @@ export class RunningShard implements Shard {
         else this.hints?.send({ jobs, startBefore });
       },
     });
+  }
+
+  /** Tells the leader what this node was asked to submit; answers with the totals over all nodes. */
+  private async tellSubmissions(asked: Asked): Promise<Asked | null> {
+    const { nodeId } = this.options;
+    if (this.currentLeader()) return this.submissionTotals.hear(nodeId, asked, performance.now());
+    const known = this.leadership.leader;
+    if (known === null || !this.host) return null;
+    const said = { node: nodeId, asked };
+    return (await this.host.peers.ask(known.url, SUBMISSIONS_PATH, said, this.id)) as Asked | null;
   }
 
   private async askForFigures(): Promise<Figures | null> {

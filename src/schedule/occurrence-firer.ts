@@ -210,7 +210,7 @@ export class OccurrenceFirer {
       leaderTransaction(leader.hot, leader.term, (db) => writePlans(db, plans, jobs, now)),
     );
     for (const plan of plans) this.logMissed(plan);
-    await leader.admit(stored.map(({ row }) => toWaiting(row)));
+    await leader.admitNew(stored.map(({ row }) => toWaiting(row)));
   }
 
   private logMissed({ schedule, rows }: FiringPlan): void {

@@ -1,4 +1,5 @@
 import { invalid, PunctualError } from '../core/errors.js';
+import { overQuota, type Quotas } from '../core/quotas.js';
 import { rangeBetween } from '../core/schedule/catch-up.js';
 import type { ScheduleDefinition } from '../core/schedule.js';
 import {
@@ -8,7 +9,7 @@ import {
   type ParsedSchedule,
   parseDefinition,
 } from '../core/schedule-definition.js';
-import type { SerialQueue } from '../core/serial-queue.js';
+import { SerialQueue } from '../core/serial-queue.js';
 import { uuidv7 } from '../core/uuid.js';
 import {
   deleteSchedule,
@@ -20,7 +21,8 @@ import { insertScheduledJobs, recordOccurrences } from '../store/fire-occurrence
 import { leaderTransaction } from '../store/leader-statement.js';
 import { Names } from '../store/names.js';
 import { toWaiting } from '../store/read-backlog.js';
-import { createSchedule, findSchedule, type ScheduleRow } from '../store/schedules.js';
+import { countSchedules, createSchedule, findSchedule, type ScheduleRow } from '../store/schedules.js';
+import { findTenant, quotasOfRow } from '../store/tenants.js';
 import { type Backfill, type BackfillRange, backfill } from './backfill.js';
 import type { OccurrenceFirer } from './occurrence-firer.js';
 import { fireAtFor, passedOverRow, planJob, ranRow } from './plan-firing.js';
@@ -50,6 +52,7 @@ type Reason = 'changed' | 'paused' | 'deleted';
  */
 export class ScheduleChanges {
   private readonly names: Names;
+  private readonly creating = new SerialQueue();
 
   constructor(
     private readonly leader: ScheduleLeader,
@@ -74,17 +77,43 @@ export class ScheduleChanges {
     const now = leader.clock.now();
     const definition = normalise(input);
     const parsed = this.parse(definition, now, now);
+    await this.mustFitPayload(tenant, parsed);
     await this.mustHaveNames(tenant, parsed, now);
     const id = uuidv7(now);
     const fireAt = paused ? null : fireAtFor({ id }, parsed, now);
-    const stored = await leader.write(() =>
-      createSchedule(leader.hot, leader.term, {
-        ...{ id, tenant, name, paused, fireAt, createdAt: now, createdBy: actor, managedBy },
-        definition: JSON.stringify(definition),
-      }),
-    );
+    // One after the other, and by the leader alone, so that the quota is exact.
+    const stored = await this.creating.run(async () => {
+      await this.mustHaveRoom(tenant);
+      return leader.write(() =>
+        createSchedule(leader.hot, leader.term, {
+          ...{ id, tenant, name, paused, fireAt, createdAt: now, createdBy: actor, managedBy },
+          definition: JSON.stringify(definition),
+        }),
+      );
+    });
     if (!stored) throw taken;
     this.listener.onFireAt(fireAt);
+  }
+
+  private async mustHaveRoom(tenant: string): Promise<void> {
+    const limit = (await this.quotasOf(tenant))?.schedules ?? null;
+    if (limit === null || (await countSchedules(this.leader.hot, tenant, limit)) < limit) return;
+    throw overQuota('schedules', limit, `Tenant ${tenant} may have ${limit} schedules.`);
+  }
+
+  private async mustFitPayload(tenant: string, { job }: ParsedSchedule): Promise<void> {
+    const limit = (await this.quotasOf(tenant))?.payloadBytes ?? null;
+    if (limit === null || Buffer.byteLength(job.payload) <= limit) return;
+    const detail = `must be at most ${limit} bytes as JSON, by the quota of the tenant`;
+    throw new PunctualError('PAYLOAD_TOO_LARGE', `/payload: ${detail}`, {
+      errors: [{ pointer: '/payload', detail }],
+      quota: { name: 'payloadBytes', limit },
+    });
+  }
+
+  private async quotasOf(tenant: string): Promise<Quotas | null> {
+    const row = await findTenant(this.leader.hot, tenant);
+    return row && quotasOfRow(row);
   }
 
   /** Checks the quota of label sets here, where the user can be told; firing makes whatever names a schedule needs. */
@@ -117,6 +146,7 @@ export class ScheduleChanges {
       const text = JSON.stringify(definition);
       if (text === found.definition) return false;
       const parsed = this.parse(definition, now, found.created_at);
+      await this.mustFitPayload(request.tenant, parsed);
       await this.mustHaveNames(request.tenant, parsed, now);
       const schedule = await this.decideDue(found, now, false);
       await this.writeChange(request, schedule, now, 'changed', (watermark) => ({
@@ -200,7 +230,7 @@ export class ScheduleChanges {
           }),
         );
         if (!made) continue;
-        await leader.admit(jobs.map((each) => toWaiting(each.row)));
+        await leader.admitNew(jobs.map((each) => toWaiting(each.row)));
         this.listener.onLatenessCheckAt(row.judgeAt);
         return job.id;
       }

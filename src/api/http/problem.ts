@@ -28,6 +28,7 @@ const CONNECTION_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> 
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['BODY_TOO_LARGE', 'The chunks of the body say too much about themselves.'],
   NO_HOST: ['MALFORMED_REQUEST', 'The request does not say which host it is meant for.'],
   NO_TUNNEL: ['MALFORMED_REQUEST', 'The server is no proxy.'],
+  TOO_MANY_CONNECTIONS: ['TOO_MANY_CONNECTIONS', 'This node has as many open connections as it may have.'],
   ERR_HTTP_REQUEST_TIMEOUT: ['REQUEST_TIMED_OUT', 'The request was not complete in time.'],
 };
 
@@ -46,6 +47,7 @@ function problemOf(error: PunctualError, requestId: string) {
     detail: error.message,
     code: error.code,
     ...(error.errors.length > 0 && { errors: error.errors }),
+    ...(error.quota && { quota: error.quota.name, limit: error.quota.limit }),
     requestId,
   };
 }
