@@ -29,8 +29,9 @@ appear on a terminal only, and never when \`NO_COLOR\` is set. Every error says 
 \`--json\` it is a JSON document \`{"error": {"code", "detail", "hint"}}\` on stderr.
 
 Commands that call a node take its address and key from \`--url\` and \`--api-key\`, else from \`PUNCTUAL_URL\` and
-\`PUNCTUAL_API_KEY\`, else from the \`credentials.json\` that \`punctual up\` writes to \`.punctual\` (or to the folder in
-\`PUNCTUAL_DATA\`).
+\`PUNCTUAL_API_KEY\`, else from the profile in \`PUNCTUAL_PROFILE\`, else from the \`credentials.json\` that \`punctual up\`
+writes to \`.punctual\` (or to the folder in \`PUNCTUAL_DATA\`), else from the profile \`default\` of \`punctual login\`.
+\`--profile\` comes before all of these but \`--url\` and \`--api-key\`.
 
 Tables fit the terminal: when one is too wide, ids are shortened, then long cells, then the least important columns are
 left out. \`--wide\` shows everything; so does a pipe or a file. A shortened id can be used wherever an id is expected: the

@@ -1,5 +1,18 @@
 -- add-api-key
-INSERT INTO punctual.api_keys (id, name, hash, operator, created_at) VALUES ($1, $2, $3, true, $4);
+WITH forgotten AS (
+  DELETE FROM punctual.api_keys WHERE id = ANY (ARRAY(
+    SELECT id FROM punctual.api_keys
+    WHERE coalesce(tenant, '') = coalesce($5::text, '') AND expires_at < $12::bigint LIMIT 100))
+)
+INSERT INTO punctual.api_keys
+  (id, name, hash, operator, tenant, scopes, queues, tasks, expires_at, created_at, created_by)
+SELECT $1::uuid, $2::text, $3::bytea, $4::boolean, $5::text, $6::text[], $7::text[], $8::text[], $9::bigint,
+  $10::bigint, $11::text
+WHERE (SELECT count(*) FROM (
+  SELECT 1 FROM punctual.api_keys
+  WHERE coalesce(tenant, '') = coalesce($5::text, '') LIMIT 10000) k) < 10000
+RETURNING id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
+  created_by AS "createdBy", last_used_at AS "lastUsedAt";
 
 -- add-log-lines
 WITH claim AS (
@@ -54,8 +67,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 -- add-worker
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
-  INSERT INTO punctual.workers (id, tenant, name, state, registration, registered_at, last_seen)
-  SELECT $4::uuid, $5::text, $6::text, 'alive', $7::json, $8::bigint, $8::bigint WHERE EXISTS (SELECT 1 FROM term)
+  INSERT INTO punctual.workers (id, tenant, name, state, registration, registered_at, last_seen, operator)
+  SELECT $4::uuid, $5::text, $6::text, 'alive', $7::json, $8::bigint, $8::bigint, $9::boolean WHERE EXISTS (SELECT 1
+    FROM term)
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
@@ -220,6 +234,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 -- database-time
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now;
 
+-- delete-api-key
+DELETE FROM punctual.api_keys WHERE id = $1::uuid AND ($2::text IS NULL OR tenant = $2) RETURNING id;
+
 -- delete-ended-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
@@ -308,7 +325,10 @@ SELECT $1, 0, '', '', 'epoch' WHERE NOT EXISTS (SELECT 1 FROM punctual.leases WH
 ON CONFLICT DO NOTHING;
 
 -- find-api-keys
-SELECT hash, id, name, operator FROM punctual.api_keys WHERE hash = ANY ($1::bytea[]);
+SELECT v.version, k.* FROM punctual.keys_version v LEFT JOIN (
+SELECT hash, id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS
+  "createdAt",
+created_by AS "createdBy", last_used_at AS "lastUsedAt" FROM punctual.api_keys) k ON k.hash = ANY ($1::bytea[]);
 
 -- find-cancelled
 SELECT u.job FROM unnest($1::text[], $2::uuid[]) u(tenant, job)
@@ -591,11 +611,12 @@ LEFT JOIN LATERAL (
   ORDER BY id DESC LIMIT $5::int) f ON true;
 
 -- find-worker
-SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen" FROM
-  punctual.workers WHERE tenant = $1 AND id = $2::uuid;
+SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen", operator
+  FROM punctual.workers WHERE ($1::text IS NULL OR tenant = $1) AND NOT ($3::boolean AND operator) AND id = $2::uuid;
 
 -- find-worker-ids
-SELECT id, false AS cut FROM punctual.workers WHERE tenant = $1 AND id >= $2::uuid AND id <= $3::uuid
+SELECT id, false AS cut FROM punctual.workers
+WHERE ($1::text IS NULL OR tenant = $1) AND id >= $2::uuid AND id <= $3::uuid AND ($5::boolean OR NOT operator)
 ORDER BY id LIMIT $4::int;
 
 -- finish-jobs
@@ -769,6 +790,11 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   DELETE FROM punctual.workers w WHERE w.id = ANY ($4::uuid[]) AND EXISTS (SELECT 1 FROM term) RETURNING w.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- get-api-key
+SELECT id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
+created_by AS "createdBy", last_used_at AS "lastUsedAt" FROM punctual.api_keys WHERE id = $1::uuid AND ($2::text IS
+  NULL OR tenant = $2);
+
 -- hand-on-claims
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), handed AS (
@@ -934,6 +960,17 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
 rate_burst, full_at
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- list-api-keys
+SELECT id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
+created_by AS "createdBy", last_used_at AS "lastUsedAt" FROM punctual.api_keys WHERE id < $1::uuid ORDER BY id DESC
+  LIMIT $2::int;
+
+-- list-api-keys-of-tenant
+SELECT id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
+  created_by AS "createdBy", last_used_at AS "lastUsedAt" FROM punctual.api_keys WHERE coalesce(tenant, '') =
+    $3::text AND id < $1::uuid
+ORDER BY id DESC LIMIT $2::int;
 
 -- list-ended-jobs
   SELECT * FROM (
@@ -1546,8 +1583,9 @@ SELECT * FROM (
   SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
     sum(bytes) OVER in_order - bytes AS bytes_before
   FROM (SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen",
-    octet_length(registration::text) + 256 AS bytes FROM punctual.workers
- WHERE tenant = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
+    operator, octet_length(registration::text) + 256 AS bytes FROM punctual.workers
+ WHERE ($1::text IS NULL OR tenant = $1) AND NOT ($5::boolean AND operator) AND id < $2::uuid ORDER BY id DESC LIMIT
+   $3::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
 WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY id DESC;
 
 -- locate-jobs
@@ -1919,7 +1957,7 @@ SELECT * FROM (
   SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
     sum(bytes) OVER in_order - bytes AS bytes_before
   FROM (SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen",
-    octet_length(registration::text) + 256 AS bytes FROM punctual.workers
+    operator, octet_length(registration::text) + 256 AS bytes FROM punctual.workers
  WHERE state <> 'dead' AND id > $1::uuid ORDER BY id LIMIT $2::int + 1) s WINDOW in_order AS (ORDER BY id)) t
 WHERE place_in_portion <= $2::int AND bytes_before < $3::bigint ORDER BY id;
 
@@ -2106,6 +2144,18 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(id) END AS ids
   FROM again) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- rotate-api-key
+WITH old AS (
+  UPDATE punctual.api_keys SET expires_at = least(expires_at, $4::bigint)
+  WHERE id = $1::uuid AND (expires_at IS NULL OR expires_at > $6::bigint)
+  RETURNING name, operator, tenant, scopes, queues, tasks
+)
+INSERT INTO punctual.api_keys
+  (id, name, hash, operator, tenant, scopes, queues, tasks, expires_at, created_at, created_by)
+SELECT $2::uuid, name, $3::bytea, operator, tenant, scopes, queues, tasks, $5::bigint, $6::bigint, $7::text FROM old
+RETURNING id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
+  created_by AS "createdBy", last_used_at AS "lastUsedAt";
+
 -- save-buckets
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), of_queues AS (
@@ -2274,6 +2324,10 @@ UPDATE punctual.schedules s SET
   changed_by = $8, version = s.version + 1
 WHERE s.id = $1::uuid AND s.version = $2 AND s.deleted_at IS NULL
 RETURNING s.id;
+
+-- use-api-keys
+UPDATE punctual.api_keys k SET last_used_at = $2::bigint
+WHERE k.id = ANY ($1::uuid[]) AND (k.last_used_at IS NULL OR k.last_used_at < $2::bigint);
 
 -- use-needs
 UPDATE punctual.needs n SET used_at = greatest(n.used_at, $2::bigint)

@@ -12,8 +12,14 @@ const HOUR_MS = 3_600_000;
 const GATHER_USES_MS = 5_000;
 /** Keys whose use one statement records. */
 const USES_AT_ONCE = 1_000;
-/** How often the keys of open polls are looked at. */
+/** How often it is looked at whether the keys of open polls have expired. */
 const WATCH_MS = 1_000;
+/**
+ * How old the number of changes may be for those who only wait. Workers that wait send heartbeats, for which it is read
+ * anyway, and a node that revokes a key tells the others; this is for when that does not arrive, or when somebody revokes a
+ * key in the database.
+ */
+const WAITING_FRESH_MS = 3_000;
 
 interface AuthenticationParts {
   /** For look-ups of keys, which must not wait behind any traffic: workers would be taken for dead. */
@@ -101,6 +107,18 @@ export class Authentication {
     };
   }
 
+  /** Looks at the keys of all open polls at once, because some keys were changed. */
+  lookAgain(): void {
+    if (this.watched.size === 0) return;
+    clearTimeout(this.watching);
+    this.watching = undefined;
+    this.known.refresh().then(
+      () => this.look(),
+      // The usual look comes soon.
+      () => this.look(),
+    );
+  }
+
   /** Whether the key of a caller is valid by all that is known at this moment. */
   isValid({ key }: Caller): boolean {
     if (!key) return true;
@@ -113,13 +131,14 @@ export class Authentication {
   private async look(): Promise<void> {
     await Promise.all(
       Array.from(this.watched, async ([known, listeners]) => {
-        const error = await this.known.confirm(known, WATCH_MS / 2).then(
+        const error = await this.known.confirm(known, WAITING_FRESH_MS).then(
           () => (known.validAt(this.parts.clock.now()) ? null : invalidKey()),
           (thrown: unknown) => (thrown instanceof PunctualError ? thrown : unavailable(thrown)),
         );
         if (error) for (const tell of [...listeners]) tell(error);
       }),
     );
+    clearTimeout(this.watching);
     this.watching = undefined;
     if (this.watched.size > 0) this.watching = setTimeout(() => void this.look(), WATCH_MS).unref();
   }

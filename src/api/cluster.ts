@@ -42,8 +42,7 @@ export const clusterRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/stats',
     tag: 'cluster',
-    summary:
-      'Totals that survive failovers; with `history`, also by the minute. A tenant is told its own.',
+    summary: 'Totals that survive failovers; with `history`, also by the minute. A tenant is told its own.',
     scope: 'read',
     query: StatsQuery,
     answers: { 200: StatsView },

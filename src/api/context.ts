@@ -14,6 +14,8 @@ interface NodeParts {
   readonly secret: Buffer;
   /** All shards, by id. The first also holds what concerns the cluster: its nodes, its keys, its secret, its tenants. */
   readonly shards: readonly [Shard, ...Shard[]];
+  /** Has all nodes look at the keys of those who wait, because some were changed. */
+  tellOfKeys(): void;
   /** Looks at the list of nodes at once, because one has joined. */
   lookAtNodes(): void;
 }

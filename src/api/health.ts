@@ -28,13 +28,13 @@ export const healthRoutes: readonly Route[] = [
     method: 'GET',
     path: '/readyz',
     tag: 'health',
-    summary: 'Whether the node can be used; `?verbose` lists, for holders of a key, what was looked at.',
+    summary: 'Whether the node can be used; `?verbose` lists, for operators, what was looked at.',
     scope: 'public',
     query: ReadyQuery,
     answers: { 200: HealthView, 503: HealthView },
     run: async ({ node, query: { verbose = 'false' }, call }) => {
       const { ok, checks } = await checkReady(node);
-      const isTold = verbose !== 'false' && (await call.bringsKey());
+      const isTold = verbose !== 'false' && (await call.bringsOperatorKey());
       return new Answer(ok ? 200 : 503, isTold ? { ok, checks } : { ok });
     },
   }),

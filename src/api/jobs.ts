@@ -234,11 +234,7 @@ export async function submitJob(
 }
 
 /** Stores many jobs, all or none. */
-export async function submitJobs(
-  node: NodeContext,
-  caller: Caller,
-  body: unknown,
-): Promise<Stored> {
+export async function submitJobs(node: NodeContext, caller: Caller, body: unknown): Promise<Stored> {
   const { tenant, actor } = caller;
   const { jobs } = validate(envelopeOf(node.config.maxBulkJobs), body);
   const shard = node.shardOf(tenant);

@@ -1,4 +1,10 @@
-import { areWithin, type KeyInput as Input, type KeyLimits, type KeyScope, type KeyView as View } from '../core/access.js';
+import {
+  areWithin,
+  type KeyInput as Input,
+  type KeyLimits,
+  type KeyScope,
+  type KeyView as View,
+} from '../core/access.js';
 import { parseDuration } from '../core/duration.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import { parseMoment } from '../core/moment.js';
@@ -54,7 +60,8 @@ export const keyRoutes: readonly Route[] = [
         },
         now,
       );
-      if (!added) throw new PunctualError('QUOTA_EXCEEDED', `There are ${MAX_KEYS} keys already; revoke some.`);
+      if (!added)
+        throw new PunctualError('QUOTA_EXCEEDED', `There are ${MAX_KEYS} keys already; revoke some.`);
       return { ...viewOf(added), key };
     },
   }),
@@ -97,6 +104,7 @@ export const keyRoutes: readonly Route[] = [
     answers: { 204: 'The key is revoked.' },
     run: async ({ node, caller, params: { id } }) => {
       if (!(await deleteKey(node.shards[0].pool, id, ownerOf(caller)))) throw notFound(id);
+      node.tellOfKeys();
     },
   }),
   route({
@@ -125,6 +133,7 @@ export const keyRoutes: readonly Route[] = [
       const next = { id: uuidv7(now), hash: hashKey(node.secret, key), expiresAt, createdBy: caller.actor };
       const added = await rotateKey(pool, id, next, now + oldMs, now);
       if (!added) throw new PunctualError('KEY_EXPIRED', `Key ${id} has expired; make a new one.`);
+      node.tellOfKeys();
       return { ...viewOf(added), key };
     },
   }),
@@ -153,8 +162,11 @@ function rightsOf(caller: Caller, input: Input, now: number): Rights & { readonl
   const expiresAt = expiryOf(caller, input.expiresAt, now);
   if (operator) {
     if (!caller.operator) throw forbidden('Only an operator may make keys of operators.');
-    const given = (['scopes', 'queues', 'tasks', 'tenant'] as const).find((field) => input[field] !== undefined);
-    if (given) throw invalid([{ pointer: `/${given}`, detail: "an operator's key may do everything; leave it out" }]);
+    const given = (['scopes', 'queues', 'tasks', 'tenant'] as const).find(
+      (field) => input[field] !== undefined,
+    );
+    if (given)
+      throw invalid([{ pointer: `/${given}`, detail: "an operator's key may do everything; leave it out" }]);
     return { tenant: null, scopes: [], queues: null, tasks: null, expiresAt };
   }
   if (scopes.length === 0) throw invalid([{ pointer: '/scopes', detail: 'is missing' }]);

@@ -86,7 +86,8 @@ export class KnownKeys {
   /** Makes a key as up to date as it must be; rejects if that is impossible and it was not confirmed lately either. */
   async confirm(known: KnownKey, freshMs = FRESH_MS): Promise<KnownKey> {
     try {
-      if (performance.now() - this.askedAt > freshMs) {
+      // Reading a key reads the number, too.
+      if (this.isCurrent(known) && performance.now() - this.askedAt > freshMs) {
         const renewed = this.renew();
         await (this.isServable(known) ? soon(renewed) : renewed);
       }
@@ -100,6 +101,11 @@ export class KnownKeys {
     // Nothing was heard in time: what is known counts for a while, but a key of which nothing is known does not.
     if (!this.isServable(known)) throw unconfirmed();
     return known;
+  }
+
+  /** Reads the number now: one that is being read may have been read before the last change. */
+  refresh(): Promise<void> {
+    return this.ask([]);
   }
 
   /** Whether a key may be accepted or refused by what is known about it. */

@@ -119,6 +119,12 @@ export const peerRoutes: readonly Route[] = [
     (node, { shard }) => node.shard(shard).lookAtLease(),
   ),
   telling(
+    'keysChanged',
+    '/internal/keys-changed',
+    'Looks at once whether the keys of those who wait are still valid, because some were changed.',
+    (node) => node.authentication.lookAgain(),
+  ),
+  telling(
     'nodeJoined',
     '/internal/node-joined',
     'Looks at the list of nodes at once, because one has joined.',

@@ -48,10 +48,9 @@ export function mustAllowWorker(caller: Caller, reach: KeyLimits): void {
  * The queue and task of a filter, narrowed to what the key reaches. A key for one queue means that one; a key for several
  * must be told which, because a list follows one index. Null when nothing can be found.
  */
-export function narrowed<F extends { readonly queue?: string | undefined; readonly task?: string | undefined }>(
-  caller: Caller,
-  filter: F,
-): F | null {
+export function narrowed<
+  F extends { readonly queue?: string | undefined; readonly task?: string | undefined },
+>(caller: Caller, filter: F): F | null {
   const limits = limitsOf(caller);
   if (limits === undefined) return filter;
   const queue = oneOf('queue', filter.queue, limits.queues);

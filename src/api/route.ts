@@ -137,8 +137,8 @@ export interface Call {
   wait<T>(kind: WaitKind, run: (signal: AbortSignal) => Promise<T>): Promise<T>;
   /** Answers with a stream, which ends when `tell` returns. The route declares it among its answers. */
   stream(kind: WaitKind, tell: (stream: AnswerStream) => Promise<void>): Promise<void>;
-  /** Whether the caller of a public route sends a valid key, and so may be told more. */
-  bringsKey(): Promise<boolean>;
+  /** Whether the caller of a public route sends an operator's key, and so may be told more. */
+  bringsOperatorKey(): Promise<boolean>;
 }
 
 type CallerOf<S extends Scope> = S extends 'public'

@@ -1,8 +1,8 @@
 import type { Static } from 'typebox';
 import { invalid, PunctualError } from '../core/errors.js';
 import { parseMoment } from '../core/moment.js';
-import type { ScheduleDefinition } from '../core/schedule.js';
 import { rangeBetween } from '../core/schedule/catch-up.js';
+import type { ScheduleDefinition } from '../core/schedule.js';
 import { parseTimetable } from '../core/schedule-definition.js';
 import { Job } from '../core/schemas/job.js';
 import { LedgerQuery, NamePath, ScheduleListQuery } from '../core/schemas/query.js';
@@ -256,7 +256,8 @@ async function viewSchedule(node: NodeContext, caller: Caller, name: string): Pr
   const { hot, clock } = node.shardOf(tenant);
   const now = clock.now();
   const row = await readSchedule(hot, tenant, name, now);
-  if (!row || (limitsOf(caller) && !mayTouch(caller, placeOf(JSON.parse(row.definition))))) throw notFound(name);
+  if (!row || (limitsOf(caller) && !mayTouch(caller, placeOf(JSON.parse(row.definition)))))
+    throw notFound(name);
   return new ScheduleText(row, node.config, now);
 }
 

@@ -66,7 +66,7 @@ function readHidden({ stdin, interrupted }: Cli): Promise<string> {
   });
 }
 
-function readLine({ stdin, stderr, interrupted }: Cli, isSecret = false): Promise<string> {
+function readLine({ stdin, stderr, interrupted }: Cli, mayEnd = false): Promise<string> {
   return new Promise((resolve, reject) => {
     let line = '';
     const end = (settle: () => void) => {
@@ -80,7 +80,7 @@ function readLine({ stdin, stderr, interrupted }: Cli, isSecret = false): Promis
     };
     const onEnd = () => {
       stderr.write('\n');
-      end(() => resolve(isSecret ? line : ''));
+      end(() => resolve(mayEnd ? line : ''));
     };
     const onInterrupt = () => {
       stderr.write('\n');

@@ -38,6 +38,16 @@ export function leadsText(shards: readonly number[]): string {
 /** The cluster as text: dispatch, shards, nodes. */
 function renderCluster(output: Output, view: ClusterView, now: number): string {
   const dispatch: Cell = view.paused ? { text: 'paused', style: 'yellow' } : { text: 'on', style: 'green' };
+  // A tenant is told no more than whether all is well.
+  if (view.nodes.length === 0) {
+    const state: Cell = view.ok
+      ? { text: 'well', style: 'green' }
+      : { text: 'without a leader', style: 'red' };
+    return output.details([
+      ['cluster', state],
+      ['dispatch', dispatch],
+    ]);
+  }
   const shards = view.shards.map((shard): Cell[] => [
     String(shard.id),
     shard.leader ?? { text: 'none', style: 'red' },

@@ -60,7 +60,12 @@ const SOURCES: Readonly<Record<ValueKind, (read: ReadPage) => Promise<string[]>>
   },
 };
 
-const GLOBALS = { '--url': 'url', '--api-key': 'apiKey', '--tenant': 'tenant', '--profile': 'profile' } as const;
+const GLOBALS = {
+  '--url': 'url',
+  '--api-key': 'apiKey',
+  '--tenant': 'tenant',
+  '--profile': 'profile',
+} as const;
 
 /** The global options among words that may be no complete command line yet. */
 export function globalsAmong(words: readonly string[]): GlobalOptions {

@@ -12,6 +12,7 @@ import {
 } from './doctor.js';
 
 const cluster: ClusterView = {
+  ok: true,
   shards: [{ id: 0, leader: 'node-a', epoch: 3, expiresAt: '', terms: 3 }],
   nodes: [
     { id: 'node-a', url: 'http://127.0.0.1:1', state: 'alive', leads: [0], lastSeen: '', version: VERSION },
@@ -43,6 +44,7 @@ describe('doctor', () => {
   it('finds a shard without a leader, paused dispatch, dead nodes and other versions', () => {
     expect(checkCluster(cluster).map((check) => check.status)).toEqual(['ok', 'ok', 'ok', 'ok']);
     const ill: ClusterView = {
+      ok: false,
       shards: [{ ...cluster.shards[0]!, leader: null }],
       nodes: [
         { ...cluster.nodes[0]!, version: '9.9.9' },
@@ -55,6 +57,12 @@ describe('doctor', () => {
       ...['none', 'paused', 'dead: node-b', `nodes run 9.9.9, this program is ${VERSION}`],
     ]);
     for (const check of checkCluster(ill)) expect(check.advice).toBeTruthy();
+  });
+
+  it('tells a tenant whether the cluster is well', () => {
+    const shown: ClusterView = { ...cluster, shards: [], nodes: [] };
+    expect(checkCluster(shown).map((check) => check.status)).toEqual(['ok', 'ok']);
+    expect(checkCluster({ ...shown, ok: false }).map((check) => check.status)).toEqual(['ok', 'fail']);
   });
 
   it('counts only workers that are alive', () => {

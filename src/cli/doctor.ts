@@ -185,6 +185,16 @@ export function checkCluster(cluster: ClusterView): Check[] {
     const advice = 'Start it again with `punctual cluster resume`.';
     checks.push({ name: 'dispatch', status: 'warn', detail: 'paused', advice });
   } else checks.push({ name: 'dispatch', status: 'ok', detail: 'on' });
+  if (cluster.nodes.length === 0) {
+    // A tenant is told no more than whether all is well.
+    const advice = 'Wait a few seconds; if it stays so, ask the operator.';
+    checks.push(
+      cluster.ok
+        ? { name: 'cluster', status: 'ok', detail: 'well' }
+        : { name: 'cluster', status: 'fail', detail: 'a shard has no leader', advice },
+    );
+    return checks;
+  }
   const dead = cluster.nodes.filter(({ state }) => state === 'dead').map(({ id }) => id);
   const alive = cluster.nodes.filter(({ state }) => state === 'alive');
   const others = [...new Set(alive.map((node) => node.version))].filter((version) => version !== VERSION);

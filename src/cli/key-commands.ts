@@ -49,13 +49,15 @@ export function addKeyCommands(program: Command, cli: Cli): void {
     .option(...WIDE);
   const show = async ({ api, output }: ServerCall<object>): Promise<void> => {
     const page = await readPages<KeyView>(api, '/v1/keys', { signal: cli.interrupted });
-    output.document(page, () => output.table(COLUMNS, page.data.map((view) => row(view, cli.now()))));
+    output.document(page, () =>
+      output.table(
+        COLUMNS,
+        page.data.map((view) => row(view, cli.now())),
+      ),
+    );
   };
   callsServer(cli, list, watched(list, show));
-  const get = key
-    .command('get')
-    .description('show what a key may do')
-    .argument('<id>', 'the id of the key');
+  const get = key.command('get').description('show what a key may do').argument('<id>', 'the id of the key');
   callsServer(cli, get, async ({ api, output, args }) => {
     const view = await api.request<KeyView>('GET', pathOf(args[0]!), { signal: cli.interrupted });
     output.document(view, () => details(output, view));
@@ -76,7 +78,10 @@ function addCreateCommand(key: Command, cli: Cli): void {
   const create = key
     .command('create')
     .description('create a key; it is shown only once')
-    .option('--name <name>', 'recorded as the creator of what the key creates (default: operator, with --operator)')
+    .option(
+      '--name <name>',
+      'recorded as the creator of what the key creates (default: operator, with --operator)',
+    )
     .option('--scopes <list>', `what it may do: ${KEY_SCOPES.join(',')}`, scopeList)
     .option('--queues <list>', 'the only queues it may touch', commaList)
     .option('--tasks <list>', 'the only tasks it may touch', commaList)
@@ -90,7 +95,8 @@ function addCreateCommand(key: Command, cli: Cli): void {
     if (operator && isInDatabase(cli, options)) {
       const unused = { scopes, queues, tasks, expires };
       const given = Object.entries(unused).find(([, value]) => value !== undefined)?.[0];
-      if (given) throw new PunctualError('USAGE', `--${given} has no meaning for a key that is made in the database.`);
+      if (given)
+        throw new PunctualError('USAGE', `--${given} has no meaning for a key that is made in the database.`);
       const { config } = resolveSettings(cli, { databaseUrl });
       const url = firstDatabase(config.databaseUrl);
       await migrate(url);
@@ -102,7 +108,10 @@ function addCreateCommand(key: Command, cli: Cli): void {
       throw new PunctualError('USAGE', 'In the database only operator keys can be made: add --operator.');
     if (name === '') throw new PunctualError('USAGE', 'Name the key: --name NAME.');
     if (!operator && !scopes)
-      throw new PunctualError('USAGE', 'Say what the key may do: --scopes read,submit,work,admin, or --operator.');
+      throw new PunctualError(
+        'USAGE',
+        'Say what the key may do: --scopes read,submit,work,admin, or --operator.',
+      );
     const body = {
       name,
       ...(operator && { operator }),

@@ -12,7 +12,9 @@ import type { Cli } from './cli.js';
 export function addLoginCommands(program: Command, cli: Cli): void {
   const login = program
     .command('login')
-    .description('keep the address of a cluster and a key for it; the key is read from the terminal or from stdin')
+    .description(
+      'keep the address of a cluster and a key for it; the key is read from the terminal or from stdin',
+    )
     .argument('<url>', 'address of a node, or several separated by commas');
   runsLocally<object>(cli, login, ['profile', 'json'], async ({ output, options, args }) => {
     const profile = nameOf(cli, options.profile);

@@ -64,6 +64,31 @@ describe('credentials', () => {
     ).toThrow(/No key is known/);
   });
 
+  it('come from a profile that is named, else from the folder, else from the default profile', () => {
+    const home = join(folder, 'home');
+    const path = join(home, '.config', 'punctual', 'profiles.json');
+    mkdirSync(join(home, '.config', 'punctual'), { recursive: true });
+    const profile = (name: string) => ({ url: `http://${name}-1:1,http://${name}-2:1`, apiKey: name });
+    writeFileSync(path, JSON.stringify({ profiles: { default: profile('own'), work: profile('work') } }));
+    const environment = { HOME: home };
+    const found = (more: object, variables: object = {}) =>
+      resolveCredentials({ folder, environment: { ...environment, ...variables }, ...more }).apiKey;
+    expect(resolveCredentials({ folder, environment })).toEqual({
+      urls: ['http://own-1:1', 'http://own-2:1'],
+      apiKey: 'own',
+    });
+    expect(found({ profile: 'work' })).toBe('work');
+    expect(found({}, { PUNCTUAL_PROFILE: 'work' })).toBe('work');
+    const variables = { PUNCTUAL_URL: 'http://env:1', PUNCTUAL_API_KEY: 'env', PUNCTUAL_PROFILE: 'work' };
+    expect(found({}, variables)).toBe('env');
+    expect(found({ profile: 'default' }, variables)).toBe('own');
+    expect(() => found({ profile: 'none' })).toThrow(/There is no profile none.*punctual login/);
+    // The key of a profile goes to no other host.
+    expect(() => found({ profile: 'work', url: 'http://elsewhere:1' })).toThrow(/No key is known/);
+    store(stored);
+    expect(found({})).toBe('stored');
+  });
+
   it('that are nowhere, or in a broken file, are an error that says what to do', () => {
     expect(() => resolveCredentials({ folder, environment: {} })).toThrow(/punctual up.*PUNCTUAL_URL/);
     store('{broken');

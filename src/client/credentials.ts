@@ -46,7 +46,8 @@ export function resolveCredentials(options: CredentialOptions = {}): Credentials
       `No address of a node is known. Start one in this folder with "punctual up", log in with "punctual login URL", or set PUNCTUAL_URL and PUNCTUAL_API_KEY. (${path} was looked for.)`,
     );
   }
-  const key = apiKey || (stored && isForSameHosts(stored.url, urls) ? stored.apiKey : '');
+  const isForThese = stored !== null && (!url || isForSameHosts(stored.url, urls));
+  const key = apiKey || (isForThese ? stored.apiKey : '');
   if (!key) {
     throw new PunctualError(
       'CONFIGURATION',

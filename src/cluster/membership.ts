@@ -52,6 +52,11 @@ export class Membership {
     return this.tell('/internal/lease-changed', shard);
   }
 
+  /** Tells the other nodes that keys have changed; those that cannot be reached find out themselves. */
+  tellOfKeys(): Promise<void> {
+    return this.tell('/internal/keys-changed');
+  }
+
   /** Removes this node from the table. */
   async leave(): Promise<void> {
     await forgetNode(this.parts.db, this.parts.self).catch(() => undefined);

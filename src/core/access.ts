@@ -1,3 +1,5 @@
+import type { Duration } from './duration.js';
+
 /** What a tenant's key may do. */
 export const KEY_SCOPES = ['read', 'submit', 'work', 'admin'] as const;
 
@@ -50,7 +52,7 @@ export interface KeyInput {
 /** How a key is replaced by the next one. */
 export interface KeyRotation {
   /** How long the old key is still valid; default 24h. */
-  readonly oldExpiresIn?: string;
+  readonly oldExpiresIn?: Duration;
   /** When the next key expires; default when the old one would have. */
   readonly expiresAt?: string;
 }
@@ -60,7 +62,9 @@ export function isWithin(
   { queues, tasks }: KeyLimits,
   { queue, task }: { readonly queue: string; readonly task: string | null },
 ): boolean {
-  return (queues === null || queues.includes(queue)) && (tasks === null || (task !== null && tasks.includes(task)));
+  return (
+    (queues === null || queues.includes(queue)) && (tasks === null || (task !== null && tasks.includes(task)))
+  );
 }
 
 /** Whether everything that the inner limits allow is allowed by the outer ones. */

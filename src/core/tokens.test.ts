@@ -1,5 +1,6 @@
 import { createHmac, type KeyObject, randomBytes } from 'node:crypto';
 import fc from 'fast-check';
+import { jwtVerify, SignJWT } from 'jose';
 import { describe, expect, it } from 'vitest';
 import {
   generationAt,
@@ -134,5 +135,41 @@ describe('tokens between nodes', () => {
   it('last a minute', () => {
     expect(verifyCallerToken(secret, tokens.caller, NOW + 60_000)).toEqual(identity);
     expect(verifyCallerToken(secret, tokens.caller, NOW + 60_001)).toBeNull();
+  });
+});
+
+describe('for another library, the token of an attempt', () => {
+  const currentDate = new Date(NOW);
+  const { key } = tokenKey(secret, 'attempt', generationAt(NOW));
+  const expected = { algorithms: ['HS256'], audience: 'punctual:attempt', currentDate };
+
+  it('is a JWT like any other', async () => {
+    const { payload, protectedHeader } = await jwtVerify(token, key, expected);
+    expect(payload).toEqual({
+      ...{ aud: 'punctual:attempt', ten: 'acme', job: claims.jobId, fence: 3 },
+      exp: NOW / 1_000 + 60,
+    });
+    expect(protectedHeader).toEqual({ alg: 'HS256', typ: 'JWT', kid: `attempt-${generationAt(NOW)}` });
+  });
+
+  it('is refused like any other', async () => {
+    const late = { ...expected, currentDate: new Date(NOW + 120_000) };
+    await expect(jwtVerify(token, key, late)).rejects.toThrow('"exp"');
+    const elsewhere = { ...expected, audience: 'punctual:node' };
+    await expect(jwtVerify(token, key, elsewhere)).rejects.toThrow('"aud"');
+    const other = tokenKey(secret, 'node', generationAt(NOW)).key;
+    await expect(jwtVerify(token, other, expected)).rejects.toThrow('signature');
+  });
+
+  it('that it has signed with our key is taken, if its header is ours', async () => {
+    const sign = (header: { alg: string; typ?: string; kid?: string }) =>
+      new SignJWT({ ten: 'acme', job: claims.jobId, fence: 3 })
+        .setProtectedHeader(header)
+        .setAudience('punctual:attempt')
+        .setExpirationTime(NOW / 1_000 + 60)
+        .sign(key);
+    const kid = `attempt-${generationAt(NOW)}`;
+    expect(verifyAttemptToken(secret, await sign({ alg: 'HS256', typ: 'JWT', kid }), NOW)).toEqual(claims);
+    expect(verifyAttemptToken(secret, await sign({ alg: 'HS256' }), NOW)).toBeNull();
   });
 });

@@ -38,8 +38,10 @@ export class WorkerSession {
   /** The same on the steady clock, for how long it has been silent. */
   heardAt = 0;
   draining = false;
-  /** Whom it belongs to and whose jobs it runs; null is the operator's, which serves all tenants. */
+  /** Whose jobs it runs; null serves all tenants. */
   readonly tenant: string | null;
+  /** Whether it belongs to the operator; else it belongs to the tenant whose jobs it runs. */
+  readonly operator: boolean;
   /** The names of the queues it serves; null is every queue. */
   readonly queues: ReadonlySet<string> | null;
   /** Whether its assignments come with tokens. */
@@ -63,6 +65,8 @@ export class WorkerSession {
     text: string,
     readonly registeredAt: number,
     clock: Clock,
+    /** Whether it was registered with an operator's key. */
+    operator = false,
   ) {
     this.seen(clock);
     const registration = JSON.parse(text) as WorkerRegistration;
@@ -71,6 +75,7 @@ export class WorkerSession {
     this.slots = registration.slots;
     // Only operators may register one that is shared.
     this.tenant = registration.shared ? null : registeredFor;
+    this.operator = operator || this.tenant === null;
     this.queues = registration.queues.includes(ALL_QUEUES) ? null : new Set(registration.queues);
     this.bucket = registration.rate ? Bucket.drained(rateOf(registration.rate), clock.steady()) : null;
     this.wantsTokens = registration.tokens !== false;
@@ -79,10 +84,11 @@ export class WorkerSession {
 
   /**
    * Whether somebody may speak for it: operators for their own sessions, a tenant for its own, and nobody with a key for
-   * less than what the session may receive.
+   * less than what the session may receive. An operator who acts for a tenant may speak for that tenant's sessions.
    */
   isOf({ tenant, operator, key }: SessionUser): boolean {
-    if (this.tenant === null ? !operator : this.tenant !== tenant) return false;
+    if (this.operator && !operator) return false;
+    if (this.tenant !== null && this.tenant !== tenant) return false;
     return !key?.limits || areWithin(this.reach, key.limits);
   }
 

@@ -35,6 +35,7 @@ const LOADED_AT_ONCE = { rows: 500, bytes: 1024 * 1024 };
 /** What a registration counts against the limits of its tenant, or of the operator. */
 interface Arriving {
   readonly tenant: string | null;
+  readonly operator: boolean;
   readonly bytes: number;
 }
 
@@ -84,6 +85,7 @@ export class Workers {
           row.registration,
           row.registeredAt,
           state.clock,
+          row.operator,
         );
         session.draining = row.state === 'draining';
         if (!stands('full-timeout')) session.heardAt -= state.clock.now() - row.lastSeen;
@@ -110,9 +112,8 @@ export class Workers {
     const now = state.clock.now();
     const id = uuidv7(now);
     const text = JSON.stringify(registration);
-    const { tenant } = user;
-    const operator = registration.shared ?? false;
-    const arriving = { tenant: operator ? null : tenant, bytes: text.length };
+    const { tenant, operator } = user;
+    const arriving = { tenant: registration.shared ? null : tenant, operator, bytes: text.length };
     this.mustHaveRoom(arriving, registration.replaces);
     this.arriving.add(arriving);
     try {
@@ -127,7 +128,7 @@ export class Workers {
     } finally {
       this.arriving.delete(arriving);
     }
-    state.openSession(new WorkerSession(id, tenant, text, now, state.clock));
+    state.openSession(new WorkerSession(id, tenant, text, now, state.clock, operator));
     const previous = state.sessions.get(registration.replaces ?? '');
     if (previous?.isOf(user)) await this.bury([previous], 'its worker registered anew');
     state.log.info({ worker: id, name: registration.name, tenant }, 'worker registered');
@@ -142,12 +143,12 @@ export class Workers {
   }
 
   /** Refuses a registration beyond the limits of its tenant, because memory holds all of them. */
-  private mustHaveRoom({ tenant, bytes }: Arriving, replaces: string | undefined): void {
+  private mustHaveRoom({ tenant, operator, bytes }: Arriving, replaces: string | undefined): void {
     let count = 1;
     let total = bytes;
     const sessions = [...this.state.sessions.values()].filter(({ id }) => id !== replaces);
     for (const other of [...sessions, ...this.arriving]) {
-      if (other.tenant !== tenant) continue;
+      if (other.tenant !== tenant || other.operator !== operator) continue;
       count += 1;
       total += other.bytes;
     }
@@ -169,7 +170,7 @@ export class Workers {
     // can name proves nothing: only that of an operator's own session is believed. For all others the database is asked,
     // and only its answer ends the term.
     const known = state.sessions.get(workerId);
-    const isBelieved = known !== undefined && known.tenant === null && known.isOf(user);
+    const isBelieved = known?.operator === true && known.isOf(user);
     if (isLater && !isBelieved) await state.confirmTerm();
     const session = this.session(user, workerId);
     if (isLater && isBelieved) state.outdatedBy(heartbeat.epoch);

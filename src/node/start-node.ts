@@ -86,6 +86,10 @@ async function assemble(
   const context = nodeContext({
     ...{ nodeId: id, config, loopDelay, authentication, secret, shards },
     lookAtNodes: () => membership.look(),
+    tellOfKeys: () => {
+      authentication.lookAgain();
+      void membership.tellOfKeys();
+    },
   });
   const server = createHttpServer({
     ...{ node: context, routes: ROUTES, limits: config, log, version: VERSION, defaultTenant: 'default' },

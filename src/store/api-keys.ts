@@ -41,14 +41,15 @@ const ADD_KEY = statement(
     WITH forgotten AS (
       DELETE FROM punctual.api_keys WHERE id = ANY (ARRAY(
         SELECT id FROM punctual.api_keys
-        WHERE tenant IS NOT DISTINCT FROM $5::text AND expires_at < $12::bigint LIMIT ${FORGOTTEN_AT_ONCE}))
+        WHERE coalesce(tenant, '') = coalesce($5::text, '') AND expires_at < $12::bigint LIMIT ${FORGOTTEN_AT_ONCE}))
     )
     INSERT INTO punctual.api_keys
       (id, name, hash, operator, tenant, scopes, queues, tasks, expires_at, created_at, created_by)
     SELECT $1::uuid, $2::text, $3::bytea, $4::boolean, $5::text, $6::text[], $7::text[], $8::text[], $9::bigint,
       $10::bigint, $11::text
     WHERE (SELECT count(*) FROM (
-      SELECT 1 FROM punctual.api_keys WHERE tenant IS NOT DISTINCT FROM $5::text LIMIT ${MAX_KEYS}) k) < ${MAX_KEYS}
+      SELECT 1 FROM punctual.api_keys
+      WHERE coalesce(tenant, '') = coalesce($5::text, '') LIMIT ${MAX_KEYS}) k) < ${MAX_KEYS}
     RETURNING ${COLUMNS}`,
 );
 
@@ -67,8 +68,8 @@ const ROTATE_KEY = statement(
     RETURNING ${COLUMNS}`,
 );
 
-/** $2 is null for all keys, and '' for those of operators. */
-const OF_OWNER = `($2::text IS NULL OR coalesce(tenant, '') = $2)`;
+/** $2 is null for all keys. */
+const OF_OWNER = `($2::text IS NULL OR tenant = $2)`;
 
 const GET_KEY = statement(
   'get-api-key',
@@ -78,7 +79,14 @@ const GET_KEY = statement(
 const LIST_KEYS = statement(
   'list-api-keys',
   `
-    SELECT ${COLUMNS} FROM punctual.api_keys WHERE id < $1::uuid AND ${OF_OWNER} ORDER BY id DESC LIMIT $3::int`,
+    SELECT ${COLUMNS} FROM punctual.api_keys WHERE id < $1::uuid ORDER BY id DESC LIMIT $2::int`,
+);
+
+const LIST_KEYS_OF_TENANT = statement(
+  'list-api-keys-of-tenant',
+  `
+    SELECT ${COLUMNS} FROM punctual.api_keys WHERE coalesce(tenant, '') = $3::text AND id < $1::uuid
+    ORDER BY id DESC LIMIT $2::int`,
 );
 
 const DELETE_KEY = statement(
@@ -106,7 +114,7 @@ export interface KeyRow extends KeyLimits, Record<string, unknown> {
   readonly lastUsedAt: number | null;
 }
 
-/** Whose keys: those of a tenant, of operators (an empty text), or of everybody (null). */
+/** Whose keys: those of a tenant, or of everybody, operators among them (null). */
 export type KeyOwner = string | null;
 
 /** The hash under which a key is stored. */
@@ -189,7 +197,9 @@ export function listKeys(
   below: string | null,
   limit: number,
 ): Promise<KeyRow[]> {
-  return run(db, LIST_KEYS, [below ?? LAST_UUID, owner, limit]);
+  const values = [below ?? LAST_UUID, limit];
+  if (owner === null) return run(db, LIST_KEYS, values);
+  return run(db, LIST_KEYS_OF_TENANT, [...values, owner]);
 }
 
 /** Deletes a key of this owner; answers whether there was one. */

@@ -38,6 +38,7 @@ export function verifyOperatorKey(databaseUrl: string, key: string): Promise<boo
     const { secret } = await readClusterState(db);
     const { found } = await findKeys(db, [hashKey(secret, key)]);
     const [row] = found.values();
-    return row !== undefined && row.operator && (row.expiresAt === null || Number(row.expiresAt) > Date.now());
+    if (!row?.operator) return false;
+    return row.expiresAt === null || Number(row.expiresAt) > Date.now();
   });
 }

@@ -6,7 +6,7 @@ import { type Portion, type PortionSize, portionOf, readPortion } from './portio
  * Worker sessions as stored for the next leader and the API. Heartbeats are written to these rows rarely and in bulk.
  */
 
-const COLUMNS = `id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen"`;
+const COLUMNS = `id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen", operator`;
 
 const ADD_WORKER = leaderStatement(
   'add-worker',
@@ -48,7 +48,8 @@ const FORGET_DEAD_WORKERS = leaderStatement(
 );
 
 /** $1 is null for an operator who is shown the sessions of all tenants. A tenant is not shown those of operators. */
-const seenBy = (isTenant: string) => `($1::text IS NULL OR tenant = $1) AND NOT (${isTenant}::boolean AND operator)`;
+const seenBy = (isTenant: string) =>
+  `($1::text IS NULL OR tenant = $1) AND NOT (${isTenant}::boolean AND operator)`;
 
 const WEIGHED = `octet_length(registration::text) + 256 AS bytes`;
 
@@ -87,6 +88,8 @@ export interface WorkerRow extends Record<string, unknown> {
   readonly registration: string;
   readonly registeredAt: number;
   readonly lastSeen: number;
+  /** Whether it belongs to the operator. */
+  readonly operator: boolean;
 }
 
 /** Stores a new session. */

@@ -67,9 +67,11 @@ it('a worker that a promoted replica has lost, with the terms it had seen, is ba
   onTestFinished(() => worker.stop(), 30_000);
   expect(await epochOf(first)).toBe(51);
   const { port } = first.node;
-  const keys = await query(before, 'SELECT * FROM punctual.api_keys');
+  const keys = await query(before, 'SELECT id, name, hash, operator, created_at FROM punctual.api_keys');
   for (const key of keys.rows) {
-    await query(after, 'INSERT INTO punctual.api_keys VALUES ($1, $2, $3, $4, $5)', Object.values(key));
+    const add =
+      'INSERT INTO punctual.api_keys (id, name, hash, operator, created_at) VALUES ($1, $2, $3, $4, $5)';
+    await query(after, add, Object.values(key));
   }
   await first.node.stop();
   const clock = new TestClock();

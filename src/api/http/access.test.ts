@@ -114,7 +114,10 @@ describe("a tenant's key", () => {
   it('acts for its tenant, and may name no other', async () => {
     const { server, recording } = testServer();
     const ask = (tenant?: string) => {
-      const headers = { ...bearer(tenantKey('read')), ...(tenant !== undefined && { 'punctual-tenant': tenant }) };
+      const headers = {
+        ...bearer(tenantKey('read')),
+        ...(tenant !== undefined && { 'punctual-tenant': tenant }),
+      };
       return server.inject({ url: '/v1/queues', headers });
     };
     for (const tenant of [undefined, 'acme']) expect((await ask(tenant)).statusCode).toBe(200);

@@ -55,12 +55,15 @@ export function requireCredentials(
   });
 }
 
-/** Whether a request has a valid key. A key that cannot be looked up at the moment does not count. */
-export async function bringsKey(request: FastifyRequest, authenticate: Authenticate): Promise<boolean> {
+/** Whether a request has a valid key of an operator. A key that cannot be looked up at the moment does not count. */
+export async function bringsOperatorKey(
+  request: FastifyRequest,
+  authenticate: Authenticate,
+): Promise<boolean> {
   const bearer = bearerOf(request);
   if (bearer === undefined) return false;
   const credential = await authenticate(bearer).catch(() => null);
-  return credential !== null && !('jobId' in credential);
+  return credential !== null && 'operator' in credential && credential.operator;
 }
 
 function actFor({ headers }: FastifyRequest, identity: KeyIdentity, defaultTenant: string): Caller {

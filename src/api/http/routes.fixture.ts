@@ -2,6 +2,7 @@ import { KEY_SCOPES, type KeyScope, type KeyView } from '../../core/access.js';
 import { PunctualError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
 import { parseDefinition, parseTimetable } from '../../core/schedule-definition.js';
+import { NO_QUOTAS } from '../../core/quotas.js';
 import { validate } from '../../core/schemas/validate.js';
 import { parseSubmission, parseSubmissions } from '../../core/submission.js';
 import type {
@@ -296,6 +297,7 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
       hintJobs: nothing,
       getFigures: nothing,
       leaseChanged: nothing,
+      keysChanged: nothing,
       nodeJoined: nothing,
     },
   };
@@ -407,6 +409,7 @@ const EXAMPLE_TENANT: TenantView = {
   shard: 0,
   weight: 1,
   rate: null,
+  quotas: NO_QUOTAS,
   createdAt: '2026-01-01T00:00:00.000Z',
 };
 

@@ -15,7 +15,7 @@ import {
   type Route,
   type WaitKind,
 } from '../route.js';
-import { type Authenticate, bringsKey } from './access.js';
+import { type Authenticate, bringsOperatorKey } from './access.js';
 import type { DescribeRoute } from './describe-route.js';
 import { type Forwarding, waitedMs } from './forwarding.js';
 import type { LongPolls } from './long-polls.js';
@@ -153,8 +153,8 @@ class HttpCall implements Call {
     });
   }
 
-  bringsKey(): Promise<boolean> {
-    return bringsKey(this.request, this.parts.authenticate);
+  bringsOperatorKey(): Promise<boolean> {
+    return bringsOperatorKey(this.request, this.parts.authenticate);
   }
 }
 

@@ -12,7 +12,9 @@ const Names = Type.Array(Name, { minItems: 1, maxItems: 20, uniqueItems: true })
 export const KeyInput = strict(
   {
     name: line(128),
-    scopes: Type.Optional(Type.Array(KeyScope, { minItems: 1, maxItems: KEY_SCOPES.length, uniqueItems: true })),
+    scopes: Type.Optional(
+      Type.Array(KeyScope, { minItems: 1, maxItems: KEY_SCOPES.length, uniqueItems: true }),
+    ),
     expiresAt: Type.Optional(Moment),
     queues: Type.Optional(Names),
     tasks: Type.Optional(Names),

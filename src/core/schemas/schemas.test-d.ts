@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox';
+import type * as access from '../access.js';
 import type * as job from '../job.js';
 import type { Quotas } from '../quotas.js';
 import type * as rate from '../rate.js';
@@ -8,6 +9,7 @@ import type * as attempts from './attempt.js';
 import type * as clusters from './cluster.js';
 import type * as ids from './ids.js';
 import type * as jobs from './job.js';
+import type * as keys from './key.js';
 import type * as limits from './limits.js';
 import type * as many from './many-jobs.js';
 import type { Frozen, Shape } from './object.js';
@@ -61,6 +63,8 @@ export type Inputs = AllTrue<
       Partial<Pick<wire.TenantView, 'name' | 'weight' | 'rate'> & { quotas: Partial<Quotas> }>
     >,
     Same<typeof limits.Quotas, Quotas>,
+    Same<typeof keys.KeyInput, access.KeyInput>,
+    Same<typeof keys.KeyRotation, access.KeyRotation>,
     Same<
       typeof limits.NewTenant,
       Pick<wire.TenantView, 'id'> &
@@ -127,6 +131,8 @@ export type Answers = AllTrue<
     Same<typeof workers.WorkerPage, wire.Page<wire.WorkerView>>,
     Same<typeof queues.QueuePage, wire.Page<wire.QueueView>>,
     Same<typeof limits.TenantPage, wire.Page<wire.TenantView>>,
+    Same<typeof keys.NewKeyView, access.NewKeyView>,
+    Same<typeof keys.KeyPage, wire.Page<access.KeyView>>,
     Same<typeof clusters.ClusterView, wire.ClusterView>,
     Same<typeof clusters.StatsView, wire.StatsView>,
     Same<

@@ -14,7 +14,8 @@ ALTER TABLE punctual.api_keys
   ADD COLUMN created_by text,
   -- The beginning of the hour.
   ADD COLUMN last_used_at bigint;
-CREATE INDEX api_keys_by_tenant ON punctual.api_keys (tenant, id);
+-- Those of operators under the empty text.
+CREATE INDEX api_keys_by_owner ON punctual.api_keys (coalesce(tenant, ''), id);
 
 -- One row: how often keys were changed. Nodes keep keys in memory and read this number instead of every key.
 CREATE TABLE punctual.keys_version (
@@ -39,6 +40,7 @@ CREATE TRIGGER keys_changed
   AFTER UPDATE OF id, name, hash, operator, tenant, scopes, queues, tasks, expires_at ON punctual.api_keys
   FOR EACH STATEMENT EXECUTE FUNCTION punctual.raise_keys_version();
 
--- Whether the session belongs to the operator and not to the tenant in its row. A session that serves all tenants always does.
+-- Whether the session belongs to the operator, whose key opened it, and not to the tenant in its row. A session that serves all
+-- tenants always does.
 ALTER TABLE punctual.workers ADD COLUMN operator boolean NOT NULL DEFAULT false;
 UPDATE punctual.workers SET operator = true WHERE punctual.readable(registration) ->> 'shared' = 'true';

@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { runCli } from '../../src/cli/program.js';
+import type { KeyView, NewKeyView } from '../../src/core/access.js';
+import { cliUnderTest } from '../cli-under-test.js';
+import { TestNode } from '../node-for-tests.js';
+
+let node: TestNode;
+beforeAll(async () => {
+  node = await TestNode.start();
+});
+afterAll(() => node.stop());
+
+async function punctual(args: readonly string[], environment: Record<string, string> = {}) {
+  const own = { PUNCTUAL_URL: node.url, PUNCTUAL_API_KEY: node.apiKey, ...environment };
+  const shell = cliUnderTest({ environment: own });
+  const code = await runCli(args, shell.cli);
+  return { code, stdout: shell.stdout(), stderr: shell.stderr() };
+}
+
+const json = async <T>(args: readonly string[]): Promise<T> => {
+  const { code, stdout, stderr } = await punctual([...args, '--json']);
+  if (code !== 0) throw new Error(stderr);
+  return JSON.parse(stdout);
+};
+
+it('a key is made, shown, rotated and revoked by commands', async () => {
+  const made = await json<NewKeyView>([
+    ...['key', 'create', '--tenant', 'acme', '--name', 'shop', '--scopes', 'submit,read'],
+    ...['--queues', 'mail,post', '--expires', '2099-01-01T00:00:00Z'],
+  ]);
+  expect(made).toMatchObject({
+    tenant: 'acme',
+    name: 'shop',
+    scopes: ['submit', 'read'],
+    queues: ['mail', 'post'],
+  });
+  const list = await punctual(['key', 'list', '--tenant', 'acme']);
+  expect(list.stdout).toContain(made.id);
+  expect(list.stdout).toContain('submit,read');
+  expect(list.stdout).not.toContain(made.key);
+  const shown = await punctual(['key', 'get', made.id]);
+  expect(shown.stdout).toMatch(/limited to +queues mail,post/);
+  const next = await punctual(['key', 'rotate', made.id, '--old-expires-in', '1h']);
+  expect(next.stdout).toMatch(/^pk_tn_[\w-]{51}\n$/);
+  const old = await json<KeyView>(['key', 'get', made.id]);
+  expect(Date.parse(old.expiresAt!) - Date.now()).toBeLessThanOrEqual(3_600_000);
+  expect(await punctual(['key', 'revoke', made.id])).toMatchObject({
+    code: 0,
+    stdout: `${made.id}  revoked\n`,
+  });
+  expect((await punctual(['key', 'get', made.id])).code).toBe(5);
+});
+
+it('an operator key is made by a node, or in the database without any key', async () => {
+  const byNode = await json<NewKeyView>(['key', 'create', '--operator', '--name', 'ops']);
+  expect(byNode).toMatchObject({ operator: true, createdBy: 'tester' });
+  const inDatabase = await punctual(['key', 'create', '--operator'], {
+    ...{ PUNCTUAL_URL: '', PUNCTUAL_API_KEY: '', PUNCTUAL_DATABASE_URL: node.database.url },
+  });
+  expect(inDatabase.stdout).toMatch(/^pk_op_[\w-]{51}\n$/);
+  expect((await node.ask('GET', '/v1/tenants', { key: inDatabase.stdout.trim() })).status).toBe(200);
+});
+
+it.each([
+  [['key', 'create', '--name', 'x'], 'Say what the key may do'],
+  [['key', 'create', '--scopes', 'read'], 'Name the key'],
+  [['key', 'create', '--name', 'x', '--scopes', 'fly'], 'read, submit, work, admin'],
+  [
+    ['key', 'create', '--scopes', 'read', '--name', 'x', '--database-url', 'postgres://h/d'],
+    'add --operator',
+  ],
+  [['key', 'create', '--operator', '--scopes', 'read', '--database-url', 'postgres://h/d'], '--scopes'],
+])('%j is refused', async (args, detail) => {
+  const { code, stderr } = await punctual(args);
+  expect([code, stderr]).toEqual([2, expect.stringContaining(detail)]);
+});

@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { KeyScope, NewKeyView } from '../../src/core/access.js';
+import type { Job } from '../../src/core/job.js';
+import { type Ask, TestNode } from '../node-for-tests.js';
+
+let node: TestNode;
+beforeAll(async () => {
+  node = await TestNode.start();
+});
+afterAll(() => node.stop());
+
+const ALL: readonly KeyScope[] = ['read', 'submit', 'work', 'admin'];
+
+/** Somebody with a key that is restricted to these queues and tasks, in a tenant of its own with two jobs. */
+async function restricted(limits: { queues?: string[]; tasks?: string[] }) {
+  const tenant = node.newTenant();
+  const { key } = await tenant.get<NewKeyView>('POST', '/v1/keys', {
+    body: { name: 'part', scopes: ALL, tenant: tenant.tenant, ...limits },
+  });
+  const inside = await tenant.submit({ task: 'greet', queue: 'mail', key: 'in' });
+  const outside = await tenant.submit({ task: 'bill', queue: 'money', key: 'out' });
+  const ask = <T = Record<string, unknown>>(method: string, path: string, body?: unknown) =>
+    node.ask<T>(method, path, { key, ...(body !== undefined && { body }) } satisfies Ask);
+  return { tenant, ask, inside, outside };
+}
+
+describe.each([
+  ['queues', { queues: ['mail'] }],
+  ['tasks', { tasks: ['greet'] }],
+])('a key that is restricted to %s', (_, limits) => {
+  it('submits there and nowhere else', async () => {
+    const { ask } = await restricted(limits);
+    const jobs = [
+      { task: 'greet', queue: 'mail' },
+      { task: 'bill', queue: 'money' },
+    ];
+    expect((await ask('POST', '/v1/jobs', jobs[0])).status).toBe(201);
+    expect(await ask('POST', '/v1/jobs', jobs[1])).toMatchObject({
+      status: 403,
+      body: { code: 'FORBIDDEN' },
+    });
+    expect(await ask('POST', '/v1/jobs/bulk', { jobs })).toMatchObject({ status: 403 });
+    // Neither by the key of a job elsewhere.
+    const taken = await ask('POST', '/v1/jobs', { task: 'greet', queue: 'mail', key: 'out' });
+    expect(taken).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } });
+  });
+
+  it('finds the jobs there and no others', async () => {
+    const { ask, inside, outside } = await restricted(limits);
+    for (const path of ['', '/logs', '/why']) {
+      expect((await ask('GET', `/v1/jobs/${inside.id}${path}`)).status).toBe(200);
+      expect(await ask('GET', `/v1/jobs/${outside.id}${path}`)).toMatchObject({
+        status: 404,
+        body: { code: 'JOB_NOT_FOUND' },
+      });
+    }
+    const listed = async (query: string) =>
+      (await ask<{ data: Job[] }>('GET', `/v1/jobs?${query}`)).body.data.map(({ id }) => id);
+    expect(await listed('')).toEqual([inside.id]);
+    expect(await listed('queue=money')).toEqual([]);
+    expect(await listed('task=bill')).toEqual([]);
+    expect(await listed('key=out')).toEqual([]);
+    expect(await listed('key=in')).toEqual([inside.id]);
+    const ids = async (id: string) =>
+      (await ask<{ ids: string[] }>('GET', `/v1/ids?kind=job&prefix=${id}`)).body.ids;
+    expect(await ids(inside.id)).toEqual([inside.id]);
+    expect(await ids(outside.id)).toEqual([]);
+  });
+
+  it('steers the jobs there and no others', async () => {
+    const { ask, tenant, inside, outside } = await restricted(limits);
+    for (const [method, path, body] of [
+      ['POST', '/hold', undefined],
+      ['POST', '/release', undefined],
+      ['PATCH', '', { priority: 9 }],
+      ['POST', '/complete', { fence: 1 }],
+      ['POST', '/progress', { fence: 1, progress: 0.5 }],
+      ['POST', '/logs', { fence: 1, lines: [] }],
+      ['POST', '/cancel', undefined],
+    ] as const) {
+      const { status } = await ask(method, `/v1/jobs/${outside.id}${path}`, body);
+      expect([path, status]).toEqual([path, path === '/complete' ? 409 : 404]);
+    }
+    expect(await ask('POST', '/v1/jobs/cancel', { ids: [outside.id] })).toMatchObject({ status: 403 });
+    expect((await ask('POST', '/v1/jobs/cancel', { all: true })).body).toMatchObject({ changed: 1 });
+    expect((await tenant.job(inside.id)).state).toBe('cancelled');
+    expect((await tenant.job(outside.id)).state).toBe('pending');
+  });
+
+  it('opens workers for that and nothing else, and speaks for no worker that may receive more', async () => {
+    const { ask, tenant } = await restricted(limits);
+    const registration = (queues: string[], tasks: string[]) => ({
+      ...{ name: 'w', queues, slots: 1, targets: ['handler'], tasks, labels: {} },
+    });
+    const opened = await ask('POST', '/v1/workers', registration(['mail'], ['greet']));
+    expect(opened.status).toBe(201);
+    for (const beyond of [
+      registration(['*'], ['bill']),
+      registration(['mail', 'money'], ['greet', 'bill']),
+    ]) {
+      expect(await ask('POST', '/v1/workers', beyond)).toMatchObject({ status: 403 });
+      const { workerId } = await tenant.get<{ workerId: string }>('POST', '/v1/workers', { body: beyond });
+      for (const [verb, body] of [
+        ['claim', { max: 1, wait: '0s' }],
+        ['heartbeat', { epoch: 1, running: [] }],
+      ] as const) {
+        expect(await ask('POST', `/v1/workers/${workerId}/${verb}`, body)).toMatchObject({
+          status: 404,
+          body: { code: 'WORKER_NOT_FOUND' },
+        });
+      }
+      await tenant.get('DELETE', `/v1/workers/${workerId}`);
+    }
+  });
+
+  it('makes and changes schedules there and no others', async () => {
+    const { ask, tenant } = await restricted(limits);
+    const schedule = (name: string, task: string, queue: string) => ({ name, task, queue, every: '1h' });
+    expect((await ask('POST', '/v1/schedules', schedule('a', 'greet', 'mail'))).status).toBe(201);
+    expect((await ask('POST', '/v1/schedules', schedule('b', 'bill', 'money'))).status).toBe(403);
+    await tenant.get('POST', '/v1/schedules', { body: schedule('b', 'bill', 'money') });
+    for (const [method, path, body] of [
+      ['GET', '', undefined],
+      ['GET', '/occurrences', undefined],
+      ['PATCH', '', { every: '2h' }],
+      ['POST', '/pause', undefined],
+      ['POST', '/run', undefined],
+      ['DELETE', '', undefined],
+    ] as const) {
+      expect([path, (await ask(method, `/v1/schedules/b${path}`, body)).status]).toEqual([path, 404]);
+    }
+    expect((await ask('PATCH', '/v1/schedules/a', { task: 'bill', queue: 'money' })).status).toBe(403);
+    const { body } = await ask<{ data: { name: string }[] }>('GET', '/v1/schedules');
+    expect(body.data.map(({ name }) => name)).toEqual(['a']);
+  });
+});
+
+it('a key that is restricted to queues sees and changes no others', async () => {
+  const { ask } = await restricted({ queues: ['mail', 'post'] });
+  const { body } = await ask<{ data: { name: string }[] }>('GET', '/v1/queues');
+  expect(body.data.map(({ name }) => name)).toEqual(['mail']);
+  expect((await ask('GET', '/v1/queues/money')).status).toBe(404);
+  expect((await ask('POST', '/v1/queues/money/pause')).status).toBe(404);
+  expect((await ask('PATCH', '/v1/queues/money', { weight: 2 })).status).toBe(404);
+  expect((await ask('PATCH', '/v1/queues/post', { weight: 2 })).status).toBe(200);
+  // A list follows one queue, so a key for several says which.
+  expect((await ask('GET', '/v1/jobs')).status).toBe(403);
+  expect((await ask('GET', '/v1/jobs?queue=mail')).status).toBe(200);
+});

@@ -1,0 +1,232 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { KeyInput, KeyView, NewKeyView } from '../../src/core/access.js';
+import type { Job } from '../../src/core/job.js';
+import { createTestDatabase } from '../database.js';
+import { type Ask, nodeForTest, TestNode } from '../node-for-tests.js';
+
+let node: TestNode;
+beforeAll(async () => {
+  node = await TestNode.start();
+});
+afterAll(() => node.stop());
+
+const make = (input: Partial<KeyInput>, ask: Ask = {}, at = node) =>
+  at.ask<NewKeyView>('POST', '/v1/keys', { body: { name: 'made', ...input }, ...ask });
+
+const keyOf = async (input: Partial<KeyInput>, ask: Ask = {}, at = node) => {
+  const { status, body } = await make(input, ask, at);
+  if (status !== 201) throw new Error(JSON.stringify(body));
+  return body;
+};
+
+let tenants = 0;
+const newTenant = () => {
+  tenants += 1;
+  return `team-${tenants}`;
+};
+
+describe('a key of a tenant', () => {
+  it('submits and reads the jobs of its tenant, whatever tenant others have', async () => {
+    const [acme, globex] = [newTenant(), newTenant()];
+    const { key, ...view } = await keyOf({ name: 'shop', tenant: acme, scopes: ['submit', 'read'] });
+    expect(key).toMatch(/^pk_tn_[\w-]{51}$/);
+    expect(view).toMatchObject({
+      ...{
+        name: 'shop',
+        tenant: acme,
+        operator: false,
+        scopes: ['submit', 'read'],
+        queues: null,
+        tasks: null,
+      },
+      ...{ expiresAt: null, createdBy: 'tester', lastUsedAt: null },
+    });
+    const job = await node.get<Job>('POST', '/v1/jobs', { key, body: { task: 'greet' } });
+    expect(job).toMatchObject({ tenant: acme, createdBy: 'shop' });
+    expect((await node.ask('GET', `/v1/jobs/${job.id}`, { key })).status).toBe(200);
+    const other = await keyOf({ tenant: globex, scopes: ['submit', 'read'] });
+    expect(await node.ask('GET', `/v1/jobs/${job.id}`, { key: other.key })).toMatchObject({
+      status: 404,
+      body: { code: 'JOB_NOT_FOUND' },
+    });
+    expect(await node.ask('GET', '/v1/jobs', { key, tenant: globex })).toMatchObject({
+      status: 403,
+      body: { code: 'FORBIDDEN' },
+    });
+  });
+
+  it('is never shown again', async () => {
+    const { id, key } = await keyOf({ tenant: newTenant(), scopes: ['read'] });
+    const answers = [await node.ask('GET', `/v1/keys/${id}`), await node.ask('GET', '/v1/keys')];
+    for (const { status, body } of answers) {
+      expect(status).toBe(200);
+      expect(JSON.stringify(body)).not.toContain(key);
+    }
+    const client = new pg.Client({ connectionString: node.database.url });
+    await client.connect();
+    onTestFinished(() => client.end());
+    const { rows } = await client.query('SELECT k::text AS text FROM punctual.api_keys k WHERE id = $1', [
+      id,
+    ]);
+    expect(rows[0].text).not.toContain(key.slice(6, 20));
+  });
+
+  it('that expires is refused from then on', async () => {
+    const expiresAt = new Date(Date.now() + 1_500).toISOString();
+    const { key } = await keyOf({ tenant: newTenant(), scopes: ['read'], expiresAt });
+    expect((await node.ask('GET', '/v1/jobs', { key })).status).toBe(200);
+    await vi.waitFor(async () => expect((await node.ask('GET', '/v1/jobs', { key })).status).toBe(401), {
+      timeout: 10_000,
+    });
+    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(expiresAt) - 500);
+    expect(await make({ scopes: ['read'], expiresAt: '2020-01-01T00:00:00Z' })).toMatchObject({
+      status: 422,
+    });
+  });
+
+  it('has the hour of its last use on record', async () => {
+    const { id, key } = await keyOf({ tenant: newTenant(), scopes: ['read'] });
+    await node.ask('GET', '/v1/jobs', { key });
+    await vi.waitFor(
+      async () => {
+        const { lastUsedAt } = await node.get<KeyView>('GET', `/v1/keys/${id}`);
+        expect(lastUsedAt).toMatch(/T\d\d:00:00\.000Z$/);
+      },
+      { timeout: 20_000, interval: 250 },
+    );
+  }, 30_000);
+});
+
+describe('a key with the scope admin', () => {
+  it('manages the keys of its tenant, and sees no others', async () => {
+    const tenant = newTenant();
+    const admin = await keyOf({ tenant, scopes: ['admin', 'submit'] });
+    const other = await keyOf({ tenant: newTenant(), scopes: ['read'] });
+    const made = await keyOf({ scopes: ['submit'] }, { key: admin.key });
+    expect(made).toMatchObject({ tenant, createdBy: 'made' });
+    const list = await node.get<{ data: KeyView[] }>('GET', '/v1/keys', { key: admin.key });
+    expect(list.data.map(({ id }) => id)).toEqual([made.id, admin.id]);
+    for (const [method, path] of [
+      ['GET', ''],
+      ['DELETE', ''],
+      ['POST', '/rotate'],
+    ] as const) {
+      const answer = await node.ask(method, `/v1/keys/${other.id}${path}`, { key: admin.key });
+      expect(answer).toMatchObject({ status: 404, body: { code: 'KEY_NOT_FOUND' } });
+    }
+    expect((await node.ask('DELETE', `/v1/keys/${made.id}`, { key: admin.key })).status).toBe(204);
+    expect((await node.ask('GET', `/v1/keys/${made.id}`, { key: admin.key })).status).toBe(404);
+  });
+
+  it('grants no more than it has', async () => {
+    const tenant = newTenant();
+    const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
+    const admin = await keyOf({ tenant, scopes: ['admin'], queues: ['a', 'b'], expiresAt });
+    const ask = { key: admin.key };
+    const refused: Partial<KeyInput>[] = [
+      { scopes: ['submit'] },
+      { scopes: ['read', 'work'] },
+      { scopes: ['read'], queues: ['c'] },
+      { scopes: ['read'], tenant: 'another' },
+      { operator: true },
+      { scopes: ['read'], expiresAt: new Date(Date.now() + 7_200_000).toISOString() },
+    ];
+    for (const input of refused) {
+      expect([input, (await make(input, ask)).body]).toMatchObject([input, { code: 'FORBIDDEN' }]);
+    }
+    // What it says nothing about is as limited as it is itself.
+    expect(await keyOf({ scopes: ['read'] }, ask)).toMatchObject({
+      queues: ['a', 'b'],
+      tasks: null,
+      expiresAt,
+    });
+    expect(await keyOf({ scopes: ['read'], queues: ['b'], tasks: ['t'] }, ask)).toMatchObject({
+      queues: ['b'],
+      tasks: ['t'],
+    });
+    const stronger = await keyOf({ tenant, scopes: ['submit'] });
+    const rotated = await node.ask('POST', `/v1/keys/${stronger.id}/rotate`, ask);
+    expect(rotated).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } });
+  });
+});
+
+describe('a key of an operator', () => {
+  it('is made by operators, and may do everything', async () => {
+    const { key, ...view } = await keyOf({ operator: true });
+    expect(view).toMatchObject({ operator: true, tenant: null, scopes: [] });
+    expect(key).toMatch(/^pk_op_/);
+    expect((await node.ask('GET', '/v1/tenants', { key })).status).toBe(200);
+    expect((await make({ operator: true, scopes: ['read'] })).status).toBe(422);
+    expect((await make({})).status).toBe(422);
+  });
+
+  it('lists all keys page by page, or those of the tenant it names', async () => {
+    const tenant = newTenant();
+    const ids: string[] = [];
+    for (let i = 0; i < 3; i++) ids.unshift((await keyOf({ tenant, scopes: ['read'] })).id);
+    type Keys = { data: KeyView[]; next: string | null };
+    const first = await node.get<Keys>('GET', '/v1/keys?limit=2', { tenant });
+    const second = await node.get<Keys>('GET', `/v1/keys?limit=2&after=${first.next}`, { tenant });
+    expect([...first.data, ...second.data].map(({ id }) => id)).toEqual(ids);
+    expect(second.next).toBeNull();
+    const all = await node.get<Keys>('GET', '/v1/keys?limit=1000');
+    expect(all.data.some(({ operator }) => operator)).toBe(true);
+    expect((await node.ask('GET', '/v1/keys?after=x')).status).toBe(422);
+  });
+});
+
+describe('rotation', () => {
+  it('makes the next key with the same rights, and both are valid until the old one ends', async () => {
+    const old = await keyOf({ tenant: newTenant(), scopes: ['submit'], queues: ['a'] });
+    const { status, body: next } = await node.ask<NewKeyView>('POST', `/v1/keys/${old.id}/rotate`);
+    expect(status).toBe(201);
+    const { tenant, name, scopes, queues, tasks } = old;
+    expect(next).toMatchObject({ tenant, name, scopes, queues, tasks, expiresAt: null });
+    const ends = (await node.get<KeyView>('GET', `/v1/keys/${old.id}`)).expiresAt!;
+    expect(Date.parse(ends) - Date.now()).toBeGreaterThan(23 * 3_600_000);
+    for (const { key } of [old, next]) {
+      const answer = await node.ask('POST', '/v1/jobs', { key, body: { task: 't', queue: 'a' } });
+      expect(answer.status).toBe(201);
+    }
+  });
+
+  it('ends the old key when it is told to', async () => {
+    const old = await keyOf({ tenant: newTenant(), scopes: ['read'] });
+    expect((await node.ask('GET', '/v1/jobs', { key: old.key })).status).toBe(200);
+    await node.get('POST', `/v1/keys/${old.id}/rotate`, { body: { oldExpiresIn: '1ms' } });
+    await vi.waitFor(
+      async () => expect((await node.ask('GET', '/v1/jobs', { key: old.key })).status).toBe(401),
+      { timeout: 5_000 },
+    );
+    const again = await node.ask('POST', `/v1/keys/${old.id}/rotate`);
+    expect(again).toMatchObject({ status: 409, body: { code: 'KEY_EXPIRED' } });
+  });
+});
+
+describe('a revoked key', () => {
+  it('is refused by all nodes within about a second, and ends what waits with it', async () => {
+    const database = await createTestDatabase();
+    onTestFinished(() => database.drop(), 30_000);
+    const nodes = [await nodeForTest({ database }), await nodeForTest({ database })] as const;
+    const made = await keyOf({ tenant: 'acme', scopes: ['submit', 'read', 'work'] }, {}, nodes[0]);
+    const { key } = made;
+    const job = await nodes[0].get<Job>('POST', '/v1/jobs', { key, body: { task: 'never' } });
+    const registration = {
+      ...{ name: 'w', queues: ['default'], slots: 1, targets: ['handler'], tasks: ['other'], labels: {} },
+    };
+    const { workerId } = await nodes[1].get<{ workerId: string }>('POST', '/v1/workers', {
+      key,
+      body: registration,
+    });
+    const begun = performance.now();
+    const waits = nodes.flatMap((each) => [
+      each.ask('GET', `/v1/jobs/${job.id}?wait=20s`, { key }),
+      each.ask('POST', `/v1/workers/${workerId}/claim`, { key, body: { max: 1, wait: '20s' } }),
+    ]);
+    await nodes[0].get('DELETE', `/v1/keys/${made.id}`);
+    for (const answer of await Promise.all(waits)) expect(answer.status).toBe(401);
+    expect(performance.now() - begun).toBeLessThan(10_000);
+    for (const each of nodes) expect((await each.ask('GET', '/v1/jobs', { key })).status).toBe(401);
+  }, 40_000);
+});
