@@ -13,8 +13,11 @@ const PAUSE_MS = 1_000;
  * cost a statement, and what comes while one is under way is counted by the next.
  */
 export class AddedJobs {
-  private tenants = new Set<string>();
+  /** Null until they were read: then everything is noted, and sorted out later. */
+  private tenants: Set<string> | null = null;
   private added = new Map<string, { live: number; later: number }>();
+  /** What was changed about tenants before they were read. */
+  private readonly changed = new Map<string, boolean>();
   private isWriting = false;
   private isOver = false;
 
@@ -23,31 +26,53 @@ export class AddedJobs {
     private readonly log: Log,
   ) {}
 
-  /** Begins a term: what the last leader had not counted yet is lost, so all is counted anew when it matters. */
-  async load(): Promise<void> {
-    this.tenants = new Set(await countedTenants(this.pool));
-    if (this.tenants.size > 0) await forgetUsage(this.pool);
+  /**
+   * Begins a term: what the last leader had not counted yet is lost, so all is counted anew when it matters. In the
+   * background, because a submission that hangs may hold a row for a while, and must not hold up a takeover.
+   */
+  start(): void {
+    void this.load();
+  }
+
+  private async load(): Promise<void> {
+    while (!this.isOver && this.tenants === null) {
+      try {
+        const tenants = new Set(await countedTenants(this.pool));
+        if (tenants.size > 0) await forgetUsage(this.pool);
+        for (const [tenant, isCounted] of this.changed) {
+          if (isCounted) tenants.add(tenant);
+          else tenants.delete(tenant);
+        }
+        this.tenants = tenants;
+      } catch (error) {
+        this.log.warn({ error: messageOf(error) }, 'the tenants with quotas of jobs could not be read');
+        await pause(PAUSE_MS, undefined, { ref: false });
+      }
+    }
+    for (const tenant of this.added.keys()) if (!this.tenants?.has(tenant)) this.added.delete(tenant);
+    if (this.added.size > 0 && !this.isWriting) void this.write();
   }
 
   /** Whether the jobs of a tenant are counted from now on. */
   setTenant(tenant: string, isCounted: boolean): void {
-    if (isCounted) this.tenants.add(tenant);
+    if (this.tenants === null) this.changed.set(tenant, isCounted);
+    else if (isCounted) this.tenants.add(tenant);
     else this.tenants.delete(tenant);
   }
 
   /** Notes jobs that were stored. */
   note(tenant: string, live: number, later: number): void {
-    if (!this.tenants.has(tenant)) return;
+    if (this.tenants && !this.tenants.has(tenant)) return;
     const sum = this.added.get(tenant) ?? { live: 0, later: 0 };
     sum.live += live;
     sum.later += later;
     this.added.set(tenant, sum);
-    if (!this.isWriting) void this.write();
+    if (this.tenants && !this.isWriting) void this.write();
   }
 
   /** Notes jobs that were stored in the live table. */
   noteLive(jobs: readonly { readonly tenant: string }[]): void {
-    if (this.tenants.size === 0) return;
+    if (this.tenants?.size === 0) return;
     for (const { tenant } of jobs) this.note(tenant, 1, 0);
   }
 
@@ -68,7 +93,10 @@ export class AddedJobs {
           Array.from(added, ([tenant, counts]) => ({ tenant, ...counts })),
         );
       } catch (error) {
-        this.log.warn({ error: messageOf(error) }, 'jobs could not be counted for the quotas of their tenants');
+        this.log.warn(
+          { error: messageOf(error) },
+          'jobs could not be counted for the quotas of their tenants',
+        );
         for (const [tenant, { live, later }] of added) this.note(tenant, live, later);
         await pause(PAUSE_MS, undefined, { ref: false });
       }

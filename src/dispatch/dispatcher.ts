@@ -124,10 +124,10 @@ export class Dispatcher {
       await state.directory.learn(portion);
       for (const claim of portion) state.resume(resumeRunning(claim, state.clock));
     }
-    await state.addedJobs.load();
     await this.workers.load();
     await this.backlogReader.load();
     if (state.term.over) return;
+    state.addedJobs.start();
     for (const part of [this.finisher, this.claimer, this.backlogReader, this.workers]) part.start();
     this.rest = setTimeout(() => this.startRest(), AFTER_TAKEOVER_MS).unref();
   }

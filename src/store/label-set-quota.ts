@@ -56,6 +56,7 @@ export class LabelSetsError extends RefusedNamesError {
     super(
       `Tenant ${tenant} may use ${maxLabelSets} different sets of labels in \`requires\`; those that no job has used for a while make room.`,
       (named) => refused.has(needsKey(named)),
+      { quota: { name: 'labelSets', limit: maxLabelSets } },
     );
   }
 }

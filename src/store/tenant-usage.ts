@@ -11,7 +11,8 @@ import { RolledBackError } from './leader-statement.js';
  *   any, and a statement that begins then sees all that were added before.
  *
  * So no count is on the way of a job that fits, ends cost nothing, and a count that is lost or late can only refuse too much for
- * a moment. It holds without a leader and through every change of leaders.
+ * a moment. It holds without a leader and through every change of leaders. None of these writes is fenced by a term: a
+ * superseded leader can only have too much counted, or have it counted again.
  */
 
 const TAKE_ROOM = statement(

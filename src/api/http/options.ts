@@ -1,3 +1,4 @@
+import type { PunctualError } from '../../core/errors.js';
 import type { NodeContext } from '../context.js';
 import type { HttpLimits, Route } from '../route.js';
 import type { Authenticate } from './access.js';
@@ -18,6 +19,10 @@ export interface HttpServerOptions {
   /** Calls back when the key of a waiting caller is not valid any more; answers with what ends the watch. */
   readonly watch?: WatchKey;
   readonly limits: HttpLimits;
+  /** Takes note of a request of a key; throws if the key makes too many. */
+  readonly countRequest?: (keyId: string) => void;
+  /** Called with every error that is answered. */
+  readonly onRefused?: (error: PunctualError) => void;
   readonly log: HttpLog;
   /** How requests reach the leader when this node does not lead. */
   readonly forwarding: ForwardingOptions;

@@ -28,7 +28,6 @@ const CONNECTION_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> 
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['BODY_TOO_LARGE', 'The chunks of the body say too much about themselves.'],
   NO_HOST: ['MALFORMED_REQUEST', 'The request does not say which host it is meant for.'],
   NO_TUNNEL: ['MALFORMED_REQUEST', 'The server is no proxy.'],
-  TOO_MANY_CONNECTIONS: ['TOO_MANY_CONNECTIONS', 'This node has as many open connections as it may have.'],
   ERR_HTTP_REQUEST_TIMEOUT: ['REQUEST_TIMED_OUT', 'The request was not complete in time.'],
 };
 
@@ -58,8 +57,10 @@ export function sendProblem(
   request: FastifyRequest,
   reply: FastifyReply,
   log: HttpLog,
+  onRefused?: (error: PunctualError) => void,
 ): void {
   const error = publicError(thrown);
+  onRefused?.(error);
   if (error.status === 500) {
     const { method, id: requestId } = request;
     log.error({ err: thrown, requestId, method, route: request.routeOptions.url }, 'a request failed');

@@ -4,6 +4,7 @@ import { PunctualError } from '../../core/errors.js';
 import { encodeJson } from '../json-text.js';
 import { requireCredentials } from './access.js';
 import { documentApi } from './api-document.js';
+import { limitConnections } from './connections.js';
 import { routeDescriber } from './describe-route.js';
 import type { OpenApiDocument } from './docs-page.js';
 import { Forwarding } from './forwarding.js';
@@ -90,7 +91,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     if (closing.yes) reply.header('connection', 'close');
     done();
   });
-  requireCredentials(server, options.authenticate, options.defaultTenant);
+  limitConnections(server, options.limits.maxConnections);
+  requireCredentials(server, options.authenticate, options.defaultTenant, options.countRequest);
   new LargeBodies(options.limits.maxBulkBytes).watch(server);
   acceptBodies(server, options.limits.maxDepth);
 
@@ -112,7 +114,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   return server;
 }
 
-function bareServer({ log }: HttpServerOptions): FastifyInstance {
+function bareServer({ log, onRefused }: HttpServerOptions): FastifyInstance {
   const server = fastify({
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionTimeout: IDLE_SOCKET_TIMEOUT_MS,
@@ -140,6 +142,6 @@ function bareServer({ log }: HttpServerOptions): FastifyInstance {
   server.server.on('connect', (_request, socket) =>
     refuseConnection({ code: 'NO_TUNNEL' }, socket, randomUUID()),
   );
-  server.setErrorHandler((error, request, reply) => sendProblem(error, request, reply, log));
+  server.setErrorHandler((error, request, reply) => sendProblem(error, request, reply, log, onRefused));
   return server;
 }
