@@ -39,11 +39,7 @@ ORDER BY 1
 ON CONFLICT (signature) DO NOTHING;
 
 -- add-queues
-INSERT INTO punctual.queues (tenant, name, created_at, used_at)
-SELECT u.tenant, u.name, $3::bigint, $3::bigint FROM unnest($1::text[], $2::text[]) u(tenant, name)
-WHERE NOT EXISTS (SELECT 1 FROM punctual.queues q WHERE q.tenant = u.tenant AND q.name = u.name)
-ORDER BY 1, 2
-ON CONFLICT (tenant, name) DO NOTHING;
+SELECT tenant, name, quota FROM punctual.add_queues($1::text[], $2::text[], $3::bigint, $4::bigint);
 
 -- add-stale
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -58,11 +54,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 -- add-tenant
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
-  INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst)
-  SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int WHERE EXISTS (SELECT 1 FROM term)
+  INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst, quota_live_jobs,
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes)
+  SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int, $11::int, $12::int, $13::int,
+    $14::int, $15::int, $16::int
+  WHERE EXISTS (SELECT 1 FROM term)
   ON CONFLICT (id) DO NOTHING
-  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs,
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- add-usage
+UPDATE punctual.tenant_usage u SET live = u.live + a.live, later = u.later + a.later
+FROM unnest($1::text[], $2::bigint[], $3::bigint[]) a(tenant, live, later) WHERE u.tenant = a.tenant;
 
 -- add-worker
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -143,9 +147,12 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.tenants SET name = $5::text, weight = $6::int, rate_limit = $7::int, rate_per = $8::bigint,
-    rate_burst = $9::int
+    rate_burst = $9::int,
+    (quota_live_jobs, quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second,
+      quota_payload_bytes) = ROW($10::int, $11::int, $12::int, $13::int, $14::int, $15::int)
   WHERE id = $4::text AND EXISTS (SELECT 1 FROM term)
-  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs,
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- claim-jobs
@@ -216,8 +223,27 @@ SELECT u.tenant, (
     SELECT 1 FROM punctual.needs n WHERE n.tenant = u.tenant AND n.labels <> '' LIMIT $2) sets) AS sets
 FROM unnest($1::text[]) u(tenant);
 
+-- count-schedules
+SELECT count(*) AS schedules FROM (
+SELECT 1 FROM punctual.schedules s WHERE s.tenant = $1::text AND s.deleted_at IS NULL LIMIT $2::bigint) counted;
+
 -- count-terms
 SELECT count(*)::int AS terms FROM punctual.terms WHERE shard = $1;
+
+-- count-usage
+UPDATE punctual.tenant_usage u SET
+  live = (SELECT count(*) FROM (
+    SELECT 1 FROM punctual.queues q JOIN punctual.jobs j ON j.queue = q.id
+    WHERE q.tenant = $1::text LIMIT $2::bigint + 1) l),
+  later = (SELECT count(*) FROM (
+    SELECT 1 FROM punctual.later l WHERE l.tenant = $1::text LIMIT $3::bigint + 1) l),
+  counted_at = $4::bigint,
+  count_ms = greatest(0, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - $4::bigint)
+WHERE u.tenant = $1::text
+RETURNING u.live, u.later;
+
+-- counted-tenants
+SELECT tenant FROM punctual.tenant_usage;
 
 -- create-schedule
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -504,6 +530,12 @@ SELECT u.place, q.id, q.used_at AS "usedAt"
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, name, place)
 JOIN punctual.queues q ON q.tenant = u.tenant AND q.name = u.name;
 
+-- find-quotas
+SELECT v.version, t.* FROM punctual.quotas_version v LEFT JOIN (
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs, quota_later_jobs,
+  quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM punctual.tenants WHERE id =
+  ANY($1::text[])) t ON true;
+
 -- find-schedule
 SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
 s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition FROM
@@ -534,7 +566,9 @@ WITH RECURSIVE segment AS (
 SELECT queue, needs, lane, rank, "runAt", id FROM segment OFFSET 1 LIMIT $5;
 
 -- find-tenant
-SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id = $1;
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs, quota_later_jobs,
+  quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM punctual.tenants WHERE id =
+  $1;
 
 -- find-waiting-jobs
 WITH live AS MATERIALIZED (
@@ -783,6 +817,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 
 -- forget-silent-nodes
 DELETE FROM punctual.nodes WHERE last_seen < $1;
+
+-- forget-usage
+UPDATE punctual.tenant_usage SET live = NULL, later = NULL, counted_at = 0 WHERE live IS NOT NULL;
 
 -- forget-workers
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -1575,8 +1612,9 @@ LEFT JOIN LATERAL (
   WHERE place_in_portion <= $4::int AND bytes_before < $5::bigint ORDER BY name;
 
 -- list-tenants
-SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id > $1
-  ORDER BY id LIMIT $2;
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs, quota_later_jobs,
+  quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM punctual.tenants WHERE id >
+  $1 ORDER BY id LIMIT $2;
 
 -- list-workers
 SELECT * FROM (
@@ -1615,6 +1653,13 @@ SELECT k.job
 FROM unnest($1::text[], $2::text[], $3::uuid[]) u(tenant, key, holder)
 JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key AND k.job = u.holder
 ORDER BY k.tenant, k.key FOR UPDATE OF k;
+
+-- lock-usage
+SELECT u.live, u.later, u.counted_at AS "countedAt", u.count_ms AS "countMs",
+  t.quota_live_jobs AS "liveJobs", t.quota_later_jobs AS "laterJobs",
+  floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
+FROM punctual.tenant_usage u JOIN punctual.tenants t ON t.id = u.tenant
+WHERE u.tenant = $1::text FOR UPDATE OF u;
 
 -- look-at-lease
   SELECT l.epoch, l.holder, l.holder_url AS "holderUrl",
@@ -1911,7 +1956,8 @@ SELECT l.id, l.submission FROM unnest($1::uuid[]) u(id) JOIN punctual.later l ON
 WHERE l.submission IS NOT NULL;
 
 -- read-tenants
-SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs, quota_later_jobs,
+  quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM punctual.tenants
 WHERE id = ANY(ARRAY(SELECT DISTINCT q.tenant FROM punctual.queues q WHERE q.id = ANY($1::int[])));
 
 -- read-to-admit
@@ -2260,6 +2306,14 @@ WHERE o.schedule = $1::uuid AND o.at <= $3 AND NOT o.by_hand AND o.job IS NULL A
       WHERE p.schedule = $1::uuid AND p.at < $2 AND NOT p.by_hand ORDER BY p.at DESC LIMIT 1) r
     WHERE r.until >= $2), $2)
 RETURNING o.at, o.until, o.count, o.state, o.reason, o.recorded_at AS "recordedAt";
+
+-- take-room
+UPDATE punctual.tenant_usage u SET live = u.live + $2::bigint, later = u.later + $3::bigint
+FROM punctual.tenants t
+WHERE u.tenant = $1::text AND t.id = u.tenant AND u.live IS NOT NULL AND u.later IS NOT NULL
+  AND ($2::bigint = 0 OR t.quota_live_jobs IS NULL OR u.live + $2::bigint <= t.quota_live_jobs)
+  AND ($3::bigint = 0 OR t.quota_later_jobs IS NULL OR u.later + $3::bigint <= t.quota_later_jobs)
+RETURNING u.tenant;
 
 -- take-term
   WITH taken AS (

@@ -27,7 +27,7 @@ export function limitConnections(server: FastifyInstance, maxConnections: number
       surplus.delete(socket);
       return done();
     }
-    reply.header('connection', 'close');
+    reply.raw.shouldKeepAlive = false;
     const detail = `This node has ${maxConnections} open connections already, as many as it may have.`;
     done(new PunctualError('TOO_MANY_CONNECTIONS', detail, { retryAfter: 1 }));
   });
