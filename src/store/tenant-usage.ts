@@ -1,4 +1,5 @@
-import { inTransaction, type Pool, type Queryable, run, statement } from './database.js';
+import { byIndex } from './batch-statement.js';
+import { type Pool, type Queryable, run, statement, withHotPlans } from './database.js';
 import { RolledBackError } from './leader-statement.js';
 
 /**
@@ -56,7 +57,8 @@ const ADD_USAGE = statement(
   'add-usage',
   `
     UPDATE punctual.tenant_usage u SET live = u.live + a.live, later = u.later + a.later
-    FROM unnest($1::text[], $2::bigint[], $3::bigint[]) a(tenant, live, later) WHERE u.tenant = a.tenant`,
+    FROM unnest($1::text[], $2::bigint[], $3::bigint[]) a(tenant, live, later)
+    WHERE ${byIndex('u.tenant', 'a.tenant')}`,
 );
 
 const FORGET_USAGE = statement(
@@ -110,9 +112,19 @@ export interface Room {
   readonly quotas: { readonly liveJobs: number | null; readonly laterJobs: number | null };
 }
 
+/** Counts the jobs of a tenant whose row is locked, and notes how many there are. */
+export function countJobs(
+  db: Queryable,
+  tenant: string,
+  { liveJobs, laterJobs }: Room['quotas'],
+  now: number,
+): Promise<UsageRow[]> {
+  return run<UsageRow>(db, COUNT_JOBS, [tenant, liveJobs ?? 0, laterJobs ?? 0, now]);
+}
+
 /** Counts the jobs of a tenant unless that was done just now, and answers with the room; null if it has no quota of jobs. */
 export function countRoom(pool: Pool, tenant: string): Promise<Room | null> {
-  return inTransaction(pool, async (db) => {
+  return withHotPlans(pool, async (db) => {
     const [row] = await run<UsageRow>(db, LOCK_USAGE, [tenant]);
     if (!row) return null;
     const { liveJobs, laterJobs, now, countedAt, countMs } = row;
@@ -121,7 +133,7 @@ export function countRoom(pool: Pool, tenant: string): Promise<Room | null> {
     const [used] =
       isKnown && isFresh && countedAt <= now
         ? [row]
-        : await run<UsageRow>(db, COUNT_JOBS, [tenant, liveJobs ?? 0, laterJobs ?? 0, now]);
+        : await countJobs(db, tenant, { liveJobs, laterJobs }, now);
     const left = (limit: number | null, count: number | null) =>
       limit === null ? Number.POSITIVE_INFINITY : Math.max(0, limit - count!);
     return {

@@ -45,7 +45,13 @@ export async function populate(shard: TestShard, term: TermKey): Promise<Populat
   );
   await foldTallies(shard.hot, term, now + 60_000);
   await addStale(shard.hot, term, [{ tenant: TENANT, completions: 1, failures: 0 }], now);
-  await addTenant(shard.hot, term, { id: 'limited', name: 'Limited' }, { weight: 1, rate: null, quotas: { ...NO_QUOTAS, liveJobs: 1_000 } }, now);
+  await addTenant(
+    shard.hot,
+    term,
+    { id: 'limited', name: 'Limited' },
+    { weight: 1, rate: null, quotas: { ...NO_QUOTAS, liveJobs: 1_000 } },
+    now,
+  );
   await populateSchedules(shard, term, now);
   const { queue, needs } = (await readWaiting(shard.hot, [waiting!]))[0]!;
   const names = { queue, needs };
