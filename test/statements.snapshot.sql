@@ -66,7 +66,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 
 -- add-usage
 UPDATE punctual.tenant_usage u SET live = u.live + a.live, later = u.later + a.later
-FROM unnest($1::text[], $2::bigint[], $3::bigint[]) a(tenant, live, later) WHERE u.tenant = a.tenant;
+FROM unnest($1::text[], $2::bigint[], $3::bigint[]) a(tenant, live, later)
+WHERE u.tenant BETWEEN a.tenant AND a.tenant;
 
 -- add-worker
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2277,6 +2278,49 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
     backoff, requires)
   WHERE EXISTS (SELECT 1 FROM term) AND (SELECT count(*) FROM unnest($7::int[], $8::text[], $9::text[]) n(id,
+    tenant, name)
+      JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+        cardinality($7::int[])
+    AND (SELECT count(*) FROM unnest($10::int[], $11::bytea[]) n(id, signature)
+      JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($10::int[])
+  RETURNING id, tenant, run_at
+), claimed AS (
+  INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
+  SELECT id, 1, $4::uuid, $2, $5::bigint FROM stored
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted, jobs_assigned, lateness, lateness_ms)
+  SELECT $5::bigint, tenant, 1, 1, $6::bigint[], greatest(0, $5::bigint - run_at) FROM stored
+), answer AS (SELECT id FROM stored) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- submit-and-claim-counted
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), room AS (
+  UPDATE punctual.tenant_usage u SET live = u.live + 1 FROM punctual.tenants t
+  WHERE u.tenant = (SELECT coalesce(u.tenant, $36::text) FROM unnest($12::uuid[], $13::json[], $14::int[],
+    $15::text[], $16::int[], $17::int[], $18::int[], $19::smallint[], $20::bigint[], $21::smallint[],
+    $22::smallint[], $23::boolean[], $24::bigint[], $25::bigint[], $26::bigint[], $27::text[], $28::text[],
+    $29::text[], $30::text[], $31::json[], $32::json[], $33::json[]) u(id, payload, size_kib, tenant, queue, needs,
+    lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task,
+    created_by, key, concurrency_key, target, backoff, requires)) AND t.id = u.tenant
+    AND (t.quota_live_jobs IS NULL OR u.live + 1 <= t.quota_live_jobs) AND EXISTS (SELECT 1 FROM term)
+  RETURNING u.tenant
+), stored AS (
+  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires) SELECT u.id, coalesce(u.payload, $34::json), coalesce(u.size_kib, $35::int),
+    coalesce(u.tenant, $36::text), coalesce(u.queue, $37::int), coalesce(u.needs, $38::int), coalesce(u.lane,
+    $39::int), coalesce(u.rank, $40::smallint), coalesce(u.run_at, $41::bigint), coalesce(u.max_attempts,
+    $42::smallint), coalesce(u.max_losses, $43::smallint), coalesce(u.at_most_once, $44::boolean),
+    coalesce(u.timeout_ms, $45::bigint), coalesce(u.created_at, $46::bigint), coalesce(u.start_before, $47::bigint),
+    coalesce(u.task, $48::text), coalesce(u.created_by, $49::text), coalesce(u.key, $50::text),
+    coalesce(u.concurrency_key, $51::text), coalesce(u.target, $52::json), coalesce(u.backoff, $53::json),
+    coalesce(u.requires, $54::json) FROM unnest($12::uuid[], $13::json[], $14::int[], $15::text[], $16::int[],
+    $17::int[], $18::int[], $19::smallint[], $20::bigint[], $21::smallint[], $22::smallint[], $23::boolean[],
+    $24::bigint[], $25::bigint[], $26::bigint[], $27::text[], $28::text[], $29::text[], $30::text[], $31::json[],
+    $32::json[], $33::json[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires)
+  WHERE EXISTS (SELECT 1 FROM room) AND (SELECT count(*) FROM unnest($7::int[], $8::text[], $9::text[]) n(id,
     tenant, name)
       JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
         cardinality($7::int[])

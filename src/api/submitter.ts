@@ -4,8 +4,8 @@ import { messageOf, PunctualError } from '../core/errors.js';
 import { mayReplace, type Repetition } from '../core/keys.js';
 import type { Log } from '../core/log.js';
 import { least } from '../core/long-lists.js';
-import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
 import { SerialQueue } from '../core/serial-queue.js';
+import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
 import { TimeSlice } from '../core/time-slice.js';
 import { uuidv7 } from '../core/uuid.js';
 import { admissionTime } from '../dispatch/admission-time.js';
@@ -47,7 +47,7 @@ interface SubmitterOptions {
   readonly config: Config;
   readonly log: Log;
   /** Stores and starts a job in one transaction, where the leader is here and can; else false, with nothing done. */
-  readonly directStart: (row: JobRow, names: Resolved) => Promise<boolean>;
+  readonly directStart: (row: JobRow, names: Resolved, isCounted: boolean) => Promise<boolean>;
   /** Stores jobs of which some may replace others with the same key; only the leader can. */
   readonly submitKeyed: (jobs: readonly NewJob[], made: Made, now: number) => Promise<Submitted>;
   /** Tells the leader about jobs after their commit; failing to is no harm. */
@@ -169,8 +169,8 @@ export class Submitter {
       }
     }
     const [first] = jobs;
-    if (jobs.length === 1 && first && first.admitAt === null && counted === undefined) {
-      if (await this.options.directStart(first.row, resolved[0]!))
+    if (jobs.length === 1 && first && first.admitAt === null) {
+      if (await this.options.directStart(first.row, resolved[0]!, counted !== undefined))
         return [{ id: first.row.id, repetition: null, row: first.row }];
     }
     const { registered, fresh } = jobs.some(({ keyRule }) => mayReplace(keyRule))
@@ -190,7 +190,8 @@ export class Submitter {
     // What only the leader can store must not fail together with what every node can, and what waits for room must
     // delay nobody else.
     const group = key === null ? '' : mayReplace(keyRule) ? 'leader' : 'any';
-    const groupKey = key === null && !owned.isCounted ? '' : `${group} ${owned.tenant} ${owned.isCounted ?? false}`;
+    const groupKey =
+      key === null && !owned.isCounted ? '' : `${group} ${owned.tenant} ${owned.isCounted ?? false}`;
     return new Promise((resolve, reject) => {
       const gathered = this.groups.get(groupKey);
       if (gathered) gathered.push({ owned, resolve, reject, isRefused: false });

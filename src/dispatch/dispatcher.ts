@@ -175,8 +175,8 @@ export class Dispatcher {
   }
 
   /** Stores and starts a job; answers false, with nothing done, when it must be submitted through the backlog. */
-  submit(row: JobRow, names: Resolved): Promise<boolean> {
-    return this.directStart.submit(row, names);
+  submit(row: JobRow, names: Resolved, isCounted: boolean): Promise<boolean> {
+    return this.directStart.submit(row, names, isCounted);
   }
 
   /** Takes a hint: jobs that were just stored, and the earliest `startBefore` among those stored in `later`. */

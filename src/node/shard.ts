@@ -247,7 +247,8 @@ export class RunningShard implements Shard {
       names: new Names(this.hot, config),
       databaseNow: () => this.databaseClock.now(),
       submitKeyed: async (jobs, made, now) => (await this.leader()).keyed.submit(jobs, made, now),
-      directStart: async (row, names) => (await this.currentLeader()?.submit(row, names)) ?? false,
+      directStart: async (row, names, isCounted) =>
+        (await this.currentLeader()?.submit(row, names, isCounted)) ?? false,
       hint: async (jobs, startBefore) => {
         const leader = this.currentLeader();
         if (leader) await leader.hint(jobs, startBefore);

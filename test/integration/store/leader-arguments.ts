@@ -18,14 +18,14 @@ export async function leaderArguments(
   const { row } = await shard.newJob();
   const parsed = { row: { ...row, id: jobs.unread }, admitAt: now, held: true };
   const attempt = JSON.stringify({ fence: 1 });
+  const submitted = [
+    ...[WORKER, now, [1]],
+    ...namesTaken(shard.made().names),
+    ...NEW_JOB_COLUMNS.parameters([row]),
+  ];
   return {
-    'submit-and-claim': [
-      WORKER,
-      now,
-      [1],
-      ...namesTaken(shard.made().names),
-      ...NEW_JOB_COLUMNS.parameters([row]),
-    ],
+    'submit-and-claim': submitted,
+    'submit-and-claim-counted': submitted,
     'claim-jobs': [now, [], [], [], [], [jobs.waiting], 1, null, WORKER, null],
     'claim-known-jobs': [now, [], [], [], [], [jobs.waiting], 1, null, WORKER, null],
     'finish-jobs': [now, ...ENDING_COLUMNS.parameters([{ ...SUCCEEDED, id: jobs.running }])],

@@ -52,6 +52,11 @@ export async function populate(shard: TestShard, term: TermKey): Promise<Populat
     { weight: 1, rate: null, quotas: { ...NO_QUOTAS, liveJobs: 1_000 } },
     now,
   );
+  await shard.pool.query(
+    `INSERT INTO punctual.tenants (id, name, created_at, quota_live_jobs) VALUES ($1, 'T', $2, 1000)`,
+    [TENANT, now],
+  );
+  await shard.pool.query('UPDATE punctual.tenant_usage SET live = 10, later = 10');
   await populateSchedules(shard, term, now);
   const { queue, needs } = (await readWaiting(shard.hot, [waiting!]))[0]!;
   const names = { queue, needs };
