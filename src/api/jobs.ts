@@ -164,8 +164,7 @@ export const jobRoutes: readonly Route[] = [
     run: async ({ node, caller, params: { id }, body }) => {
       const shard = node.shardOf(caller.tenant);
       const change = toChange(node, body);
-      if (change.payload !== undefined)
-        mustFitPayload(await shard.quotas.of(caller.tenant), change.payload);
+      if (change.payload !== undefined) mustFitPayload(await shard.quotas.of(caller.tenant), change.payload);
       await mustReach(shard, caller, id);
       await (await shard.leader()).jobControl.change(caller.tenant, id, change);
       return viewJob(shard, caller, id);

@@ -20,7 +20,7 @@ function simulate(demands: readonly number[], seconds: number): number[] {
     // Each node hears what the others have said before it, as when they tell the leader in turn.
     for (const { id, rate } of nodes) {
       const asked = rate.takeAsked();
-      rate.shareOf(asked, totals.hear(id, { acme: asked }, now)['acme']!, now);
+      rate.shareOf(asked, totals.hear(id, { acme: asked }, now).acme!, now);
     }
   }
   return taken;

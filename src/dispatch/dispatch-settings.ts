@@ -58,9 +58,7 @@ export class DispatchSettings {
       const limits = change(found);
       // A queue that comes into being here counts against the quota like every other.
       if (!found) await addQueues(state.hot, [{ tenant, queue: name }], now, state.config.maxQueues);
-      const row = await state.write(() =>
-        limitQueue(state.hot, state.term, { tenant, name }, limits, now),
-      );
+      const row = await state.write(() => limitQueue(state.hot, state.term, { tenant, name }, limits, now));
       this.queueChanged(row);
     });
   }

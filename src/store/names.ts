@@ -42,7 +42,6 @@ export interface NeedsRow {
   readonly labels: string;
 }
 
-
 const FIND_QUEUES = statement(
   'find-queues',
   `

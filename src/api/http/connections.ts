@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { PunctualError } from '../../core/errors.js';
+import { isOfWorker } from './access.js';
 
 /** Connections beyond the limit that are still told why they are refused; more are closed at once. */
 const TOLD_BEYOND = 256;
@@ -28,6 +29,8 @@ export function limitConnections(server: FastifyInstance, maxConnections: number
       return done();
     }
     reply.raw.shouldKeepAlive = false;
+    // A crowd must neither make workers look dead nor come between nodes; what they ask for is served.
+    if (isOfWorker(request) || request.routeOptions.config.scope === 'node') return done();
     const detail = `This node has ${maxConnections} open connections already, as many as it may have.`;
     done(new PunctualError('TOO_MANY_CONNECTIONS', detail, { retryAfter: 1 }));
   });

@@ -84,7 +84,7 @@ export function testServer(
   const logged: object[] = [];
   const server = createHttpServer({
     ...serverOptions(recording),
-    limits: { maxBulkBytes: 2_000_000, maxPayload: 10_000, maxDepth: 16, maxConnections: 1_000, ...limits },
+    limits: { maxBulkBytes: 2_000_000, maxPayload: 10_000, maxDepth: 16, maxConnections: 10_000, ...limits },
     log: { error: (fields) => logged.push(fields) },
   });
   const call = (
@@ -127,7 +127,7 @@ export function serverOptions(recording: Recording): HttpServerOptions {
       if (bearer === ATTEMPT_TOKEN) return { tenant: 'acme', jobId: JOB_ID, fence: 1 };
       return null;
     },
-    limits: { maxBulkBytes: 100_000, maxPayload: 10_000, maxDepth: 16, maxConnections: 1_000 },
+    limits: { maxBulkBytes: 100_000, maxPayload: 10_000, maxDepth: 16, maxConnections: 10_000 },
     forwarding: {
       shards: [],
       credentialFor: () => null,

@@ -54,6 +54,8 @@ it('connections beyond the limit are told so and closed, and those that are open
   expect(more.said().toLowerCase()).toContain('retry-after: 1');
   first!.socket.write(LIVEZ);
   await vi.waitFor(() => expect(first!.said().match(/200 OK/g)).toHaveLength(2));
+  // A worker gets through all the same.
+  await ProtocolWorker.register(node);
   for (const { socket } of open.slice(1)) socket.destroy();
   await vi.waitFor(async () => {
     const again = await connection(node);
