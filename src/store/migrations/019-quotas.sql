@@ -56,6 +56,28 @@ CREATE TRIGGER quotas_changed
     OLD.quota_submissions_per_second, OLD.quota_payload_bytes))
   EXECUTE FUNCTION punctual.quotas_changed();
 
+-- How many queues each tenant has, as differences that add up, so that a new queue costs no count. Whoever adds or removes queues
+-- only appends, and so waits for nobody; the differences of a tenant are folded when it gets a new queue. Making the triggers
+-- keeps new queues waiting until the existing ones are counted, which takes a fraction of a second for a million of them.
+CREATE TABLE punctual.queue_counts (
+  tenant  text NOT NULL,
+  queues  bigint NOT NULL
+);
+CREATE INDEX queue_counts_by_tenant ON punctual.queue_counts (tenant);
+CREATE FUNCTION punctual.count_queues() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, punctual, pg_temp AS $$
+BEGIN
+  INSERT INTO punctual.queue_counts (tenant, queues)
+  SELECT c.tenant, CASE TG_OP WHEN 'INSERT' THEN count(*) ELSE -count(*) END FROM changed c GROUP BY c.tenant;
+  RETURN NULL;
+END $$;
+REVOKE ALL ON FUNCTION punctual.count_queues() FROM PUBLIC;
+CREATE TRIGGER queues_added AFTER INSERT ON punctual.queues
+  REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION punctual.count_queues();
+CREATE TRIGGER queues_removed AFTER DELETE ON punctual.queues
+  REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION punctual.count_queues();
+INSERT INTO punctual.queue_counts SELECT tenant, count(*) FROM punctual.queues GROUP BY tenant;
+
 -- Adds queues that do not exist yet, and answers with those that their tenants have no room for; then it adds none. `most` is the
 -- quota of a tenant without one of its own; null checks nothing. Queues of one tenant are added one transaction after the other,
 -- and each statement of the function sees what the transaction before has committed, so the quota is exact. The lock is not on the
@@ -77,8 +99,9 @@ BEGIN
     LOOP
       PERFORM pg_advisory_xact_lock(hashtext('punctual.queues'), hashtext(owner));
       allowed := coalesce((SELECT t.quota_queues FROM punctual.tenants t WHERE t.id = owner), most);
-      SELECT count(*) INTO used
-      FROM (SELECT 1 FROM punctual.queues q WHERE q.tenant = owner LIMIT allowed) counted;
+      WITH folded AS (DELETE FROM punctual.queue_counts c WHERE c.tenant = owner RETURNING c.queues)
+      SELECT coalesce(sum(f.queues), 0) INTO used FROM folded f;
+      INSERT INTO punctual.queue_counts VALUES (owner, used);
       RETURN QUERY
         SELECT owner, m.name, allowed
         FROM (
