@@ -2,6 +2,7 @@ import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import type { LoopDelay } from '../host/loop-delay.js';
 import type { Authentication } from './authentication.js';
+import type { Refusals } from './refusals.js';
 import type { Shard } from './shard.js';
 
 /** What a node has beside its shards. */
@@ -10,6 +11,8 @@ interface NodeParts {
   readonly config: Config;
   readonly loopDelay: LoopDelay;
   readonly authentication: Authentication;
+  /** What this node has refused because of quotas. */
+  readonly refusals: Refusals;
   /** The secret that all nodes share: it keys the hashes of keys. */
   readonly secret: Buffer;
   /** All shards, by id. The first also holds what concerns the cluster: its nodes, its keys, its secret, its tenants. */

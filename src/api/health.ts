@@ -54,13 +54,15 @@ export const healthRoutes: readonly Route[] = [
       },
     },
     run: async ({ node, caller }) => {
-      const { shards, loopDelay } = node;
+      const { shards, loopDelay, refusals } = node;
       // The figures of leaders are not kept by tenant, and name the queues and tasks of all of them.
       if (!caller.operator) return renderMetrics(await totalsOf(shards, caller.tenant), null, null);
       const [totals, figures] = await Promise.all([totalsOf(shards, null), figuresOf(shards)]);
       const epochs = shards.map((shard) => shard.currentLeader()?.epoch ?? shard.lease()?.epoch ?? 0);
       const leads = shards.some((shard) => shard.currentLeader() !== undefined);
-      return renderMetrics(totals, figures, { leads, epoch: greatest(epochs), loopDelay });
+      return renderMetrics(totals, figures, {
+        ...{ leads, epoch: greatest(epochs), loopDelay, refusals: refusals.counts },
+      });
     },
   }),
 ];

@@ -5,6 +5,7 @@ import { isEnded, type JobPart } from '../core/job.js';
 import { mayReplace, NOT_REPEATED, type Repetition } from '../core/keys.js';
 import { parseMoment } from '../core/moment.js';
 import { conditionsOfQuery } from '../core/payload-filter.js';
+import { countsJobs } from '../core/quotas.js';
 import { Job, JobPage, LogPage, SubmittedJob, Why } from '../core/schemas/job.js';
 import { IdPath, JobListQuery, LogQuery, WaitQuery } from '../core/schemas/query.js';
 import {
@@ -40,6 +41,7 @@ import { JobPageText, writeJobPage } from './job-page.js';
 import { JobView, newlyPlaced } from './job-view.js';
 import type { Answered } from './json-text.js';
 import { writePage } from './page-text.js';
+import { mustFitPayload, withinRate } from './quota-checks.js';
 import { forbidden, limitsOf, mayTouch, mustAllow, narrowed } from './restrictions.js';
 import {
   Answer,
@@ -186,6 +188,7 @@ export const jobRoutes: readonly Route[] = [
     run: async ({ node, caller, params: { id }, body, call }) => {
       const shard = node.shardOf(caller.tenant);
       const change = toChange(node, body);
+      if (change.payload !== undefined) mustFitPayload(await shard.quotas.of(caller.tenant), change.payload);
       await mustReach(shard, caller, id);
       await (await shard.leader()).jobControl.change(caller.tenant, id, change, call.author);
       return viewJob(shard, caller, id);
@@ -245,18 +248,24 @@ export async function submitJob(
 ): Promise<Submission> {
   const { tenant, actor } = caller;
   const shard = node.shardOf(tenant);
+  const known = shard.quotas.of(tenant);
+  const quotas = known instanceof Promise ? await known : known;
   const tasks = findTasks(shard, tenant, [body]);
   const context = submissionContext(node, shard, tasks instanceof Promise ? await tasks : tasks);
   const submission = parseSubmission(body, context);
+  mustFitPayload(quotas, submission.payload);
   mustAllow(caller, submission.definition);
   await mustReachKey(shard, caller, submission.definition.key);
   // Throws before anything was done if the leader is elsewhere; then the whole request is made there.
   if (mayReplace(submission.definition.keyRule)) await shard.leader();
-  const owned = { tenant, createdBy: actor, traceparent, submission };
+  const isCounted = quotas !== null && countsJobs(quotas);
+  const owned = { tenant, createdBy: actor, traceparent, isCounted, submission };
   for (let tries = 1; ; tries += 1) {
-    const submitted = keeper
-      ? await submitOnce(shard, owned, keeper)
-      : await viewSubmitted(shard, shard.hot, owned, await shard.submitter.submit(owned));
+    const submitted = await withinRate(shard, tenant, quotas, 1, async () =>
+      keeper
+        ? submitOnce(shard, owned, keeper)
+        : viewSubmitted(shard, shard.hot, owned, await shard.submitter.submit(owned)),
+    );
     // Nothing is found when its history was removed just now: then its key is free again.
     if (submitted) return submitted;
     if (tries === KEY_TRIES) {
@@ -317,17 +326,26 @@ export async function submitJobs(
   const submissions = await parseSubmissions(jobs, submissionContext(node, shard, tasks));
   if (limitsOf(caller)) for (const { definition } of submissions) mustAllowInBulk(caller, definition);
   if (submissions.some(({ definition }) => mayReplace(definition.keyRule))) await shard.leader();
-  const owned = submissions.map((submission) => ({ tenant, createdBy: actor, traceparent, submission }));
-  if (!keeper) return bulkAnswer(await shard.submitter.submitAll(owned));
-  return answerOf<readonly OneStored[], BulkText>(
-    shard,
-    { keeper },
-    ({ keep }) => shard.submitter.submitAll(owned, keep),
-    (_, stored) => {
-      const { ids, repetitions } = bulkAnswer(stored);
-      return new BulkText(ids, JSON.stringify({ repetitions }));
-    },
-  );
+  const quotas = await shard.quotas.of(tenant);
+  if (quotas)
+    submissions.forEach(({ payload }, i) => {
+      mustFitPayload(quotas, payload, `/jobs/${i}/payload`);
+    });
+  const isCounted = quotas !== null && countsJobs(quotas);
+  const createdBy = actor;
+  const owned = submissions.map((submission) => ({ tenant, createdBy, traceparent, isCounted, submission }));
+  return withinRate(shard, tenant, quotas, owned.length, async () => {
+    if (!keeper) return bulkAnswer(await shard.submitter.submitAll(owned));
+    return answerOf<readonly OneStored[], BulkText>(
+      shard,
+      { keeper },
+      ({ keep }) => shard.submitter.submitAll(owned, keep),
+      (_, stored) => {
+        const { ids, repetitions } = bulkAnswer(stored);
+        return new BulkText(ids, JSON.stringify({ repetitions }));
+      },
+    );
+  });
 }
 
 function bulkAnswer(stored: readonly OneStored[]): Stored {

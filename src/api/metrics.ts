@@ -67,6 +67,8 @@ interface NodeFigures {
   /** The epoch as the node last saw it. */
   readonly epoch: number;
   readonly loopDelay: Pick<LoopDelay, 'counts' | 'sumMs'>;
+  /** How many requests were refused, by the quota that they went beyond. */
+  readonly refusals?: ReadonlyMap<string, number>;
 }
 
 /**
@@ -103,7 +105,7 @@ export async function renderMetrics(
       'Time between due time and claim of first attempts.',
       [histogramLines('punctual_job_lateness_seconds', '', BOUNDS, lateness)],
     ),
-    ...(node ? [loopDelayFamily(node.loopDelay)] : []),
+    ...(node ? [loopDelayFamily(node.loopDelay), refusalFamily(node.refusals)] : []),
     ...(figures ? await labelled(figures) : []),
   ];
   return (await registry.metrics()) + families.join('');
@@ -113,6 +115,13 @@ function loopDelayFamily(loopDelay: NodeFigures['loopDelay']): string {
   const name = 'punctual_event_loop_delay_seconds';
   const help = 'By how much timers of this node came too late, because its thread was busy.';
   return family(name, 'histogram', help, [histogramLines(name, '', BOUNDS, loopDelay)]);
+}
+
+function refusalFamily(refusals: ReadonlyMap<string, number> = new Map()): string {
+  const name = 'punctual_quota_refusals_total';
+  const help = 'Requests that this node has refused because of a quota, or of the rate of a key.';
+  const lines = Array.from(refusals, ([quota, count]) => `${name}{${labels({ quota })}} ${count}`);
+  return family(name, 'counter', help, lines);
 }
 
 /** The figures by queue and by task, written in time slices: there may be tens of thousands of lines. */

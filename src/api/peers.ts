@@ -12,6 +12,15 @@ const MAX_HINT_BYTES = 16 * 1024 * 1024;
 /** Where a node asks a shard's leader for its figures. */
 export const FIGURES_PATH = '/internal/figures';
 
+/** Where a node tells a shard's leader what it was asked to submit. */
+export const SUBMISSIONS_PATH = '/internal/submissions';
+
+/** What a node was asked to submit in the last second, by tenant, for tenants with a quota of submissions. */
+const Submissions = Type.Object({
+  node: Type.String(),
+  asked: Type.Record(Type.String(), Type.Number()),
+});
+
 /** The line between two nodes that a request is about; the node that opens it makes up its name. */
 const LinePath = strict({ line: Type.String() });
 
@@ -133,6 +142,21 @@ export const peerRoutes: readonly Route[] = [
       const leader = node.shard(call.shard).currentLeader();
       if (!leader) throw noLeader();
       return leader.figures();
+    },
+  }),
+  route({
+    id: 'tellSubmissions',
+    method: 'POST',
+    path: SUBMISSIONS_PATH,
+    tag: 'internal',
+    summary: 'Adds up what the nodes were asked to submit, and answers with the totals.',
+    scope: 'node',
+    body: json(Submissions),
+    answers: { 200: Type.Record(Type.String(), Type.Number()) },
+    run: ({ node, body, call }) => {
+      const shard = node.shard(call.shard);
+      if (!shard.currentLeader()) throw noLeader();
+      return shard.submissionTotals.hear(body.node, body.asked, performance.now());
     },
   }),
   telling(

@@ -15,7 +15,7 @@ import type { AnswerKeeper } from './idempotency.js';
  */
 
 /** The limits of requests that the operator can set. */
-export type HttpLimits = Pick<Config, 'maxBulkBytes' | 'maxPayload' | 'maxDepth'>;
+export type HttpLimits = Pick<Config, 'maxBulkBytes' | 'maxPayload' | 'maxDepth' | 'maxConnections'>;
 
 /** The most bytes of a body besides its payloads. */
 const OVERHEAD_BYTES = 64 * 1024;

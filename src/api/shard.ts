@@ -2,6 +2,7 @@ import type { KnownLeader } from '../cluster/leader-elsewhere.js';
 import type { Clock } from '../core/clock.js';
 import type { Figures } from '../core/figures.js';
 import type { News } from '../core/news.js';
+import type { SubmissionTotals } from '../core/submission-rate.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import type { Pool } from '../store/database.js';
 import type { LeaseView } from '../store/lease.js';
@@ -11,7 +12,9 @@ import type { EndWatch } from './end-watch.js';
 import type { EventFeeds } from './event-feeds.js';
 import type { EventLines } from './event-lines.js';
 import type { LogWriter } from './log-writer.js';
+import type { SubmissionRates } from './submission-rates.js';
 import type { Submitter } from './submitter.js';
+import type { TenantQuotas } from './tenant-quotas.js';
 
 /** The way to the leader of a shard, for requests that this node does not carry out itself. */
 export interface FollowedShard {
@@ -35,6 +38,12 @@ export interface Shard extends FollowedShard {
   /** The tasks that are defined, as this node knows them. */
   readonly tasks: TaskDefinitions;
   readonly submitter: Submitter;
+  /** The quotas of tenants. */
+  readonly quotas: TenantQuotas;
+  /** The rates of submissions of tenants with such a quota. */
+  readonly rates: SubmissionRates;
+  /** What the nodes were asked for lately, if this one leads. */
+  readonly submissionTotals: SubmissionTotals;
   /** Everybody who waits for the end of a job. */
   readonly ends: EndWatch;
   /** The lines on which other nodes are told which jobs end. */

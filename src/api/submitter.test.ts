@@ -23,6 +23,7 @@ const submitKeyed = vi.fn(async (jobs: readonly NewJob[]) => storeAll({} as Pool
 function submitter(change: { hints?: boolean } = {}): Submitter {
   return new Submitter({
     hot: {} as Pool,
+    pool: {} as Pool,
     names: {
       resolve: async (named: unknown[]) => named.map(() => ({ queue: 3, needs: 4 })),
     } as unknown as Names,

@@ -1,9 +1,10 @@
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
-import { messageOf } from '../core/errors.js';
+import { messageOf, PunctualError } from '../core/errors.js';
 import { mayReplace, type Repetition } from '../core/keys.js';
 import type { Log } from '../core/log.js';
 import { least } from '../core/long-lists.js';
+import { SerialQueue } from '../core/serial-queue.js';
 import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
 import { TimeSlice } from '../core/time-slice.js';
 import { uuidv7 } from '../core/uuid.js';
@@ -12,9 +13,9 @@ import { bisect } from '../store/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
 import type { Keep } from '../store/idempotency.js';
 import { type JobRow, toStored } from '../store/job-row.js';
-import { LabelSetsError } from '../store/label-set-quota.js';
 import { type Names, type Resolved, StaleNamesError } from '../store/names.js';
 import { toWaiting, type Waiting } from '../store/read-backlog.js';
+import { RefusedNamesError } from '../store/refused-names.js';
 import {
   type Made,
   type NewJob,
@@ -22,6 +23,7 @@ import {
   type Submitted,
   submitJobs,
 } from '../store/submit-jobs.js';
+import { countRoom, type JobCounts, NoRoomError, type Room } from '../store/tenant-usage.js';
 
 /** A submission with its owner. */
 export interface Owned {
@@ -30,6 +32,8 @@ export interface Owned {
   /** The context of the trace that it is part of. */
   readonly traceparent?: string | null | undefined;
   readonly submission: ParsedSubmission;
+  /** Whether its tenant has a quota of jobs. */
+  readonly isCounted?: boolean;
 }
 
 /** The outcome of a submission: a new job, or the earlier one with the same key. */
@@ -43,6 +47,8 @@ export interface Stored {
 
 interface SubmitterOptions {
   readonly hot: Pool;
+  /** For counts of jobs, which take longer than a submission may. */
+  readonly pool: Pool;
   readonly names: Names;
   readonly clock: Clock;
   /** The database's clock, even if `clock` is another one. */
@@ -50,7 +56,7 @@ interface SubmitterOptions {
   readonly config: Config;
   readonly log: Log;
   /** Stores and starts a job in one transaction, where the leader is here and can; else false, with nothing done. */
-  readonly directStart: (row: JobRow, names: Resolved) => Promise<boolean>;
+  readonly directStart: (row: JobRow, names: Resolved, isCounted: boolean) => Promise<boolean>;
   /** Stores jobs of which some may replace others with the same key; only the leader can. */
   readonly submitKeyed: (
     jobs: readonly NewJob[],
@@ -75,6 +81,8 @@ const MAX_BATCH = 500;
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 /** Rows that are made before the time slice is checked again. */
 const LOOK_EVERY = 100;
+/** How often jobs are tried for which there was room when it was counted. */
+const ROOM_TRIES = 5;
 /** After this time a batch that timed out is not split further, because its callers wait. */
 const SMALLER_PARTS_WITHIN_MS = 10_000;
 
@@ -85,6 +93,8 @@ const SMALLER_PARTS_WITHIN_MS = 10_000;
 export class Submitter {
   private readonly groups = new Map<string, Gathered[]>();
   private readonly flushing = new Set<string>();
+  /** By tenant: those with a quota of jobs store one after the other, because each waits for the room that others take. */
+  private readonly counted = new Map<string, SerialQueue>();
 
   constructor(private readonly options: SubmitterOptions) {}
 
@@ -97,16 +107,53 @@ export class Submitter {
     }
   }
 
+  private store(owned: readonly Owned[], keep?: Keep<readonly Stored[]>): Promise<Stored[]> {
+    const [first] = owned;
+    return first?.isCounted ? this.storeCounted(first.tenant, owned, keep) : this.storeNamed(owned, keep);
+  }
+
+  /** Stores jobs of one tenant, which has a quota of jobs; throws JobQuotaError if they do not fit. */
+  private storeCounted(
+    tenant: string,
+    owned: readonly Owned[],
+    keep: Keep<readonly Stored[]> | undefined,
+  ): Promise<Stored[]> {
+    let queue = this.counted.get(tenant);
+    if (!queue) {
+      queue = new SerialQueue();
+      this.counted.set(tenant, queue);
+    }
+    return queue.run(async () => {
+      for (let tries = 1; ; tries += 1) {
+        try {
+          return await this.storeNamed(owned, keep, tenant);
+        } catch (error) {
+          if (!(error instanceof NoRoomError)) throw error;
+          const room = await countRoom(this.options.pool, tenant);
+          if (room === null) return this.storeNamed(owned, keep);
+          const { live, later } = error.wanted;
+          // Others may take the room that was found before this is stored; they cannot do so for ever.
+          if (live > room.live || later > room.later || tries === ROOM_TRIES)
+            throw new JobQuotaError(tenant, error.wanted, room);
+        }
+      }
+    });
+  }
+
   /** Stores the jobs; if the database no longer has their names, resolves the names again, once. */
-  private async store(owned: readonly Owned[], keep?: Keep<readonly Stored[]>): Promise<Stored[]> {
+  private async storeNamed(
+    owned: readonly Owned[],
+    keep: Keep<readonly Stored[]> | undefined,
+    counted?: string,
+  ): Promise<Stored[]> {
     const kinds = kindsOf(owned);
     const resolved = await this.resolve(kinds);
     try {
-      return await this.storeKinds(kinds, resolved, keep);
+      return await this.storeKinds(kinds, resolved, keep, counted);
     } catch (error) {
       if (!(error instanceof StaleNamesError)) throw error;
       this.options.names.forget(resolved);
-      return this.storeKinds(kinds, await this.resolve(kinds), keep);
+      return this.storeKinds(kinds, await this.resolve(kinds), keep, counted);
     }
   }
 
@@ -122,19 +169,23 @@ export class Submitter {
     kinds: readonly Kind[],
     resolved: readonly Resolved[],
     keep: Keep<readonly Stored[]> | undefined,
+    counted: string | undefined,
   ): Promise<Stored[]> {
     const { clock, config, hot, databaseNow } = this.options;
     const now = clock.now();
-    const made: Made = { names: resolved, at: databaseNow(), since: performance.now() };
+    const made: Made = {
+      ...{ names: resolved, at: databaseNow(), since: performance.now() },
+      ...(counted !== undefined && { counted }),
+    };
     const jobs: NewJob[] = [];
     const slice = new TimeSlice();
     for (const [i, { tenant, createdBy, traceparent, definition, payloads }] of kinds.entries()) {
-      const { hold, runAt, keyRule } = definition;
+      const { hold, keyRule } = definition;
       const { queue, needs } = resolved[i]!;
       // Its times count from when it was submitted; so a delay can be read off the row.
       const origin = { queue, needs, tenant, createdAt: definition.at, createdBy, traceparent };
       const stored = toStored(definition, origin);
-      const admitAt = hold ? runAt : admissionTime(runAt, now, config.laterThreshold);
+      const admitAt = admitAtOf(definition, now, config.laterThreshold);
       for (const payload of payloads) {
         const row = { id: uuidv7(now), payload, definition: stored };
         jobs.push({ row, admitAt, held: hold, keyRule, saidAt: null });
@@ -143,7 +194,7 @@ export class Submitter {
     }
     const [first] = jobs;
     if (jobs.length === 1 && first && first.admitAt === null && !keep) {
-      if (await this.options.directStart(first.row, resolved[0]!))
+      if (await this.options.directStart(first.row, resolved[0]!, counted !== undefined))
         return [{ id: first.row.id, repetition: null, row: first.row }];
     }
     const keepThem: Keep<Registrations> | undefined =
@@ -158,13 +209,16 @@ export class Submitter {
   /** Stores one job, batched with others that arrive at the same time. */
   submit(owned: Owned): Promise<Stored> {
     const { key, keyRule } = owned.submission.definition;
-    // What only the leader can store must not fail together with what every node can.
-    const group = key === null ? '' : `${mayReplace(keyRule) ? 'leader' : 'any'} ${owned.tenant}`;
+    // What only the leader can store must not fail together with what every node can, and what waits for room must
+    // delay nobody else.
+    const group = key === null ? '' : mayReplace(keyRule) ? 'leader' : 'any';
+    const groupKey =
+      key === null && !owned.isCounted ? '' : `${group} ${owned.tenant} ${owned.isCounted ?? false}`;
     return new Promise((resolve, reject) => {
-      const gathered = this.groups.get(group);
+      const gathered = this.groups.get(groupKey);
       if (gathered) gathered.push({ owned, resolve, reject, isRefused: false });
-      else this.groups.set(group, [{ owned, resolve, reject, isRefused: false }]);
-      if (!this.flushing.has(group)) this.flushSoon(group);
+      else this.groups.set(groupKey, [{ owned, resolve, reject, isRefused: false }]);
+      if (!this.flushing.has(groupKey)) this.flushSoon(groupKey);
     });
   }
 
@@ -185,7 +239,10 @@ export class Submitter {
           batch,
           (part) => this.storeFitting(part),
           (each, error) => each.reject(explainDatabaseError(error)),
-          (error) => isDataError(error) || (isStatementTimeout(error) && performance.now() < deadline),
+          (error) =>
+            isDataError(error) ||
+            error instanceof JobQuotaError ||
+            (isStatementTimeout(error) && performance.now() < deadline),
         );
       } catch (error) {
         for (const each of batch) each.reject(explainDatabaseError(error));
@@ -206,15 +263,35 @@ export class Submitter {
       });
       return stored;
     } catch (error) {
-      if (!(error instanceof LabelSetsError)) throw error;
-      for (const each of batch) {
-        const { tenant, submission } = each.owned;
-        const { queue, needs } = submission.definition;
-        each.isRefused = error.refuses({ tenant, queue, needs });
-        if (each.isRefused) each.reject(error);
-      }
+      const refuses = this.refusalBy(error, batch);
+      if (!refuses) throw error;
+      for (const each of batch) each.isRefused = refuses(each.owned);
+      const refused = batch.filter((each) => each.isRefused);
+      if (refused.length === 0) throw error;
+      for (const each of refused) each.reject(error);
       return this.storeFitting(batch);
     }
+  }
+
+  /** Which submissions of a batch a quota refuses; null if the error does not say that. */
+  private refusalBy(error: unknown, batch: readonly Gathered[]): ((owned: Owned) => boolean) | null {
+    if (error instanceof RefusedNamesError) {
+      return ({ tenant, submission: { definition } }) => {
+        const { queue, needs } = definition;
+        return error.refuses({ tenant, queue, needs });
+      };
+    }
+    // A key may belong to a job that is there already, which needs no room: only trying tells.
+    const isKeyed = batch.some(({ owned }) => owned.submission.definition.key !== null);
+    if (!(error instanceof JobQuotaError) || isKeyed) return null;
+    const left = { live: error.room.live, later: error.room.later };
+    const now = this.options.clock.now();
+    return ({ submission }) => {
+      const isLater = admitAtOf(submission.definition, now, this.options.config.laterThreshold) !== null;
+      const place = isLater ? 'later' : 'live';
+      left[place] -= 1;
+      return left[place] < 0;
+    };
   }
 
   private takeBatch(group: string): Gathered[] {
@@ -251,6 +328,31 @@ function storedOf(jobs: readonly NewJob[], registered: Registrations): Stored[] 
     const { id, repetition } = registered[i]!;
     return { id, repetition, row: repetition === null ? row : null };
   });
+}
+
+/** When a job is admitted to the live table; null if it is stored there. */
+function admitAtOf({ hold, runAt }: JobDefinition, now: number, threshold: number): number | null {
+  return hold ? runAt : admissionTime(runAt, now, threshold);
+}
+
+/** A tenant has as many jobs as it may have. */
+export class JobQuotaError extends PunctualError {
+  constructor(
+    tenant: string,
+    { live, later }: JobCounts,
+    readonly room: Room,
+  ) {
+    const { liveJobs, laterJobs } = room.quotas;
+    const isLive = liveJobs !== null && live > room.live;
+    const limit = (isLive ? liveJobs : laterJobs) ?? 0;
+    const wanted = isLive ? live : later;
+    const kind = isLive ? 'jobs that are due or run' : 'jobs that are due later or on hold';
+    super('QUOTA_EXCEEDED', `Tenant ${tenant} may have ${limit} ${kind}; nothing was stored.`, {
+      quota: { name: isLive ? 'liveJobs' : 'laterJobs', limit },
+      // Jobs end and make room; no time makes room for more than the limit.
+      ...(wanted <= limit && { retryAfter: 1 }),
+    });
+  }
 }
 
 /** Consecutive submissions that differ in their payloads only. */

@@ -1,11 +1,12 @@
 import { PunctualError } from '../core/errors.js';
 import { DEFAULT_TENANT_LIMITS } from '../core/limits.js';
+import { changeQuotas, NO_QUOTAS } from '../core/quotas.js';
 import { rateOf, rateView } from '../core/rate.js';
 import { NewTenant, TenantChange, TenantPage, TenantView } from '../core/schemas/limits.js';
 import { PageQuery, TenantPath } from '../core/schemas/query.js';
 import type * as wire from '../core/wire.js';
 import { rateOfRow } from '../store/queues.js';
-import { findTenant, listTenants, type TenantRow } from '../store/tenants.js';
+import { findTenant, listTenants, quotasOfRow, type TenantRow } from '../store/tenants.js';
 import type { NodeContext } from './context.js';
 import { answerOf } from './idempotency.js';
 import { json, type Route, route } from './route.js';
@@ -25,12 +26,13 @@ export const tenantRoutes: readonly Route[] = [
     body: json(NewTenant),
     answers: { 201: TenantView },
     idempotent: true,
-    run: async ({ node, body: { id, name, weight, rate }, call }) => {
+    run: async ({ node, body: { id, name, weight, rate, quotas }, call }) => {
       const shard = node.shardOf(id);
       const { settings } = await shard.leader();
       const limits = {
         weight: weight ?? DEFAULT_TENANT_LIMITS.weight,
         rate: rate ? rateOf(rate) : null,
+        quotas: changeQuotas(NO_QUOTAS, quotas),
       };
       return answerOf<TenantRow | null, wire.TenantView>(
         shard,
@@ -79,17 +81,18 @@ export const tenantRoutes: readonly Route[] = [
     method: 'PATCH',
     path: '/v1/tenants/:id',
     tag: 'tenants',
-    summary: 'Change the name, share or rate of a tenant.',
+    summary: 'Change the name, share, rate or quotas of a tenant.',
     scope: 'operator',
     params: TenantPath,
     body: json(TenantChange),
     answers: { 200: TenantView },
-    run: async ({ node, params: { id }, body: { name, weight, rate }, call }) => {
+    run: async ({ node, params: { id }, body: { name, weight, rate, quotas }, call }) => {
       const { settings } = await node.shardOf(id).leader();
       const change = (now: TenantRow) => ({
         name: name ?? now.name,
         weight: weight ?? now.weight,
         rate: rate === undefined ? rateOfRow(now) : rate && rateOf(rate),
+        quotas: changeQuotas(quotasOfRow(now), quotas),
       });
       const row = await settings.changeTenant(id, change, call.author);
       if (!row) throw notFound(id);
@@ -106,6 +109,7 @@ function viewOf(node: NodeContext, row: TenantRow): wire.TenantView {
     shard: node.shardOf(row.id).id,
     weight: row.weight,
     rate: rate && rateView(rate),
+    quotas: quotasOfRow(row),
     createdAt: new Date(row.created_at).toISOString(),
   };
 }

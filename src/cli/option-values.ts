@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Duration, parseDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
+import { MAX_QUOTA, QUOTA_NAMES, type QuotaName } from '../core/quotas.js';
 import { formatRate, MAX_RATE_COUNT, type RateView, readRate } from '../core/rate.js';
 
 /** Parsers of option values. They throw commander's error, to which commander adds the name of the option. */
@@ -124,6 +125,24 @@ export function rateOf({ rate, burst }: RateOptions): { readonly rate?: RateView
   }
   if (!isLimit) return rate === NONE ? { rate: null } : {};
   return { rate: burst === undefined ? rate : { ...rate, burst } };
+}
+
+/** Quotas of a tenant as the API takes them. */
+export type QuotaOptions = Readonly<Partial<Record<QuotaName, number | null>>>;
+
+/** Collects `name=n` from an option that may be given several times; `none` takes a quota away. */
+export function quota(text: string, previous: QuotaOptions | undefined): QuotaOptions {
+  const [name = '', value = '', more] = text.split('=');
+  const known = QUOTA_NAMES.find((each) => each === name);
+  if (known === undefined || more !== undefined) {
+    throw new InvalidArgumentError(
+      `Expected a quota and its limit, such as liveJobs=10000: ${QUOTA_NAMES.join(', ')}.`,
+    );
+  }
+  if (previous && Object.hasOwn(previous, known))
+    throw new InvalidArgumentError(`The quota ${known} is given twice.`);
+  const limit = orNone(wholeNumber(known === 'submissionsPerSecond' ? 1 : 0, MAX_QUOTA))(value);
+  return { ...previous, [known]: limit === NONE ? null : limit };
 }
 
 /** A rate as people write it. */

@@ -44,10 +44,29 @@ export class PeerCaller {
   }
 
   /** Asks a node for something, about a shard; null if there is no answer in time. */
-  async get(url: string, path: string, shard: number): Promise<unknown> {
+  get(url: string, path: string, shard: number): Promise<unknown> {
+    return this.answerOf(url, path, shard, {});
+  }
+
+  /** The same with something to say. */
+  ask(url: string, path: string, body: object, shard: number): Promise<unknown> {
+    return this.answerOf(url, path, shard, { method: 'POST', body: JSON.stringify(body) });
+  }
+
+  private async answerOf(
+    url: string,
+    path: string,
+    shard: number,
+    said: { readonly method?: 'POST'; readonly body?: string },
+  ): Promise<unknown> {
     try {
       const answer = await request(new URL(path, url), {
-        headers: { authorization: `Bearer ${this.token()}`, [SHARD_HEADER]: String(shard) },
+        ...said,
+        headers: {
+          authorization: `Bearer ${this.token()}`,
+          [SHARD_HEADER]: String(shard),
+          ...(said.body !== undefined && { 'content-type': 'application/json' }),
+        },
         dispatcher: this.agent,
         signal: AbortSignal.timeout(TIMEOUT_MS),
       });

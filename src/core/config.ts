@@ -62,6 +62,9 @@ export const SETTINGS = {
   maxDepth: integer(64, 'Levels of nesting in a JSON body.', 4, 1_000),
   maxLabelSets: integer(10_000, 'Different sets of labels that the jobs of a tenant may require.', 0),
   maxTasks: integer(10_000, 'Tasks that a tenant may define.', 0),
+  maxQueues: integer(100_000, 'Queues of a tenant that has no quota of its own for them.', 0),
+  maxConnections: integer(10_000, 'Open connections to a node; requests on more of them are refused.', 1),
+  keyRate: integer(0, 'Requests of one key in a second at one node, but those of workers; 0 is no limit.', 0),
   historyRetention: duration('30d', 'How long ended jobs are kept.', 86_400_000),
   ledgerRetention: duration('30d', 'How long the ledger of schedules is kept.', 60_000),
   idempotencyRetention: duration(

@@ -91,7 +91,11 @@ export const ERROR_CODES = {
   ROLE_NOT_FOUND: { status: 404, exit: 5, title: 'There is no such database role',
     hint: 'Create it first (`CREATE ROLE … LOGIN`), and write it as Postgres does: in lower case unless it was quoted.' },
   QUOTA_EXCEEDED: { status: 429, exit: 6, title: 'A quota is used up',
-    hint: 'Use less of it, or ask the operator for more.' },
+    hint: 'Use less of it, or ask the operator for more: `punctual tenant limit ID --quota NAME=N`.' },
+  RATE_LIMITED: { status: 429, exit: 7, title: 'The key makes too many requests',
+    hint: 'Ask less often, send many jobs in one request, or spread the work over several keys.' },
+  TOO_MANY_CONNECTIONS: { status: 503, exit: 7, title: 'Too many connections to this node are open',
+    hint: 'Close connections that are not needed, ask another node with --url, or raise PUNCTUAL_MAX_CONNECTIONS on the nodes.' },
   NO_LEADER: { status: 503, exit: 7, title: 'The shard has no leader at the moment',
     hint: 'Try again in a few seconds; `punctual cluster status` shows whether a node leads.' },
   SHUTTING_DOWN: { status: 503, exit: 7, title: 'The node is stopping',
@@ -137,6 +141,14 @@ export interface PunctualErrorOptions {
   readonly errors?: readonly FieldError[];
   /** Seconds after which trying again makes sense. */
   readonly retryAfter?: number;
+  /** The quota that a request went beyond. */
+  readonly quota?: ExceededQuota;
+}
+
+/** A quota of a tenant that a request went beyond. */
+export interface ExceededQuota {
+  readonly name: string;
+  readonly limit: number;
 }
 
 /** The base of every error of the product; `code` is stable, `message` is for people. */
@@ -144,6 +156,7 @@ export class PunctualError extends Error {
   readonly code: ErrorCode;
   readonly errors: readonly FieldError[];
   readonly retryAfter: number | undefined;
+  readonly quota: ExceededQuota | undefined;
 
   constructor(code: ErrorCode, detail: string, options: PunctualErrorOptions = {}) {
     super(detail, options.cause === undefined ? undefined : { cause: options.cause });
@@ -151,6 +164,7 @@ export class PunctualError extends Error {
     this.code = code;
     this.errors = options.errors ?? [];
     this.retryAfter = options.retryAfter;
+    this.quota = options.quota;
   }
 
   get status(): number {

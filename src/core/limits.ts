@@ -1,3 +1,4 @@
+import type { Quotas } from './quotas.js';
 import type { Rate } from './rate.js';
 
 /** What a queue may use: its share among the tenant's queues, its concurrency and its rate. */
@@ -14,6 +15,11 @@ export interface QueueLimits {
 export interface TenantLimits {
   readonly weight: number;
   readonly rate: Rate | null;
+}
+
+/** Everything that an operator sets about a tenant but its name. */
+export interface TenantSettings extends TenantLimits {
+  readonly quotas: Quotas;
 }
 
 /** The limits of a queue that nobody has limited. */

@@ -1,4 +1,5 @@
 import type { JobError, JobState, Labels, ListedJob, Target, TargetType } from './job.js';
+import type { Quotas } from './quotas.js';
 import type { RateView } from './rate.js';
 import type { ScheduleDefinition, ScheduleTimes } from './schedule.js';
 import type { TaskDefinition } from './task-definition.js';
@@ -233,6 +234,7 @@ export interface TenantView {
   /** Its share of shared workers beside other tenants. */
   readonly weight: number;
   readonly rate: RateView | null;
+  readonly quotas: Quotas;
   readonly createdAt: string;
 }
 

@@ -126,7 +126,7 @@ export class Admitter {
       // Also after a failure, because what was replaced before it is in the live table already.
       await state.follow([...replaced]);
     }
-    await state.admit(admitted);
+    await state.admitNew(admitted);
     this.backlogReader.wake();
     return settled;
   }

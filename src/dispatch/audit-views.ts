@@ -1,10 +1,10 @@
 import { hashed } from '../core/audit.js';
-import type { QueueLimits, TenantLimits } from '../core/limits.js';
+import type { QueueLimits, TenantSettings } from '../core/limits.js';
 import { rateView } from '../core/rate.js';
 import type { PlacedRow } from '../store/job-places.js';
 import type { QueueRow } from '../store/names.js';
 import { rateOfRow } from '../store/queues.js';
-import type { TenantRow } from '../store/tenants.js';
+import { quotasOfRow, type TenantRow } from '../store/tenants.js';
 
 /** What the audit shows of a subject before and after a change: its settings as the API names them, payloads as hashes. */
 
@@ -23,13 +23,18 @@ export function limitsView(
 }
 
 /** A tenant. */
-export function tenantView({ name, weight, rate }: TenantLimits & { readonly name: string }): object {
-  return { name, weight, rate: rate && rateView(rate) };
+export function tenantView({
+  name,
+  weight,
+  rate,
+  quotas,
+}: TenantSettings & { readonly name: string }): object {
+  return { name, weight, rate: rate && rateView(rate), quotas };
 }
 
 /** A stored tenant. */
 export function tenantRowView(row: TenantRow): object {
-  return tenantView({ name: row.name, weight: row.weight, rate: rateOfRow(row) });
+  return tenantView({ name: row.name, weight: row.weight, rate: rateOfRow(row), quotas: quotasOfRow(row) });
 }
 
 /** What steering changes about a job, and what tells it from others. */

@@ -22,7 +22,7 @@ export class DirectStart {
   ) {}
 
   /** Stores the job and starts it; answers false, with nothing done, when it must be submitted through the backlog. */
-  async submit(row: JobRow, names: Resolved): Promise<boolean> {
+  async submit(row: JobRow, names: Resolved, isCounted: boolean): Promise<boolean> {
     const { state } = this;
     const now = state.clock.now();
     const share = this.freeQueue(row, now);
@@ -38,7 +38,7 @@ export class DirectStart {
     try {
       const worker = poll.session.id;
       const isStored = await state.write(() =>
-        submitAndClaim(state.hot, state.term, row, names, worker, now, lateness),
+        submitAndClaim(state.hot, state.term, row, names, worker, now, lateness, isCounted),
       );
       if (!isStored) {
         state.shares.release(use);

@@ -1,15 +1,17 @@
 import { type AuditAuthor, auditEntry } from '../core/audit.js';
 import { PunctualError } from '../core/errors.js';
-import type { QueueLimits, TenantLimits } from '../core/limits.js';
+import type { QueueLimits, TenantSettings } from '../core/limits.js';
+import { countsJobs } from '../core/quotas.js';
 import { rateView } from '../core/rate.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import type { QueueView } from '../core/wire.js';
+import { addQueues } from '../store/add-queues.js';
 import { pauseCluster } from '../store/cluster-state.js';
 import type { Queryable } from '../store/database.js';
 import type { QueueRow } from '../store/names.js';
 import { findQueue, limitQueue, pauseQueue, rateOfRow } from '../store/queues.js';
 import type { Requested } from '../store/requested.js';
-import { addTenant, changeTenant, findTenant, type TenantRow } from '../store/tenants.js';
+import { addTenant, changeTenant, findTenant, quotasOfRow, type TenantRow } from '../store/tenants.js';
 import { limitsView, queueView, tenantRowView, tenantView } from './audit-views.js';
 import type { LeaderState } from './leader-state.js';
 
@@ -95,6 +97,8 @@ export class DispatchSettings {
         before: found && queueView(found),
         after: limitsView(limits, found?.paused ?? false),
       };
+      // A queue that comes into being here counts against the quota like every other.
+      if (!found) await addQueues(state.hot, [{ tenant, queue: name }], now, state.config.maxQueues);
       const entry = author && auditEntry(author, now, 'queue.change', { kind: 'queue', name, tenant }, views);
       const row = await state.writeRequested(entry, undefined, (db, term) =>
         limitQueue(db, term, { tenant, name }, limits, now),
@@ -107,7 +111,7 @@ export class DispatchSettings {
   addTenant(
     id: string,
     name: string,
-    limits: TenantLimits,
+    limits: TenantSettings,
     { author, keep }: Requested<TenantRow | null> = {},
   ): Promise<TenantRow | null> {
     const { state } = this;
@@ -127,7 +131,7 @@ export class DispatchSettings {
   /** Changes a tenant; answers null when there is none with this id. */
   changeTenant(
     id: string,
-    change: (now: TenantRow) => TenantLimits & { readonly name: string },
+    change: (now: TenantRow) => TenantSettings & { readonly name: string },
     author?: AuditAuthor,
   ): Promise<TenantRow | null> {
     const { state } = this;
@@ -178,6 +182,7 @@ export class DispatchSettings {
   }
 
   private tenantChanged(row: TenantRow): void {
+    this.state.addedJobs.setTenant(row.id, countsJobs(quotasOfRow(row)));
     this.state.directory.setTenant(row);
     this.state.shares.tenantChanged(row.id);
   }

@@ -136,6 +136,7 @@ export class Dispatcher {
     await this.workers.load();
     await this.backlogReader.load();
     if (state.term.over) return;
+    state.addedJobs.start();
     for (const part of [this.finisher, this.claimer, this.backlogReader, this.workers]) part.start();
     this.rest = setTimeout(() => this.startRest(), AFTER_TAKEOVER_MS).unref();
   }
@@ -185,8 +186,8 @@ export class Dispatcher {
   }
 
   /** Stores and starts a job; answers false, with nothing done, when it must be submitted through the backlog. */
-  submit(row: JobRow, names: Resolved): Promise<boolean> {
-    return this.directStart.submit(row, names);
+  submit(row: JobRow, names: Resolved, isCounted: boolean): Promise<boolean> {
+    return this.directStart.submit(row, names, isCounted);
   }
 
   /** Takes a hint: jobs that were just stored, and the earliest `startBefore` among those stored in `later`. */

@@ -91,6 +91,7 @@ export class JobControl {
       const put = await this.write(entry, keep, (db, term) =>
         job.place === 'later' ? changeLater(db, term, held) : postponeJobs(db, term, held),
       );
+      if (job.place !== 'later') this.state.addedJobs.note(tenant, 0, put.length);
       return put.length > 0;
     });
   }
@@ -128,6 +129,7 @@ export class JobControl {
       const again = { state: 'pending', runAt: new Date(now).toISOString() };
       const entry = this.entry(author, 'job.retry', job, again);
       const sent = await this.write(entry, keep, (db, term) => redriveJobs(db, term, tenant, [id], now));
+      this.state.addedJobs.noteLive(sent);
       // Its day of history may have been removed just now, which takes no turn.
       if (sent.length === 0) await this.mustRead(tenant, id);
       return sent.length > 0;
@@ -157,11 +159,13 @@ export class JobControl {
         const put = await (job.place === 'later'
           ? changeLater(db, term, [later])
           : postponeJobs(db, term, [later]));
+        if (job.place !== 'later') state.addedJobs.note(job.tenant, 0, put.length);
         return put.length > 0;
       }
-      return job.place === 'later'
-        ? (await admitJobs(db, term, [changed])).length > 0
-        : (await changeLive(db, term, changed)) !== null;
+      if (job.place !== 'later') return (await changeLive(db, term, changed)) !== null;
+      const admitted = await admitJobs(db, term, [changed]);
+      state.addedJobs.noteLive(admitted);
+      return admitted.length > 0;
     });
   }
 

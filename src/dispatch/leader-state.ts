@@ -14,6 +14,7 @@ import { lookAtLease } from '../store/lease.js';
 import { PatientReads } from '../store/patient-reads.js';
 import { readWaiting, type Waiting } from '../store/read-backlog.js';
 import { TaskDefinitions } from '../store/task-definitions.js';
+import { AddedJobs } from './added-jobs.js';
 import { AttemptMeters } from './attempt-meters.js';
 import { Backlog } from './backlog.js';
 import { Directory, type NameIds } from './directory.js';
@@ -79,6 +80,8 @@ export class LeaderState {
   readonly meters: AttemptMeters;
   /** What is told to those who listen to events. */
   readonly events: EventRecorder;
+  /** Jobs that the leader adds by itself, for the quotas of their tenants. */
+  readonly addedJobs: AddedJobs;
   readonly turns = new Turns((jobId) => this.isMarked(jobId));
   readonly running = new Map<string, Running>();
   readonly sessions = new Map<string, WorkerSession>();
@@ -105,6 +108,7 @@ export class LeaderState {
     this.secret = options.secret;
     this.tasks = options.tasks ?? new TaskDefinitions(options.hot, options.clock);
     this.failures = new FailureLog(options.log, options.clock);
+    this.addedJobs = new AddedJobs(options.hot, options.log);
     this.renounce = options.renounce;
     this.startedAt = options.clock.steady();
     this.directory = new Directory(options.hot, {
@@ -291,6 +295,12 @@ export class LeaderState {
     }
   }
 
+  /** The same for jobs that were not in the live table before, and so count against the quota of their tenant. */
+  admitNew(jobs: readonly Waiting[]): Promise<void> {
+    this.addedJobs.noteLive(jobs);
+    return this.admit(jobs);
+  }
+
   /** Reads jobs again whose turn was taken, and adds those that wait to the backlog. */
   async follow(jobIds: readonly string[]): Promise<void> {
     const ids = jobIds.filter((id) => !this.running.has(id));
@@ -367,6 +377,7 @@ export class LeaderState {
     this.reads.stop();
     this.failures.close();
     this.events.dispose();
+    this.addedJobs.stop();
     for (const listeners of this.endListeners.values()) for (const listener of listeners) listener();
     this.endListeners.clear();
     for (const session of this.sessions.values()) {

@@ -75,7 +75,7 @@ export class ManyChanges {
         await this.cancelRunning(jobs, done, keep);
         return this.cancelWaiting(jobs, done, keep);
       case 'hold':
-        return this.hold(jobs, done, keep);
+        return this.hold(tenant, jobs, done, keep);
       case 'release':
         return this.release(jobs, done, keep);
       case 'redrive': {
@@ -129,13 +129,21 @@ export class ManyChanges {
     }
   }
 
-  private async hold(jobs: readonly LocatedJob[], done: Changed, keep?: KeepIds): Promise<void> {
+  private async hold(
+    tenant: string,
+    jobs: readonly LocatedJob[],
+    done: Changed,
+    keep?: KeepIds,
+  ): Promise<void> {
     const { state } = this;
     for (const [place, put] of [['live', postponeJobs] as const, ['later', changeLater] as const]) {
       const those = jobs
         .filter((job) => job.place === place)
         .map(({ id }) => ({ ...unchanged(id), admitAt: null, held: true }));
-      if (those.length > 0) done.add(await this.write(keep, (db) => put(db, state.term, those)));
+      if (those.length === 0) continue;
+      const held = await this.write(keep, (db) => put(db, state.term, those));
+      if (place === 'live') state.addedJobs.note(tenant, 0, held.length);
+      done.add(held);
     }
   }
 

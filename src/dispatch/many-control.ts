@@ -229,7 +229,7 @@ export class ManyControl {
       if (state.events.isHeard) state.events.changed(part.tenant, changed, part.verb);
       for (const id of mine) state.turns.release(id);
       const told = this.changes.tellWorkers(done);
-      await state.admit(done.waiting);
+      await state.admitNew(done.waiting);
       // Also after a failure, because taking the turn removed the job from the backlog.
       await state.follow(mine.filter((id) => !done.ids.has(id)));
       // The end of an attempt whose job another session has locked takes until the lock is gone.

@@ -96,6 +96,8 @@ export class Settler {
       if (refusal !== null && refusal !== CANCELLED) state.failures.failed({ id, tenant, task }, refusal);
     }
     const replaced = replacements.map(({ id }) => id);
+    for (const { row, held, admitAt, refusal } of raws)
+      if (refusal === null && (held || admitAt !== null)) state.addedJobs.note(row.definition.tenant, 0, 1);
     const elsewhere = new Set([...replaced, ...ended.map(({ id }) => id)]);
     const isReady = (raw: Raw) => raw.refusal === null && !raw.held && raw.admitAt === null;
     const ready = raws.filter((raw) => isReady(raw) && !elsewhere.has(raw.id)).map(({ id }) => id);

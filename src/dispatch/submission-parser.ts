@@ -11,9 +11,9 @@ import type { TaskLookup } from '../core/task-defaults.js';
 import { findCancelled } from '../store/cancel-requests.js';
 import { toRow } from '../store/job-row.js';
 import type { KeyedJob } from '../store/key-holders.js';
-import { LabelSetsError } from '../store/label-set-quota.js';
 import { Names, type Resolved } from '../store/names.js';
 import { readSubmissions, type ToAdmit } from '../store/place-jobs.js';
+import { RefusedNamesError } from '../store/refused-names.js';
 import { admissionTime } from './admission-time.js';
 import type { LeaderState } from './leader-state.js';
 
@@ -69,9 +69,11 @@ export const CANCELLED: Refusal = {
 /** Makes rows of the submissions that callers wrote into `later` inside their own transactions. */
 export class SubmissionParser {
   private readonly names: Names;
+  private readonly unlimitedNames: Names;
 
   constructor(private readonly state: LeaderState) {
     this.names = new Names(state.hot, state.config);
+    this.unlimitedNames = new Names(state.hot);
   }
 
   /** Reads and parses the submissions of these jobs. */
@@ -151,6 +153,19 @@ export class SubmissionParser {
     }
   }
 
+  /** What stands in for a submission needs names, too, and must get them whatever the quotas. */
+  private async resolve(parsed: readonly Parsed[], now: number): Promise<Resolved[]> {
+    const namesIn = ({ job, submission }: Parsed) => ({
+      tenant: job.tenant,
+      ...namesOf(submission ?? PLACEHOLDER),
+    });
+    const given = parsed.filter(({ submission }) => submission !== null);
+    const missing = parsed.filter(({ submission }) => submission === null);
+    const ofGiven = (await this.names.resolve(given.map(namesIn), now)).values();
+    const ofMissing = (await this.unlimitedNames.resolve(missing.map(namesIn), now)).values();
+    return parsed.map(({ submission }) => (submission ? ofGiven : ofMissing).next().value!);
+  }
+
   private async toRaws(parsed: readonly Parsed[]): Promise<Raw[]> {
     const { config, clock } = this.state;
     const now = clock.now();
@@ -160,13 +175,10 @@ export class SubmissionParser {
     }));
     let ids: Resolved[];
     try {
-      ids = await this.names.resolve(
-        read.map(({ job, submission }) => ({ tenant: job.tenant, ...namesOf(submission) })),
-        now,
-      );
+      ids = await this.resolve(parsed, now);
     } catch (error) {
-      if (!(error instanceof LabelSetsError)) throw error;
-      return this.toRaws(parsed.map((each) => refuseLabels(each, error)));
+      if (!(error instanceof RefusedNamesError)) throw error;
+      return this.toRaws(parsed.map((each) => refuseNames(each, error)));
     }
     return read.map(({ job, submission, refusal }, i) => ({
       id: job.id,
@@ -203,8 +215,8 @@ function refused(job: Unread, read: unknown, error: unknown): Parsed {
   return { job, submission: null, refusal: { code, message: messageOf(error) }, runAt };
 }
 
-/** Refuses a submission that needs a label set beyond the quota of its tenant. */
-function refuseLabels(parsed: Parsed, error: LabelSetsError): Parsed {
+/** Refuses a submission that needs a queue or a label set beyond the quota of its tenant. */
+function refuseNames(parsed: Parsed, error: RefusedNamesError): Parsed {
   const { job, submission } = parsed;
   if (!submission || !error.refuses({ tenant: job.tenant, ...namesOf(submission) })) return parsed;
   const { code, message } = error;

@@ -5,9 +5,11 @@ import { EventLines } from '../api/event-lines.js';
 import { LocalEnds } from '../api/local-ends.js';
 import { LocalEvents } from '../api/local-events.js';
 import { LogWriter } from '../api/log-writer.js';
-import { FIGURES_PATH } from '../api/peers.js';
+import { FIGURES_PATH, SUBMISSIONS_PATH } from '../api/peers.js';
 import type { Shard } from '../api/shard.js';
+import { type Asked, SubmissionRates } from '../api/submission-rates.js';
 import { Submitter } from '../api/submitter.js';
+import { TenantQuotas } from '../api/tenant-quotas.js';
 import { DatabaseClock } from '../cluster/database-clock.js';
 import { HintSender } from '../cluster/hint-sender.js';
 import type { KnownLeader } from '../cluster/leader-elsewhere.js';
@@ -23,6 +25,7 @@ import type { Figures } from '../core/figures.js';
 import type { Log } from '../core/log.js';
 import { News } from '../core/news.js';
 import { Recent } from '../core/recent.js';
+import { SubmissionTotals } from '../core/submission-rate.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import { FIGURES_AGE_MS } from '../dispatch/leader-figures.js';
 import { databaseTime } from '../store/cluster-state.js';
@@ -106,6 +109,9 @@ export class RunningShard implements Shard {
   readonly leaderNews = new News();
   readonly tasks: TaskDefinitions;
   readonly submitter: Submitter;
+  readonly quotas: TenantQuotas;
+  readonly rates = new SubmissionRates((asked) => this.tellSubmissions(asked));
+  readonly submissionTotals = new SubmissionTotals();
   readonly ends: EndWatch;
   readonly endLines: EndLines;
   readonly eventFeeds: EventFeeds;
@@ -136,6 +142,7 @@ export class RunningShard implements Shard {
     this.leadership = this.openLeadership();
     this.shardLeader = this.openLeader();
     this.submitter = this.openSubmitter();
+    this.quotas = new TenantQuotas(hot);
     this.endLines = new EndLines(() => this.currentLeader());
     this.eventLines = new EventLines(() => this.currentLeader());
     this.eventFeeds = new EventFeeds({
@@ -175,6 +182,7 @@ export class RunningShard implements Shard {
   /** Closes everything once nothing is under way. */
   async stop(): Promise<void> {
     this.endWaiting();
+    this.rates.close();
     await this.handOver();
     await closePools(this.pools);
   }
@@ -253,17 +261,28 @@ export class RunningShard implements Shard {
   private openSubmitter(): Submitter {
     const { config, log } = this.options;
     return new Submitter({
-      ...{ hot: this.hot, clock: this.clock, config, log },
+      ...{ hot: this.hot, pool: this.pool, clock: this.clock, config, log },
       names: new Names(this.hot, config),
       databaseNow: () => this.databaseClock.now(),
       submitKeyed: async (jobs, made, now, keep) => (await this.leader()).keyed.submit(jobs, made, now, keep),
-      directStart: async (row, names) => (await this.currentLeader()?.submit(row, names)) ?? false,
+      directStart: async (row, names, isCounted) =>
+        (await this.currentLeader()?.submit(row, names, isCounted)) ?? false,
       hint: async (jobs, startBefore) => {
         const leader = this.currentLeader();
         if (leader) await leader.hint(jobs, startBefore);
         else this.hints?.send({ jobs, startBefore });
       },
     });
+  }
+
+  /** Tells the leader what this node was asked to submit; answers with the totals over all nodes. */
+  private async tellSubmissions(asked: Asked): Promise<Asked | null> {
+    const { nodeId } = this.options;
+    if (this.currentLeader()) return this.submissionTotals.hear(nodeId, asked, performance.now());
+    const known = this.leadership.leader;
+    if (known === null || !this.host) return null;
+    const said = { node: nodeId, asked };
+    return (await this.host.peers.ask(known.url, SUBMISSIONS_PATH, said, this.id)) as Asked | null;
   }
 
   private async askForFigures(): Promise<Figures | null> {

@@ -7,6 +7,8 @@ import { identityOf } from '../api/caller.js';
 import { type NodeContext, nodeContext } from '../api/context.js';
 import { clientAddresses } from '../api/http/client-address.js';
 import { createHttpServer } from '../api/http/server.js';
+import { KeyRates } from '../api/key-rates.js';
+import { Refusals } from '../api/refusals.js';
 import { ROUTES } from '../api/routes.js';
 import { Membership } from '../cluster/membership.js';
 import { PeerCaller } from '../cluster/peer-caller.js';
@@ -92,8 +94,10 @@ async function assemble(
   });
   const localKey = `pk_local_${randomBytes(32).toString('base64url')}`;
   const authentication = new Authentication({ keys: pools.leader, secret, clock, log }, localKey);
+  const refusals = new Refusals();
+  const keyRates = new KeyRates(config.keyRate);
   const context = nodeContext({
-    ...{ nodeId: id, config, loopDelay, authentication, secret, shards },
+    ...{ nodeId: id, config, loopDelay, authentication, refusals, secret, shards },
     lookAtNodes: () => membership.look(),
     tellOfKeys: () => {
       authentication.lookAgain();
@@ -107,6 +111,8 @@ async function assemble(
   const server = createHttpServer({
     ...{ node: context, routes: ROUTES, limits: config, log, version: VERSION, defaultTenant: 'default' },
     clientAddress,
+    ...(config.keyRate > 0 && { countRequest: (keyId: string) => keyRates.count(keyId) }),
+    onRefused: (error) => refusals.note(error),
     authenticate: (bearer) => authentication.authenticate(bearer),
     watch: (caller, onInvalid) => authentication.watch(caller, onInvalid),
     forwarding: {

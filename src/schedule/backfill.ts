@@ -113,7 +113,7 @@ async function fill(
     }),
   );
   tellFired(leader, made);
-  await leader.admit(made.map(({ row }) => toWaiting(row)));
+  await leader.admitNew(made.map(({ row }) => toWaiting(row)));
 }
 
 /** What remains of a row of passed-over occurrences when the given ones, all in a range, are run. */

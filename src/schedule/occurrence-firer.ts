@@ -235,7 +235,7 @@ export class OccurrenceFirer {
     );
     for (const plan of plans) this.tellMissed(plan);
     tellFired(leader, stored);
-    await leader.admit(stored.map(({ row }) => toWaiting(row)));
+    await leader.admitNew(stored.map(({ row }) => toWaiting(row)));
   }
 
   private tellMissed({ schedule, rows }: FiringPlan): void {

@@ -88,7 +88,7 @@ export class OverlapQueue {
     // Other occurrences may wait for it. The watch begins before the job can start, so that its end is not missed.
     this.watch(planned.id);
     tellFired(leader, jobs);
-    await leader.admit(jobs.map(({ row }) => toWaiting(row)));
+    await leader.admitNew(jobs.map(({ row }) => toWaiting(row)));
     return checkAt;
   }
 }

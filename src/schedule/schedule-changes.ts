@@ -8,6 +8,7 @@ import {
   targetView,
 } from '../core/audit.js';
 import { invalid, PunctualError } from '../core/errors.js';
+import { overQuota, type Quotas } from '../core/quotas.js';
 import { rangeBetween } from '../core/schedule/catch-up.js';
 import type { ScheduleDefinition } from '../core/schedule.js';
 import {
@@ -17,7 +18,7 @@ import {
   type ParsedSchedule,
   parseDefinition,
 } from '../core/schedule-definition.js';
-import type { SerialQueue } from '../core/serial-queue.js';
+import { SerialQueue } from '../core/serial-queue.js';
 import { NO_TASKS, type TaskLookup } from '../core/task-defaults.js';
 import { uuidv7 } from '../core/uuid.js';
 import { addEntry } from '../store/audit.js';
@@ -34,7 +35,8 @@ import type { Keep } from '../store/idempotency.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { Names } from '../store/names.js';
 import { toWaiting } from '../store/read-backlog.js';
-import { createSchedule, findSchedule, type ScheduleRow } from '../store/schedules.js';
+import { countSchedules, createSchedule, findSchedule, type ScheduleRow } from '../store/schedules.js';
+import { findTenant, quotasOfRow } from '../store/tenants.js';
 import { type Backfill, type BackfillRange, backfill } from './backfill.js';
 import type { OccurrenceFirer } from './occurrence-firer.js';
 import { fireAtFor, passedOverRow, planJob, ranRow } from './plan-firing.js';
@@ -66,6 +68,7 @@ type Reason = 'changed' | 'paused' | 'deleted';
  */
 export class ScheduleChanges {
   private readonly names: Names;
+  private readonly creating = new SerialQueue();
 
   constructor(
     private readonly leader: ScheduleLeader,
@@ -92,6 +95,7 @@ export class ScheduleChanges {
     const now = leader.clock.now();
     const definition = normalise(input);
     const parsed = this.parse(definition, now, now, await this.tasksOf(tenant, definition));
+    await this.mustFitPayload(tenant, parsed);
     await this.mustHaveNames(tenant, parsed, now);
     const id = uuidv7(now);
     const fireAt = paused ? null : fireAtFor({ id }, parsed, now);
@@ -99,15 +103,40 @@ export class ScheduleChanges {
     const after = scheduleView({ definition: text, paused, managed_by: managedBy });
     const entry = this.entry(request, now, 'schedule.create', { after });
     const keepIt = keep && ((db: Queryable) => keep(db));
-    const stored = await leader.writeRequested(entry, keepIt, (db, term) =>
-      createSchedule(db, term, {
-        ...{ id, tenant, name, paused, fireAt, createdAt: now, createdBy: actor, managedBy },
-        definition: text,
-      }),
-    );
+    // One after the other, and by the leader alone, so that the quota is exact.
+    const stored = await this.creating.run(async () => {
+      await this.mustHaveRoom(tenant);
+      return leader.writeRequested(entry, keepIt, (db, term) =>
+        createSchedule(db, term, {
+          ...{ id, tenant, name, paused, fireAt, createdAt: now, createdBy: actor, managedBy },
+          definition: text,
+        }),
+      );
+    });
     if (!stored) throw taken;
     if (leader.events.isHeard) leader.events.scheduleChanged(tenant, name, 'created');
     this.listener.onFireAt(fireAt);
+  }
+
+  private async mustHaveRoom(tenant: string): Promise<void> {
+    const limit = (await this.quotasOf(tenant))?.schedules ?? null;
+    if (limit === null || (await countSchedules(this.leader.hot, tenant, limit)) < limit) return;
+    throw overQuota('schedules', limit, `Tenant ${tenant} may have ${limit} schedules.`);
+  }
+
+  private async mustFitPayload(tenant: string, { job }: ParsedSchedule): Promise<void> {
+    const limit = (await this.quotasOf(tenant))?.payloadBytes ?? null;
+    if (limit === null || Buffer.byteLength(job.payload) <= limit) return;
+    const detail = `must be at most ${limit} bytes as JSON, by the quota of the tenant`;
+    throw new PunctualError('PAYLOAD_TOO_LARGE', `/payload: ${detail}`, {
+      errors: [{ pointer: '/payload', detail }],
+      quota: { name: 'payloadBytes', limit },
+    });
+  }
+
+  private async quotasOf(tenant: string): Promise<Quotas | null> {
+    const row = await findTenant(this.leader.hot, tenant);
+    return row && quotasOfRow(row);
   }
 
   /** Checks the quota of label sets here, where the user can be told; firing makes whatever names a schedule needs. */
@@ -141,6 +170,7 @@ export class ScheduleChanges {
       if (text === found.definition) return false;
       const tasks = await this.tasksOf(request.tenant, definition);
       const parsed = this.parse(definition, now, found.created_at, tasks);
+      await this.mustFitPayload(request.tenant, parsed);
       await this.mustHaveNames(request.tenant, parsed, now);
       const schedule = await this.decideDue(found, now, false);
       const entry = this.entryOf(request, schedule, 'schedule.change', { definition: text });
@@ -241,7 +271,7 @@ export class ScheduleChanges {
         if (!made) continue;
         tellFired(leader, jobs);
         if (entry) leader.noteEntry();
-        await leader.admit(jobs.map((each) => toWaiting(each.row)));
+        await leader.admitNew(jobs.map((each) => toWaiting(each.row)));
         this.listener.onLatenessCheckAt(row.judgeAt);
         return job.id;
       }

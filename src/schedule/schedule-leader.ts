@@ -45,8 +45,8 @@ export interface ScheduleLeader {
   noteEntry(): void;
   /** The same for a write that ends jobs; whoever waits for one of them is told. */
   writeEnds(work: () => Promise<readonly EndedJob[]>): Promise<readonly EndedJob[]>;
-  /** Adds jobs that were written to the backlog. */
-  admit(jobs: readonly Waiting[]): Promise<void>;
+  /** Adds new jobs that were written to the backlog, and counts them for the quota of their tenant. */
+  admitNew(jobs: readonly Waiting[]): Promise<void>;
   /** Takes the turn of a job, which also removes it from the backlog. */
   turn(jobId: string): Promise<void>;
   readonly turns: { release(jobId: string): void };

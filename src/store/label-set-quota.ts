@@ -1,6 +1,6 @@
-import { PunctualError } from '../core/errors.js';
 import { type Queryable, run, statement } from './database.js';
 import { hasLabels, type Named, needsKey } from './needs-digest.js';
+import { RefusedNamesError } from './refused-names.js';
 
 /** How many label sets each tenant has, but no more than the number that matters. */
 const COUNT_LABEL_SETS = statement(
@@ -50,21 +50,13 @@ export class LabelSetQuota {
   }
 }
 
-/** Tenants have as many label sets as they may have; the others of the same request can be stored without these. */
-export class LabelSetsError extends PunctualError {
-  constructor(
-    tenant: string,
-    maxLabelSets: number,
-    private readonly refused: ReadonlySet<string>,
-  ) {
+/** Tenants have as many label sets as they may have. */
+export class LabelSetsError extends RefusedNamesError {
+  constructor(tenant: string, maxLabelSets: number, refused: ReadonlySet<string>) {
     super(
-      'QUOTA_EXCEEDED',
       `Tenant ${tenant} may use ${maxLabelSets} different sets of labels in \`requires\`; those that no job has used for a while make room.`,
+      (named) => refused.has(needsKey(named)),
+      { quota: { name: 'labelSets', limit: maxLabelSets } },
     );
-  }
-
-  /** Whether these are among the needs that were refused. */
-  refuses(named: Named): boolean {
-    return this.refused.has(needsKey(named));
   }
 }

@@ -1,4 +1,5 @@
 import { SerialQueue } from '../core/serial-queue.js';
+import { addQueues } from './add-queues.js';
 import { textArray } from './array-text.js';
 import { byIndex } from './batch-statement.js';
 import { type Queryable, run, type Statement, statement } from './database.js';
@@ -40,16 +41,6 @@ export interface NeedsRow {
   readonly handler: string;
   readonly labels: string;
 }
-
-const ADD_QUEUES = statement(
-  'add-queues',
-  `
-    INSERT INTO punctual.queues (tenant, name, created_at, used_at)
-    SELECT u.tenant, u.name, $3::bigint, $3::bigint FROM unnest($1::text[], $2::text[]) u(tenant, name)
-    WHERE NOT EXISTS (SELECT 1 FROM punctual.queues q WHERE q.tenant = u.tenant AND q.name = u.name)
-    ORDER BY 1, 2
-    ON CONFLICT (tenant, name) DO NOTHING`,
-);
 
 const FIND_QUEUES = statement(
   'find-queues',
@@ -134,6 +125,8 @@ const TRIES = 5;
 export interface NamesOptions {
   /** Label sets that a tenant may have; without it there is no limit. */
   readonly maxLabelSets?: number;
+  /** Queues that a tenant without a quota of its own may have; without it no quota of queues is looked at. */
+  readonly maxQueues?: number;
 }
 
 export class Names {
@@ -141,11 +134,13 @@ export class Names {
   private readonly needs = new Map<string, KnownNeeds>();
   private readonly learning = new SerialQueue();
   private readonly quota: LabelSetQuota | null;
+  private readonly maxQueues: number | null;
 
   constructor(
     private readonly db: Queryable,
-    { maxLabelSets }: NamesOptions = {},
+    { maxLabelSets, maxQueues }: NamesOptions = {},
   ) {
+    this.maxQueues = maxQueues ?? null;
     this.quota =
       maxLabelSets === undefined
         ? null
@@ -226,7 +221,7 @@ export class Names {
     now: number,
   ): Promise<readonly (KnownQueue | undefined)[]> {
     const names = [unknown.map((each) => each.tenant), unknown.map((each) => each.queue)];
-    await run(this.db, ADD_QUEUES, [...names, now]);
+    await addQueues(this.db, unknown, now, this.maxQueues);
     const found = await run<Found>(this.db, FIND_QUEUES, names);
     return (await this.use(USE_QUEUES, found, unknown.length, now)).map(
       (name, i) => name && { ...name, tenant: unknown[i]!.tenant, name: unknown[i]!.queue },

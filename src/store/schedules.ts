@@ -226,3 +226,16 @@ export function readDueSchedules(
 export async function nextFire(db: Queryable): Promise<number | null> {
   return (await run<{ at: number }>(db, NEXT_FIRE, []))[0]?.at ?? null;
 }
+
+const COUNT_SCHEDULES = statement(
+  'count-schedules',
+  `
+    SELECT count(*) AS schedules FROM (
+      SELECT 1 FROM punctual.schedules s WHERE s.tenant = $1::text AND s.deleted_at IS NULL LIMIT $2::bigint) counted`,
+);
+
+/** How many schedules a tenant has, but no more than the number that matters. */
+export async function countSchedules(db: Queryable, tenant: string, most: number): Promise<number> {
+  const [row] = await run<{ schedules: number }>(db, COUNT_SCHEDULES, [tenant, most]);
+  return row!.schedules;
+}

@@ -10,11 +10,10 @@ import { namesHold, namesTaken, type Resolved } from './names.js';
 
 const ROW = NEW_JOB_COLUMNS.inSql(12);
 
-const SUBMIT_AND_CLAIM = leaderStatement(
-  'submit-and-claim',
-  `stored AS (
+/** Stores the job under a condition, claims it and counts it. */
+const storedAndClaimed = (condition: string) => `stored AS (
     INSERT INTO punctual.jobs (${NEW_JOB_COLUMNS.names}) SELECT ${ROW.all} FROM ${ROW.source}
-    WHERE ${WHILE_TERM_LASTS} AND ${namesHold(7)}
+    WHERE ${condition} AND ${namesHold(7)}
     RETURNING id, tenant, run_at
   ), claimed AS (
     INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
@@ -22,12 +21,24 @@ const SUBMIT_AND_CLAIM = leaderStatement(
   ), counted AS (
     INSERT INTO punctual.tallies (at, tenant, jobs_submitted, jobs_assigned, lateness, lateness_ms)
     SELECT $5::bigint, tenant, 1, 1, $6::bigint[], greatest(0, $5::bigint - run_at) FROM stored
-  ), answer AS (SELECT id FROM stored)`,
+  ), answer AS (SELECT id FROM stored)`;
+
+const SUBMIT_AND_CLAIM = leaderStatement('submit-and-claim', storedAndClaimed(WHILE_TERM_LASTS));
+
+/** The same for a tenant with a quota of jobs: only if there is room, which it takes. */
+const SUBMIT_AND_CLAIM_COUNTED = leaderStatement(
+  'submit-and-claim-counted',
+  `room AS (
+    UPDATE punctual.tenant_usage u SET live = u.live + 1 FROM punctual.tenants t
+    WHERE u.tenant = (SELECT ${ROW.of('tenant')} FROM ${ROW.source}) AND t.id = u.tenant
+      AND (t.quota_live_jobs IS NULL OR u.live + 1 <= t.quota_live_jobs) AND ${WHILE_TERM_LASTS}
+    RETURNING u.tenant
+  ), ${storedAndClaimed('EXISTS (SELECT 1 FROM room)')}`,
 );
 
 /**
  * Stores a job that is due and claims it for the worker; answers false, with nothing done, when the ids of its names
- * are no longer valid. Throws TermOverError when the term is over.
+ * are no longer valid, or a tenant whose jobs are counted has no room. Throws TermOverError when the term is over.
  */
 export async function submitAndClaim(
   db: Queryable,
@@ -37,9 +48,10 @@ export async function submitAndClaim(
   worker: string,
   now: number,
   lateness: readonly number[],
+  isCounted: boolean,
 ): Promise<boolean> {
   const before = [worker, now, lateness, ...namesTaken([names])];
-  const stored = await runAsLeader(db, term, SUBMIT_AND_CLAIM, [
+  const stored = await runAsLeader(db, term, isCounted ? SUBMIT_AND_CLAIM_COUNTED : SUBMIT_AND_CLAIM, [
     ...before,
     ...NEW_JOB_COLUMNS.parameters([row]),
   ]);

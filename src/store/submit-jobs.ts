@@ -7,6 +7,7 @@ import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
 import type { KeyedJob } from './key-holders.js';
 import { type Registered, registerKeys } from './keys.js';
 import { namesHold, namesTaken, type Resolved, StaleNamesError } from './names.js';
+import { takeRoom } from './tenant-usage.js';
 
 /** Storing new jobs: one multi-row insert, whatever their number, with their count in the same transaction. */
 
@@ -73,6 +74,8 @@ export interface Made {
   readonly at: number;
   /** On the clock of `performance`. */
   readonly since: number;
+  /** The tenant of all the jobs, if it has a quota of jobs: room for them is taken in the transaction that stores them. */
+  readonly counted?: string;
 }
 
 /** The jobs of the submissions, in their order; null when all are new, as it is without keys. */
@@ -105,12 +108,13 @@ export async function submitJobs(
       return { registered, fresh };
     });
   }
+  const isOneStatement = made.counted === undefined && jobs.every((job) => job.admitAt === null);
   if (keep) {
     await inTransaction(pool, async (db) => {
       await keep(db, null);
       await storeNew(db, jobs, made, now);
     });
-  } else if (jobs.every((job) => job.admitAt === null)) await insertJobs(pool, jobs, made, now);
+  } else if (isOneStatement) await insertJobs(pool, jobs, made, now);
   else await inTransaction(pool, (db) => storeNew(db, jobs, made, now));
   return { registered: null, fresh: jobs };
 }
@@ -122,6 +126,10 @@ export async function storeNew(
   made: Made,
   now: number,
 ): Promise<void> {
+  if (made.counted !== undefined) {
+    const live = jobs.reduce((count, job) => count + (job.admitAt === null ? 1 : 0), 0);
+    await takeRoom(db, made.counted, { live, later: jobs.length - live });
+  }
   await insertJobs(db, jobs, made, now);
   mustStillBeFound(made);
 }

@@ -37,6 +37,7 @@ export function requireCredentials(
   server: FastifyInstance,
   authenticate: Authenticate,
   defaultTenant: string,
+  countRequest?: (keyId: string) => void,
 ): void {
   server.decorateRequest('caller', null);
   server.addHook('onRequest', async (request) => {
@@ -51,6 +52,15 @@ export function requireCredentials(
     const { id } = request.params as { id?: string };
     const refusal = refusalOf(credential, scope, { id, tenant: request.headers[TENANT_HEADER] });
     if (refusal !== null) throw new PunctualError('FORBIDDEN', refusal);
+    // A request that another node has forwarded was counted there: it comes with that node's token.
+    if (
+      countRequest &&
+      'key' in credential &&
+      credential.key &&
+      !bearer.startsWith('ey') &&
+      !isOfWorker(request)
+    )
+      countRequest(credential.key.id);
     request.caller = 'jobId' in credential ? credential : actFor(request, credential, defaultTenant);
   });
 }

@@ -14,6 +14,7 @@ export async function openApiText(version: string): Promise<string> {
       maxBulkBytes: SETTINGS.maxBulkBytes.default,
       maxPayload: SETTINGS.maxPayload.default,
       maxDepth: SETTINGS.maxDepth.default,
+      maxConnections: SETTINGS.maxConnections.default,
     },
     forwarding: {
       shards: [],

@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify';
+import type { PunctualError } from '../../core/errors.js';
 import type { Certificate } from '../../host/certificate.js';
 import type { NodeContext } from '../context.js';
 import type { HttpLimits, Route } from '../route.js';
@@ -22,6 +23,10 @@ export interface HttpServerOptions {
   readonly limits: HttpLimits;
   /** Where a request comes from; default the other end of its connection. */
   readonly clientAddress?: (request: FastifyRequest) => string | null;
+  /** Takes note of a request of a key; throws if the key makes too many. */
+  readonly countRequest?: (keyId: string) => void;
+  /** Called with every error that is answered. */
+  readonly onRefused?: (error: PunctualError) => void;
   readonly log: HttpLog;
   /** How requests reach the leader when this node does not lead. */
   readonly forwarding: ForwardingOptions;

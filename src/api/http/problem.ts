@@ -46,6 +46,7 @@ function problemOf(error: PunctualError, requestId: string) {
     detail: error.message,
     code: error.code,
     ...(error.errors.length > 0 && { errors: error.errors }),
+    ...(error.quota && { quota: error.quota.name, limit: error.quota.limit }),
     requestId,
   };
 }
@@ -56,8 +57,10 @@ export function sendProblem(
   request: FastifyRequest,
   reply: FastifyReply,
   log: HttpLog,
+  onRefused?: (error: PunctualError) => void,
 ): void {
   const error = publicError(thrown);
+  onRefused?.(error);
   if (error.status === 500) {
     const { method, id: requestId } = request;
     log.error({ err: thrown, requestId, method, route: request.routeOptions.url }, 'a request failed');

@@ -2,6 +2,7 @@ import { PeerTrust } from '../../cluster/peer-trust.js';
 import { KEY_SCOPES, type KeyScope, type KeyView } from '../../core/access.js';
 import { PunctualError } from '../../core/errors.js';
 import type { Job } from '../../core/job.js';
+import { NO_QUOTAS } from '../../core/quotas.js';
 import { parseDefinition, parseTimetable } from '../../core/schedule-definition.js';
 import { validate } from '../../core/schemas/validate.js';
 import { parseSubmission, parseSubmissions } from '../../core/submission.js';
@@ -85,7 +86,7 @@ export function testServer(
   const logged: object[] = [];
   const server = createHttpServer({
     ...serverOptions(recording),
-    limits: { maxBulkBytes: 2_000_000, maxPayload: 10_000, maxDepth: 16, ...limits },
+    limits: { maxBulkBytes: 2_000_000, maxPayload: 10_000, maxDepth: 16, maxConnections: 10_000, ...limits },
     log: { error: (fields) => logged.push(fields) },
   });
   const call = (
@@ -128,7 +129,7 @@ export function serverOptions(recording: Recording): HttpServerOptions {
       if (bearer === ATTEMPT_TOKEN) return { tenant: 'acme', jobId: JOB_ID, fence: 1 };
       return null;
     },
-    limits: { maxBulkBytes: 100_000, maxPayload: 10_000, maxDepth: 16 },
+    limits: { maxBulkBytes: 100_000, maxPayload: 10_000, maxDepth: 16, maxConnections: 10_000 },
     forwarding: {
       shards: [],
       credentialFor: () => null,
@@ -437,6 +438,7 @@ const EXAMPLE_TENANT: TenantView = {
   shard: 0,
   weight: 1,
   rate: null,
+  quotas: NO_QUOTAS,
   createdAt: '2026-01-01T00:00:00.000Z',
 };
 

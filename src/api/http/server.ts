@@ -5,6 +5,7 @@ import { Idempotency } from '../idempotency.js';
 import { encodeJson } from '../json-text.js';
 import { requireCredentials } from './access.js';
 import { documentApi } from './api-document.js';
+import { limitConnections } from './connections.js';
 import { routeDescriber } from './describe-route.js';
 import type { OpenApiDocument } from './docs-page.js';
 import { Forwarding } from './forwarding.js';
@@ -91,7 +92,8 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     if (closing.yes) reply.header('connection', 'close');
     done();
   });
-  requireCredentials(server, options.authenticate, options.defaultTenant);
+  limitConnections(server, options.limits.maxConnections);
+  requireCredentials(server, options.authenticate, options.defaultTenant, options.countRequest);
   new LargeBodies(options.limits.maxBulkBytes).watch(server);
   acceptBodies(server, options.limits.maxDepth);
 
@@ -114,7 +116,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   return server;
 }
 
-function bareServer({ log, certificate }: HttpServerOptions): FastifyInstance {
+function bareServer({ log, certificate, onRefused }: HttpServerOptions): FastifyInstance {
   const settings = {
     maxHeaderSize: MAX_HEADER_BYTES,
     // Node's own refusal has no body; the check is made with the others.
@@ -145,6 +147,6 @@ function bareServer({ log, certificate }: HttpServerOptions): FastifyInstance {
   server.server.on('connect', (_request, socket) =>
     refuseConnection({ code: 'NO_TUNNEL' }, socket, randomUUID()),
   );
-  server.setErrorHandler((error, request, reply) => sendProblem(error, request, reply, log));
+  server.setErrorHandler((error, request, reply) => sendProblem(error, request, reply, log, onRefused));
   return server;
 }

@@ -1,5 +1,6 @@
 import Type from 'typebox';
 import { type Duration, parseDuration } from '../duration.js';
+import { MAX_QUOTA } from '../quotas.js';
 import { MAX_PER_MS, MAX_RATE_COUNT } from '../rate.js';
 import { nullable, page, strict } from './object.js';
 import { line, Name } from './text.js';
@@ -39,6 +40,21 @@ export const QueueChange = strict(
   },
 );
 
+const Quota = Type.Optional(nullable(Type.Integer({ minimum: 0, maximum: MAX_QUOTA })));
+
+/** Quotas of a tenant; what is left out stays as it is, null takes a quota away. */
+export const QuotaChange = strict(
+  {
+    liveJobs: Quota,
+    laterJobs: Quota,
+    schedules: Quota,
+    queues: Quota,
+    submissionsPerSecond: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: MAX_QUOTA }))),
+    payloadBytes: Quota,
+  },
+  { title: 'QuotaChange', examples: [{ liveJobs: 10_000, submissionsPerSecond: 500 }] },
+);
+
 /** A new tenant. */
 export const NewTenant = strict(
   {
@@ -46,6 +62,7 @@ export const NewTenant = strict(
     name: Type.Optional(line(128)),
     weight: Type.Optional(Weight),
     rate: Type.Optional(nullable(Rate)),
+    quotas: Type.Optional(QuotaChange),
   },
   { title: 'NewTenant', examples: [{ id: 'acme', name: 'Acme Inc.', weight: 2 }] },
 );
@@ -56,6 +73,7 @@ export const TenantChange = strict(
     name: Type.Optional(line(128)),
     weight: Type.Optional(Weight),
     rate: Type.Optional(nullable(Rate)),
+    quotas: Type.Optional(QuotaChange),
   },
   { title: 'TenantChange', examples: [{ weight: 3, rate: { limit: 1000, per: '1s' } }] },
 );
@@ -66,6 +84,21 @@ export const RateView = Type.Object(
   { title: 'RateView' },
 );
 
+const QuotaView = (description: string) => nullable(Type.Integer({ description }));
+
+/** The quotas of a tenant; null is none. */
+export const Quotas = Type.Object(
+  {
+    liveJobs: QuotaView('Jobs that are due within minutes, or run.'),
+    laterJobs: QuotaView('Jobs that are due later, or on hold.'),
+    schedules: QuotaView('Schedules.'),
+    queues: QuotaView('Queues; without it the setting `maxQueues` of the nodes holds.'),
+    submissionsPerSecond: QuotaView('Jobs submitted in a second, over all nodes.'),
+    payloadBytes: QuotaView('The largest payload, in bytes of JSON.'),
+  },
+  { title: 'Quotas' },
+);
+
 /** A tenant with its share and limits. */
 export const TenantView = Type.Object(
   {
@@ -74,6 +107,7 @@ export const TenantView = Type.Object(
     shard: Type.Integer(),
     weight: Type.Integer({ description: 'Its share of shared workers beside other tenants.' }),
     rate: nullable(RateView),
+    quotas: Quotas,
     createdAt: Type.String({ format: 'date-time' }),
   },
   { title: 'Tenant' },

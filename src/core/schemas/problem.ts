@@ -20,6 +20,8 @@ export const Problem = Type.Object(
         }),
       ),
     ),
+    quota: Type.Optional(Type.String({ description: 'The quota that the request went beyond.' })),
+    limit: Type.Optional(Type.Integer({ description: 'The limit of that quota.' })),
     requestId: Type.String({ description: 'Also in the `request-id` header and in the logs of the node.' }),
   },
   { title: 'Problem' },

@@ -2,6 +2,7 @@ import type { TSchema } from 'typebox';
 import type * as access from '../access.js';
 import type * as audit from '../audit.js';
 import type * as job from '../job.js';
+import type { Quotas } from '../quotas.js';
 import type * as rate from '../rate.js';
 import type * as schedule from '../schedule.js';
 import type * as task from '../task-definition.js';
@@ -64,12 +65,17 @@ export type Inputs = AllTrue<
       typeof limits.QueueChange,
       Partial<Pick<wire.QueueView, 'weight' | 'concurrency' | 'keyConcurrency' | 'rate'>>
     >,
-    Same<typeof limits.TenantChange, Partial<Pick<wire.TenantView, 'name' | 'weight' | 'rate'>>>,
+    Same<
+      typeof limits.TenantChange,
+      Partial<Pick<wire.TenantView, 'name' | 'weight' | 'rate'> & { quotas: Partial<Quotas> }>
+    >,
+    Same<typeof limits.Quotas, Quotas>,
     Same<typeof keys.KeyInput, access.KeyInput>,
     Same<typeof keys.KeyRotation, access.KeyRotation>,
     Same<
       typeof limits.NewTenant,
-      Pick<wire.TenantView, 'id'> & Partial<Pick<wire.TenantView, 'name' | 'weight' | 'rate'>>
+      Pick<wire.TenantView, 'id'> &
+        Partial<Pick<wire.TenantView, 'name' | 'weight' | 'rate'> & { quotas: Partial<Quotas> }>
     >,
     Same<typeof targets.HandlerTarget, job.HandlerTarget>,
     Same<typeof targets.HttpTarget, job.HttpTarget>,

@@ -27,16 +27,16 @@ export async function leaderArguments(
   const begun = auditEntry(author, now, 'jobs.cancel', subject, { outcome: 'unknown' });
   await addEntry(shard.pool, begun, 1);
   const entry = entryValues({ ...begun, id: uuidv7(now) });
+  const submitted = [
+    ...[WORKER, now, [1]],
+    ...namesTaken(shard.made().names),
+    ...NEW_JOB_COLUMNS.parameters([row]),
+  ];
   const values: Record<string, readonly unknown[]> = {
     'begin-audit-entry': entry,
     'end-audit-entry': [begun.id, 'done', '{}'],
-    'submit-and-claim': [
-      WORKER,
-      now,
-      [1],
-      ...namesTaken(shard.made().names),
-      ...NEW_JOB_COLUMNS.parameters([row]),
-    ],
+    'submit-and-claim': submitted,
+    'submit-and-claim-counted': submitted,
     'claim-jobs': [now, [], [], [], [], [jobs.waiting], 1, null, WORKER, null],
     'claim-known-jobs': [now, [], [], [], [], [jobs.waiting], 1, null, WORKER, null],
     'finish-jobs': [now, ...ENDING_COLUMNS.parameters([{ ...SUCCEEDED, id: jobs.running }])],
@@ -65,8 +65,8 @@ export async function leaderArguments(
     'pause-queue': [TENANT, 'default', true],
     'limit-queue': [TENANT, 'default', now, 2, 5, 3, 10, 1_000, 4],
     'save-buckets': [[jobs.queue], [now], ['limited'], [now]],
-    'add-tenant': ['another', 'Another', now, 1, null, null, null],
-    'change-tenant': ['limited', 'Limited', 2, 10, 1_000, 1],
+    'add-tenant': ['another', 'Another', now, 1, ...Array(9).fill(null)],
+    'change-tenant': ['limited', 'Limited', 2, 10, 1_000, 1, ...Array(6).fill(5)],
     'create-schedule': [uuidv7(now), TENANT, 'another', '{}', false, now, null, 'test', 'program'],
     'judge-occurrences': [now, 100],
     'forget-occurrences': [now, 100],

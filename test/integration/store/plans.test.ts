@@ -58,6 +58,7 @@ import { findEnded, findKey, readJob } from '../../../src/store/read-job.js';
 import { readFirstWaiting, readPrevious } from '../../../src/store/read-overlap.js';
 import { replaceJobs } from '../../../src/store/replace-jobs.js';
 import {
+  countSchedules,
   findSchedule,
   listManaged,
   listSchedules,
@@ -67,6 +68,7 @@ import {
 } from '../../../src/store/schedules.js';
 import { type NewJob, submitJobs } from '../../../src/store/submit-jobs.js';
 import { readTaskChanges, readTasks } from '../../../src/store/tasks.js';
+import { addUsage, countJobs, takeRoom } from '../../../src/store/tenant-usage.js';
 import { JOB_OF_KEYS, recordStatements } from './statement-recorder.js';
 import { nobody, SUCCEEDED, TENANT, TestShard } from './test-shard.js';
 
@@ -172,6 +174,10 @@ async function keyed(id = JOB_OF_KEYS): Promise<NewJob> {
 /** Every statement that runs once per batch of jobs, per request about one job, or per second. */
 const HOT: Readonly<Record<string, Run>> = {
   'add-queues, find-queues, add-needs, find-needs': (db) => new Names(db).resolve([NAMED], 0),
+  'take-room': (db) => takeRoom(db, TENANT, { live: 1, later: 0 }),
+  'add-usage': (db) => addUsage(db, [{ tenant: TENANT, live: 1, later: 0 }]),
+  'count-usage': (db) => countJobs(db, TENANT, { liveJobs: 100, laterJobs: 100 }, 0),
+  'count-schedules': (db) => countSchedules(db, TENANT, 100),
   'insert-jobs': async (db) => submitJobs(db, [await shard.newJob()], shard.made(), 0),
   'insert-keys, find-keys': async (db) => registerKeys(db, [await keyed()], 0),
   'find-holders': async (db) => findHolders(db, [{ job: await keyed(), holder: ID }]),

@@ -1,3 +1,4 @@
+import { NO_QUOTAS } from '../../../src/core/quotas.js';
 import { uuidv7 } from '../../../src/core/uuid.js';
 import { deleteSchedule } from '../../../src/store/change-schedule.js';
 import { endWaitingJobs } from '../../../src/store/end-waiting-jobs.js';
@@ -44,7 +45,18 @@ export async function populate(shard: TestShard, term: TermKey): Promise<Populat
   );
   await foldTallies(shard.hot, term, now + 60_000);
   await addStale(shard.hot, term, [{ tenant: TENANT, completions: 1, failures: 0 }], now);
-  await addTenant(shard.hot, term, { id: 'limited', name: 'Limited' }, { weight: 1, rate: null }, now);
+  await addTenant(
+    shard.hot,
+    term,
+    { id: 'limited', name: 'Limited' },
+    { weight: 1, rate: null, quotas: { ...NO_QUOTAS, liveJobs: 1_000 } },
+    now,
+  );
+  await shard.pool.query(
+    `INSERT INTO punctual.tenants (id, name, created_at, quota_live_jobs) VALUES ($1, 'T', $2, 1000)`,
+    [TENANT, now],
+  );
+  await shard.pool.query('UPDATE punctual.tenant_usage SET live = 10, later = 10');
   await populateSchedules(shard, term, now);
   const { queue, needs } = (await readWaiting(shard.hot, [waiting!]))[0]!;
   const names = { queue, needs };

@@ -21,6 +21,9 @@ export async function recordStatements(
   const recorded: RecordedStatement[] = [];
   const query = async (statement: string | { name?: string; text: string }) => {
     if (typeof statement !== 'string') recorded.push({ name: statement.name ?? '', text: statement.text });
+    // A queue that is answered with was refused.
+    if (typeof statement !== 'string' && statement.name === 'add-queues')
+      return { rows: [], rowCount: 0 } as unknown as pg.QueryResult;
     return {
       rows: [{ nothing: null, place: 1, job: JOB_OF_KEYS, named: true, young: true }],
       rowCount: 1,

@@ -1,0 +1,192 @@
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { createTestDatabase } from '../../database.js';
+import { type Answer, nodeForTest, type TestNode } from '../../node-for-tests.js';
+import { ProtocolWorker } from '../../protocol-worker.js';
+
+/** Two nodes of one cluster; the first leads. */
+async function twoNodes(): Promise<[TestNode, TestNode]> {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const first = await nodeForTest({ database });
+  await vi.waitFor(() => expect(first.node.leads()).toBe(true));
+  return [first, await nodeForTest({ database })];
+}
+
+/** Gives a tenant quotas before any node knows it, so that they hold at once. */
+async function limited(node: TestNode, quotas: Record<string, number>, id = 'acme'): Promise<void> {
+  await node.get('POST', '/v1/tenants', { body: { id, quotas } });
+}
+
+const submit = (node: TestNode, body: Record<string, unknown> = {}, tenant = 'acme') =>
+  node.ask('POST', '/v1/jobs', { body: { task: 'work', ...body }, tenant });
+
+const bulk = (node: TestNode, count: number, body: Record<string, unknown> = {}, tenant = 'acme') =>
+  node.ask<{ ids: string[] }>('POST', '/v1/jobs/bulk', {
+    body: { jobs: Array.from({ length: count }, () => ({ task: 'work', ...body })) },
+    tenant,
+  });
+
+async function stored(node: TestNode, tenant = 'acme'): Promise<{ live: number; later: number }> {
+  const { rows } = await node.node.context.shards[0].pool.query(
+    `SELECT (SELECT count(*)::int FROM punctual.jobs WHERE tenant = $1) AS live,
+      (SELECT count(*)::int FROM punctual.later WHERE tenant = $1) AS later`,
+    [tenant],
+  );
+  return rows[0] as { live: number; later: number };
+}
+
+function refused(answer: Answer, quota: string, limit: number): void {
+  expect(answer).toMatchObject({ status: 429, body: { code: 'QUOTA_EXCEEDED', quota, limit } });
+}
+
+it('a crowd of submissions at two nodes never goes beyond the quota of live jobs', async () => {
+  const nodes = await twoNodes();
+  await limited(nodes[0], { liveJobs: 100 });
+  const answers = await Promise.all(
+    Array.from({ length: 300 }, (_, i) => submit(nodes[i % 2]!, i % 3 === 0 ? { key: `k${i}` } : {})),
+  );
+  const taken = answers.filter(({ status }) => status === 201);
+  const others = answers.filter(({ status }) => status !== 201);
+  expect(taken).toHaveLength(100);
+  for (const answer of others) {
+    refused(answer, 'liveJobs', 100);
+    expect(answer.headers.get('retry-after')).toBe('1');
+  }
+  expect(await stored(nodes[0])).toEqual({ live: 100, later: 0 });
+});
+
+it('bulks are taken whole or not at all, and one beyond the quota itself is not to be tried again', async () => {
+  const [first, second] = await twoNodes();
+  await limited(first, { liveJobs: 100 });
+  const tooMany = await bulk(second, 101);
+  refused(tooMany, 'liveJobs', 100);
+  expect(tooMany.headers.get('retry-after')).toBeNull();
+  expect((await bulk(first, 60)).status).toBe(201);
+  refused(await bulk(second, 41), 'liveJobs', 100);
+  expect((await bulk(second, 40)).status).toBe(201);
+  refused(await submit(first), 'liveJobs', 100);
+  expect(await stored(first)).toEqual({ live: 100, later: 0 });
+});
+
+it('jobs that end make room', async () => {
+  const [first, second] = await twoNodes();
+  await limited(first, { liveJobs: 5 });
+  expect((await bulk(first, 5)).status).toBe(201);
+  refused(await submit(second), 'liveJobs', 5);
+  const worker = await ProtocolWorker.register(first, { slots: 10 }, 'acme');
+  await worker.succeed(await worker.claimOne());
+  await vi.waitFor(async () => expect((await submit(second)).status).toBe(201));
+  refused(await submit(second), 'liveJobs', 5);
+});
+
+it('jobs that are due later or on hold have a quota of their own', async () => {
+  const [first, second] = await twoNodes();
+  await limited(first, { laterJobs: 2, liveJobs: 1 });
+  expect((await submit(first, { delay: '1h' })).status).toBe(201);
+  expect((await submit(second, { hold: true })).status).toBe(201);
+  refused(await submit(first, { delay: '1h' }), 'laterJobs', 2);
+  refused(await submit(second, { hold: true }), 'laterJobs', 2);
+  expect((await submit(second)).status).toBe(201);
+  refused(await submit(first), 'liveJobs', 1);
+  const mixed = [{ task: 'work' }, { task: 'work', delay: '1h' }];
+  refused(await first.ask('POST', '/v1/jobs/bulk', { body: { jobs: mixed }, tenant: 'acme' }), 'liveJobs', 1);
+  expect(await stored(first)).toEqual({ live: 1, later: 2 });
+});
+
+it('the same key again needs no room', async () => {
+  const [first, second] = await twoNodes();
+  await limited(first, { liveJobs: 1 });
+  const { body } = await submit(first, { key: 'one' });
+  expect(await submit(second, { key: 'one' })).toMatchObject({ status: 200, body: { id: body.id } });
+  refused(await submit(second, { key: 'two' }), 'liveJobs', 1);
+  expect(await submit(second, { key: 'one', keyMode: 'replace' })).toMatchObject({ status: 200 });
+  refused(await submit(second, { key: 'two', keyMode: 'replace' }), 'liveJobs', 1);
+});
+
+it("one tenant's quota neither refuses nor delays what others submit in the same moment", async () => {
+  const node = await nodeForTest();
+  await limited(node, { liveJobs: 3 });
+  await submit(node);
+  // Whoever holds the row of the tenant makes its submissions wait, but nobody else's.
+  const { pool } = node.node.context.shards[0];
+  const holder = await pool.connect();
+  await holder.query('BEGIN');
+  await holder.query(`SELECT 1 FROM punctual.tenant_usage WHERE tenant = 'acme' FOR UPDATE`);
+  const waiting = Array.from({ length: 10 }, () => submit(node));
+  const others = await Promise.all(Array.from({ length: 50 }, () => submit(node, {}, 'other')));
+  expect(others.every(({ status }) => status === 201)).toBe(true);
+  await holder.query('ROLLBACK');
+  holder.release();
+  const answers = await Promise.all(waiting);
+  expect(answers.filter(({ status }) => status === 201)).toHaveLength(2);
+  expect(await stored(node, 'other')).toEqual({ live: 50, later: 0 });
+});
+
+it('at the limit, a change of leaders lets nothing beyond it, and room is found at once', async () => {
+  const [first, second] = await twoNodes();
+  await limited(first, { liveJobs: 10 });
+  expect((await bulk(second, 10)).status).toBe(201);
+  await first.node.stop();
+  refused(await submit(second), 'liveJobs', 10);
+  await vi.waitFor(() => expect(second.node.leads()).toBe(true), 15_000);
+  refused(await submit(second), 'liveJobs', 10);
+  const worker = await ProtocolWorker.register(second, { slots: 10 }, 'acme');
+  await worker.succeed(await worker.claimOne());
+  await vi.waitFor(async () => expect((await submit(second)).status).toBe(201));
+  expect(await stored(second)).toEqual({ live: 10, later: 0 });
+});
+
+it('what the leader adds by itself is never refused, and counts', async () => {
+  const node = await nodeForTest({ settings: { laterThreshold: '1s' } });
+  await limited(node, { liveJobs: 3 });
+  const { body } = await submit(node, { hold: true });
+  expect((await bulk(node, 2)).status).toBe(201);
+  await node.get('POST', `/v1/jobs/${body.id as string}/release`, { tenant: 'acme' });
+  await node.get('POST', '/v1/schedules', {
+    body: { name: 'often', task: 'work', every: '1h' },
+    tenant: 'acme',
+  });
+  await node.get('POST', '/v1/schedules/often/run', { tenant: 'acme' });
+  expect((await stored(node)).live).toBe(4);
+  refused(await submit(node), 'liveJobs', 3);
+  const usage = await node.node.context.shards[0].pool.query('SELECT live::int FROM punctual.tenant_usage');
+  expect(usage.rows[0]).toMatchObject({ live: expect.any(Number) });
+});
+
+it('a quota that is set, raised or taken away is seen by the other node within about a second', async () => {
+  const [first, second] = await twoNodes();
+  await limited(first, {});
+  const change = (quotas: Record<string, number | null>) =>
+    first.get('PATCH', '/v1/tenants/acme', { body: { quotas } });
+  expect((await bulk(second, 5)).status).toBe(201);
+  await change({ liveJobs: 5 });
+  await vi.waitFor(async () => refused(await submit(second), 'liveJobs', 5), 5_000);
+  await change({ liveJobs: 100 });
+  await vi.waitFor(async () => expect((await submit(second)).status).toBe(201), 5_000);
+  await change({ liveJobs: 1 });
+  await vi.waitFor(async () => refused(await submit(second), 'liveJobs', 1), 5_000);
+  await change({ liveJobs: null });
+  await vi.waitFor(async () => expect((await submit(second)).status).toBe(201), 5_000);
+});
+
+it('the row of a tenant never says fewer jobs than there are, whatever happens to them', async () => {
+  const node = await nodeForTest({ settings: { laterThreshold: '1s' } });
+  await limited(node, { liveJobs: 1_000, laterJobs: 1_000 });
+  const worker = await ProtocolWorker.register(node, { slots: 50 }, 'acme');
+  for (let round = 0; round < 10; round++) {
+    await bulk(node, 5);
+    await bulk(node, 3, { delay: '1h' });
+    const { body } = await submit(node, { hold: true });
+    await node.get('POST', `/v1/jobs/${body.id as string}/release`, { tenant: 'acme' });
+    await worker.succeed(await worker.claimOne());
+  }
+  await vi.waitFor(async () => {
+    const { rows } = await node.node.context.shards[0].pool.query(
+      'SELECT live::int, later::int FROM punctual.tenant_usage',
+    );
+    const usage = rows[0] as { live: number; later: number };
+    const { live, later } = await stored(node);
+    expect(usage.live).toBeGreaterThanOrEqual(live);
+    expect(usage.later).toBeGreaterThanOrEqual(later);
+  });
+});
