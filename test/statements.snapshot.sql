@@ -3751,25 +3751,12 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), stored AS (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent) SELECT u.id, coalesce(u.payload, $35::json), coalesce(u.size_kib, $36::int),
-    coalesce(u.tenant, $37::text), coalesce(u.queue, $38::int), coalesce(u.needs, $39::int), coalesce(u.lane,
-    $40::int), coalesce(u.rank, $41::smallint), coalesce(u.run_at, $42::bigint), coalesce(u.max_attempts,
-    $43::smallint), coalesce(u.max_losses, $44::smallint), coalesce(u.at_most_once, $45::boolean),
-    coalesce(u.timeout_ms, $46::bigint), coalesce(u.created_at, $47::bigint), coalesce(u.start_before, $48::bigint),
-    coalesce(u.task, $49::text), coalesce(u.created_by, $50::text), coalesce(u.key, $51::text),
-    coalesce(u.concurrency_key, $52::text), coalesce(u.target, $53::json), coalesce(u.backoff, $54::json),
-    coalesce(u.requires, $55::json), coalesce(u.traceparent, $56::text) FROM unnest($12::uuid[], $13::json[],
-    $14::int[], $15::text[], $16::int[], $17::int[], $18::int[], $19::smallint[], $20::bigint[], $21::smallint[],
-    $22::smallint[], $23::boolean[], $24::bigint[], $25::bigint[], $26::bigint[], $27::text[], $28::text[],
-    $29::text[], $30::text[], $31::json[], $32::json[], $33::json[], $34::text[]) u(id, payload, size_kib, tenant,
-    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before,
-    task, created_by, key, concurrency_key, target, backoff, requires, traceparent)
-  WHERE EXISTS (SELECT 1 FROM term) AND (SELECT count(*) FROM unnest($7::int[], $8::text[], $9::text[]) n(id,
-    tenant, name)
-      JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
-        cardinality($7::int[])
-    AND (SELECT count(*) FROM unnest($10::int[], $11::bytea[]) n(id, signature)
-      JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($10::int[])
+    backoff, requires, traceparent) SELECT $12::uuid, $13::json, $14::int, $15::text, $16::int, $17::int, $18::int,
+    $19::smallint, $20::bigint, $21::smallint, $22::smallint, $23::boolean, $24::bigint, $25::bigint, $26::bigint,
+    $27::text, $28::text, $29::text, $30::text, $31::json, $32::json, $33::json, $34::text
+  WHERE EXISTS (SELECT 1 FROM term) AND EXISTS (SELECT 1 FROM punctual.queues q
+      WHERE q.id = $7::int AND q.tenant = $8::text AND q.name = $9::text)
+    AND EXISTS (SELECT 1 FROM punctual.needs w WHERE w.id = $10::int AND w.signature = $11::bytea)
   RETURNING id, tenant, run_at
 ), claimed AS (
   INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
@@ -3783,36 +3770,18 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), room AS (
   UPDATE punctual.tenant_usage u SET live = u.live + 1 FROM punctual.tenants t
-  WHERE u.tenant = (SELECT coalesce(u.tenant, $37::text) FROM unnest($12::uuid[], $13::json[], $14::int[],
-    $15::text[], $16::int[], $17::int[], $18::int[], $19::smallint[], $20::bigint[], $21::smallint[],
-    $22::smallint[], $23::boolean[], $24::bigint[], $25::bigint[], $26::bigint[], $27::text[], $28::text[],
-    $29::text[], $30::text[], $31::json[], $32::json[], $33::json[], $34::text[]) u(id, payload, size_kib, tenant,
-    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before,
-    task, created_by, key, concurrency_key, target, backoff, requires, traceparent)) AND t.id = u.tenant
+  WHERE u.tenant = $15::text AND t.id = u.tenant
     AND (t.quota_live_jobs IS NULL OR u.live + 1 <= t.quota_live_jobs) AND EXISTS (SELECT 1 FROM term)
   RETURNING u.tenant
 ), stored AS (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent) SELECT u.id, coalesce(u.payload, $35::json), coalesce(u.size_kib, $36::int),
-    coalesce(u.tenant, $37::text), coalesce(u.queue, $38::int), coalesce(u.needs, $39::int), coalesce(u.lane,
-    $40::int), coalesce(u.rank, $41::smallint), coalesce(u.run_at, $42::bigint), coalesce(u.max_attempts,
-    $43::smallint), coalesce(u.max_losses, $44::smallint), coalesce(u.at_most_once, $45::boolean),
-    coalesce(u.timeout_ms, $46::bigint), coalesce(u.created_at, $47::bigint), coalesce(u.start_before, $48::bigint),
-    coalesce(u.task, $49::text), coalesce(u.created_by, $50::text), coalesce(u.key, $51::text),
-    coalesce(u.concurrency_key, $52::text), coalesce(u.target, $53::json), coalesce(u.backoff, $54::json),
-    coalesce(u.requires, $55::json), coalesce(u.traceparent, $56::text) FROM unnest($12::uuid[], $13::json[],
-    $14::int[], $15::text[], $16::int[], $17::int[], $18::int[], $19::smallint[], $20::bigint[], $21::smallint[],
-    $22::smallint[], $23::boolean[], $24::bigint[], $25::bigint[], $26::bigint[], $27::text[], $28::text[],
-    $29::text[], $30::text[], $31::json[], $32::json[], $33::json[], $34::text[]) u(id, payload, size_kib, tenant,
-    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before,
-    task, created_by, key, concurrency_key, target, backoff, requires, traceparent)
-  WHERE EXISTS (SELECT 1 FROM room) AND (SELECT count(*) FROM unnest($7::int[], $8::text[], $9::text[]) n(id,
-    tenant, name)
-      JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
-        cardinality($7::int[])
-    AND (SELECT count(*) FROM unnest($10::int[], $11::bytea[]) n(id, signature)
-      JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($10::int[])
+    backoff, requires, traceparent) SELECT $12::uuid, $13::json, $14::int, $15::text, $16::int, $17::int, $18::int,
+    $19::smallint, $20::bigint, $21::smallint, $22::smallint, $23::boolean, $24::bigint, $25::bigint, $26::bigint,
+    $27::text, $28::text, $29::text, $30::text, $31::json, $32::json, $33::json, $34::text
+  WHERE EXISTS (SELECT 1 FROM room) AND EXISTS (SELECT 1 FROM punctual.queues q
+      WHERE q.id = $7::int AND q.tenant = $8::text AND q.name = $9::text)
+    AND EXISTS (SELECT 1 FROM punctual.needs w WHERE w.id = $10::int AND w.signature = $11::bytea)
   RETURNING id, tenant, run_at
 ), claimed AS (
   INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)

@@ -64,6 +64,17 @@ export class Columns<Row> {
     };
   }
 
+  /** The SQL of one row whose values are plain parameters, the first of them number `from`. For one row arrays only cost. */
+  oneInSql(from: number): Pick<ColumnsInSql, 'of' | 'all'> {
+    const values = new Map(this.columns.map(({ name, type }, i) => [name, `$${from + i}::${type}`]));
+    return { of: (name) => values.get(name)!, all: [...values.values()].join(', ') };
+  }
+
+  /** The parameters for one row, in the order of `oneInSql`. */
+  valuesOf(row: Row): Value[] {
+    return this.columns.map(({ of }) => of(row));
+  }
+
   /** The parameters for these rows, in the order of `inSql`. */
   parameters(rows: readonly Row[]): Value[] {
     return inOrder(this.columns.map((column, i) => parameterOf(column, rows, i > 0)));

@@ -338,6 +338,19 @@ export function namesTaken(resolved: readonly Resolved[]): unknown[] {
   ];
 }
 
+/** The same for the names of one job, as plain parameters. */
+export function namesOfOneHold(from: number): string {
+  const [queue, tenant, name, needs, signature] = [0, 1, 2, 3, 4].map((i) => `$${from + i}`);
+  return `EXISTS (SELECT 1 FROM punctual.queues q
+        WHERE q.id = ${queue}::int AND q.tenant = ${tenant}::text AND q.name = ${name}::text)
+      AND EXISTS (SELECT 1 FROM punctual.needs w WHERE w.id = ${needs}::int AND w.signature = ${signature}::bytea)`;
+}
+
+/** The parameters of `namesOfOneHold`. */
+export function namesOfOne({ queueName, needsName }: Resolved): unknown[] {
+  return [queueName.id, queueName.tenant, queueName.name, needsName.id, needsName.signature];
+}
+
 const NAMES_HOLD = statement('names-hold', `SELECT ${namesHold(1)} AS named`);
 
 /** Throws StaleNamesError unless the integers stand for the names they are taken for. */

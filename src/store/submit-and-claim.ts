@@ -1,19 +1,19 @@
 import type { Queryable } from './database.js';
 import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
-import { namesHold, namesTaken, type Resolved } from './names.js';
+import { namesOfOne, namesOfOneHold, type Resolved } from './names.js';
 
 /**
  * A new job and its first claim in one transaction: one commit instead of two between a submission and its start.
  * Like every claim it is the leader's, and nothing is stored when the term is over.
  */
 
-const ROW = NEW_JOB_COLUMNS.inSql(12);
+const ROW = NEW_JOB_COLUMNS.oneInSql(12);
 
 /** Stores the job under a condition, claims it and counts it. */
 const storedAndClaimed = (condition: string) => `stored AS (
-    INSERT INTO punctual.jobs (${NEW_JOB_COLUMNS.names}) SELECT ${ROW.all} FROM ${ROW.source}
-    WHERE ${condition} AND ${namesHold(7)}
+    INSERT INTO punctual.jobs (${NEW_JOB_COLUMNS.names}) SELECT ${ROW.all}
+    WHERE ${condition} AND ${namesOfOneHold(7)}
     RETURNING id, tenant, run_at
   ), claimed AS (
     INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
@@ -30,7 +30,7 @@ const SUBMIT_AND_CLAIM_COUNTED = leaderStatement(
   'submit-and-claim-counted',
   `room AS (
     UPDATE punctual.tenant_usage u SET live = u.live + 1 FROM punctual.tenants t
-    WHERE u.tenant = (SELECT ${ROW.of('tenant')} FROM ${ROW.source}) AND t.id = u.tenant
+    WHERE u.tenant = ${ROW.of('tenant')} AND t.id = u.tenant
       AND (t.quota_live_jobs IS NULL OR u.live + 1 <= t.quota_live_jobs) AND ${WHILE_TERM_LASTS}
     RETURNING u.tenant
   ), ${storedAndClaimed('EXISTS (SELECT 1 FROM room)')}`,
@@ -50,10 +50,10 @@ export async function submitAndClaim(
   lateness: readonly number[],
   isCounted: boolean,
 ): Promise<boolean> {
-  const before = [worker, now, lateness, ...namesTaken([names])];
   const stored = await runAsLeader(db, term, isCounted ? SUBMIT_AND_CLAIM_COUNTED : SUBMIT_AND_CLAIM, [
-    ...before,
-    ...NEW_JOB_COLUMNS.parameters([row]),
+    ...[worker, now, lateness],
+    ...namesOfOne(names),
+    ...NEW_JOB_COLUMNS.valuesOf(row),
   ]);
   return stored.length > 0;
 }

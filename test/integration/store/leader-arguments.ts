@@ -5,7 +5,7 @@ import { entryValues } from '../../../src/store/audit-entry.js';
 import { ENDING_COLUMNS } from '../../../src/store/finish-jobs.js';
 import { NEW_JOB_COLUMNS } from '../../../src/store/job-row.js';
 import { leaderStatements } from '../../../src/store/leader-statement.js';
-import { namesTaken } from '../../../src/store/names.js';
+import { namesOfOne } from '../../../src/store/names.js';
 import { PARSED_COLUMNS } from '../../../src/store/place-jobs.js';
 import type { Population } from './populated-shard.js';
 import { SUCCEEDED, TENANT, type TestShard, WORKER } from './test-shard.js';
@@ -29,8 +29,8 @@ export async function leaderArguments(
   const entry = entryValues({ ...begun, id: uuidv7(now) });
   const submitted = [
     ...[WORKER, now, [1]],
-    ...namesTaken(shard.made().names),
-    ...NEW_JOB_COLUMNS.parameters([row]),
+    ...namesOfOne(shard.made().names[0]!),
+    ...NEW_JOB_COLUMNS.valuesOf(row),
   ];
   const values: Record<string, readonly unknown[]> = {
     'begin-audit-entry': entry,
