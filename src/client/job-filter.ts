@@ -1,4 +1,5 @@
 import { parseDuration } from '../core/duration.js';
+import type { OptionNames } from '../core/known-options.js';
 import type { JobFilter } from '../core/wire.js';
 import { momentOf, withoutUndefined } from './task-submission.js';
 
@@ -9,6 +10,18 @@ export interface JobFilterOptions extends Omit<JobFilter, 'since' | 'until'> {
   /** Only jobs that were created before this moment. */
   readonly until?: string | Date;
 }
+
+export const JOB_FILTER_OPTIONS: OptionNames<JobFilterOptions> = {
+  state: true,
+  task: true,
+  queue: true,
+  key: true,
+  worker: true,
+  schedule: true,
+  since: true,
+  until: true,
+  errorCode: true,
+};
 
 /** The filter as the API takes it. */
 export function filterOf({ since, until, ...rest }: JobFilterOptions): JobFilter {
