@@ -133,6 +133,8 @@ export interface PunctualErrorOptions {
   readonly errors?: readonly FieldError[];
   /** Seconds after which trying again makes sense. */
   readonly retryAfter?: number;
+  /** What to do, where the hint of the code does not fit; null where the message says it. */
+  readonly hint?: string | null;
 }
 
 /** The base of every error of the product; `code` is stable, `message` is for people. */
@@ -140,6 +142,8 @@ export class PunctualError extends Error {
   readonly code: ErrorCode;
   readonly errors: readonly FieldError[];
   readonly retryAfter: number | undefined;
+  /** What the person in front of the terminal can do about it; null where the message says so. */
+  readonly hint: string | null;
 
   constructor(code: ErrorCode, detail: string, options: PunctualErrorOptions = {}) {
     super(detail, options.cause === undefined ? undefined : { cause: options.cause });
@@ -147,6 +151,7 @@ export class PunctualError extends Error {
     this.code = code;
     this.errors = options.errors ?? [];
     this.retryAfter = options.retryAfter;
+    this.hint = options.hint === undefined ? ERROR_CODES[code].hint : options.hint;
   }
 
   get status(): number {
@@ -159,10 +164,6 @@ export class PunctualError extends Error {
 
   get title(): string {
     return ERROR_CODES[this.code].title;
-  }
-
-  get hint(): string | null {
-    return ERROR_CODES[this.code].hint;
   }
 }
 
