@@ -171,7 +171,7 @@ export const jobRoutes: readonly Route[] = [
     run: async ({ node, caller, params }) => {
       const shard = node.shardOf(caller.tenant);
       const leader = await shard.leader();
-      return leader.why(await mustRead(shard, caller, params.id));
+      return leader.why(await mustRead(shard, caller, params.id), caller.operator);
     },
   }),
   route({

@@ -18,6 +18,11 @@ export interface GlobalOptions {
   readonly json?: boolean;
 }
 
+/** The option with which a further command asks about the same tenant, as the end of that command. */
+export function tenantFlag({ tenant = 'default' }: GlobalOptions): string {
+  return tenant === 'default' ? '' : ` --tenant ${tenant}`;
+}
+
 type GlobalOption = keyof GlobalOptions;
 
 const GLOBALS: readonly GlobalOption[] = ['url', 'apiKey', 'tenant', 'profile', 'json'];

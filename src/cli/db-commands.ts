@@ -7,6 +7,7 @@ import { connect, type MigrationReport, migrate, migrationStatus } from '../stor
 import {
   ALL_TENANTS,
   grantSubmit,
+  type ListedGrant,
   listSubmitGrants,
   revokeSubmit,
   type SubmitGrant,
@@ -148,10 +149,16 @@ function addGrantCommands(db: Command, cli: Cli): void {
       revoked.length > 0 ? table(call, revoked) : `nothing was granted to ${role}\n`,
     );
   });
-  const list = withDatabase(db.command('grants').description('list what was granted to database roles'));
+  const list = withDatabase(
+    db
+      .command('grants')
+      .description('list what was granted to database roles, and which rights the database lacks for it'),
+  );
   runsLocally<GrantOptions>(cli, list, ['json'], async (call) => {
     const data = await listSubmitGrants(await databaseOf(call));
-    call.output.document({ data }, () => table(call, data));
+    call.output.document({ data }, () => listTable(call, data));
+    const lacking = data.filter(({ missing }) => missing.length > 0);
+    if (!call.output.json) for (const grant of lacking) call.output.note(missingText(grant));
   });
 }
 
@@ -177,6 +184,27 @@ function grantedTenant({ options }: LocalCall<GrantOptions>): string | undefined
     throw new PunctualError('USAGE', `--tenant ${NAME_RULE}.`);
   }
   return allTenants ? ALL_TENANTS : tenant;
+}
+
+function listTable({ output }: LocalCall<GrantOptions>, grants: readonly ListedGrant[]): string {
+  return output.table(
+    [...COLUMNS, { header: 'RIGHTS' }],
+    grants.map(({ role, tenant, creator, grantedAt, missing }) => [
+      ...[role, tenant, creator, grantedAt],
+      missing.length === 0 ? { text: 'complete', style: 'green' } : { text: 'missing', style: 'red' },
+    ]),
+  );
+}
+
+/** What the role lacks, and the command that gives it. The same grant again changes nothing else. */
+function missingText({ role, tenant, creator, missing }: ListedGrant): string {
+  const whose = tenant === ALL_TENANTS ? ' --all-tenants' : tenant === 'default' ? '' : ` --tenant ${tenant}`;
+  const name = creator === `transaction:${role}` ? '' : ` --name ${JSON.stringify(creator)}`;
+  const command = `\`punctual db grant submit ${role}${whose}${name}\``;
+  if (missing.includes('the role')) {
+    return `The database has no role ${role}: create it, then run ${command}; or run \`punctual db revoke submit ${role}\`.`;
+  }
+  return `The database has not given ${role} what it needs (${missing.join(', ')}): run ${command}.`;
 }
 
 function table({ output }: LocalCall<GrantOptions>, grants: readonly SubmitGrant[]): string {

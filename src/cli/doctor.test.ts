@@ -72,7 +72,7 @@ describe('doctor', () => {
   });
 
   it('finds jobs that no worker can run, and says of which kind they are', () => {
-    const because = (gate: Why['gate']) => ({ gate }) as Why;
+    const because = (gate: Why['gate'], figures = {}) => ({ gate, figures }) as Why;
     const unserved = (task: string | null, queue: string) =>
       ({ ...{ task, queue, target: task === null ? 'http' : 'handler' }, requires: {} }) as UnservedView;
     expect(checkWaiting([], []).status).toBe('ok');
@@ -93,6 +93,14 @@ describe('doctor', () => {
       detail: 'no worker can run task mail in queue red',
       advice: 'Start a worker that has all of that.',
     });
+    // Advice can be followed as it stands, also for another tenant than the default one.
+    const why = because('no-fitting-worker', { workersOfOtherTenants: 3 });
+    const ofAcme = { job: { ...job, tenant: 'acme' }, why };
+    expect(checkWaiting([ofAcme], [], ' --tenant acme').advice).toBe(
+      'Start a worker that has all of that, with --tenant acme; `punctual job why j1 --tenant acme` says what is missing.' +
+        ' Workers of other tenants could run job j1: one with --shared or --tenant acme would take it.',
+    );
+    expect(checkWorkers([], ' --tenant acme').advice).toContain('--module FILE --tenant acme`');
   });
 
   it('takes the job of each kind that is due first and is not held for its example', () => {

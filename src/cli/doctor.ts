@@ -19,6 +19,7 @@ import {
   openApi,
   readPages,
   runsLocally,
+  tenantFlag,
 } from './call.js';
 import type { Cli } from './cli.js';
 import { credentialsPath, firstDatabase, resolveSettings } from './configuration.js';
@@ -118,8 +119,9 @@ async function checkServer(cli: Cli, options: GlobalOptions): Promise<Check[]> {
     checks.push({ name: 'key', status: 'ok', detail: 'accepted' });
     addAll(checks, checkCluster(cluster));
     const workers = await readPages<WorkerView>(api, '/v1/workers', request);
-    checks.push(checkWorkers(workers.data));
-    checks.push(await checkWaitingJobs(api, request));
+    const forTenant = tenantFlag(options);
+    checks.push(checkWorkers(workers.data, forTenant));
+    checks.push(await checkWaitingJobs(api, request, forTenant));
   } catch (error) {
     const name = error instanceof PunctualError && error.exitCode === 4 ? 'key' : 'cluster';
     checks.push(failed(name, error));
@@ -210,13 +212,13 @@ export function checkCluster(cluster: ClusterView): Check[] {
 }
 
 /** Whether a worker is alive. */
-export function checkWorkers(workers: readonly WorkerView[]): Check {
+export function checkWorkers(workers: readonly WorkerView[], forTenant = ''): Check {
   const alive = workers.filter((worker) => worker.state === 'alive');
   const slots = alive.reduce((sum, worker) => sum + worker.slots, 0);
   if (alive.length > 0) {
     return { name: 'workers', status: 'ok', detail: `${alive.length} alive with ${plural(slots, 'slot')}` };
   }
-  const advice = 'Start one with `punctual worker run --module FILE`.';
+  const advice = `Start one with \`punctual worker run --module FILE${forTenant}\`.`;
   return { name: 'workers', status: 'warn', detail: 'none is alive, so no job can run', advice };
 }
 
@@ -226,14 +228,14 @@ interface Waiting {
   readonly why: Why;
 }
 
-async function checkWaitingJobs(api: Transport, request: RequestOptions): Promise<Check> {
+async function checkWaitingJobs(api: Transport, request: RequestOptions, forTenant: string): Promise<Check> {
   try {
     const path = `/v1/unserved?limit=${UNSERVED_KINDS}`;
     const [waiting, unserved] = await Promise.all([
       whyOfWaiting(api, request),
       api.request<Page<UnservedView>>('GET', path, request),
     ]);
-    return checkWaiting(waiting, unserved.data);
+    return checkWaiting(waiting, unserved.data, forTenant);
   } catch (error) {
     return { ...failed('waiting jobs', error), status: 'warn' };
   }
@@ -266,12 +268,19 @@ export function examples(jobs: readonly Job[]): Job[] {
   return [...kinds.values()];
 }
 
-/** Whether there are jobs that no worker can run: among the newest ones, or those that nodes warn about. */
-export function checkWaiting(waiting: readonly Waiting[], unserved: readonly UnservedView[]): Check {
+/**
+ * Whether there are jobs that no worker can run: among the newest ones, or those that nodes warn about. `forTenant` is the
+ * option that names their tenant, if they are not of the default one.
+ */
+export function checkWaiting(
+  waiting: readonly Waiting[],
+  unserved: readonly UnservedView[],
+  forTenant = '',
+): Check {
   const name = 'waiting jobs';
-  const stuck = waiting.filter(({ why }) => why.gate === 'no-fitting-worker').map(({ job }) => job);
+  const stuck = waiting.filter(({ why }) => why.gate === 'no-fitting-worker');
   const kinds = new Set([
-    ...stuck.map((job) => describeKind({ ...job, target: job.target.type })),
+    ...stuck.map(({ job }) => describeKind({ ...job, target: job.target.type })),
     ...unserved.map(describeKind),
   ]);
   if (kinds.size === 0) {
@@ -279,8 +288,17 @@ export function checkWaiting(waiting: readonly Waiting[], unserved: readonly Uns
     return { name, status: 'ok', detail };
   }
   const detail = `no worker can run ${[...kinds].join('; ')}`;
-  const why = stuck[0] ? `; \`punctual job why ${stuck[0].id}\` says what is missing` : '';
-  return { name, status: 'warn', detail, advice: `Start a worker that has all of that${why}.` };
+  const why = stuck[0] ? `; \`punctual job why ${stuck[0].job.id}${forTenant}\` says what is missing` : '';
+  const advice = `Start a worker that has all of that${forTenant && `, with${forTenant}`}${why}.`;
+  return { name, status: 'warn', detail, advice: advice + elsewhere(stuck) };
+}
+
+/** What an operator is told about workers that could run such jobs, but do so for other tenants. */
+function elsewhere(stuck: readonly Waiting[]): string {
+  const found = stuck.find(({ why }) => why.figures.workersOfOtherTenants !== undefined);
+  if (!found) return '';
+  const { tenant, id } = found.job;
+  return ` Workers of other tenants could run job ${id}: one with --shared or --tenant ${tenant} would take it.`;
 }
 
 function describeKind({ task, target, queue, requires }: Omit<UnservedView, 'ready' | 'since' | 'detail'>) {

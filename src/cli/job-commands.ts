@@ -38,7 +38,11 @@ const LARGEST_PAGE = 1_000;
 
 function addListCommand(job: Command, cli: Cli): void {
   const command = addFilterOptions(
-    job.command('list').description('list jobs, newest first; --state failed shows their errors'),
+    job
+      .command('list')
+      .description(
+        'list jobs, newest first, with their errors if there is room; --state failed shows these always',
+      ),
   )
     .option('--include <parts>', `show these parts in full, however large: ${JOB_PARTS.join(',')}`)
     .option('--limit <n>', 'how many to show at most', wholeNumber(1, LARGEST_PAGE), 50)

@@ -11,11 +11,12 @@ import { readJsonText } from '../core/json-reader.js';
 import { KEY_MODES, type KeyMode } from '../core/keys.js';
 import { addAll } from '../core/long-lists.js';
 import type { BulkAnswer } from '../core/wire.js';
-import { callsServer, flagOf, type ServerCall } from './call.js';
+import { callsServer, flagOf, type ServerCall, tenantFlag } from './call.js';
 import type { Cli } from './cli.js';
 import { nameInputs } from './input-names.js';
 import { requireSuccess, waitForEnd } from './job-follow.js';
 import { jobDetails } from './job-text.js';
+import { likelyTask } from './likely-task.js';
 import { durationMs, durationText, given, label, moment, wholeNumber } from './option-values.js';
 import { type Output, plural } from './output.js';
 import { Progress, progressBar } from './progress-line.js';
@@ -64,7 +65,8 @@ export function addSubmitCommand(job: Command, cli: Cli): void {
   });
 }
 
-async function submitOne({ cli, api, output, options }: ServerCall<SubmitOptions>): Promise<void> {
+async function submitOne(call: ServerCall<SubmitOptions>): Promise<void> {
+  const { cli, api, output, options } = call;
   const body = submissionOf(options, await readPayload(cli, options.payload));
   // If the answer is lost, the job may exist; with a key that its job keeps the request can be repeated safely.
   const retry = isRepeatable(body);
@@ -77,12 +79,14 @@ async function submitOne({ cli, api, output, options }: ServerCall<SubmitOptions
   noteRepetition(output, submitted);
   if (options.wait === undefined) {
     output.document(submitted, () => `${submitted.id}\n`);
-    return;
+    return noteUnknownTask(call, submitted);
   }
   const limit = options.wait === true ? null : options.wait;
   if (!output.json) output.note(`submitted ${submitted.id}`);
+  await noteUnknownTask(call, submitted);
   const { job, timedOut, reason } = await waitForEnd(cli, api, submitted, limit).catch((error) => {
-    if (cli.interrupted.aborted) output.note(`The job goes on: punctual job watch ${submitted.id}`);
+    if (cli.interrupted.aborted)
+      output.note(`The job goes on: punctual job watch ${submitted.id}${tenantFlag(options)}`);
     throw error;
   });
   output.document(job, () => jobDetails(output, job));
@@ -93,6 +97,17 @@ async function submitOne({ cli, api, output, options }: ServerCall<SubmitOptions
     );
   }
   requireSuccess(job);
+}
+
+/** Tells a person whose job may wait for ever that its task is probably misspelt. The job is stored all the same. */
+async function noteUnknownTask(
+  { cli, api, output }: ServerCall<SubmitOptions>,
+  { task, state }: SubmittedJob,
+): Promise<void> {
+  if (output.json || !cli.stderr.isTTY || task === null || state !== 'pending') return;
+  const meant = await likelyTask(api, task, cli.interrupted);
+  if (meant === null) return;
+  output.note(`No live worker has the task ${task}, and it is not defined. Did you mean ${meant}?`);
 }
 
 /** Says what became of a submission whose key had a job already; with --json the fields of the answer say it. */

@@ -44,13 +44,14 @@ const COLUMNS: readonly Column[] = [
 /** How much of an error a table shows, where it is not narrower. */
 const MAX_ERROR_LENGTH = 80;
 
-/** A table of jobs, with their errors if those are asked for. */
+/** A table of jobs. Errors that were not asked for are shown if there are any, and room for them. */
 export function jobTable(
   output: Output,
   jobs: readonly ListedJob[],
   now: number,
-  withErrors = false,
+  errorsWanted = false,
 ): string {
+  const withErrors = errorsWanted || jobs.some(({ error }) => error !== null);
   const rows = jobs.map((job): Cell[] => [
     job.id,
     stateCell(job.state),
@@ -63,7 +64,8 @@ export function jobTable(
     job.key ?? '-',
     ...(withErrors ? [truncate(errorLine(job.error), MAX_ERROR_LENGTH)] : []),
   ]);
-  return output.table(withErrors ? [...COLUMNS, { header: 'ERROR', shrink: true }] : COLUMNS, rows);
+  const errors: Column = { header: 'ERROR', shrink: true, ...(!errorsWanted && { drop: 0 }) };
+  return output.table(withErrors ? [...COLUMNS, errors] : COLUMNS, rows);
 }
 
 /**
@@ -170,8 +172,13 @@ function permanence({ error }: Job): string {
   return error?.stack?.startsWith('PermanentError: ') ? 'PermanentError: ' : '';
 }
 
+/** What the loss of an attempt means for a job that was to be cancelled. */
+const LOST_BEFORE_STOP =
+  ' It had been told to stop, so the job is cancelled; whether it did stop is not known.';
+
 /** The error of a job as text. */
-export function errorText(job: Job): string {
-  if (job.error === null) return '';
-  return job.error.code ? `${job.error.message} (${job.error.code})` : job.error.message;
+export function errorText({ error, state }: Job): string {
+  if (error === null) return '';
+  const more = state === 'cancelled' && error.code === 'LOST' ? LOST_BEFORE_STOP : '';
+  return error.code ? `${error.message}${more} (${error.code})` : error.message;
 }

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { KEY_SCOPES, type KeyScope, type KeyView, type NewKeyView } from '../core/access.js';
-import type { Duration } from '../core/duration.js';
+import { type Duration, humanDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import { migrate } from '../store/migrate.js';
 import { createOperatorKey } from '../store/operator-key.js';
@@ -60,7 +60,7 @@ export function addKeyCommands(program: Command, cli: Cli): void {
   const get = key.command('get').description('show what a key may do').argument('<id>', 'the id of the key');
   callsServer(cli, get, async ({ api, output, args }) => {
     const view = await api.request<KeyView>('GET', pathOf(args[0]!), { signal: cli.interrupted });
-    output.document(view, () => details(output, view));
+    output.document(view, () => details(output, view, cli.now()));
   });
   const revoke = key
     .command('revoke')
@@ -185,11 +185,23 @@ function row(view: KeyView, now: number): Cell[] {
     view.operator ? 'operator' : view.scopes.join(','),
     limitedTo(view) ?? '-',
     view.expiresAt === null ? 'never' : relativeTime(view.expiresAt, now),
-    view.lastUsedAt === null ? '-' : relativeTime(view.lastUsedAt, now),
+    lastUseOf(view, now) ?? '-',
   ];
 }
 
-function details(output: Output, view: KeyView): string {
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** When a key was last used, no more exactly than it is kept: to the hour, but never before the key was made. */
+export function lastUseOf({ lastUsedAt, createdAt }: KeyView, now: number): string | null {
+  if (lastUsedAt === null) return null;
+  const ago = now - Math.max(Date.parse(lastUsedAt), Date.parse(createdAt));
+  if (ago < HOUR_MS) return 'within the last hour';
+  const unit = ago < DAY_MS ? HOUR_MS : DAY_MS;
+  return `${humanDuration(Math.floor(ago / unit) * unit)} ago`;
+}
+
+function details(output: Output, view: KeyView, now: number): string {
   return output.details([
     ['key', view.id],
     ['name', view.name],
@@ -199,6 +211,6 @@ function details(output: Output, view: KeyView): string {
     ['expires', view.expiresAt],
     ['created', view.createdAt],
     ['created by', view.createdBy],
-    ['last used', view.lastUsedAt],
+    ['last used', lastUseOf(view, now)],
   ]);
 }

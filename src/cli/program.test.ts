@@ -237,6 +237,19 @@ describe('a list on a terminal of 80 columns', () => {
     expect(heading).not.toContain('PRIO');
   });
 
+  it('has the errors of some of its jobs where there is room for them', async () => {
+    const failed = job({ state: 'failed', attempt: 1, failures: 1, error: { message: 'boom', code: 'E1' } });
+    answers['GET /v1/jobs?limit=50'] = { data: [failed, job()], next: null };
+    const headings = async (columns: number) =>
+      (await punctual(['job', 'list'], { ...terminal, columns })).stdout.split('\n')[0];
+    expect(await headings(80)).not.toContain('ERROR');
+    expect(await headings(80)).toContain('ATTEMPT');
+    expect(await headings(140)).toMatch(/PRIO.*KEY +ERROR$/);
+    expect((await punctual(['job', 'list'])).stdout).toMatch(/- +E1: boom\n.* -\n$/);
+    answers['GET /v1/jobs?limit=50'] = { data: [job()], next: null };
+    expect(await headings(140)).not.toContain('ERROR');
+  });
+
   it('is whole with --wide', async () => {
     const [heading, ...rows] = await lines('--wide');
     expect(heading).toMatch(/PRIO.*KEY$/);
@@ -266,6 +279,74 @@ describe('job watch', () => {
   });
 });
 
+describe('job cancel', () => {
+  const [early, late] = ['2026-01-01T18:00:00.000Z', '2026-01-01T18:00:30.000Z'];
+  const cancel = async (before: string | null) => {
+    answers[`GET /v1/jobs/${ID}`] = job({ state: 'running', attempt: 1, cancelRequestedAt: before });
+    const cancelRequestedAt = before ?? late;
+    answers[`POST /v1/jobs/${ID}/cancel`] = job({ state: 'running', attempt: 1, cancelRequestedAt });
+    return (await punctual(['job', 'cancel', ID])).stdout;
+  };
+
+  it('says whether the worker is told to stop now or was told before', async () => {
+    expect(await cancel(null)).toBe(`${ID}  running, attempt 1; told to stop\n`);
+    expect(await cancel(early)).toMatch(/; was told to stop already, .*, and has not confirmed yet\n$/);
+  });
+
+  it('needs no right to read', async () => {
+    answers[`GET /v1/jobs/${ID}`] = { status: 403, code: 'FORBIDDEN', detail: 'No.' };
+    answers[`POST /v1/jobs/${ID}/cancel`] = job({ state: 'cancelled' });
+    expect(await punctual(['job', 'cancel', ID])).toMatchObject({ code: 0, stdout: `${ID}  cancelled\n` });
+  });
+});
+
+describe('job submit with a task that nobody knows', () => {
+  const worker = (state: string, ...tasks: string[]) => ({ state, tasks });
+  const submit = async (shell: ShellOptions, ...args: string[]) => {
+    answers['POST /v1/jobs'] = job({ task: 'gret' });
+    return punctual(['job', 'submit', '--task', 'gret', ...args], {
+      environment: { NO_COLOR: '1' },
+      ...shell,
+    });
+  };
+  const known = (workers: object[], tasks: string[], next: string | null = null) => {
+    answers['GET /v1/workers?limit=200'] = { data: workers, next };
+    answers['GET /v1/tasks?limit=1000'] = { data: tasks.map((name) => ({ name })), next: null };
+  };
+  const terminal = { isTTY: true };
+
+  it('stores the job, and tells a person which task was probably meant', async () => {
+    known([worker('alive', 'other', 'greet')], []);
+    expect(await submit(terminal)).toEqual({
+      code: 0,
+      stdout: `${ID}\n`,
+      stderr: 'No live worker has the task gret, and it is not defined. Did you mean greet?\n',
+    });
+    known([worker('dead', 'gret')], ['greet']);
+    expect((await submit(terminal)).stderr).toContain('Did you mean greet?');
+  });
+
+  it('says nothing if the task is served or defined, nothing is like it, or not all is known', async () => {
+    known([worker('alive', 'gret', 'greet')], []);
+    expect((await submit(terminal)).stderr).toBe('');
+    known([worker('alive', 'greet')], ['gret']);
+    expect((await submit(terminal)).stderr).toBe('');
+    known([worker('alive', 'something')], ['else']);
+    expect((await submit(terminal)).stderr).toBe('');
+    known([worker('alive', 'greet')], [], 'more');
+    expect((await submit(terminal)).stderr).toBe('');
+    answers['GET /v1/workers?limit=200'] = { status: 403, code: 'FORBIDDEN', detail: 'No.' };
+    expect(await submit(terminal)).toMatchObject({ code: 0, stderr: '' });
+  });
+
+  it('asks nothing more for programs', async () => {
+    known([worker('alive', 'greet')], []);
+    await submit({ isTTY: false });
+    await submit(terminal, '--json');
+    expect(seen.map(({ route }) => route)).toEqual(['POST /v1/jobs', 'POST /v1/jobs']);
+  });
+});
+
 describe('job get', () => {
   it('finds a job by its key', async () => {
     answers['GET /v1/jobs?key=order-42&limit=1'] = { data: [job()], next: null };
@@ -280,6 +361,16 @@ describe('job get', () => {
     const run = await punctual(['job', 'get', ID]);
     expect(run.stdout).toMatch(/^error +boom \(E1\)$/m);
     expect(run.stdout).toContain('\n    Error: boom\n    at handler (t.mjs:1:2)\ufffd[2J\n');
+  });
+
+  it('says what the loss of an attempt means for a job that was cancelled', async () => {
+    const error = { code: 'LOST', message: 'The attempt was lost: its worker died.' };
+    answers[`GET /v1/jobs/${ID}`] = job({ state: 'cancelled', attempt: 1, error });
+    const lost =
+      'The attempt was lost: its worker died. It had been told to stop, so the job is cancelled; whether';
+    expect((await punctual(['job', 'get', ID])).stdout).toContain(lost);
+    answers[`GET /v1/jobs/${ID}`] = job({ state: 'failed', attempt: 1, error });
+    expect((await punctual(['job', 'get', ID])).stdout).toContain('its worker died. (LOST)');
   });
 
   it('counts the attempts since the job was run again, and says whose start was late', async () => {
@@ -344,8 +435,6 @@ describe('job list', () => {
     expect(coded).toMatch(/ E1: boom$/);
     expect(long).toMatch(/ long long .{60,80}…$/);
     expect(none).toMatch(/-$/);
-    answers['GET /v1/jobs?limit=50'] = { data, next: null };
-    expect((await punctual(['job', 'list'])).stdout).not.toContain('ERROR');
   });
 });
 

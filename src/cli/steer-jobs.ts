@@ -10,7 +10,7 @@ import { callsServer, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
 import { addFilterOptions, filterOf, type JobFilterValues } from './job-filters.js';
 import { stateText } from './job-follow.js';
-import { plural } from './output.js';
+import { plural, relativeTime } from './output.js';
 import { Progress, progressBar } from './progress-line.js';
 
 /** `punctual job cancel`, `hold`, `release`, `retry`, `delete` and `redrive`: of one job, of several, or of many. */
@@ -113,10 +113,26 @@ async function steer(name: string, steering: Steering, call: ServerCall<ManyValu
     throw new PunctualError('USAGE', 'Give the ids of jobs, or filters, not both.');
   }
   if (args.length > 1 || steering.onlyMany || options.dryRun) return steerNamed(steering, call);
-  const path = `/v1/jobs/${encodeURIComponent(args[0]!)}/${name}`;
-  const changed = await call.api.request<Job>('POST', path, { signal: call.cli.interrupted });
-  const told = name === 'cancel' && changed.state === 'running' ? '; told to stop' : '';
+  const path = `/v1/jobs/${encodeURIComponent(args[0]!)}`;
+  const toldBefore = name === 'cancel' ? await toldToStopAt(call, path) : null;
+  const changed = await call.api.request<Job>('POST', `${path}/${name}`, { signal: call.cli.interrupted });
+  const told = name === 'cancel' && changed.state === 'running' ? stopText(toldBefore, call.cli.now()) : '';
   call.output.document(changed, () => `${changed.id}  ${printable(stateText(changed))}${told}\n`);
+}
+
+/** When somebody asked before for a running job to be cancelled; null if nobody did, or the key may not read it. */
+async function toldToStopAt({ api, cli }: ServerCall<ManyValues>, path: string): Promise<string | null> {
+  try {
+    return (await api.request<Job>('GET', path, { signal: cli.interrupted })).cancelRequestedAt;
+  } catch (error) {
+    if (error instanceof PunctualError && error.code === 'FORBIDDEN') return null;
+    throw error;
+  }
+}
+
+function stopText(toldBefore: string | null, now: number): string {
+  if (toldBefore === null) return '; told to stop';
+  return `; was told to stop already, ${relativeTime(toldBefore, now)}, and has not confirmed yet`;
 }
 
 /** Changes the jobs that were named, and prints a line for each. */

@@ -1,127 +1,65 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Command } from 'commander';
 import { taskPath } from '../client/tasks.js';
-import type { Duration } from '../core/duration.js';
-import { PunctualError } from '../core/errors.js';
-import type { Delivery, Labels, RetryInput } from '../core/job.js';
-import type { TaskDefinition } from '../core/task-definition.js';
 import type { TaskView } from '../core/wire.js';
 import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
-import { readJsonInput } from './job-submit.js';
-import { durationText, given, label, wholeNumber } from './option-values.js';
+import { requireChange, wholeNumber } from './option-values.js';
+import { addFieldOptions, type FieldOptions, fieldsOf } from './task-fields.js';
 import { taskDetails, taskTable } from './task-text.js';
 import { WIDE, watched } from './watch.js';
 
 const LARGEST_PAGE = 1_000;
 const NAME = ['<name>', 'the name of the task'] as const;
 
-/** `punctual task …`: defining, showing and deleting the definitions of tasks. */
+/** `punctual task …`: defining, changing, showing and deleting the definitions of tasks. */
 export function addTaskCommands(program: Command, cli: Cli): void {
-  const task = program.command('task').description('define, show and delete tasks');
+  const task = program.command('task').description('define, change, show and delete tasks');
   addDefineCommand(task, cli);
+  addSetCommand(task, cli);
   addListCommand(task, cli);
   addGetCommand(task, cli);
   addDeleteCommand(task, cli);
-}
-
-interface DefineOptions {
-  readonly description?: string;
-  readonly handler?: string;
-  readonly queue?: string;
-  readonly priority?: number;
-  readonly timeout?: Duration;
-  readonly maxAttempts?: number;
-  readonly retry?: RetryInput;
-  readonly delivery?: Delivery;
-  readonly requires?: Labels;
-  readonly concurrencyKey?: string;
-  readonly concurrencyKeyPath?: string;
-  readonly payloadSchema?: string;
-  readonly file?: string;
-}
-
-/** JSON on the command line. */
-function jsonObject(text: string): RetryInput {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
-  } catch {
-    // The error below says what is expected.
-  }
-  throw new InvalidArgumentError(
-    'Expected JSON such as {"maxAttempts": 6, "backoff": {"base": "1s", "factor": 2, "max": "1m"}}.',
-  );
 }
 
 function addDefineCommand(task: Command, cli: Cli): void {
   const command = task
     .command('define')
     .description(
-      'define a task, or replace its definition; jobs submitted later by its name take what they leave open',
+      'define a task, or replace its whole definition (`task set` changes single fields); jobs submitted later by its name take what they leave open',
     )
     .argument(...NAME)
     .option(
       '--file <path>',
       'a file with the definition as JSON, to which the options below are added; - for stdin',
-    )
-    .option('--description <text>', 'what it is for')
-    .option('--handler <name>', 'the handler that runs it (default: the one of its name)')
-    .option('--queue <name>', 'the queue to wait in')
-    .option('--priority <n>', 'from 1 to 9, 9 first', wholeNumber(1, 9))
-    .option('--timeout <duration>', 'the longest time an attempt may take', durationText)
-    .option('--max-attempts <n>', 'attempts in all, the first one included', wholeNumber(1, 1_000))
-    .option('--retry <json>', 'the whole rule for retries, with its pauses, as JSON', jsonObject)
-    .addOption(
-      new Option('--delivery <rule>', 'whether a lost attempt is repeated').choices([
-        'at-least-once',
-        'at-most-once',
-      ]),
-    )
-    .option('--requires <label>', 'a label the worker must have, such as region=eu; repeatable', label)
-    .option('--concurrency-key <key>', 'the concurrency key of all its jobs')
-    .addOption(
-      new Option(
-        '--concurrency-key-path <path>',
-        'where the concurrency key stands in the payload, such as customer.id',
-      ).conflicts('concurrencyKey'),
-    )
-    .option('--payload-schema <path>', 'a file with a JSON Schema that payloads must fit; - for stdin');
-  callsServer<DefineOptions>(cli, command, async ({ api, output, options, args }) => {
-    const body = { ...(await definitionOf(cli, options)), name: args[0]! };
+    );
+  addFieldOptions(command, false);
+  callsServer<FieldOptions>(cli, command, async ({ api, output, options, args }) => {
+    const body = { ...(await fieldsOf(cli, options)), name: args[0]! };
     const request = { body, signal: cli.interrupted, retry: true };
     const view = await api.request<TaskView>('POST', '/v1/tasks', request);
     output.document(view, () => taskDetails(output, view));
   });
 }
 
-/** The definition that the options describe, over that of the file. */
-async function definitionOf(cli: Cli, options: DefineOptions): Promise<TaskDefinition> {
-  const { file, handler, maxAttempts, retry, concurrencyKeyPath: path, payloadSchema } = options;
-  if (file === '-' && payloadSchema === '-')
-    throw new PunctualError('USAGE', '--file and --payload-schema cannot both read stdin.');
-  const base = file === undefined ? {} : await readJsonInput(cli, file);
-  if (typeof base !== 'object' || base === null || Array.isArray(base))
-    throw new PunctualError('USAGE', `${file} must hold a JSON object: the definition of a task.`);
-  const inFile = base as TaskDefinition;
-  const hasRetry = retry !== undefined || maxAttempts !== undefined;
-  return {
-    ...inFile,
-    ...given(options, [
-      'description',
-      'queue',
-      'priority',
-      'timeout',
-      'delivery',
-      'requires',
-      'concurrencyKey',
-    ]),
-    ...(handler !== undefined && { target: { type: 'handler', name: handler } }),
-    ...(hasRetry && {
-      retry: { ...(retry ?? inFile.retry), ...(maxAttempts !== undefined && { maxAttempts }) },
-    }),
-    ...(path !== undefined && { concurrencyKey: { path } }),
-    ...(payloadSchema !== undefined && { payloadSchema: await readJsonInput(cli, payloadSchema) }),
-  };
+function addSetCommand(task: Command, cli: Cli): void {
+  const command = task
+    .command('set')
+    .description(
+      'change fields of a definition; none takes a field back to its default, and what is not named stays as it is',
+    )
+    .argument(...NAME)
+    .option('--file <path>', 'a file with the changes as JSON, in which null stands for none; - for stdin');
+  addFieldOptions(command, true);
+  callsServer<FieldOptions>(cli, command, async ({ api, output, options, args }) => {
+    const path = taskPath(args[0]!);
+    const signal = cli.interrupted;
+    const body = await fieldsOf(cli, options, async () => {
+      return (await api.request<TaskView>('GET', path, { signal })).retry;
+    });
+    requireChange(body, '--queue, --timeout, --max-attempts, or another field of `--help`');
+    const view = await api.request<TaskView>('PATCH', path, { body, signal, retry: true });
+    output.document(view, () => taskDetails(output, view));
+  });
 }
 
 interface ListOptions {

@@ -1,5 +1,6 @@
 import { PunctualError } from '../core/errors.js';
 import type { EventFilter, EventType, PunctualEvent } from '../core/events.js';
+import type { OptionNames } from '../core/known-options.js';
 import { GrowingPause, pause } from '../transport/pause.js';
 import type { Transport } from '../transport/transport.js';
 import { queryText } from './pages.js';
@@ -14,6 +15,17 @@ export interface EventOptions extends EventFilter {
   /** Ends the iteration with its reason. */
   readonly signal?: AbortSignal;
 }
+
+export const EVENT_OPTIONS: OptionNames<EventOptions> = {
+  types: true,
+  queue: true,
+  task: true,
+  schedule: true,
+  job: true,
+  after: true,
+  allTenants: true,
+  signal: true,
+};
 
 /** The stream has begun: whatever happens from now on is told. What was before can be read now. */
 export interface HelloEvent {

@@ -1,5 +1,6 @@
 import { parseDuration } from '../core/duration.js';
 import type { JobState } from '../core/job.js';
+import type { OptionNames } from '../core/known-options.js';
 import { scalarText } from '../core/payload-filter.js';
 import type { JobFilter } from '../core/wire.js';
 import { momentOf, withoutUndefined } from './task-submission.js';
@@ -13,6 +14,22 @@ export interface JobFilterOptions extends Omit<JobFilter, 'state' | 'since' | 'u
   /** Only jobs that were created before this moment. */
   readonly until?: string | Date;
 }
+
+export const JOB_FILTER_OPTIONS: OptionNames<JobFilterOptions> = {
+  state: true,
+  task: true,
+  queue: true,
+  key: true,
+  keyPrefix: true,
+  worker: true,
+  schedule: true,
+  since: true,
+  until: true,
+  errorCode: true,
+  minAttempts: true,
+  maxAttempts: true,
+  payload: true,
+};
 
 /** The filter as the API takes it in a body. */
 export function filterOf({ state, since, until, ...rest }: JobFilterOptions): JobFilter {

@@ -1,10 +1,11 @@
 import { PunctualError } from '../core/errors.js';
 import { isEnded, type Job, type JobPart, type ListedJob } from '../core/job.js';
 import type { Repetition } from '../core/keys.js';
+import { checkOptions, type OptionNames } from '../core/known-options.js';
 import type { Page, StoredLogLine } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
-import { filterQuery, type JobFilterOptions } from './job-filter.js';
-import { eachItem, type PageOptions } from './pages.js';
+import { filterQuery, JOB_FILTER_OPTIONS, type JobFilterOptions } from './job-filter.js';
+import { eachItem, PAGE_OPTIONS, type PageOptions } from './pages.js';
 import { momentOf } from './task-submission.js';
 
 /** How long one long poll waits for the end of a job. */
@@ -34,6 +35,10 @@ export interface ChangeOptions {
   /** The new input. It is not checked against a schema before the job runs. */
   readonly payload?: unknown;
 }
+
+const RESULT_OPTIONS: OptionNames<ResultOptions> = { signal: true };
+const LIST_OPTIONS: OptionNames<ListOptions> = { ...JOB_FILTER_OPTIONS, ...PAGE_OPTIONS, include: true };
+const CHANGE_OPTIONS: OptionNames<ChangeOptions> = { runAt: true, priority: true, payload: true };
 
 /** The awaited job ended as failed, cancelled or skipped. */
 export class JobFailedError extends PunctualError {
@@ -67,13 +72,16 @@ export class Jobs {
     return page.data[0] ?? null;
   }
 
-  list({ pageSize, signal, include, ...filter }: ListOptions): AsyncGenerator<ListedJob, void, undefined> {
+  list(options: ListOptions): AsyncGenerator<ListedJob, void, undefined> {
+    checkOptions('list()', options, LIST_OPTIONS);
+    const { pageSize, signal, include, ...filter } = options;
     const query = { ...filterQuery(filter), include: include?.length ? include.join(',') : undefined };
     const paging = { ...(pageSize !== undefined && { pageSize }), ...(signal && { signal }) };
     return eachItem(this.#transport, '/v1/jobs', query, paging);
   }
 
   logs(id: string, options: PageOptions): AsyncGenerator<StoredLogLine, void, undefined> {
+    checkOptions('logs()', options, PAGE_OPTIONS);
     return eachItem(this.#transport, `${pathOf(id)}/logs`, {}, options);
   }
 
@@ -82,7 +90,9 @@ export class Jobs {
     return this.#transport.request('POST', `${pathOf(id)}/${verb}`);
   }
 
-  change(id: string, { runAt, ...rest }: ChangeOptions): Promise<Job> {
+  change(id: string, change: ChangeOptions): Promise<Job> {
+    checkOptions('change()', change, CHANGE_OPTIONS);
+    const { runAt, ...rest } = change;
     const body = { ...rest, ...(runAt !== undefined && { runAt: momentOf(runAt, 'runAt') }) };
     return this.#transport.request('PATCH', pathOf(id), { body, retry: true });
   }
@@ -108,6 +118,7 @@ export class Jobs {
 
   /** The result of a job once it has succeeded; rejects with JobFailedError if it ends otherwise. */
   async result(id: string, options: ResultOptions): Promise<unknown> {
+    checkOptions('result()', options, RESULT_OPTIONS);
     const job = await this.ended(id, options);
     // A surplus submission of a transaction stands for the job that has its key.
     if (job.state === 'skipped' && job.error?.job !== undefined) return this.result(job.error.job, options);

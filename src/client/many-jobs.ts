@@ -1,10 +1,11 @@
 import { invalid } from '../core/errors.js';
+import { checkOptions, type OptionNames } from '../core/known-options.js';
 import type { ManyJobsAnswer, ManyJobsRequest, ManyVerb, RefusedJob } from '../core/wire.js';
 import { MAX_IDS } from '../core/wire.js';
 import { pause } from '../transport/pause.js';
 import type { Transport } from '../transport/transport.js';
 import { mayRepeat } from './api-client.js';
-import { filterOf, fixedFilter, type JobFilterOptions } from './job-filter.js';
+import { filterOf, fixedFilter, JOB_FILTER_OPTIONS, type JobFilterOptions } from './job-filter.js';
 
 /** Jobs by their ids, by a filter, or all that can be changed in the way that is asked for. */
 export type JobSelection =
@@ -30,6 +31,9 @@ export interface ManyOptions {
   readonly onProgress?: (progress: ManyProgress) => void;
 }
 
+const SELECTION: OptionNames<JobSelection> = { ids: true, filter: true, all: true };
+const OPTIONS: OptionNames<ManyOptions> = { dryRun: true, signal: true, onProgress: true };
+
 /** What became of a change of many jobs. */
 export interface ManyResult extends ManyProgress {
   /** Jobs of `ids` that cannot be changed, and jobs whose change failed. */
@@ -45,8 +49,13 @@ export async function changeJobs(
   transport: Transport,
   verb: ManyVerb,
   selection: JobSelection,
-  { dryRun = false, signal, onProgress }: ManyOptions = {},
+  options: ManyOptions = {},
 ): Promise<ManyResult> {
+  const of = `${verb === 'redrive' ? 'retry' : verb}Many()`;
+  checkOptions(of, selection, SELECTION);
+  checkOptions(`The filter of ${of}`, selection.filter, JOB_FILTER_OPTIONS);
+  checkOptions(of, options, OPTIONS);
+  const { dryRun = false, signal, onProgress } = options;
   const refused: RefusedJob[] = [];
   let matched = 0;
   let changed = 0;

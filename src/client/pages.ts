@@ -1,3 +1,4 @@
+import type { OptionNames } from '../core/known-options.js';
 import type { Page } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
 
@@ -8,6 +9,8 @@ export interface PageOptions {
   /** Ends the iteration with its reason. */
   readonly signal?: AbortSignal;
 }
+
+export const PAGE_OPTIONS: OptionNames<PageOptions> = { pageSize: true, signal: true };
 
 /** A part of a query: what is undefined is left out. */
 export type Query = Readonly<Record<string, string | undefined>>;

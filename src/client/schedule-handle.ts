@@ -1,12 +1,13 @@
 import type { Duration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
+import { checkOptions, type OptionNames } from '../core/known-options.js';
 import { DEFINITION_FIELDS, type ScheduleDefinition } from '../core/schedule.js';
-import type { AnyTask, TaskDefaults } from '../core/task.js';
+import { type AnyTask, TASK_DEFAULTS, type TaskDefaults } from '../core/task.js';
 import type { BackfillAnswer, OccurrenceView, Page, ScheduleView } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
 import { JobHandle, type Jobs } from './job-handle.js';
-import { eachItem, type PageOptions, queryText } from './pages.js';
+import { eachItem, PAGE_OPTIONS, type PageOptions, queryText } from './pages.js';
 import { buildSubmission, momentOf } from './task-submission.js';
 
 /** Options of a schedule; the defaults are those of the task, then those of the server. */
@@ -34,6 +35,29 @@ export type ScheduleInputOption<Input> = undefined extends Input
   ? { readonly input?: Input }
   : { readonly input: Input };
 
+const OPTIONS: OptionNames<ScheduleOptions & ScheduleTiming & { readonly input?: unknown }> = {
+  ...TASK_DEFAULTS,
+  name: true,
+  cron: true,
+  every: true,
+  at: true,
+  timezone: true,
+  dst: true,
+  catchUp: true,
+  overlap: true,
+  jitter: true,
+  lateAfter: true,
+  startAt: true,
+  endAt: true,
+  concurrencyKey: true,
+  input: true,
+};
+
+/** Refuses options that a schedule does not have. */
+export function checkScheduleOptions(options: object): void {
+  checkOptions('schedule()', options, OPTIONS);
+}
+
 /** Which part of a ledger to read. */
 export interface OccurrencesOptions {
   readonly from?: Date | string;
@@ -41,11 +65,25 @@ export interface OccurrencesOptions {
   readonly limit?: number;
 }
 
+const RANGE: OptionNames<Omit<OccurrencesOptions, 'limit'>> = { from: true, to: true };
+const OCCURRENCES_OPTIONS: OptionNames<OccurrencesOptions> = { ...RANGE, limit: true };
+const EACH_OCCURRENCE_OPTIONS = { ...RANGE, ...PAGE_OPTIONS };
+
+/** Which past period to run again. */
+interface BackfillRange {
+  readonly from: Date | string;
+  readonly to: Date | string;
+  readonly dryRun?: boolean;
+}
+
+const BACKFILL_OPTIONS: OptionNames<BackfillRange> = { ...RANGE, dryRun: true };
+
 /** The definition of a schedule: the options over the task's defaults. */
 export async function buildSchedule(
   taskOrName: AnyTask | string,
   options: ScheduleOptions & ScheduleTiming & { readonly input?: unknown },
 ): Promise<{ name: string; definition: ScheduleDefinition }> {
+  checkScheduleOptions(options);
   const { name, input, cron, every, at, timezone, dst, catchUp, overlap, jitter, lateAfter, ...rest } =
     options;
   const { startAt, endAt, ...job } = rest;
@@ -108,11 +146,8 @@ export class ScheduleHandle<Output> {
   }
 
   /** Runs the occurrences of a past period for which the ledger has no run. */
-  backfill(range: {
-    readonly from: Date | string;
-    readonly to: Date | string;
-    readonly dryRun?: boolean;
-  }): Promise<BackfillAnswer> {
+  backfill(range: BackfillRange): Promise<BackfillAnswer> {
+    checkOptions('backfill()', range, BACKFILL_OPTIONS);
     const { from, to, dryRun = false } = range;
     const body = { from: momentOf(from, 'from'), to: momentOf(to, 'to'), dryRun };
     // The ledger records what has run, so a repeated request starts nothing twice.
@@ -120,7 +155,9 @@ export class ScheduleHandle<Output> {
   }
 
   /** The ledger of its occurrences, newest first. */
-  async occurrences({ limit, ...range }: OccurrencesOptions = {}): Promise<readonly OccurrenceView[]> {
+  async occurrences(options: OccurrencesOptions = {}): Promise<readonly OccurrenceView[]> {
+    checkOptions('occurrences()', options, OCCURRENCES_OPTIONS);
+    const { limit, ...range } = options;
     const query = { ...rangeQuery(range), limit: limit === undefined ? undefined : String(limit) };
     const path = `${pathOf(this.name)}/occurrences${queryText(query)}`;
     return (await this.#transport.request<Page<OccurrenceView>>('GET', path)).data;
@@ -136,8 +173,10 @@ export class ScheduleHandle<Output> {
 export function eachOccurrence(
   transport: Transport,
   name: string,
-  { from, to, ...paging }: Omit<OccurrencesOptions, 'limit'> & PageOptions,
+  options: Omit<OccurrencesOptions, 'limit'> & PageOptions,
 ): AsyncGenerator<OccurrenceView, void, undefined> {
+  checkOptions('occurrences()', options, EACH_OCCURRENCE_OPTIONS);
+  const { from, to, ...paging } = options;
   const range = { ...(from !== undefined && { from }), ...(to !== undefined && { to }) };
   return eachItem(transport, `${pathOf(name)}/occurrences`, rangeQuery(range), paging);
 }

@@ -1,3 +1,4 @@
+import { checkOptions, type OptionNames } from '../core/known-options.js';
 import { addAll } from '../core/long-lists.js';
 import type { ScheduleDefinition } from '../core/schedule.js';
 import type { AnyTask } from '../core/task.js';
@@ -5,6 +6,7 @@ import type { AppliedSchedules, ScheduleSet } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
 import {
   buildSchedule,
+  checkScheduleOptions,
   type ScheduleInputOption,
   type ScheduleOptions,
   type ScheduleTiming,
@@ -22,6 +24,7 @@ export function schedule<Output = unknown, Input = unknown>(
   task: TaskOrName<Input, Output>,
   options: ScheduleOptions & ScheduleTiming & ScheduleInputOption<NoInfer<Input>>,
 ): ScheduleEntry {
+  checkScheduleOptions(options);
   return { task, options };
 }
 
@@ -44,6 +47,7 @@ export interface SchedulesOptions {
  */
 export type SchedulesResult = AppliedSchedules;
 
+const OPTIONS: OptionNames<SchedulesOptions> = { owner: true, prune: true, dryRun: true };
 const DEFAULT_OWNER = 'default';
 /** A first call may have to create many. */
 const TIMEOUT_MS = 120_000;
@@ -52,8 +56,10 @@ const TIMEOUT_MS = 120_000;
 export async function applySchedules(
   transport: Transport,
   entries: readonly ScheduleEntry[],
-  { owner = DEFAULT_OWNER, prune = false, dryRun = false }: SchedulesOptions,
+  options: SchedulesOptions,
 ): Promise<SchedulesResult> {
+  checkOptions('schedules()', options, OPTIONS);
+  const { owner = DEFAULT_OWNER, prune = false, dryRun = false } = options;
   const schedules: (ScheduleDefinition & { name: string })[] = [];
   for (const { task, options } of entries) {
     const { name, definition } = await buildSchedule(task, options);

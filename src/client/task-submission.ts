@@ -3,7 +3,8 @@ import type { Duration } from '../core/duration.js';
 import { asPunctualError, invalid, messageOf, PunctualError } from '../core/errors.js';
 import type { JobSubmission } from '../core/job.js';
 import { type KeyMode, NOT_REPEATED, type Repetition } from '../core/keys.js';
-import { type AnyTask, checkInput, type Task, type TaskDefaults } from '../core/task.js';
+import { checkOptions, type OptionNames } from '../core/known-options.js';
+import { type AnyTask, checkInput, TASK_DEFAULTS, type Task, type TaskDefaults } from '../core/task.js';
 import type { BulkAnswer } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
 import { type Headers, type RepeatableRequest, repeatableWith } from './idempotency-key.js';
@@ -28,6 +29,19 @@ export interface SubmitOptions extends TaskDefaults {
   readonly hold?: boolean;
 }
 
+/** The names of the options of one job. */
+export const SUBMIT_OPTIONS: OptionNames<SubmitOptions> = {
+  ...TASK_DEFAULTS,
+  runAt: true,
+  delay: true,
+  key: true,
+  keyMode: true,
+  keyWindow: true,
+  concurrencyKey: true,
+  startBefore: true,
+  hold: true,
+};
+
 /**
  * A task, or its name, of which the compiler knows neither input nor output. Both are one parameter and not two
  * overloads: about a wrong input the compiler would say that the task is not a name.
@@ -44,6 +58,8 @@ export async function buildSubmission(
   return withInput(commonPart(taskOrName, options), input);
 }
 
+const SUBMIT_MANY = 'submitMany()';
+
 /** The submissions of many jobs; the part that all of them share is built once. */
 export async function buildSubmissions(
   taskOrName: AnyTask | string,
@@ -51,7 +67,10 @@ export async function buildSubmissions(
   options: SubmitOptions | ((input: never, index: number) => SubmitOptions),
 ): Promise<JobSubmission[]> {
   const all = Array.from(inputs);
-  if (typeof options !== 'function') mustBeForMany(options, all.length);
+  if (typeof options !== 'function') {
+    mustBeForMany(options, all.length);
+    checkOptions(SUBMIT_MANY, options, SUBMIT_OPTIONS);
+  }
   if (typeof taskOrName !== 'string' && taskOrName.schema)
     await Promise.all(
       all.map((input, i) => checkAgainstSchema(taskOrName, input).catch((error) => throwAbout(i, error))),
@@ -61,6 +80,7 @@ export async function buildSubmissions(
     // The caller's own function may throw what it likes.
     const own = typeof options === 'function' ? options(input as never, i) : null;
     try {
+      checkOptions(SUBMIT_MANY, own, SUBMIT_OPTIONS);
       return withInput(common ?? commonPart(taskOrName, own!), input);
     } catch (error) {
       return throwAbout(i, error);

@@ -1,12 +1,26 @@
+import { checkOptions, type OptionNames } from '../core/known-options.js';
 import type { AnyTask } from '../core/task.js';
 import type { TaskDefinition } from '../core/task-definition.js';
 import type { TaskView } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
-import { eachItem, type PageOptions } from './pages.js';
+import { eachItem, PAGE_OPTIONS, type PageOptions } from './pages.js';
 import { withoutUndefined } from './task-submission.js';
 
 /** What can be changed about a definition; null takes a field back to its default. */
 export type TaskChanges = { readonly [K in keyof TaskDefinition]?: TaskDefinition[K] | null };
+
+const DEFINITION: OptionNames<TaskDefinition> = {
+  description: true,
+  target: true,
+  queue: true,
+  priority: true,
+  retry: true,
+  timeout: true,
+  delivery: true,
+  requires: true,
+  concurrencyKey: true,
+  payloadSchema: true,
+};
 
 /** The definitions of tasks in the cluster. */
 export class Tasks {
@@ -22,6 +36,7 @@ export class Tasks {
    * task again does no harm, so a program may do so whenever it starts.
    */
   define(task: AnyTask | string, definition: TaskDefinition = {}): Promise<TaskView> {
+    checkOptions('tasks.define()', definition, DEFINITION);
     const [name, defaults] = typeof task === 'string' ? [task, {}] : [task.name, task.defaults];
     const body = { ...defaults, ...withoutUndefined(definition), name };
     return this.#transport.request('POST', '/v1/tasks', { body, retry: true });
@@ -29,6 +44,7 @@ export class Tasks {
 
   /** Changes some fields of a definition. */
   change(name: string, changes: TaskChanges): Promise<TaskView> {
+    checkOptions('tasks.change()', changes, DEFINITION);
     return this.#transport.request('PATCH', taskPath(name), { body: changes, retry: true });
   }
 
@@ -39,6 +55,7 @@ export class Tasks {
 
   /** All definitions by name, read page by page. */
   list(options: PageOptions = {}): AsyncGenerator<TaskView, void, undefined> {
+    checkOptions('tasks.list()', options, PAGE_OPTIONS);
     return eachItem(this.#transport, '/v1/tasks', {}, options);
   }
 

@@ -41,6 +41,10 @@ export async function callInTransaction(
   }
 }
 
+/** A key has nothing to do with it. */
+const GRANT_HINT =
+  'Let the role do it with `punctual db grant submit ROLE --tenant NAME`, as the owner of the database.';
+
 /** The refusal of a function as an error of ours; other errors as they are. */
 function asRefusal(error: unknown): unknown {
   const { code, detail } = error as { readonly code?: unknown; readonly detail?: unknown };
@@ -48,12 +52,13 @@ function asRefusal(error: unknown): unknown {
   const [, pointer, wrong] = /^punctual: (\/[^:]*): (.*)$/s.exec(message) ?? [];
   if (isErrorCode(detail) && message.startsWith('punctual: ')) {
     const errors = pointer === undefined ? [] : [{ pointer, detail: wrong! }];
-    return new PunctualError(detail, message.replace('punctual: ', ''), { cause: error, errors });
+    const hint = detail === 'FORBIDDEN' ? { hint: GRANT_HINT } : {};
+    return new PunctualError(detail, message.replace('punctual: ', ''), { cause: error, errors, ...hint });
   }
   if (code !== '42501') return error;
   return new PunctualError(
     'FORBIDDEN',
     `The database role may not do this (${message}). Whoever owns the database grants it: punctual db grant submit ROLE`,
-    { cause: error },
+    { cause: error, hint: GRANT_HINT },
   );
 }

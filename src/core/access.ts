@@ -27,7 +27,7 @@ export interface KeyView {
   readonly createdAt: string;
   /** The name of the key that made it; null if it was made in the database. */
   readonly createdBy: string | null;
-  /** The hour of its last use, as far as it is recorded. */
+  /** When it was last used, to the hour: the beginning of that hour, which may be before the key was made. */
   readonly lastUsedAt: string | null;
 }
 

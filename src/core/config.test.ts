@@ -172,5 +172,20 @@ describe('the configuration', () => {
       );
       expect(message).not.toContain('secret');
     }
+    const got = (mode: string) =>
+      configurationError(() => resolveConfig({ databaseUrl: url(mode) }, {}, noFile));
+    expect(got('verify_full')).toMatch(/small letters, got verify_full\.$/);
+    expect(got('a@b:c')).toMatch(/small letters\.$/);
+  });
+
+  it('refuses ssl, which the driver reads in its own way, and says what to write', () => {
+    for (const value of ['true', 'false', '1', 'no-verify']) {
+      const databaseUrl = `postgres://a:secret@c/d?ssl=${value}`;
+      const message = configurationError(() => resolveConfig({ databaseUrl }, {}, noFile));
+      expect(message).toMatch(/^databaseUrl: write sslmode instead of ssl: sslmode=verify-full/);
+      expect(message).not.toContain('secret');
+    }
+    const databaseUrl = 'postgres://a:b@c/d?sslmode=verify-full&sslrootcert=x';
+    expect(() => resolveConfig({ databaseUrl }, {}, noFile)).not.toThrow();
   });
 });

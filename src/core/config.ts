@@ -169,7 +169,14 @@ const SSL_MODES: readonly string[] = [
 function mustHaveSslModes(urls: string, from: string): void {
   for (const [, mode] of urls.matchAll(/[?&]sslmode=([^&#,]*)/gi)) {
     if (SSL_MODES.includes(mode!.trimEnd())) continue;
-    const detail = `${from}: expected sslmode to be one of ${SSL_MODES.join(', ')}, in small letters.`;
+    // Only what is a word, and no part of a password that happens to look like a setting.
+    const got = /^[\w-]{1,20}$/.test(mode!) ? `, got ${mode}` : '';
+    const detail = `${from}: expected sslmode to be one of ${SSL_MODES.join(', ')}, in small letters${got}.`;
+    throw new PunctualError('CONFIGURATION', detail);
+  }
+  // The driver takes every text but 0 for a wish for TLS, `false` as well.
+  if (/[?&]ssl=/i.test(urls)) {
+    const detail = `${from}: write sslmode instead of ssl: sslmode=verify-full is TLS with a certificate that is checked, sslmode=disable is no TLS.`;
     throw new PunctualError('CONFIGURATION', detail);
   }
 }

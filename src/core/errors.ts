@@ -141,6 +141,8 @@ export interface PunctualErrorOptions {
   readonly errors?: readonly FieldError[];
   /** Seconds after which trying again makes sense. */
   readonly retryAfter?: number;
+  /** What to do, where the hint of the code does not fit; null where the message says it. */
+  readonly hint?: string | null;
   /** The quota that a request went beyond. */
   readonly quota?: ExceededQuota;
 }
@@ -157,6 +159,8 @@ export class PunctualError extends Error {
   readonly errors: readonly FieldError[];
   readonly retryAfter: number | undefined;
   readonly quota: ExceededQuota | undefined;
+  /** What the person in front of the terminal can do about it; null where the message says so. */
+  readonly hint: string | null;
 
   constructor(code: ErrorCode, detail: string, options: PunctualErrorOptions = {}) {
     super(detail, options.cause === undefined ? undefined : { cause: options.cause });
@@ -165,6 +169,7 @@ export class PunctualError extends Error {
     this.errors = options.errors ?? [];
     this.retryAfter = options.retryAfter;
     this.quota = options.quota;
+    this.hint = options.hint === undefined ? ERROR_CODES[code].hint : options.hint;
   }
 
   get status(): number {
@@ -177,10 +182,6 @@ export class PunctualError extends Error {
 
   get title(): string {
     return ERROR_CODES[this.code].title;
-  }
-
-  get hint(): string | null {
-    return ERROR_CODES[this.code].hint;
   }
 }
 

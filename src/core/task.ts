@@ -1,6 +1,7 @@
 import type { Duration } from './duration.js';
 import { invalid, PunctualError } from './errors.js';
 import { type Delivery, type Labels, NAME_PATTERN, NAME_RULE, type RetryInput } from './job.js';
+import { checkOptions, type OptionNames } from './known-options.js';
 import { fieldErrorsOf, isStandardSchema, type StandardSchema } from './standard-schema.js';
 
 /** How jobs of a task run unless their submission says otherwise. */
@@ -19,11 +20,23 @@ export interface TaskDefaults {
   readonly requires?: Labels;
 }
 
+/** The names of what a task may say about its jobs. */
+export const TASK_DEFAULTS: OptionNames<TaskDefaults> = {
+  queue: true,
+  priority: true,
+  retry: true,
+  timeout: true,
+  delivery: true,
+  requires: true,
+};
+
 /** Options of a task. */
 export interface TaskOptions<Input = unknown, Submitted = Input> extends TaskDefaults {
   /** A schema that checks inputs when they are submitted and before they run; the handler gets its output. */
   readonly input?: StandardSchema<Submitted, Input>;
 }
+
+const OPTIONS: OptionNames<TaskOptions> = { ...TASK_DEFAULTS, input: true };
 
 /** A function that does the work of a task. */
 export type Handler<Input, Result> = (input: Input, context: JobContext) => Result;
@@ -72,6 +85,7 @@ export function task(
   if (!NAME_PATTERN.test(name)) {
     throw invalid([{ pointer: '/task', detail: `${JSON.stringify(name)} ${NAME_RULE}` }]);
   }
+  checkOptions(`task(${JSON.stringify(name)})`, options, OPTIONS);
   if (typeof handler !== 'function') {
     throw new PunctualError('INVALID_REQUEST', `The task ${name} has no handler; pass a function last.`);
   }

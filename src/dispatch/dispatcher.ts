@@ -276,9 +276,9 @@ export class Dispatcher {
     return this.state.term.onOver(listener);
   }
 
-  /** Why a job is not running. */
-  why(job: PlacedRow): Promise<Why> {
-    return explainWaiting(this.state, job);
+  /** Why a job is not running; only an operator is told about workers of other tenants. */
+  why(job: PlacedRow, forOperator: boolean): Promise<Why> {
+    return explainWaiting(this.state, job, forOperator);
   }
 
   get paused(): boolean {

@@ -13,8 +13,8 @@ import type { WorkerSession } from './worker-session.js';
 type Figures = Why['figures'];
 type Needs = Omit<NeedsInfo, 'id'>;
 
-/** Why a job is not running, by the first gate it cannot pass. */
-export async function explainWaiting(state: LeaderState, job: PlacedRow): Promise<Why> {
+/** Why a job is not running, by the first gate it cannot pass. Only an operator is told about workers of other tenants. */
+export async function explainWaiting(state: LeaderState, job: PlacedRow, forOperator: boolean): Promise<Why> {
   const answer = (gate: Gate, detail: string, figures: Figures = {}): Why => ({
     jobId: job.id,
     state: job.state,
@@ -53,7 +53,7 @@ export async function explainWaiting(state: LeaderState, job: PlacedRow): Promis
   if (queue && !isCovered(state, job, queue)) await state.follow([job.id]);
   if (!queue || !isCovered(state, job, queue))
     return answer('not-admitted', 'The leader has not read the job yet; it looks for new jobs every second.');
-  return explainLimits(state, job, queue, answer) ?? explainWorkers(state, job, queue, answer);
+  return explainLimits(state, job, queue, answer) ?? explainWorkers(state, job, queue, answer, forOperator);
 }
 
 /** Whether the job is in memory, or a cursor may cover it. */
@@ -121,7 +121,13 @@ function readyIn(state: LeaderState, queue: number): number {
   return state.backlog.segmentsOf(queue).reduce((sum, segment) => sum + segment.readyCount, 0);
 }
 
-function explainWorkers(state: LeaderState, job: PlacedRow, queue: QueueInfo, answer: Answer): Why {
+function explainWorkers(
+  state: LeaderState,
+  job: PlacedRow,
+  queue: QueueInfo,
+  answer: Answer,
+  forOperator: boolean,
+): Why {
   const needs = needsOf(job);
   const sessions = [...state.sessions.values()].filter(
     (session) => session.servesTenant(job.tenant) && !session.draining,
@@ -134,11 +140,13 @@ function explainWorkers(state: LeaderState, job: PlacedRow, queue: QueueInfo, an
     fittingWorkers: fitting.length,
   };
   if (fitting.length === 0) {
-    return answer(
-      'no-fitting-worker',
-      `No live worker serves queue ${job.queue}${describeNeeds(needs)}.`,
-      figures,
-    );
+    const detail = `No live worker serves queue ${job.queue}${describeNeeds(needs)}.`;
+    const others = forOperator ? workersOfOthers(state, needs, queue) : [];
+    if (others.length === 0) return answer('no-fitting-worker', detail, figures);
+    return answer('no-fitting-worker', `${detail} ${describeOthers(others, needs)}`, {
+      ...figures,
+      workersOfOtherTenants: others.length,
+    });
   }
   const slots = fitting.reduce((sum, session) => sum + session.slots, 0);
   const freeSlots = fitting.reduce((sum, session) => sum + session.freeSlots, 0);
@@ -157,6 +165,29 @@ function explainWorkers(state: LeaderState, job: PlacedRow, queue: QueueInfo, an
     explainShares(state, job, share, fitting, all, answer) ??
     answer('behind-others', 'Other jobs of the queue come first; it is next when they have started.', all)
   );
+}
+
+/** The workers that could run the job, but take jobs of another tenant only. */
+function workersOfOthers(state: LeaderState, needs: Needs, queue: QueueInfo): readonly WorkerSession[] {
+  return [...state.sessions.values()].filter(
+    ({ tenant, queues, ability, draining }) =>
+      tenant !== null &&
+      tenant !== needs.tenant &&
+      !draining &&
+      (queues === null || queues.has(queue.name)) &&
+      ability.hasAllOf({ ...needs, tenant }),
+  );
+}
+
+/** Tenants that a sentence names. */
+const MOST_TENANTS = 3;
+
+function describeOthers(sessions: readonly WorkerSession[], needs: Needs): string {
+  const tenants = [...new Set(sessions.map(({ tenant }) => tenant))].sort();
+  const more = tenants.length > MOST_TENANTS ? ` and ${tenants.length - MOST_TENANTS} more` : '';
+  const whose = `tenant${tenants.length > 1 ? 's' : ''} ${tenants.slice(0, MOST_TENANTS).join(', ')}${more}`;
+  const workers = sessions.length === 1 ? '1 such worker serves' : `${sessions.length} such workers serve`;
+  return `${workers} this queue for ${whose} only; a shared worker, or one with --tenant ${needs.tenant}, would take it.`;
 }
 
 /** The rate limit of the workers themselves, if every fitting worker with a free slot is over its own. */

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Clock } from '../core/clock.js';
-import { type ConfigInput, resolveConfig } from '../core/config.js';
+import { type ConfigInput, resolveConfig, SETTINGS } from '../core/config.js';
+import { checkOptions, type OptionNames } from '../core/known-options.js';
 import { guardedLog, type Log, SILENT_LOG } from '../core/log.js';
 import { startEmbeddedPostgres } from '../embedded/embedded-postgres.js';
 import { Punctual } from '../sdk/punctual.js';
@@ -24,6 +25,18 @@ export interface StartNodeOptions extends ConfigInput {
   readonly tenant?: string;
 }
 
+const OWN_OPTIONS: OptionNames<Omit<StartNodeOptions, keyof ConfigInput>> = {
+  id: true,
+  log: true,
+  clock: true,
+  paused: true,
+  tenant: true,
+};
+const OPTIONS: Readonly<Record<string, true>> = {
+  ...OWN_OPTIONS,
+  ...Object.fromEntries(Object.keys(SETTINGS).map((name) => [name, true as const])),
+};
+
 /** A node inside this program. */
 export interface EmbeddedNode {
   readonly id: string;
@@ -41,6 +54,8 @@ export interface EmbeddedNode {
  * URL it brings its own Postgres in the data folder; without a port it listens on any free one.
  */
 export async function startNode(options: StartNodeOptions = {}): Promise<EmbeddedNode> {
+  // A misspelt databaseUrl would start a database of its own.
+  checkOptions('startNode()', options, OPTIONS);
   const { id, log, clock, paused = false, tenant = 'default', ...settings } = options;
   const { config } = resolveConfig({ port: 0, ...settings }, process.env, (path) =>
     readFileSync(path, 'utf8'),

@@ -1,5 +1,6 @@
 import { ApiClient } from '../client/api-client.js';
 import { resolveCredentials } from '../client/credentials.js';
+import { checkOptions, type OptionNames } from '../core/known-options.js';
 import { HttpTransport } from '../transport/http-transport.js';
 import { HttpWorkerGateway } from '../worker/http-gateway.js';
 import { Punctual } from './punctual.js';
@@ -18,8 +19,17 @@ export interface ConnectOptions {
   readonly retryForMs?: number;
 }
 
+const OPTIONS: OptionNames<ConnectOptions> = {
+  url: true,
+  apiKey: true,
+  profile: true,
+  tenant: true,
+  retryForMs: true,
+};
+
 /** Connects to a cluster; the first request opens the connection. */
 export function connect(options: ConnectOptions = {}): Punctual {
+  checkOptions('connect()', options, OPTIONS);
   const { urls, apiKey } = resolveCredentials(options);
   const { tenant, retryForMs } = options;
   const target = { urls, apiKey, ...(tenant !== undefined && { tenant }) };

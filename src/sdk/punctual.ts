@@ -1,5 +1,5 @@
 import { cancelInTransaction, noJobOfKey } from '../client/cancel-in-transaction.js';
-import { type EventOptions, listenToEvents, type StreamedEvent } from '../client/events.js';
+import { EVENT_OPTIONS, type EventOptions, listenToEvents, type StreamedEvent } from '../client/events.js';
 import { type Headers, type RepeatableRequest, repeatableWith } from '../client/idempotency-key.js';
 import {
   type ChangeOptions,
@@ -9,7 +9,7 @@ import {
   type ResultOptions,
 } from '../client/job-handle.js';
 import { changeJobs, type JobSelection, type ManyOptions, type ManyResult } from '../client/many-jobs.js';
-import { eachItem, type PageOptions, queryText } from '../client/pages.js';
+import { eachItem, PAGE_OPTIONS, type PageOptions, queryText } from '../client/pages.js';
 import {
   buildSchedule,
   eachOccurrence,
@@ -31,6 +31,7 @@ import {
   buildSubmission,
   buildSubmissions,
   isRepeatable,
+  SUBMIT_OPTIONS,
   type SubmitOptions,
   submissionText,
   submitBulk,
@@ -42,6 +43,7 @@ import type { Duration } from '../core/duration.js';
 import { invalid } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
 import type { Job, JobSubmission, ListedJob, SubmittedJob } from '../core/job.js';
+import { checkOptions, type OptionNames } from '../core/known-options.js';
 import type { Log } from '../core/log.js';
 import { RATE_RULE, type RateText, type RateView, readRate } from '../core/rate.js';
 import type { AnyTask } from '../core/task.js';
@@ -63,6 +65,18 @@ export type RedriveOptions =
   | { readonly task: string; readonly queue?: string; readonly dryRun?: boolean }
   | { readonly queue: string; readonly task?: string; readonly dryRun?: boolean }
   | { readonly all: true; readonly dryRun?: boolean };
+
+type StatsOptions = { readonly history?: Duration };
+
+const REQUEST_OPTIONS: OptionNames<RepeatableRequest> = { idempotencyKey: true };
+const SUBMIT_ONE_OPTIONS: OptionNames<SubmitOneOptions> = {
+  ...SUBMIT_OPTIONS,
+  ...REQUEST_OPTIONS,
+  tx: true,
+};
+const CANCEL_OPTIONS: OptionNames<Pick<SubmitOneOptions, 'tx'>> = { tx: true };
+const STATS_OPTIONS: OptionNames<StatsOptions> = { history: true };
+const REDRIVE_OPTIONS: OptionNames<RedriveOptions> = { task: true, queue: true, all: true, dryRun: true };
 
 /** The input as an argument; optional if the task's input may be undefined. */
 export type InputArguments<Input, Options> = undefined extends Input
@@ -107,10 +121,9 @@ export class Punctual {
     task: TaskOrName<Input, Output>,
     ...rest: InputArguments<NoInfer<Input>, SubmitOneOptions>
   ): Promise<JobHandle<Output>> {
-    const [input, { tx, idempotencyKey, ...options } = {}] = rest as [
-      input?: unknown,
-      options?: SubmitOneOptions,
-    ];
+    const [input, given = {}] = rest as [input?: unknown, options?: SubmitOneOptions];
+    checkOptions('submit()', given, SUBMIT_ONE_OPTIONS);
+    const { tx, idempotencyKey, ...options } = given;
     if (tx && idempotencyKey !== undefined) {
       const detail = 'means nothing inside your transaction, which is done wholly or not at all';
       throw invalid([{ pointer: '/idempotencyKey', detail }]);
@@ -143,6 +156,7 @@ export class Punctual {
     options: BulkOptions<NoInfer<Input>> = {},
     request: RepeatableRequest = {},
   ): Promise<JobHandle<Output>[]> {
+    checkOptions('submitMany()', request, REQUEST_OPTIONS);
     const submissions = await buildSubmissions(task, inputs, options);
     const send = (headers?: Headers) => submitBulk(this.#parts.transport, submissions, request, headers);
     const about = { ...this.#about(submissions[0] ?? {}), 'punctual.jobs': submissions.length };
@@ -224,8 +238,10 @@ export class Punctual {
   cancel(job: string | { readonly key: string }, options: { readonly tx: TransactionClient }): Promise<void>;
   async cancel(
     job: string | { readonly key: string },
-    { tx }: { readonly tx?: TransactionClient | undefined } = {},
+    options: { readonly tx?: TransactionClient | undefined } = {},
   ): Promise<unknown> {
+    checkOptions('cancel()', options, CANCEL_OPTIONS);
+    const { tx } = options;
     if (tx) return cancelInTransaction(tx, this.#parts.tenant, job);
     if (typeof job === 'string') return this.#jobs.steer('cancel', job);
     const found = await this.#jobs.getByKey(job.key);
@@ -258,16 +274,19 @@ export class Punctual {
    * tells whether jobs are left; `retryMany` goes on to the end.
    */
   redrive(selection: RedriveOptions): Promise<RedriveAnswer> {
+    checkOptions('redrive()', selection, REDRIVE_OPTIONS);
     return this.#parts.transport.request('POST', '/v1/jobs/redrive', { body: selection });
   }
 
   /** Totals of the cluster that survive failovers; with `history` also by the minute for this time back. */
-  stats(options: { readonly history?: Duration } = {}): Promise<StatsView> {
+  stats(options: StatsOptions = {}): Promise<StatsView> {
+    checkOptions('stats()', options, STATS_OPTIONS);
     return this.#parts.transport.request('GET', `/v1/stats${queryText(options)}`);
   }
 
   /** The queues of the tenant with their figures and limits, by name. */
   queues(options: PageOptions = {}): AsyncGenerator<QueueView, void, undefined> {
+    checkOptions('queues()', options, PAGE_OPTIONS);
     return eachItem(this.#parts.transport, '/v1/queues', {}, options);
   }
 
@@ -277,6 +296,7 @@ export class Punctual {
    * need to know. Lost connections are opened again, and the stream goes on where it was.
    */
   events(options: EventOptions = {}): AsyncGenerator<StreamedEvent, void, undefined> {
+    checkOptions('events()', options, EVENT_OPTIONS);
     return listenToEvents(this.#parts.transport, options);
   }
 
@@ -342,12 +362,21 @@ export interface QueueLimitOptions {
   readonly rate?: RateText | RateView | null;
 }
 
+const LIMIT_OPTIONS: OptionNames<QueueLimitOptions> = {
+  weight: true,
+  concurrency: true,
+  keyConcurrency: true,
+  rate: true,
+};
+
 /** Sets limits of a queue, and creates it if it does not exist. */
 export async function limitQueue(
   transport: Transport,
   name: string,
-  { rate, ...rest }: QueueLimitOptions,
+  limits: QueueLimitOptions,
 ): Promise<QueueView> {
+  checkOptions('limitQueue()', limits, LIMIT_OPTIONS);
+  const { rate, ...rest } = limits;
   const body = { ...rest, ...(rate !== undefined && { rate: rate === null ? null : rateOf(rate) }) };
   return transport.request('PATCH', `/v1/queues/${encodeURIComponent(name)}`, { body, retry: true });
 }

@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { checkOptions, type OptionNames } from '../core/known-options.js';
 import type { MiddlewareContext } from '../core/task.js';
 import type { LogLevel } from '../core/wire.js';
 
@@ -20,6 +21,18 @@ export interface TestContextOptions {
   readonly signal?: AbortSignal;
 }
 
+const OPTIONS: OptionNames<TestContextOptions> = {
+  jobId: true,
+  tenant: true,
+  task: true,
+  queue: true,
+  attempt: true,
+  fence: true,
+  traceparent: true,
+  payload: true,
+  signal: true,
+};
+
 /** A context for handlers and middleware in unit tests, which remembers what was reported to it. */
 export interface TestContext extends MiddlewareContext {
   /** Every report of progress, in order; fractions are from 0 to 1, as a worker would send them. */
@@ -32,6 +45,7 @@ export interface TestContext extends MiddlewareContext {
 
 /** Makes a context for a unit test: `await greet.run(input, testContext())` runs a handler without any node. */
 export function testContext(options: TestContextOptions = {}): TestContext {
+  checkOptions('testContext()', options, OPTIONS);
   const { attempt = 1, signal } = options;
   const aborting = new AbortController();
   const progressReports: { progress: number; message?: string }[] = [];

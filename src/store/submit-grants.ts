@@ -17,6 +17,12 @@ export interface SubmitGrant {
   readonly grantedAt: string;
 }
 
+/** A grant of the list, compared with the rights that the role really has. */
+export interface ListedGrant extends SubmitGrant {
+  /** What the role lacks to make use of it, as after a restore into another server; empty if nothing. */
+  readonly missing: readonly string[];
+}
+
 interface GrantRow {
   readonly role: string;
   readonly tenant: string;
@@ -25,8 +31,11 @@ interface GrantRow {
 }
 
 const COLUMNS = 'role::text AS role, tenant, creator, granted_at';
-const FUNCTIONS =
-  'punctual.submit_job(text, json), punctual.cancel_job(text, uuid), punctual.cancel_job_of_key(text, text)';
+const FUNCTIONS = [
+  'punctual.submit_job(text, json)',
+  'punctual.cancel_job(text, uuid)',
+  'punctual.cancel_job_of_key(text, text)',
+];
 const ADD_GRANT = `
   INSERT INTO punctual.submit_grants (role, tenant, creator, granted_at)
   VALUES ($1, $2, $3, floor(extract(epoch FROM clock_timestamp()) * 1000))
@@ -48,7 +57,9 @@ export function grantSubmit(
     await client.query('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA punctual FROM PUBLIC');
     // The schema holds nothing else that this role could use: rights on its tables are the owner's alone.
     await client.query(`GRANT USAGE ON SCHEMA punctual TO ${client.escapeIdentifier(role)}`);
-    await client.query(`GRANT EXECUTE ON FUNCTION ${FUNCTIONS} TO ${client.escapeIdentifier(role)}`);
+    await client.query(
+      `GRANT EXECUTE ON FUNCTION ${FUNCTIONS.join(', ')} TO ${client.escapeIdentifier(role)}`,
+    );
     return viewOf(rows[0]!);
   });
 }
@@ -67,7 +78,9 @@ export function revokeSubmit(
     const left = await client.query('SELECT 1 FROM punctual.submit_grants WHERE role = $1', [role]);
     // The role may be gone by now; a right of its own would have kept it from being dropped.
     if (left.rows.length === 0 && (await hasRole(client, role))) {
-      await client.query(`REVOKE EXECUTE ON FUNCTION ${FUNCTIONS} FROM ${client.escapeIdentifier(role)}`);
+      await client.query(
+        `REVOKE EXECUTE ON FUNCTION ${FUNCTIONS.join(', ')} FROM ${client.escapeIdentifier(role)}`,
+      );
       await client.query(`REVOKE USAGE ON SCHEMA punctual FROM ${client.escapeIdentifier(role)}`);
     }
     return rows.map(viewOf);
@@ -76,14 +89,34 @@ export function revokeSubmit(
 
 const MOST_GRANTS = 10_000;
 
-/** What was granted, by role. */
-export function listSubmitGrants(databaseUrl: string): Promise<readonly SubmitGrant[]> {
+/** The grants with the rights that each role has, which may come from other roles; none has any if there is no such role. */
+const LIST_GRANTS = `
+  SELECT ${COLUMNS}, r.oid IS NOT NULL AS exists, has_schema_privilege(r.oid, 'punctual', 'USAGE') AS may_use,
+    ARRAY(SELECT f FROM unnest($1::text[]) f
+      WHERE has_function_privilege(r.oid, to_regprocedure(f)::oid, 'EXECUTE') IS NOT TRUE) AS not_callable
+  FROM punctual.submit_grants LEFT JOIN pg_roles r ON r.rolname = role
+  ORDER BY role, tenant LIMIT ${MOST_GRANTS}`;
+
+interface ListedRow extends GrantRow {
+  readonly exists: boolean;
+  readonly may_use: boolean | null;
+  readonly not_callable: readonly string[];
+}
+
+/** What was granted, by role, and what of it the database does not know. */
+export function listSubmitGrants(databaseUrl: string): Promise<readonly ListedGrant[]> {
   return inOneTransaction(databaseUrl, async (client) => {
-    const { rows } = await client.query<GrantRow>(
-      `SELECT ${COLUMNS} FROM punctual.submit_grants ORDER BY role, tenant LIMIT ${MOST_GRANTS}`,
-    );
-    return rows.map(viewOf);
+    const { rows } = await client.query<ListedRow>(LIST_GRANTS, [FUNCTIONS]);
+    return rows.map((row) => ({ ...viewOf(row), missing: missingOf(row) }));
   });
+}
+
+function missingOf({ exists, may_use, not_callable }: ListedRow): string[] {
+  if (!exists) return ['the role'];
+  return [
+    ...(may_use ? [] : ['USAGE on schema punctual']),
+    ...not_callable.map((signature) => `EXECUTE on ${signature}`),
+  ];
 }
 
 async function hasRole(client: pg.Client, role: string): Promise<boolean> {
@@ -119,5 +152,5 @@ function explain(error: unknown): unknown {
   }
   if (code !== NO_RIGHT) return error;
   const message = `Only the owner of Punctual's schema can do this (${messageOf(error)}): give the URL that nodes use.`;
-  return new PunctualError('FORBIDDEN', message, { cause: error });
+  return new PunctualError('FORBIDDEN', message, { cause: error, hint: null });
 }

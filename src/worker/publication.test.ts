@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
-import type { PunctualError } from '../core/errors.js';
+import { invalid, type PunctualError } from '../core/errors.js';
 import { task } from '../core/task.js';
+import type { TaskInput } from '../core/wire.js';
 import { HandlerRunner } from './runners/handler.js';
 import type { WorkerOptions } from './worker-options.js';
 import { WorkerRuntime } from './worker-runtime.js';
@@ -64,13 +65,36 @@ describe('publishing', () => {
     expect(await scheduler.resultOf(scheduler.submit('plain'))).toMatchObject({ result: 'plain' });
   });
 
+  it('names the task that was refused, the field and the reason, and says what follows', async () => {
+    class Refusing extends MemoryScheduler {
+      override publish(input: TaskInput): Promise<void> {
+        if (input.name !== 'greet') return super.publish(input);
+        const detail = 'must be at most 20m';
+        return Promise.reject(invalid([{ pointer: '/retry/backoff/max', detail }]));
+      }
+    }
+    const scheduler = new Refusing();
+    const { worker, warnings } = workerOf(scheduler, { publish: true });
+    await worker.start();
+    expect(warnings).toMatchObject([
+      {
+        code: 'INVALID_REQUEST',
+        message:
+          'The options of task greet are not published: retry.backoff.max: must be at most 20m. Jobs that are submitted by its name do not take them.',
+        errors: [{ pointer: '/retry/backoff/max' }],
+      },
+    ]);
+    expect(scheduler.published).toMatchObject([{ name: 'plain' }]);
+  });
+
   it('is given up where the key may not, and the worker works', async () => {
     const scheduler = new MemoryScheduler();
     scheduler.fail('publish', 9, 'before', 'FORBIDDEN');
     const { worker, warnings } = workerOf(scheduler, { publish: true });
     await worker.start();
     expect(scheduler.calls.filter((call) => call === 'publish')).toHaveLength(1);
-    expect(warnings).toMatchObject([{ code: 'FORBIDDEN' }]);
+    const message = expect.stringContaining('task greet are not published, nor are those of its other tasks');
+    expect(warnings).toMatchObject([{ code: 'FORBIDDEN', message }]);
     expect(await scheduler.resultOf(scheduler.submit('greet'))).toMatchObject({ result: 'hello' });
   });
 

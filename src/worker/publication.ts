@@ -1,4 +1,4 @@
-import { asPunctualError, type PunctualError } from '../core/errors.js';
+import { asPunctualError, PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
 import type { TaskDefinition } from '../core/task-definition.js';
 import { GrowingPause, pause } from '../transport/pause.js';
@@ -43,12 +43,28 @@ async function publishOne(
     } catch (thrown) {
       if (signal.aborted) return false;
       const error = asPunctualError(thrown);
+      if (error.status !== 503) {
+        onWarning(notPublished(task.name, error));
+        return !REFUSES_ALL.has(error.status);
+      }
       onWarning(error);
-      if (error.status !== 503) return !REFUSES_ALL.has(error.status);
       await pause(growing.nextMs(error), signal);
     }
   }
   return false;
+}
+
+/** The warning about a task that was refused: which one, what is wrong with it, and what follows from that. */
+function notPublished(name: string, error: PunctualError): PunctualError {
+  const { code, errors } = error;
+  const wrong = errors.map(({ pointer, detail }) => `${pointer.slice(1).replaceAll('/', '.')}: ${detail}`);
+  const reason = wrong.length === 0 ? error.message : wrong.join('; ');
+  const rest = REFUSES_ALL.has(error.status) ? ', nor are those of its other tasks' : '';
+  return new PunctualError(
+    code,
+    `The options of task ${name} are not published${rest}: ${reason.replace(/\.$/, '')}. Jobs that are submitted by its name do not take them.`,
+    { cause: error, errors },
+  );
 }
 
 /** The key may not publish, or the node does not know how. */

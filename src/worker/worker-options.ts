@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { SETTINGS } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import { type AttemptOutcome, type JobError, type Labels, NAME_PATTERN, NAME_RULE } from '../core/job.js';
+import { checkOptions, type OptionNames } from '../core/known-options.js';
 import { isLog, type Log, SILENT_LOG } from '../core/log.js';
 import { RATE_RULE, type RateText, type RateView, readRate } from '../core/rate.js';
 import type { Middleware } from '../core/task.js';
@@ -97,6 +98,35 @@ export interface WorkerOptions {
   readonly events?: WorkerEvents;
 }
 
+const OPTIONS: OptionNames<WorkerOptions> = {
+  name: true,
+  queues: true,
+  slots: true,
+  rate: true,
+  shared: true,
+  labels: true,
+  maxResultBytes: true,
+  maxLogBytes: true,
+  stopGraceMs: true,
+  drainTimeoutMs: true,
+  guardProcess: true,
+  keepResultsIn: true,
+  publish: true,
+  middleware: true,
+  log: true,
+  events: true,
+};
+
+const EVENTS: OptionNames<WorkerEvents> = {
+  onRegistered: true,
+  onJobStarted: true,
+  onJobEnded: true,
+  onAttempt: true,
+  onError: true,
+  onJobReported: true,
+  onWarning: true,
+};
+
 /** How a worker ended: with everything finished and reported, or stopped at once. */
 export type WorkerEnd = 'drained' | 'stopped';
 
@@ -137,6 +167,10 @@ export function resolveWorkerOptions(
   options: WorkerOptions,
   taskQueues: readonly string[] = [],
 ): ResolvedWorkerOptions {
+  checkOptions('worker()', options, OPTIONS);
+  // An object of a class may have fields of its own beside its hooks.
+  if (options.events && Object.getPrototypeOf(options.events) === Object.prototype)
+    checkOptions('events of worker()', options.events, EVENTS);
   const resolved: ResolvedWorkerOptions = {
     name: options.name ?? `${hostname()}-${process.pid}`,
     queues: options.queues ?? (taskQueues.length > 0 ? taskQueues : ['default']),

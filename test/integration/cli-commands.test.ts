@@ -183,6 +183,19 @@ it('job hold, release, cancel, retry and redrive steer', async () => {
   expect(again.attempts.map(({ fence }) => fence)).toEqual([1, 2]);
 });
 
+it('a second cancel of a running job says that it was told to stop already', async () => {
+  const tenant = 'twice';
+  const cli = shell(tenant);
+  const worker = await ProtocolWorker.register(node, {}, tenant);
+  const { id } = await node.submit({ task: 'work' }, tenant);
+  await worker.claimOne();
+  expect((await cli('job', 'cancel', id)).stdout).toBe(`${id}  running, attempt 1; told to stop\n`);
+  expect(await cli('job', 'cancel', id)).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/; was told to stop already, (now|\S+ ago), and has not confirmed yet\n$/),
+  });
+});
+
 it('job cancel, hold, release, retry and delete take several ids, and tell about each', async () => {
   const tenant = 'several';
   const cli = shell(tenant);

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { runCli } from '../../src/cli/program.js';
 import { task } from '../../src/core/task.js';
-import type { SubmitGrant } from '../../src/store/submit-grants.js';
+import type { ListedGrant, SubmitGrant } from '../../src/store/submit-grants.js';
 import { cliUnderTest } from '../cli-under-test.js';
 import { TestNode } from '../node-for-tests.js';
 import { withClient } from '../postgres-client.js';
@@ -63,6 +63,7 @@ it('a role needs nothing but the grant, submits in its own transaction, and can 
     await expect(punctual.submit(double, 1, { tx: client })).rejects.toMatchObject({
       code: 'FORBIDDEN',
       message: expect.stringContaining('punctual db grant submit'),
+      hint: expect.stringContaining('punctual db grant submit'),
     });
     await client.query('ROLLBACK');
   });
@@ -171,6 +172,48 @@ it('what was granted is listed, and revoked for one tenant or for all', async ()
   expect(JSON.parse((await db('revoke', 'submit', role)).stdout)).toEqual({ revoked: [] });
 });
 
+it('a grant that the database does not know is listed as such, with the command that mends it', async () => {
+  const role = await newRole();
+  const gone = `gone_${randomBytes(6).toString('hex')}`;
+  await db('grant', 'submit', role, '--tenant', 'moved', '--name', 'shop');
+  const listed = async () =>
+    (JSON.parse((await db('grants')).stdout) as { data: ListedGrant[] }).data.filter(({ tenant }) =>
+      ['moved', 'gone'].includes(tenant),
+    );
+  expect(await listed()).toMatchObject([{ role, creator: 'shop', missing: [] }]);
+  // As after a restore into a server that did not have the roles.
+  await asAdministrator(async (client) => {
+    await client.query(`REVOKE ALL ON ALL FUNCTIONS IN SCHEMA punctual FROM ${role}`);
+    await client.query(`REVOKE USAGE ON SCHEMA punctual FROM ${role}`);
+    await client.query(`INSERT INTO punctual.submit_grants VALUES ($1, 'gone', $2, 0)`, [
+      ...[gone, `transaction:${gone}`],
+    ]);
+  });
+  const missing = [
+    'USAGE on schema punctual',
+    'EXECUTE on punctual.submit_job(text, json)',
+    'EXECUTE on punctual.cancel_job(text, uuid)',
+    'EXECUTE on punctual.cancel_job_of_key(text, text)',
+  ];
+  const lacking = [
+    { role, missing },
+    { role: gone, missing: ['the role'] },
+  ];
+  expect(await listed()).toMatchObject(role < gone ? lacking : lacking.reverse());
+  const run = cliUnderTest();
+  expect(await runCli(['db', 'grants', '--database-url', node.database.url], run.cli)).toBe(0);
+  expect(run.stdout()).toMatch(new RegExp(`${role} +moved +shop +\\S+ +missing`));
+  expect(run.stderr()).toContain(
+    `has not given ${role} what it needs (${missing.join(', ')}): run \`punctual db grant submit ${role} --tenant moved --name "shop"\`.`,
+  );
+  expect(run.stderr()).toContain(
+    `has no role ${gone}: create it, then run \`punctual db grant submit ${gone}`,
+  );
+  await db('grant', 'submit', role, '--tenant', 'moved', '--name', 'shop');
+  await db('revoke', 'submit', gone);
+  expect(await listed()).toMatchObject([{ role, creator: 'shop', missing: [] }]);
+});
+
 it('a role that does not exist, or one that may not grant, is told so', async () => {
   expect(await db('grant', 'submit', 'nobody_at_all')).toMatchObject({
     exitCode: 5,
@@ -182,6 +225,7 @@ it('a role that does not exist, or one that may not grant, is told so', async ()
   const run = cliUnderTest();
   expect(await runCli(['db', 'grant', 'submit', role, '--database-url', url.href], run.cli)).toBe(4);
   expect(run.stderr()).toContain('Only the owner');
+  expect(run.stderr()).not.toContain('key');
 });
 
 it('a grant takes from everybody what a restore without rights gave', async () => {

@@ -1,7 +1,10 @@
 import { expect, it, onTestFinished } from 'vitest';
+import { runCli } from '../../src/cli/program.js';
 import type { KeyScope, NewKeyView } from '../../src/core/access.js';
 import type { Job } from '../../src/core/job.js';
-import type { ClusterView, Page, StatsView, UnservedView } from '../../src/core/wire.js';
+import { task } from '../../src/core/task.js';
+import type { ClusterView, Page, StatsView, UnservedView, Why } from '../../src/core/wire.js';
+import { cliUnderTest } from '../cli-under-test.js';
 import { createTestDatabase } from '../database.js';
 import { nodeForTest, type TestNode } from '../node-for-tests.js';
 
@@ -72,3 +75,40 @@ it('the leader decides by the rights of the caller, whichever node was asked', a
   expect(view.data.map(({ name }) => name)).toEqual(['mail']);
   expect(await ask('POST', `/v1/schedules/none/run`)).toBe(404);
 }, 40_000);
+
+it('only an operator is told that workers of other tenants could run a waiting job', async () => {
+  const node = await nodeForTest();
+  const [acme, greet] = [await keyFor(node, 'acme'), task('greet', () => 'hello')];
+  await node.work([greet]);
+  await node.work([greet]);
+  await node.work([greet], { tenant: 'globex' });
+  // These could not run it for acme either.
+  await node.work([greet], { tenant: 'initech', queues: ['other'] });
+  await node.work([task('other', () => 'other')], { tenant: 'hooli' });
+  const { id } = await node.submit({ task: 'greet' }, 'acme');
+  const own = await node.get<Why>('GET', `/v1/jobs/${id}/why`, { key: acme });
+  expect(own.detail).toBe('No live worker serves queue default with handler greet.');
+  expect(own.figures).toEqual({ workers: 0, workersOfQueue: 0, fittingWorkers: 0 });
+  const told = await node.get<Why>('GET', `/v1/jobs/${id}/why`, { tenant: 'acme' });
+  expect(told.detail).toBe(
+    `${own.detail} 3 such workers serve this queue for tenants default, globex only; a shared worker, or one with --tenant acme, would take it.`,
+  );
+  expect(told.figures).toEqual({ ...own.figures, workersOfOtherTenants: 3 });
+
+  const doctor = async (key: string, ...args: string[]) => {
+    const environment = { PUNCTUAL_URL: node.url, PUNCTUAL_API_KEY: key };
+    const { cli, stdout } = cliUnderTest({ environment });
+    await runCli(['doctor', ...args], cli);
+    return stdout();
+  };
+  const seen = await doctor(node.apiKey, '--tenant', 'acme');
+  expect(seen).toContain(`\`punctual job why ${id} --tenant acme\` says what is missing.`);
+  expect(seen).toContain(`could run job ${id}: one with --shared or --tenant acme would take it.`);
+  const seenByTenant = await doctor(acme);
+  expect(seenByTenant).toContain(`\`punctual job why ${id}\` says what is missing.`);
+  expect(seenByTenant).not.toContain('other tenants');
+
+  // What the operator was told is true.
+  await node.work([greet], { tenant: 'acme' });
+  expect(await node.ended(id, 'acme')).toMatchObject({ state: 'succeeded' });
+});

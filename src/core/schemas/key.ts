@@ -55,7 +55,13 @@ const VIEW = {
   expiresAt: nullable(Time),
   createdAt: Time,
   createdBy: nullable(Type.String()),
-  lastUsedAt: nullable(Time),
+  lastUsedAt: nullable(
+    Type.String({
+      format: 'date-time',
+      description:
+        'When it was last used, to the hour: the beginning of that hour, which may be before the key was made.',
+    }),
+  ),
 };
 
 /** A key as it is shown later on. */

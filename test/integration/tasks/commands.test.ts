@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { expect, it } from 'vitest';
 import { runCli } from '../../../src/cli/program.js';
+import type { TaskView } from '../../../src/core/wire.js';
 import { cliUnderTest } from '../../cli-under-test.js';
 import { nodeForTest, type TestNode } from '../../node-for-tests.js';
 import { temporaryFolder } from '../../temporary-folder.js';
@@ -112,4 +113,72 @@ it('what is wrong is refused with what was typed', async () => {
     expect(stderr).toContain(word);
   }
   expect(await node.get('GET', '/v1/tasks')).toMatchObject({ data: [] });
+});
+
+it('task set changes the fields that are named, and none takes one back to its default', async () => {
+  const node = await nodeForTest();
+  const run = shell(node);
+  const retry = { maxAttempts: 2, backoff: { base: '1s' } };
+  const before = { queue: 'mail', timeout: '30s', retry, requires: { a: 'b' }, description: 'old' };
+  const define = (body: object) => node.get('POST', '/v1/tasks', { body: { name: 'a', ...body } });
+  const definition = async () => {
+    const { queue, timeout, retry, requires, description, target, delivery, ...rest } =
+      await node.get<TaskView>('GET', '/v1/tasks/a');
+    return { queue, timeout, retry, requires, description, target, delivery, key: rest.concurrencyKey };
+  };
+  await define(before);
+  const set = await run(['task', 'set', 'a', '--timeout', '1m', '--max-attempts', '7']);
+  expect(set).toMatchObject({ code: 0, stdout: expect.stringMatching(/timeout +1m\n/) });
+  // The pauses of the rule for retries stay.
+  expect(await definition()).toEqual({ ...before, timeout: '1m', retry: { ...retry, maxAttempts: 7 } });
+  await run([
+    'task',
+    'set',
+    'a',
+    '--queue',
+    'none',
+    '--requires',
+    'none',
+    '--retry',
+    'none',
+    '--handler',
+    'h',
+  ]);
+  expect(await definition()).toEqual({
+    ...{ timeout: '1m', description: 'old', target: { type: 'handler', name: 'h' } },
+  });
+  await run(['task', 'set', 'a', '--handler', 'none', '--max-attempts', '3', '--concurrency-key-path', 'to']);
+  expect(await definition()).toEqual({
+    ...{ timeout: '1m', description: 'old', retry: { maxAttempts: 3 }, key: { path: 'to' } },
+  });
+  // A queue may have that name; a file has null for the default.
+  const changes = '{"queue": "none", "timeout": null, "retry": {"backoff": {"base": "2s"}}}';
+  const byFile = ['task', 'set', 'a', '--file', '-', '--concurrency-key', 'none', '--max-attempts', '4'];
+  expect((await run(byFile, changes)).code).toBe(0);
+  expect(await definition()).toEqual({
+    ...{ queue: 'none', description: 'old', retry: { maxAttempts: 4, backoff: { base: '2s' } } },
+  });
+  await run(['task', 'set', 'a', '--delivery', 'at-least-once']);
+  expect(await definition()).toMatchObject({ delivery: 'at-least-once' });
+  await run(['task', 'set', 'a', '--delivery', 'none', '--description', 'none']);
+  expect(await definition()).toMatchObject({ queue: 'none', delivery: undefined, description: undefined });
+});
+
+it('task set says what is missing or wrong, and define that it replaces', async () => {
+  const node = await nodeForTest();
+  const run = shell(node);
+  expect(await run(['task', 'set', 'a'])).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--queue'),
+  });
+  for (const change of [
+    ['--queue', 'mail'],
+    ['--max-attempts', '3'],
+  ])
+    expect(await run(['task', 'set', 'a', ...change])).toMatchObject({ code: 5 });
+  await run(['task', 'define', 'a', '--queue', 'none']);
+  expect(await node.get('GET', '/v1/tasks/a')).toMatchObject({ queue: 'none' });
+  const wrong = await run(['task', 'set', 'a', '--concurrency-key-path', 'a..b']);
+  expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('--concurrency-key-path') });
+  expect((await run(['task', 'define', '--help'])).stdout).toMatch(/replace its whole\s+definition/);
 });

@@ -55,6 +55,18 @@ describe('a worker that publishes', () => {
     expect(overwritten.queue).toBeUndefined();
   });
 
+  it('warns about a task whose options the nodes refuse, and publishes the others', async () => {
+    const node = await nodeForTest();
+    const warnings: PunctualError[] = [];
+    const events = { onWarning: (warning: PunctualError) => void warnings.push(warning) };
+    const slow = task('slow', { timeout: '3h', priority: 12 }, () => 'slow');
+    await node.work([slow, plain], { publish: true, events, log: false });
+    expect(warnings).toMatchObject([{ code: 'INVALID_REQUEST' }]);
+    expect(warnings[0]!.message).toMatch(/^The options of task slow are not published: .*priority: /);
+    expect(await node.get('GET', '/v1/tasks')).toMatchObject({ data: [{ name: 'plain' }] });
+    expect(await node.ended((await node.submit({ task: 'slow' })).id)).toMatchObject({ result: 'slow' });
+  });
+
   it('leaves to a person what that person has changed or said in the same words', async () => {
     const node = await nodeForTest();
     await node.work([greet(3)], { publish: true, name: 'w1' });
