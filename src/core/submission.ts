@@ -162,11 +162,13 @@ function withPayload(
 ): ParsedSubmission | null {
   const { payload, concurrencyKey } = input as Given;
   const { definition } = like;
-  const pointer = `/jobs/${place}/payload`;
-  const text = readJson(payload, context, (detail, code) => addWrongJson(errors, pointer, detail, code));
+  const text = readJson(payload, context, (detail, code) =>
+    addWrongJson(errors, `/jobs/${place}/payload`, detail, code),
+  );
   if (text === null) return null;
   const rules = rulesOf(definition.task, context);
   if (!rules || !readsPayloads(rules)) return { definition, payload: text };
+  const pointer = `/jobs/${place}/payload`;
   const before = errors.length;
   const value = checkPayload(rules, text, pointer, errors);
   const isKeyed = rules.keyPath !== null && concurrencyKey === undefined;
