@@ -254,3 +254,22 @@ it('whoever counts for several tenants waits for none of them', async () => {
   await addUsageOfOne(hot, { tenant: 'acme', ...one });
   expect((await hot.query(usage)).rows[0]).toEqual({ tenant: 'acme', live: 2 });
 });
+
+it('a job that is replaced by one that is due now counts as a live one', async () => {
+  const node = await nodeForTest();
+  await limited(node, { liveJobs: 3 });
+  for (let i = 0; i < 5; i++) expect((await submit(node, { key: `k${i}`, delay: '1h' })).status).toBe(201);
+  expect((await submit(node)).status).toBe(201);
+  for (let i = 0; i < 5; i++)
+    expect((await submit(node, { key: `k${i}`, keyMode: 'replace' })).status).toBe(200);
+  await vi.waitFor(async () => {
+    const { rows } = await node.node.context.shards[0].pool.query(
+      'SELECT live::int FROM punctual.tenant_usage',
+    );
+    expect(rows).toEqual([{ live: 6 }]);
+  });
+  refused(await submit(node), 'liveJobs', 3);
+  // Where it stays where it was, it is no other job.
+  expect((await submit(node, { key: 'k0', keyMode: 'replace' })).status).toBe(200);
+  expect(await stored(node)).toEqual({ live: 6, later: 0 });
+});
