@@ -45,11 +45,7 @@ ORDER BY 1
 ON CONFLICT (signature) DO NOTHING;
 
 -- add-queues
-INSERT INTO punctual.queues (tenant, name, created_at, used_at)
-SELECT u.tenant, u.name, $3::bigint, $3::bigint FROM unnest($1::text[], $2::text[]) u(tenant, name)
-WHERE NOT EXISTS (SELECT 1 FROM punctual.queues q WHERE q.tenant = u.tenant AND q.name = u.name)
-ORDER BY 1, 2
-ON CONFLICT (tenant, name) DO NOTHING;
+SELECT tenant, name, quota FROM punctual.add_queues($1::text[], $2::text[], $3::bigint, $4::bigint);
 
 -- add-stale
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -64,24 +60,56 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 -- add-tenant
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
-  INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst)
-  SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int WHERE EXISTS (SELECT 1 FROM term)
+  INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst, quota_live_jobs,
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes)
+  SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int, $11::int, $12::int, $13::int,
+    $14::int, $15::int, $16::int
+  WHERE EXISTS (SELECT 1 FROM term)
   ON CONFLICT (id) DO NOTHING
-  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs,
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- add-tenant-audited
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
-  INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst)
-  SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int WHERE EXISTS (SELECT 1 FROM term)
+  INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst, quota_live_jobs,
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes)
+  SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int, $11::int, $12::int, $13::int,
+    $14::int, $15::int, $16::int
+  WHERE EXISTS (SELECT 1 FROM term)
   ON CONFLICT (id) DO NOTHING
-  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs,
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
   subject, before, after, outcome)
-  SELECT $2::bigint, $11::uuid, $12::bigint, $13::text, $14::uuid, $15::text, $16::text, $17::text, $18::text,
-    $19::text, $20::text, $21::json, $22::json, $23::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+  SELECT $2::bigint, $17::uuid, $18::bigint, $19::text, $20::uuid, $21::text, $22::text, $23::text, $24::text,
+    $25::text, $26::text, $27::json, $28::json, $29::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- add-usage
+WITH free AS MATERIALIZED (
+  SELECT u.tenant FROM unnest($1::text[]) a(tenant)
+  JOIN punctual.tenant_usage u ON u.tenant BETWEEN a.tenant AND a.tenant FOR UPDATE OF u SKIP LOCKED
+), added AS (
+  UPDATE punctual.tenant_usage u SET live = u.live + a.live, later = u.later + a.later
+  FROM unnest($1::text[], $2::bigint[], $3::bigint[]) a(tenant, live, later)
+  WHERE u.tenant BETWEEN a.tenant AND a.tenant AND a.tenant = ANY (ARRAY(SELECT f.tenant FROM free f))
+) SELECT a.tenant FROM unnest($1::text[]) a(tenant)
+WHERE NOT (a.tenant = ANY (ARRAY(SELECT f.tenant FROM free f)))
+  AND (SELECT true FROM punctual.tenant_usage u WHERE u.tenant = a.tenant);
+
+-- add-usage-of-one
+WITH free AS MATERIALIZED (
+  SELECT u.tenant FROM unnest($1::text[]) a(tenant)
+  JOIN punctual.tenant_usage u ON u.tenant BETWEEN a.tenant AND a.tenant FOR UPDATE OF u
+), added AS (
+  UPDATE punctual.tenant_usage u SET live = u.live + a.live, later = u.later + a.later
+  FROM unnest($1::text[], $2::bigint[], $3::bigint[]) a(tenant, live, later)
+  WHERE u.tenant BETWEEN a.tenant AND a.tenant AND a.tenant = ANY (ARRAY(SELECT f.tenant FROM free f))
+) SELECT a.tenant FROM unnest($1::text[]) a(tenant)
+WHERE NOT (a.tenant = ANY (ARRAY(SELECT f.tenant FROM free f)))
+  AND (SELECT true FROM punctual.tenant_usage u WHERE u.tenant = a.tenant);
 
 -- add-worker
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -259,22 +287,28 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.tenants SET name = $5::text, weight = $6::int, rate_limit = $7::int, rate_per = $8::bigint,
-    rate_burst = $9::int
+    rate_burst = $9::int,
+    (quota_live_jobs, quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second,
+      quota_payload_bytes) = ROW($10::int, $11::int, $12::int, $13::int, $14::int, $15::int)
   WHERE id = $4::text AND EXISTS (SELECT 1 FROM term)
-  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs,
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- change-tenant-audited
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.tenants SET name = $5::text, weight = $6::int, rate_limit = $7::int, rate_per = $8::bigint,
-    rate_burst = $9::int
+    rate_burst = $9::int,
+    (quota_live_jobs, quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second,
+      quota_payload_bytes) = ROW($10::int, $11::int, $12::int, $13::int, $14::int, $15::int)
   WHERE id = $4::text AND EXISTS (SELECT 1 FROM term)
-  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs,
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
   subject, before, after, outcome)
-  SELECT $2::bigint, $10::uuid, $11::bigint, $12::text, $13::uuid, $14::text, $15::text, $16::text, $17::text,
-    $18::text, $19::text, $20::json, $21::json, $22::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+  SELECT $2::bigint, $16::uuid, $17::bigint, $18::text, $19::uuid, $20::text, $21::text, $22::text, $23::text,
+    $24::text, $25::text, $26::json, $27::json, $28::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- claim-jobs
@@ -347,11 +381,30 @@ SELECT u.tenant, (
     SELECT 1 FROM punctual.needs n WHERE n.tenant = u.tenant AND n.labels <> '' LIMIT $2) sets) AS sets
 FROM unnest($1::text[]) u(tenant);
 
+-- count-schedules
+SELECT count(*) AS schedules FROM (
+SELECT 1 FROM punctual.schedules s WHERE s.tenant = $1::text AND s.deleted_at IS NULL LIMIT $2::bigint) counted;
+
 -- count-task-change
 UPDATE punctual.task_changes SET version = version + 1 WHERE id = 1 RETURNING version;
 
 -- count-terms
 SELECT count(*)::int AS terms FROM punctual.terms WHERE shard = $1;
+
+-- count-usage
+UPDATE punctual.tenant_usage u SET
+  live = (SELECT count(*) FROM (
+    SELECT 1 FROM punctual.queues q JOIN punctual.jobs j ON j.queue = q.id
+    WHERE q.tenant = $1::text LIMIT $2::bigint + 1) l),
+  later = (SELECT count(*) FROM (
+    SELECT 1 FROM punctual.later l WHERE l.tenant = $1::text LIMIT $3::bigint + 1) l),
+  counted_at = $4::bigint,
+  count_ms = floor(extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)
+WHERE u.tenant = $1::text
+RETURNING u.live, u.later;
+
+-- counted-tenants
+SELECT tenant FROM punctual.tenant_usage;
 
 -- create-schedule
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -1229,6 +1282,12 @@ SELECT u.place, q.id, q.used_at AS "usedAt"
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, name, place)
 JOIN punctual.queues q ON q.tenant = u.tenant AND q.name = u.name;
 
+-- find-quotas
+SELECT v.version, t.* FROM punctual.quotas_version v LEFT JOIN (
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs, quota_later_jobs,
+  quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM punctual.tenants WHERE id =
+  ANY($1::text[])) t ON true;
+
 -- find-running-jobs
 WITH live AS MATERIALIZED (
   SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
@@ -1395,7 +1454,9 @@ SELECT tenant, name, definition, published_by, created_at, created_by, changed_a
   punctual.tasks WHERE tenant = $1 AND name = $2;
 
 -- find-tenant
-SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id = $1;
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs, quota_later_jobs,
+  quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM punctual.tenants WHERE id =
+  $1;
 
 -- find-worker
 SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen", operator
@@ -1576,6 +1637,28 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 
 -- forget-silent-nodes
 DELETE FROM punctual.nodes WHERE last_seen < $1;
+
+-- forget-usage
+WITH free AS MATERIALIZED (
+  SELECT u.tenant FROM unnest($1::text[]) a(tenant)
+  JOIN punctual.tenant_usage u ON u.tenant BETWEEN a.tenant AND a.tenant FOR UPDATE OF u SKIP LOCKED
+), forgotten AS (
+  UPDATE punctual.tenant_usage u SET live = NULL, later = NULL, counted_at = 0
+  FROM free f WHERE u.tenant BETWEEN f.tenant AND f.tenant
+) SELECT a.tenant FROM unnest($1::text[]) a(tenant)
+WHERE NOT (a.tenant = ANY (ARRAY(SELECT f.tenant FROM free f)))
+  AND (SELECT true FROM punctual.tenant_usage u WHERE u.tenant = a.tenant);
+
+-- forget-usage-of-one
+WITH free AS MATERIALIZED (
+  SELECT u.tenant FROM unnest($1::text[]) a(tenant)
+  JOIN punctual.tenant_usage u ON u.tenant BETWEEN a.tenant AND a.tenant FOR UPDATE OF u
+), forgotten AS (
+  UPDATE punctual.tenant_usage u SET live = NULL, later = NULL, counted_at = 0
+  FROM free f WHERE u.tenant BETWEEN f.tenant AND f.tenant
+) SELECT a.tenant FROM unnest($1::text[]) a(tenant)
+WHERE NOT (a.tenant = ANY (ARRAY(SELECT f.tenant FROM free f)))
+  AND (SELECT true FROM punctual.tenant_usage u WHERE u.tenant = a.tenant);
 
 -- forget-workers
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2899,8 +2982,9 @@ SELECT * FROM (
 WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY name;
 
 -- list-tenants
-SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id > $1
-  ORDER BY id LIMIT $2;
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs, quota_later_jobs,
+  quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM punctual.tenants WHERE id >
+  $1 ORDER BY id LIMIT $2;
 
 -- list-workers
 SELECT * FROM (
@@ -2939,6 +3023,13 @@ SELECT k.job
 FROM unnest($1::text[], $2::text[], $3::uuid[]) u(tenant, key, holder)
 JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key AND k.job = u.holder
 ORDER BY k.tenant, k.key FOR UPDATE OF k;
+
+-- lock-usage
+SELECT u.live, u.later, u.counted_at AS "countedAt", u.count_ms AS "countMs",
+  t.quota_live_jobs AS "liveJobs", t.quota_later_jobs AS "laterJobs",
+  floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
+FROM punctual.tenant_usage u JOIN punctual.tenants t ON t.id = u.tenant
+WHERE u.tenant = $1::text FOR UPDATE OF u;
 
 -- look-at-lease
   SELECT l.epoch, l.holder, l.holder_url AS "holderUrl",
@@ -3324,7 +3415,8 @@ WHERE c.id = 1 ORDER BY t.version;
 SELECT name, definition FROM punctual.tasks WHERE tenant = $1 AND name = ANY($2::text[]);
 
 -- read-tenants
-SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs, quota_later_jobs,
+  quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM punctual.tenants
 WHERE id = ANY(ARRAY(SELECT DISTINCT q.tenant FROM punctual.queues q WHERE q.id = ANY($1::int[])));
 
 -- read-to-admit
@@ -3725,6 +3817,53 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   SELECT $5::bigint, tenant, 1, 1, $6::bigint[], greatest(0, $5::bigint - run_at) FROM stored
 ), answer AS (SELECT id FROM stored) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- submit-and-claim-counted
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), free AS MATERIALIZED (
+  SELECT u.tenant FROM punctual.tenant_usage u
+  WHERE u.tenant = (SELECT coalesce(u.tenant, $37::text) FROM unnest($12::uuid[], $13::json[], $14::int[],
+    $15::text[], $16::int[], $17::int[], $18::int[], $19::smallint[], $20::bigint[], $21::smallint[],
+    $22::smallint[], $23::boolean[], $24::bigint[], $25::bigint[], $26::bigint[], $27::text[], $28::text[],
+    $29::text[], $30::text[], $31::json[], $32::json[], $33::json[], $34::text[]) u(id, payload, size_kib, tenant,
+    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before,
+    task, created_by, key, concurrency_key, target, backoff, requires, traceparent)) AND EXISTS (SELECT 1 FROM term)
+    FOR UPDATE SKIP LOCKED
+), room AS (
+  UPDATE punctual.tenant_usage u SET live = u.live + 1 FROM punctual.tenants t
+  WHERE u.tenant = (SELECT tenant FROM free) AND t.id = u.tenant
+    AND (t.quota_live_jobs IS NULL OR u.live + 1 <= t.quota_live_jobs) AND EXISTS (SELECT 1 FROM term)
+  RETURNING u.tenant
+), stored AS (
+  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent) SELECT u.id, coalesce(u.payload, $35::json), coalesce(u.size_kib, $36::int),
+    coalesce(u.tenant, $37::text), coalesce(u.queue, $38::int), coalesce(u.needs, $39::int), coalesce(u.lane,
+    $40::int), coalesce(u.rank, $41::smallint), coalesce(u.run_at, $42::bigint), coalesce(u.max_attempts,
+    $43::smallint), coalesce(u.max_losses, $44::smallint), coalesce(u.at_most_once, $45::boolean),
+    coalesce(u.timeout_ms, $46::bigint), coalesce(u.created_at, $47::bigint), coalesce(u.start_before, $48::bigint),
+    coalesce(u.task, $49::text), coalesce(u.created_by, $50::text), coalesce(u.key, $51::text),
+    coalesce(u.concurrency_key, $52::text), coalesce(u.target, $53::json), coalesce(u.backoff, $54::json),
+    coalesce(u.requires, $55::json), coalesce(u.traceparent, $56::text) FROM unnest($12::uuid[], $13::json[],
+    $14::int[], $15::text[], $16::int[], $17::int[], $18::int[], $19::smallint[], $20::bigint[], $21::smallint[],
+    $22::smallint[], $23::boolean[], $24::bigint[], $25::bigint[], $26::bigint[], $27::text[], $28::text[],
+    $29::text[], $30::text[], $31::json[], $32::json[], $33::json[], $34::text[]) u(id, payload, size_kib, tenant,
+    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before,
+    task, created_by, key, concurrency_key, target, backoff, requires, traceparent)
+  WHERE EXISTS (SELECT 1 FROM room) AND (SELECT count(*) FROM unnest($7::int[], $8::text[], $9::text[]) n(id,
+    tenant, name)
+      JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+        cardinality($7::int[])
+    AND (SELECT count(*) FROM unnest($10::int[], $11::bytea[]) n(id, signature)
+      JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($10::int[])
+  RETURNING id, tenant, run_at
+), claimed AS (
+  INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
+  SELECT id, 1, $4::uuid, $2, $5::bigint FROM stored
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted, jobs_assigned, lateness, lateness_ms)
+  SELECT $5::bigint, tenant, 1, 1, $6::bigint[], greatest(0, $5::bigint - run_at) FROM stored
+), answer AS (SELECT id FROM stored) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- take-over-keys
 UPDATE punctual.keys k SET job = u.job, said_at = coalesce(u.said_at, floor(extract(epoch FROM clock_timestamp()) *
   1000000)::bigint)
@@ -3740,6 +3879,14 @@ WHERE o.schedule = $1::uuid AND o.at <= $3 AND NOT o.by_hand AND o.job IS NULL A
       WHERE p.schedule = $1::uuid AND p.at < $2 AND NOT p.by_hand ORDER BY p.at DESC LIMIT 1) r
     WHERE r.until >= $2), $2)
 RETURNING o.at, o.until, o.count, o.state, o.reason, o.recorded_at AS "recordedAt";
+
+-- take-room
+UPDATE punctual.tenant_usage u SET live = u.live + $2::bigint, later = u.later + $3::bigint
+FROM punctual.tenants t
+WHERE u.tenant = $1::text AND t.id = u.tenant AND u.live IS NOT NULL AND u.later IS NOT NULL
+  AND ($2::bigint = 0 OR t.quota_live_jobs IS NULL OR u.live + $2::bigint <= t.quota_live_jobs)
+  AND ($3::bigint = 0 OR t.quota_later_jobs IS NULL OR u.later + $3::bigint <= t.quota_later_jobs)
+RETURNING u.tenant;
 
 -- take-term
   WITH taken AS (
