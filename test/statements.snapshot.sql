@@ -9,8 +9,7 @@ INSERT INTO punctual.api_keys
 SELECT $1::uuid, $2::text, $3::bytea, $4::boolean, $5::text, $6::text[], $7::text[], $8::text[], $9::bigint,
   $10::bigint, $11::text
 WHERE (SELECT count(*) FROM (
-  SELECT 1 FROM punctual.api_keys
-  WHERE coalesce(tenant, '') = coalesce($5::text, '') LIMIT 10000) k) < 10000
+  SELECT 1 FROM punctual.api_keys WHERE coalesce(tenant, '') = coalesce($5::text, '') LIMIT 10000) k) < 10000
 RETURNING id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
   created_by AS "createdBy", last_used_at AS "lastUsedAt";
 
@@ -3704,9 +3703,16 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM again) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- rotate-api-key
-WITH old AS (
+WITH forgotten AS (
+  DELETE FROM punctual.api_keys WHERE id = ANY (ARRAY(
+    SELECT id FROM punctual.api_keys
+    WHERE coalesce(tenant, '') = (SELECT coalesce(o.tenant, '') FROM punctual.api_keys o WHERE o.id = $1::uuid) AND
+      expires_at < $8::bigint LIMIT 100))
+), old AS (
   UPDATE punctual.api_keys SET expires_at = least(expires_at, $4::bigint)
-  WHERE id = $1::uuid AND (expires_at IS NULL OR expires_at > $6::bigint)
+  WHERE id = $1::uuid AND (expires_at IS NULL OR expires_at > $6::bigint) AND (SELECT count(*) FROM (
+  SELECT 1 FROM punctual.api_keys WHERE coalesce(tenant, '') = (SELECT coalesce(o.tenant, '') FROM punctual.api_keys
+    o WHERE o.id = $1::uuid) LIMIT 10000) k) < 10000
   RETURNING name, operator, tenant, scopes, queues, tasks
 )
 INSERT INTO punctual.api_keys

@@ -258,3 +258,24 @@ describe('a revoked key', () => {
     for (const each of nodes) expect((await each.ask('GET', '/v1/jobs', { key })).status).toBe(401);
   }, 40_000);
 });
+
+it('rotating makes no more keys than there may be, and forgets those that expired long ago', async () => {
+  const tenant = newTenant();
+  const { id } = await keyOf({ tenant, scopes: ['read'] });
+  const { pool } = node.node.context.shards[0];
+  const fill = (count: number, expiresAt: number | null) =>
+    pool.query(
+      `INSERT INTO punctual.api_keys (id, name, hash, operator, created_at, tenant, scopes, expires_at)
+       SELECT gen_random_uuid(), 'other', sha256((i || $1)::bytea), false, 1, $1, '{read}', $3
+       FROM generate_series(1, $2) i`,
+      [tenant, count, expiresAt],
+    );
+  await fill(9_999, null);
+  const rotate = () => node.ask('POST', `/v1/keys/${id}/rotate`);
+  expect(await rotate()).toMatchObject({ status: 429, body: { code: 'QUOTA_EXCEEDED' } });
+  await pool.query(`DELETE FROM punctual.api_keys WHERE tenant = $1 AND name = 'other'`, [tenant]);
+  await fill(50, 1_000);
+  expect((await rotate()).status).toBe(201);
+  const { rows } = await pool.query('SELECT id FROM punctual.api_keys WHERE tenant = $1', [tenant]);
+  expect(rows).toHaveLength(2);
+});
