@@ -279,3 +279,20 @@ it('rotating makes no more keys than there may be, and forgets those that expire
   const { rows } = await pool.query('SELECT id FROM punctual.api_keys WHERE tenant = $1', [tenant]);
   expect(rows).toHaveLength(2);
 });
+
+it('a key with the longest names is taken for the same by every node', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const first = await nodeForTest({ database });
+  await vi.waitFor(() => expect(first.node.leads()).toBe(true));
+  const second = await nodeForTest({ database });
+  const names = (letter: string) =>
+    Array.from({ length: 20 }, (_, i) => letter.repeat(126) + String(i).padStart(2, '0'));
+  const [queues, tasks] = [names('q'), names('t')];
+  const rights = { name: '😀'.repeat(128), tenant: 't'.repeat(128), scopes: ['work', 'admin'] as const };
+  const { key } = await keyOf({ ...rights, queues, tasks }, {}, first);
+  const worker = { name: 'w', slots: 1, targets: ['handler'], labels: {} };
+  const body = { ...worker, queues: queues.slice(1), tasks: tasks.slice(1) };
+  for (const each of [first, second])
+    expect((await each.ask('POST', '/v1/workers', { key, body })).status).toBe(201);
+});
