@@ -9,8 +9,7 @@ INSERT INTO punctual.api_keys
 SELECT $1::uuid, $2::text, $3::bytea, $4::boolean, $5::text, $6::text[], $7::text[], $8::text[], $9::bigint,
   $10::bigint, $11::text
 WHERE (SELECT count(*) FROM (
-  SELECT 1 FROM punctual.api_keys
-  WHERE coalesce(tenant, '') = coalesce($5::text, '') LIMIT 10000) k) < 10000
+  SELECT 1 FROM punctual.api_keys WHERE coalesce(tenant, '') = coalesce($5::text, '') LIMIT 10000) k) < 10000
 RETURNING id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
   created_by AS "createdBy", last_used_at AS "lastUsedAt";
 
@@ -88,9 +87,28 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- add-usage
-UPDATE punctual.tenant_usage u SET live = u.live + a.live, later = u.later + a.later
-FROM unnest($1::text[], $2::bigint[], $3::bigint[]) a(tenant, live, later)
-WHERE u.tenant BETWEEN a.tenant AND a.tenant;
+WITH free AS MATERIALIZED (
+  SELECT u.tenant FROM unnest($1::text[]) a(tenant)
+  JOIN punctual.tenant_usage u ON u.tenant BETWEEN a.tenant AND a.tenant FOR UPDATE OF u SKIP LOCKED
+), added AS (
+  UPDATE punctual.tenant_usage u SET live = u.live + a.live, later = u.later + a.later
+  FROM unnest($1::text[], $2::bigint[], $3::bigint[]) a(tenant, live, later)
+  WHERE u.tenant BETWEEN a.tenant AND a.tenant AND a.tenant = ANY (ARRAY(SELECT f.tenant FROM free f))
+) SELECT a.tenant FROM unnest($1::text[]) a(tenant)
+WHERE NOT (a.tenant = ANY (ARRAY(SELECT f.tenant FROM free f)))
+  AND (SELECT true FROM punctual.tenant_usage u WHERE u.tenant = a.tenant);
+
+-- add-usage-of-one
+WITH free AS MATERIALIZED (
+  SELECT u.tenant FROM unnest($1::text[]) a(tenant)
+  JOIN punctual.tenant_usage u ON u.tenant BETWEEN a.tenant AND a.tenant FOR UPDATE OF u
+), added AS (
+  UPDATE punctual.tenant_usage u SET live = u.live + a.live, later = u.later + a.later
+  FROM unnest($1::text[], $2::bigint[], $3::bigint[]) a(tenant, live, later)
+  WHERE u.tenant BETWEEN a.tenant AND a.tenant AND a.tenant = ANY (ARRAY(SELECT f.tenant FROM free f))
+) SELECT a.tenant FROM unnest($1::text[]) a(tenant)
+WHERE NOT (a.tenant = ANY (ARRAY(SELECT f.tenant FROM free f)))
+  AND (SELECT true FROM punctual.tenant_usage u WHERE u.tenant = a.tenant);
 
 -- add-worker
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -380,7 +398,7 @@ UPDATE punctual.tenant_usage u SET
   later = (SELECT count(*) FROM (
     SELECT 1 FROM punctual.later l WHERE l.tenant = $1::text LIMIT $3::bigint + 1) l),
   counted_at = $4::bigint,
-  count_ms = greatest(0, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - $4::bigint)
+  count_ms = floor(extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)
 WHERE u.tenant = $1::text
 RETURNING u.live, u.later;
 
@@ -1620,7 +1638,26 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 DELETE FROM punctual.nodes WHERE last_seen < $1;
 
 -- forget-usage
-UPDATE punctual.tenant_usage SET live = NULL, later = NULL, counted_at = 0 WHERE live IS NOT NULL;
+WITH free AS MATERIALIZED (
+  SELECT u.tenant FROM unnest($1::text[]) a(tenant)
+  JOIN punctual.tenant_usage u ON u.tenant BETWEEN a.tenant AND a.tenant FOR UPDATE OF u SKIP LOCKED
+), forgotten AS (
+  UPDATE punctual.tenant_usage u SET live = NULL, later = NULL, counted_at = 0
+  FROM free f WHERE u.tenant BETWEEN f.tenant AND f.tenant
+) SELECT a.tenant FROM unnest($1::text[]) a(tenant)
+WHERE NOT (a.tenant = ANY (ARRAY(SELECT f.tenant FROM free f)))
+  AND (SELECT true FROM punctual.tenant_usage u WHERE u.tenant = a.tenant);
+
+-- forget-usage-of-one
+WITH free AS MATERIALIZED (
+  SELECT u.tenant FROM unnest($1::text[]) a(tenant)
+  JOIN punctual.tenant_usage u ON u.tenant BETWEEN a.tenant AND a.tenant FOR UPDATE OF u
+), forgotten AS (
+  UPDATE punctual.tenant_usage u SET live = NULL, later = NULL, counted_at = 0
+  FROM free f WHERE u.tenant BETWEEN f.tenant AND f.tenant
+) SELECT a.tenant FROM unnest($1::text[]) a(tenant)
+WHERE NOT (a.tenant = ANY (ARRAY(SELECT f.tenant FROM free f)))
+  AND (SELECT true FROM punctual.tenant_usage u WHERE u.tenant = a.tenant);
 
 -- forget-workers
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -3666,9 +3703,16 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM again) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- rotate-api-key
-WITH old AS (
+WITH forgotten AS (
+  DELETE FROM punctual.api_keys WHERE id = ANY (ARRAY(
+    SELECT id FROM punctual.api_keys
+    WHERE coalesce(tenant, '') = (SELECT coalesce(o.tenant, '') FROM punctual.api_keys o WHERE o.id = $1::uuid) AND
+      expires_at < $8::bigint LIMIT 100))
+), old AS (
   UPDATE punctual.api_keys SET expires_at = least(expires_at, $4::bigint)
-  WHERE id = $1::uuid AND (expires_at IS NULL OR expires_at > $6::bigint)
+  WHERE id = $1::uuid AND (expires_at IS NULL OR expires_at > $6::bigint) AND (SELECT count(*) FROM (
+  SELECT 1 FROM punctual.api_keys WHERE coalesce(tenant, '') = (SELECT coalesce(o.tenant, '') FROM punctual.api_keys
+    o WHERE o.id = $1::uuid) LIMIT 10000) k) < 10000
   RETURNING name, operator, tenant, scopes, queues, tasks
 )
 INSERT INTO punctual.api_keys
@@ -3768,9 +3812,12 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 
 -- submit-and-claim-counted
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), room AS (
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), free AS MATERIALIZED (
+  SELECT u.tenant FROM punctual.tenant_usage u
+  WHERE u.tenant = $15::text AND EXISTS (SELECT 1 FROM term) FOR UPDATE SKIP LOCKED
+), room AS (
   UPDATE punctual.tenant_usage u SET live = u.live + 1 FROM punctual.tenants t
-  WHERE u.tenant = $15::text AND t.id = u.tenant
+  WHERE u.tenant = (SELECT tenant FROM free) AND t.id = u.tenant
     AND (t.quota_live_jobs IS NULL OR u.live + 1 <= t.quota_live_jobs) AND EXISTS (SELECT 1 FROM term)
   RETURNING u.tenant
 ), stored AS (

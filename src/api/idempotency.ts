@@ -222,9 +222,10 @@ function statusOf({ answers }: Route): number {
 
 async function hashOf(caller: Caller, { route, params, query, body }: Asked): Promise<Buffer> {
   const hash = createHash('sha256');
-  // The restrictions of the caller's key count, so that no key is told what only a key that reaches further was told.
-  const limits = limitsOf(caller) ?? null;
-  hash.update(JSON.stringify([caller.tenant, limits, route.method, route.path, params, query]));
+  // The reach of the caller's key counts, so that no key is told what only a key that reaches further was told.
+  const { tenant, operator, allTenants = false } = caller;
+  const reach = [tenant, operator, allTenants, limitsOf(caller) ?? null];
+  hash.update(JSON.stringify([...reach, route.method, route.path, params, query]));
   if (body === null) return hash.digest();
   const slice = new TimeSlice();
   for (let from = 0; from < body.length; from += HASHED_AT_ONCE) {

@@ -248,10 +248,11 @@ export async function submitJob(
 ): Promise<Submission> {
   const { tenant, actor } = caller;
   const shard = node.shardOf(tenant);
-  const known = shard.quotas.of(tenant);
-  const quotas = known instanceof Promise ? await known : known;
-  const tasks = findTasks(shard, tenant, [body]);
-  const context = submissionContext(node, shard, tasks instanceof Promise ? await tasks : tasks);
+  // Mostly both are known. After a pause both are read, at the same time.
+  const [known, found] = [shard.quotas.of(tenant), findTasks(shard, tenant, [body])];
+  const isKnown = !(known instanceof Promise || found instanceof Promise);
+  const [quotas, tasks] = isKnown ? [known, found] : await Promise.all([known, found]);
+  const context = submissionContext(node, shard, tasks);
   const submission = parseSubmission(body, context);
   mustFitPayload(quotas, submission.payload);
   mustAllow(caller, submission.definition);

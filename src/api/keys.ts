@@ -69,8 +69,7 @@ export const keyRoutes: readonly Route[] = [
         return row;
       });
       noteEntry(node);
-      if (!added)
-        throw new PunctualError('QUOTA_EXCEEDED', `There are ${MAX_KEYS} keys already; revoke some.`);
+      if (!added) throw tooMany();
       return { ...viewOf(added), key };
     },
   }),
@@ -157,7 +156,11 @@ export const keyRoutes: readonly Route[] = [
         return row;
       });
       noteEntry(node);
-      if (!added) throw new PunctualError('KEY_EXPIRED', `Key ${id} has expired; make a new one.`);
+      if (!added) {
+        const { expiresAt: end } = await mustFind(node, caller, id);
+        if (end === null || end > now) throw tooMany();
+        throw new PunctualError('KEY_EXPIRED', `Key ${id} has expired; make a new one.`);
+      }
       node.tellOfKeys();
       return { ...viewOf(added), key };
     },
@@ -258,6 +261,10 @@ function viewOf({ id, name, tenant, operator, scopes, queues, tasks, ...row }: K
     createdBy: row.createdBy,
     lastUsedAt: time(row.lastUsedAt) as string | null,
   };
+}
+
+function tooMany(): PunctualError {
+  return new PunctualError('QUOTA_EXCEEDED', `There are ${MAX_KEYS} keys already; revoke some.`);
 }
 
 function notFound(id: string): PunctualError {

@@ -6,6 +6,7 @@ import { TaskChange, TaskInput, TaskPage, TaskView } from '../core/schemas/task.
 import { MAX_TASK_BYTES, normaliseTask, type TaskDefinition } from '../core/task-definition.js';
 import type * as wire from '../core/wire.js';
 import { addEntry } from '../store/audit.js';
+import { keepLast } from '../store/idempotency.js';
 import type { Requested } from '../store/requested.js';
 import {
   deleteTask,
@@ -185,7 +186,7 @@ async function write(
   const author = { tenant, name, actor, now: shard.clock.now(), maxTasks: node.config.maxTasks };
   const written = await writeTask(shard.pool, author, decide, async (db, before, changed) => {
     if (who) await addEntry(db, entryOf(who, shard, before, changed), null);
-    await keep?.(db, changed);
+    await keepLast(db, keep, changed);
   });
   if (written.change) told(shard, tenant, written.change);
   return written;

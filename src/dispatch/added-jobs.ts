@@ -2,7 +2,14 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { messageOf } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import type { Pool } from '../store/database.js';
-import { addUsage, countedTenants, forgetUsage } from '../store/tenant-usage.js';
+import {
+  type AddedCounts,
+  addUsage,
+  addUsageOfOne,
+  countedTenants,
+  forgetUsage,
+  forgetUsageOfOne,
+} from '../store/tenant-usage.js';
 
 /** How long a failed write waits for the next try. */
 const PAUSE_MS = 1_000;
@@ -35,21 +42,30 @@ export class AddedJobs {
   }
 
   private async load(): Promise<void> {
-    while (!this.isOver && this.tenants === null) {
+    let left: string[] | null = null;
+    while (!this.isOver && (left === null || left.length > 0)) {
       try {
-        const tenants = new Set(await countedTenants(this.pool));
-        if (tenants.size > 0) await forgetUsage(this.pool);
-        for (const [tenant, isCounted] of this.changed) {
-          if (isCounted) tenants.add(tenant);
-          else tenants.delete(tenant);
+        if (left === null) {
+          const tenants = await countedTenants(this.pool);
+          this.begin(new Set(tenants));
+          left = tenants;
+          left = await forgetUsage(this.pool, tenants);
         }
-        this.tenants = tenants;
+        for (; left.length > 0; left = left.slice(1)) await forgetUsageOfOne(this.pool, left[0]!);
       } catch (error) {
-        this.log.warn({ error: messageOf(error) }, 'the tenants with quotas of jobs could not be read');
+        this.log.warn({ error: messageOf(error) }, 'jobs could not be counted anew for quotas');
         await pause(PAUSE_MS, undefined, { ref: false });
       }
     }
-    for (const tenant of this.added.keys()) if (!this.tenants?.has(tenant)) this.added.delete(tenant);
+  }
+
+  private begin(tenants: Set<string>): void {
+    for (const [tenant, isCounted] of this.changed) {
+      if (isCounted) tenants.add(tenant);
+      else tenants.delete(tenant);
+    }
+    this.tenants = tenants;
+    for (const tenant of this.added.keys()) if (!tenants.has(tenant)) this.added.delete(tenant);
     if (this.added.size > 0 && !this.isWriting) void this.write();
   }
 
@@ -85,19 +101,18 @@ export class AddedJobs {
     // What is noted in the same iteration of the event loop is written together.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.added.size > 0 && !this.isOver) {
-      const added = this.added;
+      let left: AddedCounts[] = Array.from(this.added, ([tenant, counts]) => ({ tenant, ...counts }));
       this.added = new Map();
       try {
-        await addUsage(
-          this.pool,
-          Array.from(added, ([tenant, counts]) => ({ tenant, ...counts })),
-        );
+        const locked = new Set(await addUsage(this.pool, left));
+        left = left.filter(({ tenant }) => locked.has(tenant));
+        for (; left.length > 0; left = left.slice(1)) await addUsageOfOne(this.pool, left[0]!);
       } catch (error) {
         this.log.warn(
           { error: messageOf(error) },
           'jobs could not be counted for the quotas of their tenants',
         );
-        for (const [tenant, { live, later }] of added) this.note(tenant, live, later);
+        for (const { tenant, live, later } of left) this.note(tenant, live, later);
         await pause(PAUSE_MS, undefined, { ref: false });
       }
     }

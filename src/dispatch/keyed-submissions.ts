@@ -82,20 +82,20 @@ export class KeyedSubmissions {
     keep: Keep<Registrations> | undefined,
   ): Promise<Submitted> {
     const { state } = this;
-    const { registered, replacements, fresh } = await state.write(() =>
+    const { registered, replacements, fresh, moved } = await state.write(() =>
       leaderTransaction(state.hot, state.term, async (db) => {
         const registration = await registerKeys(db, jobs, now);
         const waiting = registration.replacements.filter(({ isNew }) => !isNew);
         if (waiting.length > 0) await requireNames(db, made.names);
-        await replaceInTurn(db, state.term, waiting, hasTurn, now);
+        const moved = await replaceInTurn(db, state.term, waiting, hasTurn, now);
         await keep?.(db, registration.registered);
         const fresh = newJobs(jobs, registration);
         await storeNew(db, fresh, made, now);
-        return { ...registration, fresh };
+        return { ...registration, fresh, moved };
       }),
     );
     for (const { by } of replacements) this.onStartBefore(by.row.definition.start_before);
-    tellReplaced(state, replacements);
+    tellReplaced(state, replacements, moved);
     return { registered, fresh };
   }
 }

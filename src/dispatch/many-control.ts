@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type AuditAuthor, auditEntry } from '../core/audit.js';
+import { type AuditAuthor, auditEntry, hashed } from '../core/audit.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { JobState } from '../core/job.js';
 import { SerialQueue } from '../core/serial-queue.js';
@@ -103,7 +103,7 @@ export class ManyControl {
     const { tenant, verb, selection, next } = part;
     const subject = { kind: 'jobs', name: 'search' in selection ? 'filter' : 'ids', tenant } as const;
     const asked = {
-      before: { ...selection, ...(next !== LAST_UUID && { after: next }) },
+      before: { ...selectionView(selection), ...(next !== LAST_UUID && { after: next }) },
       outcome: 'unknown',
     } as const;
     const entry = author && auditEntry(author, state.clock.now(), `jobs.${verb}`, subject, asked);
@@ -254,6 +254,13 @@ export class ManyControl {
     }
     return refusalOf(verb, { ...job, state });
   }
+}
+
+/** What the audit shows of a selection: values of payloads as their hashes. */
+function selectionView(selection: Selection): object {
+  if (!('search' in selection) || !selection.search.payload) return selection;
+  const payload = selection.search.payload.map(({ value, ...rest }) => ({ ...rest, value: hashed(value) }));
+  return { search: { ...selection.search, payload } };
 }
 
 function busy(id: string): Refusal {

@@ -3,7 +3,7 @@ import type { KeyedJob } from '../store/key-holders.js';
 import { type Replacement, renewKeys } from '../store/keys.js';
 import type { TermKey } from '../store/leader-statement.js';
 import { RolledBackError } from '../store/leader-statement.js';
-import { replaceJobs } from '../store/replace-jobs.js';
+import { type MovedJob, replaceJobs } from '../store/replace-jobs.js';
 import type { LeaderState } from './leader-state.js';
 
 /** A submission that may stand for the job that has its key. */
@@ -22,7 +22,7 @@ export class TurnMissingError extends RolledBackError {
 
 /**
  * Gives waiting jobs what newer submissions with their keys say, inside a transaction of the leader that holds their
- * turns. Afterwards memory must follow the table.
+ * turns; answers with those that are elsewhere than before. Afterwards memory must follow the table.
  */
 export async function replaceInTurn(
   db: Queryable,
@@ -30,8 +30,8 @@ export async function replaceInTurn(
   replacements: readonly Replacement<ReplacingJob>[],
   hasTurn: (id: string) => boolean,
   now: number,
-): Promise<void> {
-  if (replacements.length === 0) return;
+): Promise<readonly MovedJob[]> {
+  if (replacements.length === 0) return [];
   const missing = replacements.filter(({ id }) => !hasTurn(id));
   if (missing.length > 0) throw new TurnMissingError(missing);
   await renewKeys(db, replacements);
@@ -39,11 +39,19 @@ export async function replaceInTurn(
     const admitAt = held ? (by.admitAt ?? by.row.definition.run_at) : by.admitAt;
     return { row: { ...by.row, id }, admitAt, held };
   });
-  await replaceJobs(db, term, jobs, now);
+  return replaceJobs(db, term, jobs, now);
 }
 
-/** Tells those who listen which jobs were replaced. One that was replaced before it was stored is a new job. */
-export function tellReplaced({ events }: LeaderState, replacements: readonly Replacement[]): void {
+/**
+ * Counts replaced jobs that have moved for the quotas of their tenants, and tells those who listen which jobs were replaced. One that
+ * was replaced before it was stored is a new job.
+ */
+export function tellReplaced(
+  { events, addedJobs }: LeaderState,
+  replacements: readonly Replacement[],
+  moved: readonly MovedJob[],
+): void {
+  for (const { tenant, isLive } of moved) addedJobs.note(tenant, isLive ? 1 : 0, isLive ? 0 : 1);
   if (!events.isHeard) return;
   for (const { id, by, isNew } of replacements)
     if (!isNew) events.changed(by.row.definition.tenant, [id], 'replace');

@@ -4,6 +4,7 @@ import type { KeyedJob } from '../store/key-holders.js';
 import { findKeyHolders, type Registered, type Replacement, registerKeys } from '../store/keys.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { parseLater } from '../store/place-jobs.js';
+import type { MovedJob } from '../store/replace-jobs.js';
 import type { LeaderState } from './leader-state.js';
 import { replaceInTurn, TurnMissingError, tellReplaced } from './replaced-jobs.js';
 import { CANCELLED, type Raw } from './submission-parser.js';
@@ -72,6 +73,7 @@ export class Settler {
     const { state } = this;
     const now = state.clock.now();
     let replacements: readonly Replacement<Raw>[] = [];
+    let moved: readonly MovedJob[] = [];
     const ended = await state.writeEnds(() =>
       leaderTransaction(state.hot, state.term, async (db) => {
         const valid = raws.filter((raw) => raw.refusal === null).sort(inOrderOfSubmission);
@@ -84,12 +86,12 @@ export class Settler {
           state.term,
           raws.map((raw) => ({ row: raw.row, held: raw.held, admitAt: raw.admitAt ?? now })),
         );
-        await replaceInTurn(db, state.term, replacements, (id) => held.has(id), now);
+        moved = await replaceInTurn(db, state.term, replacements, (id) => held.has(id), now);
         const ends = raws.flatMap((raw) => endOf(raw, registeredAs.get(raw.id)) ?? []);
         return ends.length === 0 ? [] : endWaitingJobs(db, state.term, 'later', ends, now);
       }),
     );
-    tellReplaced(state, replacements);
+    tellReplaced(state, replacements, moved);
     for (const { id, row, refusal } of raws) {
       const { tenant, task, start_before: startBefore } = row.definition;
       this.onStartBefore(startBefore);

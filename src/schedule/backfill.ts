@@ -5,7 +5,7 @@ import { type PassedOverRow, putBackPassedOver, readRuns, takePassedOver } from 
 import { Batcher } from '../store/batcher.js';
 import type { Queryable } from '../store/database.js';
 import { insertScheduledJobs, recordOccurrences } from '../store/fire-occurrences.js';
-import type { Keep } from '../store/idempotency.js';
+import { type Keep, keepLast } from '../store/idempotency.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { ledgerKnownSince } from '../store/occurrences.js';
 import { toWaiting } from '../store/read-backlog.js';
@@ -89,7 +89,7 @@ async function fill(
   schedule: ScheduleRow,
   parsed: ParsedSchedule,
   ats: readonly number[],
-  keep: ((db: Queryable) => Promise<void>) | undefined,
+  keep: Keep<void> | undefined,
 ): Promise<void> {
   const now = leader.clock.now();
   const first = ats[0]!;
@@ -108,7 +108,7 @@ async function fill(
       const recorded = await recordOccurrences(db, rows, now);
       const made = jobs.filter((job) => recorded.has(job.row.id));
       await insertScheduledJobs(db, made, now);
-      await keep?.(db);
+      await keepLast(db, keep, undefined);
       return made;
     }),
   );

@@ -31,7 +31,7 @@ import {
 } from '../store/change-schedule.js';
 import type { Queryable } from '../store/database.js';
 import { insertScheduledJobs, recordOccurrences } from '../store/fire-occurrences.js';
-import type { Keep } from '../store/idempotency.js';
+import { type Keep, keepLast } from '../store/idempotency.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { Names } from '../store/names.js';
 import { toWaiting } from '../store/read-backlog.js';
@@ -264,7 +264,7 @@ export class ScheduleChanges {
             if (!(await recordOccurrences(db, [row], now)).has(job.id)) return false;
             await insertScheduledJobs(db, jobs, now);
             if (entry) await addEntry(db, entry, leader.term.epoch);
-            await keep?.(db, job.id);
+            await keepLast(db, keep, job.id);
             return true;
           }),
         );
@@ -389,7 +389,7 @@ export class ScheduleChanges {
       if (entry) await addEntry(db, entry, leader.term.epoch);
       fireAt = next?.fireAt ?? null;
       after.paused = next?.paused ?? schedule.paused;
-      await keep?.(db);
+      await keepLast(db, keep, undefined);
     });
     if (leader.events.isHeard) {
       const change = schedule.paused && !after.paused ? 'resumed' : reason;

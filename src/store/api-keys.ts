@@ -35,31 +35,38 @@ const FIND_KEYS = statement(
       SELECT hash, ${COLUMNS} FROM punctual.api_keys) k ON k.hash = ANY ($1::bytea[]) WHERE v.one`,
 );
 
+/** Deletes keys of an owner that expired before the moment. */
+const forgotten = (owner: string, before: string) => `forgotten AS (
+      DELETE FROM punctual.api_keys WHERE id = ANY (ARRAY(
+        SELECT id FROM punctual.api_keys
+        WHERE coalesce(tenant, '') = ${owner} AND expires_at < ${before}::bigint LIMIT ${FORGOTTEN_AT_ONCE}))
+    )`;
+
+/** Whether an owner may have one more key. */
+const hasRoom = (owner: string) => `(SELECT count(*) FROM (
+      SELECT 1 FROM punctual.api_keys WHERE coalesce(tenant, '') = ${owner} LIMIT ${MAX_KEYS}) k) < ${MAX_KEYS}`;
+
 const ADD_KEY = statement(
   'add-api-key',
   `
-    WITH forgotten AS (
-      DELETE FROM punctual.api_keys WHERE id = ANY (ARRAY(
-        SELECT id FROM punctual.api_keys
-        WHERE coalesce(tenant, '') = coalesce($5::text, '') AND expires_at < $12::bigint LIMIT ${FORGOTTEN_AT_ONCE}))
-    )
+    WITH ${forgotten("coalesce($5::text, '')", '$12')}
     INSERT INTO punctual.api_keys
       (id, name, hash, operator, tenant, scopes, queues, tasks, expires_at, created_at, created_by)
     SELECT $1::uuid, $2::text, $3::bytea, $4::boolean, $5::text, $6::text[], $7::text[], $8::text[], $9::bigint,
       $10::bigint, $11::text
-    WHERE (SELECT count(*) FROM (
-      SELECT 1 FROM punctual.api_keys
-      WHERE coalesce(tenant, '') = coalesce($5::text, '') LIMIT ${MAX_KEYS}) k) < ${MAX_KEYS}
+    WHERE ${hasRoom("coalesce($5::text, '')")}
     RETURNING ${COLUMNS}`,
 );
+
+const OWNER_OF_OLD = `(SELECT coalesce(o.tenant, '') FROM punctual.api_keys o WHERE o.id = $1::uuid)`;
 
 /** The old key ends and the next one begins together, or neither does. */
 const ROTATE_KEY = statement(
   'rotate-api-key',
   `
-    WITH old AS (
+    WITH ${forgotten(OWNER_OF_OLD, '$8')}, old AS (
       UPDATE punctual.api_keys SET expires_at = least(expires_at, $4::bigint)
-      WHERE id = $1::uuid AND (expires_at IS NULL OR expires_at > $6::bigint)
+      WHERE id = $1::uuid AND (expires_at IS NULL OR expires_at > $6::bigint) AND ${hasRoom(OWNER_OF_OLD)}
       RETURNING name, operator, tenant, scopes, queues, tasks
     )
     INSERT INTO punctual.api_keys
@@ -173,7 +180,10 @@ export async function addKey(db: Queryable, key: NewKey, now: number): Promise<K
   return rows[0] ?? null;
 }
 
-/** Stores the next key of one that has not expired, with the same rights; null when that is not there any more. */
+/**
+ * Stores the next key of one that has not expired, with the same rights; null when that is not there any more, or when its owner has
+ * as many keys as there may be.
+ */
 export async function rotateKey(
   db: Queryable,
   oldId: string,
@@ -181,7 +191,10 @@ export async function rotateKey(
   oldExpiresAt: number,
   now: number,
 ): Promise<KeyRow | null> {
-  const values = [oldId, next.id, next.hash, oldExpiresAt, next.expiresAt, now, next.createdBy];
+  const values = [
+    ...[oldId, next.id, next.hash, oldExpiresAt, next.expiresAt, now, next.createdBy],
+    now - KEPT_AFTER_EXPIRY_MS,
+  ];
   return (await run<KeyRow>(db, ROTATE_KEY, values))[0] ?? null;
 }
 

@@ -95,7 +95,7 @@ export interface KeepingTime {
 
 /**
  * Stores an answer inside a transaction. Throws AnsweredMeanwhileError if the key has one. While another transaction
- * stores one, it waits as long as the pool's lock_timeout allows, a second or two; then it throws IDEMPOTENCY_IN_FLIGHT.
+ * stores one, it waits as long as lock_timeout allows, two seconds at most; then it throws IDEMPOTENCY_IN_FLIGHT.
  */
 export async function keepAnswer(
   db: Queryable,
@@ -119,6 +119,19 @@ export async function renewAnswer(
   return (await run(db, RENEW_ANSWER, [tenant, key, hash, answer])).length > 0;
 }
 
+/** How long an answer waits for another one with its key where others wait meanwhile. */
+const SHORT_WAIT_MS = 25;
+
+/**
+ * Keeps an answer as the last thing of a transaction for which others wait: those of other tenants behind it in a queue of the
+ * leader, or for a row that it has locked. So it hardly waits for another request with its key, which only its own tenant can make.
+ */
+export async function keepLast<T>(db: Queryable, keep: Keep<T> | undefined, result: T): Promise<void> {
+  if (!keep) return;
+  await db.query(`SET LOCAL lock_timeout = ${SHORT_WAIT_MS}`);
+  await keep(db, result);
+}
+
 /**
  * Runs a leader's write; if its answer is to be kept, both in one transaction. Nothing is kept about a write that found
  * nothing to change, which its caller reports as an error.
@@ -132,7 +145,7 @@ export function leaderEffect<T>(
   return leaderTransaction(hot, term, async (db) => {
     const result = await write(db);
     const isNothing = Array.isArray(result) ? result.length === 0 : result === null || result === false;
-    if (!isNothing) await keep(db, result);
+    if (!isNothing) await keepLast(db, keep, result);
     return result;
   });
 }

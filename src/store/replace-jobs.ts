@@ -45,16 +45,23 @@ const REPLACE_LIVE = leaderStatement(
   )`,
 );
 
+/** A job that is in another table than before. */
+export interface MovedJob {
+  readonly tenant: string;
+  readonly isLive: boolean;
+}
+
 /**
  * Gives jobs that have not started other values, under their own ids, and moves those to the live table that belong
- * there. Throws if one was not waiting: the caller holds their turns, so that means that memory is wrong.
+ * there; answers with those that were elsewhere before. Throws if one was not waiting: the caller holds their turns, so that
+ * means that memory is wrong.
  */
 export async function replaceJobs(
   db: Queryable,
   term: TermKey,
   jobs: readonly (Omit<Parsed, 'admitAt'> & { readonly admitAt: number | null })[],
   now: number,
-): Promise<void> {
+): Promise<readonly MovedJob[]> {
   const all = jobs.map((job) => ({ ...job, admitAt: job.admitAt ?? now }));
   const replace = async (statement: LeaderStatement, some: readonly Parsed[]) => {
     const parameters = await parametersOf(PARSED_COLUMNS, some);
@@ -66,6 +73,11 @@ export async function replaceJobs(
   const rest = await replace(REPLACE_LATER, all);
   const missed = rest.length === 0 ? [] : await replace(REPLACE_LIVE, rest);
   if (missed.length > 0) throw new Error('a job to be replaced was not waiting');
-  const due = jobs.filter((job) => job.admitAt === null && !job.held).map(({ row }) => unchanged(row.id));
+  const isDue = (job: (typeof jobs)[number]) => job.admitAt === null && !job.held;
+  const due = jobs.filter(isDue).map(({ row }) => unchanged(row.id));
   if (due.length > 0) await admitJobs(db, term, due);
+  const wereLive = new Set(rest.map(({ row }) => row.id));
+  return jobs
+    .filter((job) => isDue(job) !== wereLive.has(job.row.id))
+    .map((job) => ({ tenant: job.row.definition.tenant, isLive: isDue(job) }));
 }

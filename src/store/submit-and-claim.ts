@@ -25,12 +25,18 @@ const storedAndClaimed = (condition: string) => `stored AS (
 
 const SUBMIT_AND_CLAIM = leaderStatement('submit-and-claim', storedAndClaimed(WHILE_TERM_LASTS));
 
-/** The same for a tenant with a quota of jobs: only if there is room, which it takes. */
+/**
+ * The same for a tenant with a quota of jobs: only if there is room, which it takes. It does not wait for the tenant's row, which
+ * a count or a large bulk may hold for long: a connection of the leader and the poll of a worker would wait along.
+ */
 const SUBMIT_AND_CLAIM_COUNTED = leaderStatement(
   'submit-and-claim-counted',
-  `room AS (
+  `free AS MATERIALIZED (
+    SELECT u.tenant FROM punctual.tenant_usage u
+    WHERE u.tenant = ${ROW.of('tenant')} AND ${WHILE_TERM_LASTS} FOR UPDATE SKIP LOCKED
+  ), room AS (
     UPDATE punctual.tenant_usage u SET live = u.live + 1 FROM punctual.tenants t
-    WHERE u.tenant = ${ROW.of('tenant')} AND t.id = u.tenant
+    WHERE u.tenant = (SELECT tenant FROM free) AND t.id = u.tenant
       AND (t.quota_live_jobs IS NULL OR u.live + 1 <= t.quota_live_jobs) AND ${WHILE_TERM_LASTS}
     RETURNING u.tenant
   ), ${storedAndClaimed('EXISTS (SELECT 1 FROM room)')}`,
@@ -38,7 +44,7 @@ const SUBMIT_AND_CLAIM_COUNTED = leaderStatement(
 
 /**
  * Stores a job that is due and claims it for the worker; answers false, with nothing done, when the ids of its names
- * are no longer valid, or a tenant whose jobs are counted has no room. Throws TermOverError when the term is over.
+ * are no longer valid, or a tenant whose jobs are counted has no room, or its row is locked. Throws TermOverError when the term is over.
  */
 export async function submitAndClaim(
   db: Queryable,

@@ -37,7 +37,10 @@ const LOCK_USAGE = statement(
     WHERE u.tenant = $1::text FOR UPDATE OF u`,
 );
 
-/** No more jobs are counted than matter: one more than the quota. Live jobs are found by the queues of the tenant. */
+/**
+ * No more jobs are counted than matter: one more than the quota. Live jobs are found by the queues of the tenant. How long it takes
+ * is measured in the database: the delays of a busy node must not make counts rare.
+ */
 const COUNT_JOBS = statement(
   'count-usage',
   `
@@ -48,23 +51,44 @@ const COUNT_JOBS = statement(
       later = (SELECT count(*) FROM (
         SELECT 1 FROM punctual.later l WHERE l.tenant = $1::text LIMIT $3::bigint + 1) l),
       counted_at = $4::bigint,
-      count_ms = greatest(0, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - $4::bigint)
+      count_ms = floor(extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)
     WHERE u.tenant = $1::text
     RETURNING u.live, u.later`,
 );
 
-const ADD_USAGE = statement(
-  'add-usage',
-  `
-    UPDATE punctual.tenant_usage u SET live = u.live + a.live, later = u.later + a.later
-    FROM unnest($1::text[], $2::bigint[], $3::bigint[]) a(tenant, live, later)
-    WHERE ${byIndex('u.tenant', 'a.tenant')}`,
-);
+/**
+ * Locks the rows of the tenants in $1. A statement about several tenants passes over those that are locked: while it waited for one,
+ * the others would wait for it.
+ */
+const free = (locked: ' SKIP LOCKED' | '') => `free AS MATERIALIZED (
+      SELECT u.tenant FROM unnest($1::text[]) a(tenant)
+      JOIN punctual.tenant_usage u ON ${byIndex('u.tenant', 'a.tenant')} FOR UPDATE OF u${locked}
+    )`;
 
-const FORGET_USAGE = statement(
-  'forget-usage',
-  `UPDATE punctual.tenant_usage SET live = NULL, later = NULL, counted_at = 0 WHERE live IS NOT NULL`,
-);
+/** Those of the tenants in $1 whose rows were locked. */
+const LOCKED = `SELECT a.tenant FROM unnest($1::text[]) a(tenant)
+    WHERE NOT (a.tenant = ANY (ARRAY(SELECT f.tenant FROM free f)))
+      AND (SELECT true FROM punctual.tenant_usage u WHERE u.tenant = a.tenant)`;
+
+const addUsageSql = (free: string) => `
+    WITH ${free}, added AS (
+      UPDATE punctual.tenant_usage u SET live = u.live + a.live, later = u.later + a.later
+      FROM unnest($1::text[], $2::bigint[], $3::bigint[]) a(tenant, live, later)
+      WHERE ${byIndex('u.tenant', 'a.tenant')} AND a.tenant = ANY (ARRAY(SELECT f.tenant FROM free f))
+    ) ${LOCKED}`;
+const ADD_USAGE = statement('add-usage', addUsageSql(free(' SKIP LOCKED')));
+const ADD_USAGE_OF_ONE = statement('add-usage-of-one', addUsageSql(free('')));
+
+const forgetUsageSql = (free: string) => `
+    WITH ${free}, forgotten AS (
+      UPDATE punctual.tenant_usage u SET live = NULL, later = NULL, counted_at = 0
+      FROM free f WHERE ${byIndex('u.tenant', 'f.tenant')}
+    ) ${LOCKED}`;
+const FORGET_USAGE = statement('forget-usage', forgetUsageSql(free(' SKIP LOCKED')));
+const FORGET_USAGE_OF_ONE = statement('forget-usage-of-one', forgetUsageSql(free('')));
+
+/** Tenants of one statement. */
+const TENANTS_AT_ONCE = 200;
 
 /** Jobs by the tables they are stored in. */
 export interface JobCounts {
@@ -144,16 +168,34 @@ export function countRoom(pool: Pool, tenant: string): Promise<Room | null> {
   });
 }
 
-/** Adds jobs that were stored without asking for room; tenants without a quota of jobs are passed over. */
-export async function addUsage(
-  db: Queryable,
-  added: readonly (JobCounts & { readonly tenant: string })[],
-): Promise<void> {
-  await run(db, ADD_USAGE, [
-    added.map(({ tenant }) => tenant),
-    added.map(({ live }) => live),
-    added.map(({ later }) => later),
-  ]);
+/** Jobs of a tenant that were stored without asking for room. */
+export type AddedCounts = JobCounts & { readonly tenant: string };
+
+/**
+ * Adds jobs; tenants without a quota of jobs are passed over. Answers with the tenants whose rows were locked, to which nothing was
+ * added. Nobody waits for the row of another tenant.
+ */
+export function addUsage(db: Queryable, added: readonly AddedCounts[]): Promise<string[]> {
+  return inPortions(added, (part) => run(db, ADD_USAGE, countsOf(part)));
+}
+
+/** The same for one tenant, whose row is waited for. */
+export async function addUsageOfOne(db: Queryable, added: AddedCounts): Promise<void> {
+  await run(db, ADD_USAGE_OF_ONE, countsOf([added]));
+}
+
+function countsOf(added: readonly AddedCounts[]): unknown[] {
+  return [added.map((each) => each.tenant), added.map((each) => each.live), added.map((each) => each.later)];
+}
+
+async function inPortions<T>(
+  items: readonly T[],
+  work: (part: readonly T[]) => Promise<readonly { readonly tenant: string }[]>,
+): Promise<string[]> {
+  const locked: string[] = [];
+  for (let from = 0; from < items.length; from += TENANTS_AT_ONCE)
+    for (const { tenant } of await work(items.slice(from, from + TENANTS_AT_ONCE))) locked.push(tenant);
+  return locked;
 }
 
 const COUNTED_TENANTS = statement('counted-tenants', `SELECT tenant FROM punctual.tenant_usage`);
@@ -163,7 +205,15 @@ export async function countedTenants(db: Queryable): Promise<string[]> {
   return (await run<{ tenant: string }>(db, COUNTED_TENANTS, [])).map(({ tenant }) => tenant);
 }
 
-/** Forgets what was counted, so that jobs are counted anew before the next one is taken. */
-export async function forgetUsage(db: Queryable): Promise<void> {
-  await run(db, FORGET_USAGE, []);
+/**
+ * Forgets what was counted of these tenants, so that jobs are counted anew before the next one is taken. Answers with those whose
+ * rows were locked.
+ */
+export function forgetUsage(db: Queryable, tenants: readonly string[]): Promise<string[]> {
+  return inPortions(tenants, (part) => run(db, FORGET_USAGE, [part]));
+}
+
+/** The same for one tenant, whose row is waited for. */
+export async function forgetUsageOfOne(db: Queryable, tenant: string): Promise<void> {
+  await run(db, FORGET_USAGE_OF_ONE, [[tenant]]);
 }

@@ -138,6 +138,19 @@ it('changing many jobs leaves one entry with the filter and the count', async ()
   expect(await entriesOf('filter', tenant.tenant)).toHaveLength(5);
 });
 
+it('values of payloads in a filter are shown as their hashes', async () => {
+  const tenant = node.newTenant();
+  await tenant.submit({ task: 'many', delay: '30s', payload: { card: 'a secret' } });
+  const body = { filter: { payload: { card: 'a secret' } } };
+  const entry = await entryAfter('filter', tenant.tenant, () =>
+    tenant.get('POST', '/v1/jobs/cancel', { body }),
+  );
+  expect(entry).toMatchObject({
+    before: { search: { payload: [{ path: ['card'], value: hashOf('a secret') }] } },
+    after: { changed: 1 },
+  });
+});
+
 it('changes of schedules are recorded, also those that a program makes', async () => {
   const tenant = node.newTenant();
   const schedule = { name: 'nightly', task: 'work', cron: '0 3 * * *', payload: { secret: 'x' } };

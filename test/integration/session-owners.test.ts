@@ -170,3 +170,15 @@ it('sessions that served all tenants before belong to the operator after the mig
   const { rows } = await client.query('SELECT registration FROM punctual.workers WHERE operator');
   expect(rows).toEqual([{ registration: registrations[0] }]);
 });
+
+it("a tenant is not shown what an operator was answered, whatever the operator's Idempotency-Key", async () => {
+  const node = await nodeForTest();
+  const key = await keyFor(node, 'acme');
+  const path = `/v1/workers/${await register(node, undefined, false, 'acme')}/drain`;
+  const headers = { 'idempotency-key': 'drain' };
+  expect((await node.ask('POST', path, { tenant: 'acme', headers })).status).toBe(200);
+  expect(await node.ask('POST', path, { key, headers })).toMatchObject({
+    status: 422,
+    body: { code: 'IDEMPOTENCY_KEY_REUSED' },
+  });
+});

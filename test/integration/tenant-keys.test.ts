@@ -258,3 +258,41 @@ describe('a revoked key', () => {
     for (const each of nodes) expect((await each.ask('GET', '/v1/jobs', { key })).status).toBe(401);
   }, 40_000);
 });
+
+it('rotating makes no more keys than there may be, and forgets those that expired long ago', async () => {
+  const tenant = newTenant();
+  const { id } = await keyOf({ tenant, scopes: ['read'] });
+  const { pool } = node.node.context.shards[0];
+  const fill = (count: number, expiresAt: number | null) =>
+    pool.query(
+      `INSERT INTO punctual.api_keys (id, name, hash, operator, created_at, tenant, scopes, expires_at)
+       SELECT gen_random_uuid(), 'other', sha256((i || $1)::bytea), false, 1, $1, '{read}', $3
+       FROM generate_series(1, $2) i`,
+      [tenant, count, expiresAt],
+    );
+  await fill(9_999, null);
+  const rotate = () => node.ask('POST', `/v1/keys/${id}/rotate`);
+  expect(await rotate()).toMatchObject({ status: 429, body: { code: 'QUOTA_EXCEEDED' } });
+  await pool.query(`DELETE FROM punctual.api_keys WHERE tenant = $1 AND name = 'other'`, [tenant]);
+  await fill(50, 1_000);
+  expect((await rotate()).status).toBe(201);
+  const { rows } = await pool.query('SELECT id FROM punctual.api_keys WHERE tenant = $1', [tenant]);
+  expect(rows).toHaveLength(2);
+});
+
+it('a key with the longest names is taken for the same by every node', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const first = await nodeForTest({ database });
+  await vi.waitFor(() => expect(first.node.leads()).toBe(true));
+  const second = await nodeForTest({ database });
+  const names = (letter: string) =>
+    Array.from({ length: 20 }, (_, i) => letter.repeat(126) + String(i).padStart(2, '0'));
+  const [queues, tasks] = [names('q'), names('t')];
+  const rights = { name: '😀'.repeat(128), tenant: 't'.repeat(128), scopes: ['work', 'admin'] as const };
+  const { key } = await keyOf({ ...rights, queues, tasks }, {}, first);
+  const worker = { name: 'w', slots: 1, targets: ['handler'], labels: {} };
+  const body = { ...worker, queues: queues.slice(1), tasks: tasks.slice(1) };
+  for (const each of [first, second])
+    expect((await each.ask('POST', '/v1/workers', { key, body })).status).toBe(201);
+});

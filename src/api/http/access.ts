@@ -26,7 +26,8 @@ export function isOfWorker({ routeOptions }: FastifyRequest): boolean {
 /** The tenant that an operator acts for. */
 const TENANT_HEADER = 'punctual-tenant';
 
-const BEARER = /^bearer ([\x21-\x7e]{1,8192})$/i;
+/** Long enough for the token of a forwarded request, which names up to forty queues and tasks. */
+const BEARER = /^bearer ([\x21-\x7e]{1,12288})$/i;
 
 function bearerOf({ headers }: FastifyRequest): string | undefined {
   return BEARER.exec(headers.authorization ?? '')?.[1];

@@ -1,5 +1,8 @@
+import pg from 'pg';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { createTestDatabase } from '../../database.js';
+import type { LeaderState } from '../../../src/dispatch/leader-state.js';
+import { addUsage, addUsageOfOne, forgetUsage } from '../../../src/store/tenant-usage.js';
+import { createTestDatabase, type TestDatabase } from '../../database.js';
 import { type Answer, nodeForTest, type TestNode } from '../../node-for-tests.js';
 import { ProtocolWorker } from '../../protocol-worker.js';
 
@@ -189,4 +192,84 @@ it('the row of a tenant never says fewer jobs than there are, whatever happens t
     expect(usage.live).toBeGreaterThanOrEqual(live);
     expect(usage.later).toBeGreaterThanOrEqual(later);
   });
+});
+
+/** Locks the row of a tenant as a count or a large bulk does; answers with a way to let go of it. */
+async function holdUsage(database: TestDatabase, tenant: string): Promise<() => Promise<void>> {
+  const holder = new pg.Client({ connectionString: database.url });
+  await holder.connect();
+  await holder.query('BEGIN');
+  await holder.query('SELECT 1 FROM punctual.tenant_usage WHERE tenant = $1 FOR UPDATE', [tenant]);
+  return () => holder.end();
+}
+
+it('a job whose tenant is being counted keeps no worker from jobs of others', async () => {
+  const node = await nodeForTest();
+  await vi.waitFor(() => expect(node.node.leads()).toBe(true));
+  await limited(node, { liveJobs: 100 });
+  const worker = await ProtocolWorker.register(node, { slots: 10, shared: true });
+  // From now on all names are known, and jobs are stored and started at once.
+  for (const tenant of ['acme', 'other']) {
+    const claimed = worker.claim();
+    await submit(node, {}, tenant);
+    await claimed;
+  }
+  const letGo = await holdUsage(node.database, 'acme');
+  const claimed = worker.claimSilently();
+  await vi.waitFor(() => expect(waitingPolls(node)).toBe(1));
+  const held = submit(node);
+  const other = await submit(node, {}, 'other');
+  expect((await claimed).map(({ jobId }) => jobId)).toEqual([other.body.id]);
+  await letGo();
+  expect((await held).status).toBe(201);
+});
+
+function waitingPolls(node: TestNode): number {
+  const { sessions } = (node.node.context.shards[0].currentLeader() as unknown as { state: LeaderState })
+    .state;
+  return [...sessions.values()].reduce((count, { polls }) => count + polls.size, 0);
+}
+
+it('whoever counts for several tenants waits for none of them', async () => {
+  const node = await nodeForTest();
+  for (const id of ['acme', 'other']) {
+    await limited(node, { liveJobs: 100 }, id);
+    expect((await submit(node, {}, id)).status).toBe(201);
+  }
+  const { hot } = node.node.context.shards[0];
+  const letGo = await holdUsage(node.database, 'acme');
+  const one = { live: 1, later: 0 };
+  const added = await addUsage(hot, [
+    { tenant: 'other', ...one },
+    { tenant: 'acme', ...one },
+  ]);
+  expect(added).toEqual(['acme']);
+  expect(await forgetUsage(hot, ['other', 'acme', 'without quotas'])).toEqual(['acme']);
+  const usage = 'SELECT tenant, live::int FROM punctual.tenant_usage ORDER BY 1';
+  expect((await hot.query(usage)).rows).toEqual([
+    { tenant: 'acme', live: 1 },
+    { tenant: 'other', live: null },
+  ]);
+  await letGo();
+  await addUsageOfOne(hot, { tenant: 'acme', ...one });
+  expect((await hot.query(usage)).rows[0]).toEqual({ tenant: 'acme', live: 2 });
+});
+
+it('a job that is replaced by one that is due now counts as a live one', async () => {
+  const node = await nodeForTest();
+  await limited(node, { liveJobs: 3 });
+  for (let i = 0; i < 5; i++) expect((await submit(node, { key: `k${i}`, delay: '1h' })).status).toBe(201);
+  expect((await submit(node)).status).toBe(201);
+  for (let i = 0; i < 5; i++)
+    expect((await submit(node, { key: `k${i}`, keyMode: 'replace' })).status).toBe(200);
+  await vi.waitFor(async () => {
+    const { rows } = await node.node.context.shards[0].pool.query(
+      'SELECT live::int FROM punctual.tenant_usage',
+    );
+    expect(rows).toEqual([{ live: 6 }]);
+  });
+  refused(await submit(node), 'liveJobs', 3);
+  // Where it stays where it was, it is no other job.
+  expect((await submit(node, { key: 'k0', keyMode: 'replace' })).status).toBe(200);
+  expect(await stored(node)).toEqual({ live: 6, later: 0 });
 });

@@ -68,7 +68,14 @@ import {
 } from '../../../src/store/schedules.js';
 import { type NewJob, submitJobs } from '../../../src/store/submit-jobs.js';
 import { readTaskChanges, readTasks } from '../../../src/store/tasks.js';
-import { addUsage, countJobs, takeRoom } from '../../../src/store/tenant-usage.js';
+import {
+  addUsage,
+  addUsageOfOne,
+  countJobs,
+  forgetUsage,
+  forgetUsageOfOne,
+  takeRoom,
+} from '../../../src/store/tenant-usage.js';
 import { JOB_OF_KEYS, recordStatements } from './statement-recorder.js';
 import { nobody, SUCCEEDED, TENANT, TestShard } from './test-shard.js';
 
@@ -176,6 +183,9 @@ const HOT: Readonly<Record<string, Run>> = {
   'add-queues, find-queues, add-needs, find-needs': (db) => new Names(db).resolve([NAMED], 0),
   'take-room': (db) => takeRoom(db, TENANT, { live: 1, later: 0 }),
   'add-usage': (db) => addUsage(db, [{ tenant: TENANT, live: 1, later: 0 }]),
+  'add-usage-of-one': (db) => addUsageOfOne(db, { tenant: TENANT, live: 1, later: 0 }),
+  'forget-usage': (db) => forgetUsage(db, [TENANT]),
+  'forget-usage-of-one': (db) => forgetUsageOfOne(db, TENANT),
   'count-usage': (db) => countJobs(db, TENANT, { liveJobs: 100, laterJobs: 100 }, 0),
   'count-schedules': (db) => countSchedules(db, TENANT, 100),
   'insert-jobs': async (db) => submitJobs(db, [await shard.newJob()], shard.made(), 0),
