@@ -229,7 +229,7 @@ it('a filter that fits one job in tens of thousands ends a page at its bound, an
     );
   });
   const read = await pages(node, { task: 'rare' });
-  expect(read.length).toBeGreaterThan(2);
+  expect(read.length).toBeGreaterThan(1);
   expect(read.flatMap(({ data }) => data)).toMatchObject([{ task: 'rare', payload: { n: 100 } }]);
   expect(read.reduce((sum, { scanned }) => sum + scanned, 0)).toBeGreaterThanOrEqual(45_000);
   for (const { data, next, scanned, complete } of read.slice(0, -1)) {
