@@ -45,6 +45,9 @@ class HeardRing {
   ) {}
 }
 
+/** Tasks by the ids of their jobs. */
+export type TasksOfJobs = ReadonlyMap<string, string | null | undefined>;
+
 /** A ring that somebody hears. */
 export interface Hearing {
   readonly ring: EventRing;
@@ -72,7 +75,7 @@ export class EventRecorder {
   constructor(
     private readonly epoch: number,
     private readonly clock: Clock,
-    private readonly directory: Pick<Directory, 'queue' | 'needsOf'>,
+    private readonly directory: Pick<Directory, 'queue'>,
   ) {
     this.startedAt = clock.steady();
   }
@@ -104,11 +107,12 @@ export class EventRecorder {
     for (const heard of [...this.rings.values()]) this.drop(heard);
   }
 
-  /** Jobs that the leader was told of after they were stored. */
-  submitted(jobs: readonly Waiting[]): void {
+  /** Jobs that the leader was told of after they were stored, and the tasks of those without their rows. */
+  submitted(jobs: readonly Waiting[], tasks?: TasksOfJobs): void {
     for (const job of jobs) {
       if (job.fence !== 1 || !this.wants(job.tenant)) continue;
-      const task = job.row ? job.row.definition.task : this.directory.needsOf(job.needs)?.handler;
+      // Never the handler that it needs: a task may be defined with another one, and an inline target has no task.
+      const task = job.row ? job.row.definition.task : tasks?.get(job.id);
       const about = { job: job.id, queue: this.queueName(job.queue), task: task || undefined };
       this.tell('job.submitted', job.tenant, about, ',"state":"pending"');
     }

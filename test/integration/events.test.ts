@@ -359,6 +359,36 @@ describe('several nodes', () => {
     expect(atFollower.heard.slice(1).map(({ data }) => data.job)).toEqual([second.id, third.id]);
   }, 30_000);
 
+  it('an event names the task of a job and not its handler, wherever the job was submitted', async () => {
+    const { leader, follower } = await cluster();
+    const target = { type: 'handler', name: 'send-mail-v2' };
+    await leader.get('POST', '/v1/tasks', { body: { name: 'send-mail', target } });
+    const listener = await hearAt(leader, { query: '?type=job.submitted' });
+    for (const node of [leader, follower]) {
+      const { id: named } = await node.submit({ task: 'send-mail' });
+      expect((await listener.event('job.submitted', named)).data.task).toBe('send-mail');
+      const { id: inline } = await node.submit({ target });
+      expect((await listener.event('job.submitted', inline)).data).not.toHaveProperty('task');
+    }
+  }, 30_000);
+
+  it('a client that is new at another node hears nothing that was before it came', async () => {
+    const { leader, follower } = await cluster();
+    const atLeader = await hearAt(leader);
+    const jobs = Array.from({ length: 3_000 }, () => ({ task: 'x' }));
+    const { ids } = await leader.get<{ ids: string[] }>('POST', '/v1/jobs/bulk', { body: { jobs } });
+    await atLeader.event('job.submitted', ids.at(-1));
+    const [fresh, resuming] = await Promise.all([
+      hearAt(follower),
+      hearAt(follower, { lastEventId: atLeader.lastId }),
+    ]);
+    const { id } = await leader.submit({ task: 'x' });
+    for (const listener of [fresh, resuming]) {
+      await listener.event('job.submitted', id);
+      expect(listener.types).toEqual(['hello', 'job.submitted']);
+    }
+  }, 30_000);
+
   it('a subscription that breaks while the leader stays costs the listeners nothing', async () => {
     const { leader, follower } = await cluster();
     const listener = await hearAt(follower, { query: '?type=job.submitted' });
