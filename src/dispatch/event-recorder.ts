@@ -7,6 +7,7 @@ import type { EndedJob } from '../store/ended-jobs.js';
 import type { Waiting } from '../store/read-backlog.js';
 import type { Directory } from './directory.js';
 import type { Running } from './running.js';
+import type { WorkerSession } from './worker-session.js';
 
 /**
  * Records what happens during a term, for those who listen.
@@ -31,6 +32,7 @@ interface Subject {
   readonly queue?: string | undefined;
   readonly task?: string | undefined;
   readonly schedule?: string | undefined;
+  readonly operator?: true | undefined;
 }
 
 /** A ring, and those who are told when it has new events. */
@@ -168,11 +170,11 @@ export class EventRecorder {
 
   worker(
     type: 'worker.registered' | 'worker.draining' | 'worker.left' | 'worker.dead',
-    /** Null for a worker that serves all tenants: it is the operators' affair. */
-    tenant: string | null,
-    worker: string,
+    /** Without a tenant it serves all of them. What belongs to operators is told to them alone. */
+    { id, tenant, operator }: Pick<WorkerSession, 'id' | 'tenant' | 'operator'>,
   ): void {
-    this.tell(type, tenant ?? ALL_TENANTS, {}, `,"worker":"${worker}"`);
+    const more = operator ? `,"worker":"${id}","operator":true` : `,"worker":"${id}"`;
+    this.tell(type, tenant ?? ALL_TENANTS, operator ? { operator } : {}, more);
   }
 
   /** An occurrence whose job was made. */

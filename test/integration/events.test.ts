@@ -265,6 +265,29 @@ it('a tenant hears nothing of another one, an operator who asks for it hears of 
   await expect(asked).rejects.toMatchObject({ code: 'FORBIDDEN' });
 });
 
+it("a tenant hears nothing of operators' workers, not of those that serve it either", async () => {
+  const { tenant } = node.newTenant();
+  const { key } = await node.get<{ key: string }>('POST', '/v1/keys', {
+    body: { name: 'own', tenant, scopes: ['read', 'work'] },
+  });
+  const ofOperator = await hear(tenant, '?type=worker.*');
+  const ofTenant = await hear(tenant, '?type=worker.*', { apiKey: key });
+  const body = { name: 'w', queues: ['q'], slots: 1, targets: ['handler'], tasks: ['x'], labels: {} };
+  const register = async (more: object) =>
+    (await node.get<{ workerId: string }>('POST', '/v1/workers', { body, ...more })).workerId;
+  const theirs = await register({ tenant });
+  const own = await register({ key });
+  const heardBy = async (listener: EventListener) => {
+    await listener.until(({ data }) => data.worker === own);
+    return listener.heard.slice(1).map(({ data }) => [data.worker, data.operator]);
+  };
+  expect(await heardBy(ofTenant)).toEqual([[own, undefined]]);
+  expect(await heardBy(ofOperator)).toEqual([
+    [theirs, true],
+    [own, undefined],
+  ]);
+});
+
 it('a reader that does not read is dropped, and the others hear everything', async () => {
   const tenant = node.newTenant();
   const [stalled, quick] = [await hear(tenant), await hear(tenant)];
