@@ -21,8 +21,9 @@ class Client implements AnswerStream {
 
   open(): void {}
 
-  write(piece: string | Buffer): undefined {
+  write(piece: string | Buffer): Promise<void> | undefined {
     this.pieces.push(piece);
+    return undefined;
   }
 
   drop(): void {
@@ -117,4 +118,39 @@ it('a ring is a copy: it holds what the leader told, so that anybody can resume 
     .map(({ text }) => text)
     .join('');
   expect(client.pieces.join('')).toContain(replayed);
+});
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+it('while the events of a ring are on their way, nobody resumes too early or hears what is old', async () => {
+  const { feed, listen } = openFeed();
+  const resuming = listen({}, '1.4');
+  const fresh = listen();
+  feed.begin(1, 0, 5);
+  await turn();
+  feed.receive(1, events(1, 1, 3));
+  await turn();
+  feed.receive(4, events(1, 4, 2));
+  await turn();
+  feed.receive(6, events(1, 6, 1));
+  expect(resuming.client.types).toEqual(['hello', 'job.started', 'job.started']);
+  expect(resuming.client.pieces.join('')).toContain('"resumed":true');
+  expect(fresh.client.types).toEqual(['hello', 'job.started']);
+});
+
+it('a listener that is still catching up is let go, too, when the leader has no room', async () => {
+  const { feed, listen } = openFeed();
+  feed.begin(1, 0, 3);
+  feed.receive(1, events(1, 1, 3));
+  const { client } = listen({}, '1.0');
+  let goOn: () => void = () => undefined;
+  client.write = () =>
+    new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+  await turn();
+  feed.refuse();
+  goOn();
+  await turn();
+  expect(client.isDropped).toBe(true);
 });

@@ -28,6 +28,8 @@ export class EventFeed {
   /** Missing until the leader has told where its ring begins. */
   private ring: EventRing | undefined;
   private epoch = 0;
+  /** The newest event that the leader had when it began to tell: until it is here, the ring is not all of the leader's. */
+  private expected = 0;
   private refused = false;
   private readonly begun = new News();
   private readonly groups = new Map<string, Group>();
@@ -69,6 +71,7 @@ export class EventFeed {
     this.refused = false;
     const goesOn = ring && epoch === this.epoch && base <= ring.last && ring.last <= last;
     if (!goesOn) this.restart(epoch, base);
+    this.expected = last;
     this.begun.tell();
   }
 
@@ -79,7 +82,9 @@ export class EventFeed {
     // After a subscription was lost and opened again, the leader tells what is known already.
     const fresh = sequence === ring.last + 1 ? entries : entries.slice(ring.last + 1 - sequence);
     const limits = this.limits();
+    const wasComplete = this.isComplete;
     for (const entry of fresh) ring.add(entry, limits);
+    if (!wasComplete && this.isComplete) this.begun.tell();
     for (const { filter, streams } of this.groups.values()) {
       const text = joined(fresh, filter);
       if (text !== '') this.send(streams, text);
@@ -99,13 +104,18 @@ export class EventFeed {
       for (const stream of streams) if (stream.unsent === 0) void stream.write(HEARTBEAT);
   }
 
+  /** Whether there is a ring with all that the leader's had: else a listener would resume too early, or hear what is old. */
+  private get isComplete(): boolean {
+    return this.ring !== undefined && this.ring.last >= this.expected;
+  }
+
   private async untilBegun(gone: AbortSignal): Promise<void> {
     const deadline = performance.now() + PATIENCE_MS;
     const wake = () => this.begun.tell();
     const signals = [gone, this.over];
     for (const signal of signals) signal.addEventListener('abort', wake, { once: true });
     try {
-      while (!this.ring && !gone.aborted) {
+      while (!this.isComplete && !gone.aborted) {
         if (this.over.aborted) throw noLeader();
         if (this.refused) throw tooManyTenants();
         const patience = deadline - performance.now();
@@ -123,6 +133,7 @@ export class EventFeed {
     let position = this.resumeAt(after) ?? ring.last;
     void stream.write(`retry: ${RETRY_MS}\n${this.greeting(filter, after)}`);
     while (!stream.gone.aborted) {
+      if (this.refused) return stream.drop();
       if (ring !== this.ring) {
         ring = this.ring!;
         position = ring.last;

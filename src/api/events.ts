@@ -52,13 +52,14 @@ export async function listen(
   const limits = limitsOf(caller);
   const queue = within(query.queue, limits?.queues ?? null);
   const task = within(query.task, limits?.tasks ?? null);
-  const filter = new CompiledFilter({
+  const asked: EventFilter = {
     ...(type !== undefined && { types: type.split(',') as NonNullable<EventFilter['types']> }),
     ...(queue && { queue }),
     ...(task && { task }),
     ...(schedule !== undefined && { schedule: schedule.split(',') }),
     ...(job !== undefined && { job: job.split(',') }),
-  });
+  };
+  const filter = new CompiledFilter(asked, caller.operator);
   // A browser that connects again sends the header, and the query that it began with.
   const after = lastEventId ?? query.after ?? null;
   const { eventFeeds } = node.shardOf(caller.tenant);

@@ -1,6 +1,7 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { type Pool, withHotPlans } from '../store/database.js';
 import type { PlacedRow } from '../store/job-places.js';
+import { Stride } from '../store/job-search.js';
 import { type ListedPortion, type ListFilter, listJobs } from '../store/list-jobs.js';
 import { JsonText } from './json-text.js';
 import { MAX_PAGE_BYTES, SLICE_BYTES } from './page-text.js';
@@ -19,10 +20,8 @@ const LARGE_PORTION = 16;
 /** What a page examines at most: rows, and the time after which no further statement begins. */
 const MAX_SCANNED = 20_000;
 const MAX_MS = 100;
-/** Rows of each place that a statement examines: few first, and more while few of them fit and it takes no time. */
-const LEAST_EXAMINED = 100;
-const MOST_EXAMINED = 10_000;
-const QUICK_MS = 25;
+/** Rows of each place that the first statement examines; more while few of them fit and it takes no time. */
+const FIRST_EXAMINED = 100;
 
 /** One page of the list of jobs. */
 export class JobPageText extends JsonText {
@@ -51,15 +50,15 @@ export async function writeJobPage(
   const portion = filter.include ? LARGE_PORTION : PORTION;
   const items: string[] = [];
   let [bytes, sincePause, scanned, scannedInAll] = [0, 0, 0, 0];
-  let examine = Math.max(LEAST_EXAMINED, 2 * Math.min(portion, limit));
+  const stride = new Stride(filter, Math.max(FIRST_EXAMINED, 2 * Math.min(portion, limit)));
   let after = filter.after;
   for (;;) {
     const size = { rows: Math.min(portion, limit - items.length), bytes: MAX_PAGE_BYTES - bytes };
     const askedAt = performance.now();
     const found: ListedPortion = await withHotPlans(pool, (db) =>
-      listJobs(db, tenant, { ...filter, after }, size, examine),
+      listJobs(db, tenant, { ...filter, after }, size, stride.rows),
     );
-    const tookMs = performance.now() - askedAt;
+    stride.took(performance.now() - askedAt, found.full);
     scanned += found.examined;
     scannedInAll += found.examinedInAll;
     for (const row of found.rows) {
@@ -81,11 +80,5 @@ export async function writeJobPage(
       return new JobPageText(items, next, scanned, false);
     }
     after = next;
-    examine = examineNext(examine, found, tookMs);
   }
-}
-
-function examineNext(examined: number, { full }: ListedPortion, tookMs: number): number {
-  if (full || tookMs > 2 * QUICK_MS) return Math.max(LEAST_EXAMINED, Math.floor(examined / 4));
-  return tookMs > QUICK_MS ? examined : Math.min(MOST_EXAMINED, 8 * examined);
 }

@@ -202,9 +202,10 @@ export async function takeHint(node: NodeContext, shard: number, { jobs, startBe
   const complete = jobs.filter(
     (job) => typeof job.sizeKib === 'number' && typeof job.lane === 'number' && job.key !== undefined,
   );
-  const places = complete.map((job) => ({ ...job, row: null }));
+  const places = complete.map(({ task: _, ...job }) => ({ ...job, row: null }));
   const leader = node.shards.find(({ id }) => id === shard)?.currentLeader();
-  await leader?.hint(places, startBefore);
+  const tasks = leader?.events.isHeard ? new Map(complete.map(({ id, task }) => [id, task])) : undefined;
+  await leader?.hint(places, startBefore, tasks);
 }
 
 /** Resolves when one of the signals aborts. */

@@ -55,19 +55,23 @@ export async function* listenToEvents(
   const { signal } = options;
   const growing = new GrowingPause(100, 5_000);
   let last = options.after;
-  for (let isFirst = true; ; isFirst = false) {
+  let hasBegun = false;
+  for (;;) {
     signal?.throwIfAborted();
     try {
       for await (const message of readMessages(await open(transport, options, last))) {
         growing.reset();
         last = message.id;
         // After a lost connection, a stream that goes on where it was says nothing new.
-        if (message.event !== 'hello' || isFirst) yield eventOf(message);
+        const isNews = message.event !== 'hello' || !hasBegun;
+        hasBegun = true;
+        if (isNews) yield eventOf(message);
       }
     } catch (error) {
       signal?.throwIfAborted();
-      const isPassing = error instanceof PunctualError && error.status === 503;
-      if (!isPassing || (isFirst && last === options.after)) throw error;
+      // Many connect again in the same moment when a node has stopped; a key may make too many requests then.
+      const isPassing = error instanceof PunctualError && (error.status === 503 || error.status === 429);
+      if (!isPassing || !hasBegun) throw error;
     }
     await pause(growing.nextMs(), signal);
   }

@@ -3,9 +3,12 @@ import { addAll } from '../core/long-lists.js';
 import type { Waiting } from '../store/read-backlog.js';
 import type { PeerCaller } from './peer-caller.js';
 
+/** A job that was stored; its task is for those who listen to events. */
+export type HintedJob = Waiting & { readonly task?: string | null };
+
 /** Tells the leader about jobs that were stored. */
 export interface Hint {
-  readonly jobs: readonly Waiting[];
+  readonly jobs: readonly HintedJob[];
   /** The earliest `startBefore` among stored jobs that are not in `jobs`. */
   readonly startBefore: number | null;
 }
@@ -19,7 +22,7 @@ const MAX_JOBS = 20_000;
  * flight are sent together in the next one.
  */
 export class HintSender {
-  private jobs: Waiting[] = [];
+  private jobs: HintedJob[] = [];
   private startBefore: number | null = null;
   private sending = false;
 
@@ -48,7 +51,7 @@ export class HintSender {
   }
 }
 
-/** Only what the leader needs to choose jobs; its claim reads the rest. */
-function withoutRow({ row: _, ...job }: Waiting): Waiting {
-  return job;
+/** Only what the leader needs to choose jobs and to tell of them; its claim reads the rest. */
+function withoutRow({ row, ...job }: Waiting): HintedJob {
+  return { ...job, task: row?.definition.task ?? null };
 }

@@ -55,6 +55,8 @@ export interface PunctualEvent {
   readonly attempt?: number;
   /** The id of the worker. */
   readonly worker?: string;
+  /** Set if the worker belongs to the operators, who alone are told of it. */
+  readonly operator?: true;
   readonly schedule?: string;
   /** The state of the job since. */
   readonly state?: JobState;
@@ -88,26 +90,36 @@ export interface FilteredEvent {
   readonly queue: string | undefined;
   readonly task: string | undefined;
   readonly schedule: string | undefined;
+  /** Whether it is for operators alone. */
+  readonly operator?: true | undefined;
 }
 
 /** A filter that is applied to thousands of events a second. Filters that let the same through have the same key. */
 export class CompiledFilter {
   readonly key: string;
   readonly #types: ReadonlySet<string> | null;
-  readonly #sets: readonly (readonly [Exclude<keyof FilteredEvent, 'type'>, ReadonlySet<string>])[];
+  readonly #sets: readonly (readonly [
+    Exclude<keyof FilteredEvent, 'type' | 'operator'>,
+    ReadonlySet<string>,
+  ])[];
 
-  constructor(filter: EventFilter) {
+  constructor(
+    filter: EventFilter,
+    /** Whether it lets through what is for operators alone. */
+    private readonly forOperator = true,
+  ) {
     this.#types = filter.types ? new Set(filter.types.flatMap(typesOf)) : null;
     this.#sets = (['queue', 'task', 'schedule', 'job'] as const).flatMap((name) => {
       const wanted = filter[name];
       return wanted === undefined ? [] : [[name, new Set([wanted].flat())] as const];
     });
     const texts = this.#sets.map(([name, set]) => [name, [...set].sort()]);
-    this.key = JSON.stringify([this.#types && [...this.#types].sort(), texts]);
+    this.key = JSON.stringify([this.#types && [...this.#types].sort(), texts, forOperator]);
   }
 
   matches(event: FilteredEvent): boolean {
     if (this.#types && !this.#types.has(event.type)) return false;
+    if (event.operator && !this.forOperator) return false;
     for (const [name, set] of this.#sets) {
       const value = event[name];
       if (value === undefined || !set.has(value)) return false;

@@ -17,6 +17,7 @@ it.each([
   ['Ada Lovelace', 'string', 'Ada Lovelace'],
   ['"a\\"b"', 'string', 'a"b'],
   ['"open', 'string', '"open'],
+  ['"a\\u0000b"', 'string', 'a\ufffdb'],
   ['{"a":1}', 'string', '{"a":1}'],
 ])('%s in a query is the %s %s', (text, kind, value) => {
   expect(conditionsOfQuery({ 'a.0.b': text })).toEqual([{ path: ['a', '0', 'b'], kind, value }]);

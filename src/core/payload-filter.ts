@@ -62,7 +62,8 @@ function readScalar(text: string): Pick<PayloadCondition, 'kind' | 'value'> {
 function unquoted(text: string): string {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'string' ? value : text;
+    // Postgres holds no NUL in texts; in payloads it is compared in the same way.
+    return typeof value === 'string' ? value.replaceAll('\u0000', '\ufffd') : text;
   } catch {
     return text;
   }

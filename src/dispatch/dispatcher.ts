@@ -21,7 +21,7 @@ import { CancelRequests } from './cancel-requests.js';
 import { Claimer } from './claimer.js';
 import { DirectStart } from './direct-start.js';
 import { DispatchSettings } from './dispatch-settings.js';
-import type { EventRecorder } from './event-recorder.js';
+import type { EventRecorder, TasksOfJobs } from './event-recorder.js';
 import { Expirer } from './expirer.js';
 import { type EndListener, Finisher } from './finisher.js';
 import { JobControl } from './job-control.js';
@@ -190,18 +190,25 @@ export class Dispatcher {
     return this.directStart.submit(row, names, isCounted);
   }
 
-  /** Takes a hint: jobs that were just stored, and the earliest `startBefore` among those stored in `later`. */
-  async hint(jobs: readonly Waiting[], startBefore: number | null = null): Promise<void> {
+  /**
+   * Takes a hint: jobs that were just stored, and the earliest `startBefore` among those stored in `later`; for events, the
+   * tasks of those that come without their rows.
+   */
+  async hint(
+    jobs: readonly Waiting[],
+    startBefore: number | null = null,
+    tasks?: TasksOfJobs,
+  ): Promise<void> {
     this.expirer.expect(startBefore);
-    if (this.state.events.isHeard) await this.tellSubmitted(jobs);
+    if (this.state.events.isHeard) await this.tellSubmitted(jobs, tasks);
     await this.backlogReader.hint(jobs);
   }
 
   /** Told before they can start. The look-back tells nothing: it may find a job more than once. */
-  private async tellSubmitted(jobs: readonly Waiting[]): Promise<void> {
+  private async tellSubmitted(jobs: readonly Waiting[], tasks?: TasksOfJobs): Promise<void> {
     const { directory, events } = this.state;
     if (!jobs.every((job) => directory.knows(job))) await directory.learn(jobs);
-    events.submitted(jobs);
+    events.submitted(jobs, tasks);
   }
 
   /** Ends attempts; answers for each whether it counted. None outside the limits does. */

@@ -8,7 +8,7 @@ import type { Running } from './running.js';
 
 function recorder() {
   const clock = new TestClock();
-  const directory = { queue: () => ({ name: 'mail' }) as QueueInfo, needsOf: () => undefined };
+  const directory = { queue: () => ({ name: 'mail' }) as QueueInfo };
   return { clock, events: new EventRecorder(7, clock, directory) };
 }
 

@@ -7,6 +7,7 @@ import type { EndedJob } from '../store/ended-jobs.js';
 import type { Waiting } from '../store/read-backlog.js';
 import type { Directory } from './directory.js';
 import type { Running } from './running.js';
+import type { WorkerSession } from './worker-session.js';
 
 /**
  * Records what happens during a term, for those who listen.
@@ -31,6 +32,7 @@ interface Subject {
   readonly queue?: string | undefined;
   readonly task?: string | undefined;
   readonly schedule?: string | undefined;
+  readonly operator?: true | undefined;
 }
 
 /** A ring, and those who are told when it has new events. */
@@ -44,6 +46,9 @@ class HeardRing {
     readonly ring: EventRing,
   ) {}
 }
+
+/** Tasks by the ids of their jobs. */
+export type TasksOfJobs = ReadonlyMap<string, string | null | undefined>;
 
 /** A ring that somebody hears. */
 export interface Hearing {
@@ -72,7 +77,7 @@ export class EventRecorder {
   constructor(
     private readonly epoch: number,
     private readonly clock: Clock,
-    private readonly directory: Pick<Directory, 'queue' | 'needsOf'>,
+    private readonly directory: Pick<Directory, 'queue'>,
   ) {
     this.startedAt = clock.steady();
   }
@@ -104,11 +109,12 @@ export class EventRecorder {
     for (const heard of [...this.rings.values()]) this.drop(heard);
   }
 
-  /** Jobs that the leader was told of after they were stored. */
-  submitted(jobs: readonly Waiting[]): void {
+  /** Jobs that the leader was told of after they were stored, and the tasks of those without their rows. */
+  submitted(jobs: readonly Waiting[], tasks?: TasksOfJobs): void {
     for (const job of jobs) {
       if (job.fence !== 1 || !this.wants(job.tenant)) continue;
-      const task = job.row ? job.row.definition.task : this.directory.needsOf(job.needs)?.handler;
+      // Never the handler that it needs: a task may be defined with another one, and an inline target has no task.
+      const task = job.row ? job.row.definition.task : tasks?.get(job.id);
       const about = { job: job.id, queue: this.queueName(job.queue), task: task || undefined };
       this.tell('job.submitted', job.tenant, about, ',"state":"pending"');
     }
@@ -164,11 +170,11 @@ export class EventRecorder {
 
   worker(
     type: 'worker.registered' | 'worker.draining' | 'worker.left' | 'worker.dead',
-    /** Null for a worker that serves all tenants: it is the operators' affair. */
-    tenant: string | null,
-    worker: string,
+    /** Without a tenant it serves all of them. What belongs to operators is told to them alone. */
+    { id, tenant, operator }: Pick<WorkerSession, 'id' | 'tenant' | 'operator'>,
   ): void {
-    this.tell(type, tenant ?? ALL_TENANTS, {}, `,"worker":"${worker}"`);
+    const more = operator ? `,"worker":"${id}","operator":true` : `,"worker":"${id}"`;
+    this.tell(type, tenant ?? ALL_TENANTS, operator ? { operator } : {}, more);
   }
 
   /** An occurrence whose job was made. */

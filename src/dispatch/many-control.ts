@@ -10,7 +10,7 @@ import { Batcher } from '../store/batcher.js';
 import { explainDatabaseError, withHotPlans } from '../store/database.js';
 import { findJobs, type LocatedJob, locateJobs } from '../store/find-jobs.js';
 import type { Keep } from '../store/idempotency.js';
-import type { JobSearch } from '../store/job-search.js';
+import { type JobSearch, Stride } from '../store/job-search.js';
 import type { Requested } from '../store/requested.js';
 import type { Admitter } from './admitter.js';
 import { type LeaderState, noLeader } from './leader-state.js';
@@ -158,7 +158,7 @@ export class ManyControl {
     const { tenant, selection } = part;
     if ('search' in selection) {
       const { search } = selection;
-      return withHotPlans(state.pool, (db) => findJobs(db, tenant, search, part.next!, PAGE));
+      return withHotPlans(state.pool, (db) => findJobs(db, tenant, search, part.next!, PAGE, part.stride));
     }
     const ids = [...new Set(selection.ids)]
       .filter((id) => id < part.next!)
@@ -277,6 +277,8 @@ function explained(thrown: unknown): Refusal {
 class Part {
   /** The id below which to go on; null when all is done. */
   next: string | null;
+  /** How much the next statement examines. */
+  readonly stride: Stride;
   /** Resolves when the call has taken its time. */
   readonly timeIsUp = sleep(CALL_MS, undefined, { ref: false });
   private readonly until = performance.now() + CALL_MS;
@@ -294,6 +296,7 @@ class Part {
     readonly keep: Keep<ManyDone> | undefined,
   ) {
     this.next = below;
+    this.stride = new Stride('search' in selection ? selection.search : {});
   }
 
   get msLeft(): number {

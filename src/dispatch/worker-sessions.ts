@@ -131,7 +131,7 @@ export class Workers {
     }
     const session = new WorkerSession(id, tenant, text, now, state.clock, operator);
     state.openSession(session);
-    if (state.events.isHeard) state.events.worker('worker.registered', session.tenant, id);
+    if (state.events.isHeard) state.events.worker('worker.registered', session);
     const previous = state.sessions.get(registration.replaces ?? '');
     if (previous?.isOf(user)) await this.bury([previous], 'its worker registered anew');
     state.log.info({ worker: id, name: registration.name, tenant }, 'worker registered');
@@ -226,7 +226,7 @@ export class Workers {
       'the worker left',
     );
     await state.write(() => forgetWorkers(state.hot, state.term, [workerId]));
-    if (state.events.isHeard) state.events.worker('worker.left', session.tenant, workerId);
+    if (state.events.isHeard) state.events.worker('worker.left', session);
   }
 
   /** Requeues claims whose sessions ended before the hand-over. */
@@ -244,7 +244,7 @@ export class Workers {
       seeWorkers(db, term, [{ id: workerId, lastSeen, state: 'draining' }]),
     );
     session.draining = true;
-    if (state.events.isHeard) state.events.worker('worker.draining', session.tenant, workerId);
+    if (state.events.isHeard) state.events.worker('worker.draining', session);
     for (const poll of session.polls) poll.settle({ epoch: state.term.epoch, jobs: [] });
   }
 
@@ -331,8 +331,7 @@ export class Workers {
         .map(({ id, lastSeen }) => ({ id, lastSeen, state: 'dead' }));
       await state.write(() => seeWorkers(state.hot, state.term, dead));
     }
-    if (state.events.isHeard)
-      for (const { tenant, id } of sessions) state.events.worker('worker.dead', tenant, id);
+    if (state.events.isHeard) for (const session of sessions) state.events.worker('worker.dead', session);
     await this.lose(
       sessions.flatMap((session) => session.running.all()),
       why,

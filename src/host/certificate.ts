@@ -7,8 +7,9 @@ import { Loop, logFailure } from '../core/loop.js';
 
 /** How often the files are looked at. */
 const LOOK_EVERY_MS = 5_000;
-/** How long before its end a certificate is warned about. */
+/** How long before its end a certificate is warned about, and how often. */
 const WARN_BEFORE_MS = 14 * 86_400_000;
+const WARN_EVERY_MS = 86_400_000;
 
 /** A certificate with its chain, and its private key, in PEM. */
 export interface Certificate {
@@ -26,6 +27,7 @@ export interface CertificatePaths {
 export class CertificateFiles {
   #current: Certificate;
   #stamp: string;
+  #warnedAt = Number.NEGATIVE_INFINITY;
   readonly #loop: Loop;
   #onChange: (certificate: Certificate) => void = () => undefined;
 
@@ -56,6 +58,8 @@ export class CertificateFiles {
 
   /** One look at the files. If certificate and key do not fit, as in the middle of a change, the old ones stay. */
   look(): void {
+    // A node may run for longer than its certificate is valid, and files that cannot be read do not make that better.
+    if (Date.now() - this.#warnedAt >= WARN_EVERY_MS) this.#warnOfEnd();
     const stamp = stampOf(this.paths);
     if (stamp === this.#stamp) return;
     this.#current = read(this.paths);
@@ -71,6 +75,7 @@ export class CertificateFiles {
 
   #warnOfEnd(): void {
     const { validTo } = new X509Certificate(this.#current.cert);
+    this.#warnedAt = Date.now();
     if (Date.parse(validTo) - Date.now() > WARN_BEFORE_MS) return;
     this.log.warn({ certificate: this.paths.cert, validTo }, 'the certificate ends soon');
   }

@@ -3,13 +3,17 @@ import { uuidTime } from '../core/uuid.js';
 import { byIndex, NOT_CLAIMED } from './batch-statement.js';
 import { type Pool, type Queryable, run, type Statement, statement, withHotPlans } from './database.js';
 import { rowBytes } from './job-columns.js';
-import { type JobSearch, positionAt, prepareSearch, type SearchIndex, searchParts } from './job-search.js';
+import {
+  type JobSearch,
+  positionAt,
+  prepareSearch,
+  type SearchIndex,
+  Stride,
+  searchParts,
+} from './job-search.js';
 import { CLOCK_ERROR_MS } from './read-job.js';
 
 /** Finding jobs to be changed, newest first, page by page, and where they are now. */
-
-/** Rows of each place that one statement examines. */
-const EXAMINED = 10_000;
 
 const finding = (name: string, index: SearchIndex): Statement =>
   statement(
@@ -52,12 +56,14 @@ export async function findJobs(
   search: JobSearch,
   below: string,
   limit: number,
-  examined = EXAMINED,
+  stride = new Stride(search),
 ): Promise<FoundPage> {
   const prepared = prepareSearch(search);
   if (prepared === null) return { jobs: [], next: null };
   const { index, from, values } = prepared;
-  const rows = await run<FoundRow>(db, FIND[index], [tenant, below, from, examined, limit, ...values]);
+  const askedAt = performance.now();
+  const rows = await run<FoundRow>(db, FIND[index], [tenant, below, from, stride.rows, limit, ...values]);
+  stride.took(performance.now() - askedAt, false);
   const jobs = rows.filter((row) => row.id !== null);
   const last = jobs.at(-1)?.id;
   return { jobs, next: jobs.length === limit ? last! : positionAt(rows[0]!.reach ?? null, last, below) };
@@ -73,12 +79,13 @@ export async function countJobs(
   below: string,
   goOn: (count: number) => boolean,
 ): Promise<{ readonly count: number; readonly next: string | null }> {
+  const stride = new Stride(search);
   let count = 0;
   let next: string | null = below;
   do {
     const below: string = next;
     const page: FoundPage = await withHotPlans(pool, (db) =>
-      findJobs(db, tenant, search, below, COUNTED_AT_ONCE),
+      findJobs(db, tenant, search, below, COUNTED_AT_ONCE, stride),
     );
     count += page.jobs.length;
     next = page.next;
@@ -86,8 +93,8 @@ export async function countJobs(
   return { count, next };
 }
 
-/** As many as are examined, so that none is examined twice. */
-const COUNTED_AT_ONCE = EXAMINED;
+/** As many as are examined at most, so that none is examined twice. */
+const COUNTED_AT_ONCE = 10_000;
 
 /** Where jobs are; in one statement over all places, or a job that moves would seem to be gone. */
 const LOCATE_JOBS = statement(

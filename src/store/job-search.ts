@@ -39,6 +39,31 @@ export interface JobSearch {
   readonly ids?: readonly string[] | undefined;
 }
 
+/** Rows of each place that one statement examines at least, if there are so many, and at most. */
+const LEAST_EXAMINED = 100;
+const MOST_EXAMINED = 10_000;
+/** The most of which payloads are parsed: one may take milliseconds, and even rows that all do must not reach a deadline. */
+const MOST_PARSED = 1_000;
+const QUICK_MS = 25;
+
+/** How many rows of each place the next statement of a search examines: more while it takes no time, and fewer after it did. */
+export class Stride {
+  rows: number;
+  private readonly most: number;
+
+  constructor({ payload }: JobSearch, first?: number) {
+    const parses = payload !== undefined && payload.length > 0;
+    this.most = parses ? MOST_PARSED : MOST_EXAMINED;
+    this.rows = Math.min(this.most, first ?? (parses ? LEAST_EXAMINED : MOST_EXAMINED));
+  }
+
+  /** Notes how long a statement took, and whether it found as much as it might. */
+  took(ms: number, full: boolean): void {
+    if (full || ms > 2 * QUICK_MS) this.rows = Math.max(LEAST_EXAMINED, Math.floor(this.rows / 4));
+    else if (ms <= QUICK_MS) this.rows = Math.min(this.most, 8 * this.rows);
+  }
+}
+
 /** The SQL for whether an error has the code. Only errors that contain the code as a JSON string are parsed. */
 const hasErrorCode = (error: string, code: string): string =>
   `CASE WHEN strpos(${error}::text, to_json(${code})::text) > 0

@@ -53,23 +53,39 @@ export async function submitTraced<T>(
   if (found === undefined) await lookForTracing();
   const api = registered();
   const own = handed.getStore();
-  if (!api) return send(own === undefined ? undefined : { [TRACEPARENT]: own });
-  const active = api.context.active();
-  const parent = api.trace.getSpan(active) ? active : contextOf(api, own);
-  const options = { kind: api.SpanKind.PRODUCER, attributes };
-  const span = tracerOf(api).startSpan('submit', options, parent);
+  const begun = api && unlessBroken(() => beginSubmit(api, own, attributes));
+  if (!api || !begun) return send(own === undefined ? undefined : { [TRACEPARENT]: own });
+  const { span, parent } = begun;
   try {
     const answer = await api.context.with(api.trace.setSpan(parent, span), () =>
       send({ [TRACEPARENT]: traceparentOf(span) }),
     );
-    span.setAttributes(idsOf(answer));
+    unlessBroken(() => span.setAttributes(idsOf(answer)));
     return answer;
   } catch (error) {
-    span.recordException(error as Error);
-    span.setStatus({ code: api.SpanStatusCode.ERROR });
+    unlessBroken(() => {
+      span.recordException(error as Error);
+      span.setStatus({ code: api.SpanStatusCode.ERROR });
+    });
     throw error;
   } finally {
-    span.end();
+    unlessBroken(() => span.end());
+  }
+}
+
+function beginSubmit(api: Api, own: string | undefined, attributes: Attributes) {
+  const active = api.context.active();
+  const parent = api.trace.getSpan(active) ? active : contextOf(api, own);
+  const options = { kind: api.SpanKind.PRODUCER, attributes };
+  return { parent, span: tracerOf(api).startSpan('submit', options, parent) };
+}
+
+/** What an SDK or its processors do wrong costs spans, and never the work that they are about. */
+function unlessBroken<T>(record: () => T): T | null {
+  try {
+    return record();
+  } catch {
+    return null;
   }
 }
 
@@ -87,7 +103,8 @@ export interface AttemptTrace {
 export function traceAttempt(assignment: Assignment, now: number): AttemptTrace | null {
   const { traceparent } = assignment;
   const api = registered();
-  if (api) return new SpanTrace(api, assignment, now);
+  const trace = api && unlessBroken(() => new SpanTrace(api, assignment, now));
+  if (trace) return trace;
   return traceparent === undefined ? null : new HandedTrace(traceparent);
 }
 
@@ -130,6 +147,10 @@ class SpanTrace implements AttemptTrace {
   }
 
   end(outcome: string, error: JobError | null): void {
+    unlessBroken(() => this.#end(outcome, error));
+  }
+
+  #end(outcome: string, error: JobError | null): void {
     this.#span.setAttribute('punctual.outcome', outcome);
     if (error !== null) {
       const { message, code, stack } = error;

@@ -265,6 +265,29 @@ it('a tenant hears nothing of another one, an operator who asks for it hears of 
   await expect(asked).rejects.toMatchObject({ code: 'FORBIDDEN' });
 });
 
+it("a tenant hears nothing of operators' workers, not of those that serve it either", async () => {
+  const { tenant } = node.newTenant();
+  const { key } = await node.get<{ key: string }>('POST', '/v1/keys', {
+    body: { name: 'own', tenant, scopes: ['read', 'work'] },
+  });
+  const ofOperator = await hear(tenant, '?type=worker.*');
+  const ofTenant = await hear(tenant, '?type=worker.*', { apiKey: key });
+  const body = { name: 'w', queues: ['q'], slots: 1, targets: ['handler'], tasks: ['x'], labels: {} };
+  const register = async (more: object) =>
+    (await node.get<{ workerId: string }>('POST', '/v1/workers', { body, ...more })).workerId;
+  const theirs = await register({ tenant });
+  const own = await register({ key });
+  const heardBy = async (listener: EventListener) => {
+    await listener.until(({ data }) => data.worker === own);
+    return listener.heard.slice(1).map(({ data }) => [data.worker, data.operator]);
+  };
+  expect(await heardBy(ofTenant)).toEqual([[own, undefined]]);
+  expect(await heardBy(ofOperator)).toEqual([
+    [theirs, true],
+    [own, undefined],
+  ]);
+});
+
 it('a reader that does not read is dropped, and the others hear everything', async () => {
   const tenant = node.newTenant();
   const [stalled, quick] = [await hear(tenant), await hear(tenant)];
@@ -357,6 +380,36 @@ describe('several nodes', () => {
     const third = await leader.submit({ task: 'x' });
     await atFollower.event('job.submitted', third.id);
     expect(atFollower.heard.slice(1).map(({ data }) => data.job)).toEqual([second.id, third.id]);
+  }, 30_000);
+
+  it('an event names the task of a job and not its handler, wherever the job was submitted', async () => {
+    const { leader, follower } = await cluster();
+    const target = { type: 'handler', name: 'send-mail-v2' };
+    await leader.get('POST', '/v1/tasks', { body: { name: 'send-mail', target } });
+    const listener = await hearAt(leader, { query: '?type=job.submitted' });
+    for (const node of [leader, follower]) {
+      const { id: named } = await node.submit({ task: 'send-mail' });
+      expect((await listener.event('job.submitted', named)).data.task).toBe('send-mail');
+      const { id: inline } = await node.submit({ target });
+      expect((await listener.event('job.submitted', inline)).data).not.toHaveProperty('task');
+    }
+  }, 30_000);
+
+  it('a client that is new at another node hears nothing that was before it came', async () => {
+    const { leader, follower } = await cluster();
+    const atLeader = await hearAt(leader);
+    const jobs = Array.from({ length: 3_000 }, () => ({ task: 'x' }));
+    const { ids } = await leader.get<{ ids: string[] }>('POST', '/v1/jobs/bulk', { body: { jobs } });
+    await atLeader.event('job.submitted', ids.at(-1));
+    const [fresh, resuming] = await Promise.all([
+      hearAt(follower),
+      hearAt(follower, { lastEventId: atLeader.lastId }),
+    ]);
+    const { id } = await leader.submit({ task: 'x' });
+    for (const listener of [fresh, resuming]) {
+      await listener.event('job.submitted', id);
+      expect(listener.types).toEqual(['hello', 'job.submitted']);
+    }
   }, 30_000);
 
   it('a subscription that breaks while the leader stays costs the listeners nothing', async () => {

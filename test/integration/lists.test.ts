@@ -188,6 +188,7 @@ it('payloads that Postgres cannot parse spoil no search, and are found by what c
   expect(await idsOf(node, { 'payload.n': '12345678901234567890' })).toHaveLength(1);
   expect(await idsOf(node, { 'payload.n': '12345678901234567891' })).toHaveLength(0);
   expect(await idsOf(node, { 'payload.0.n': '1' })).toHaveLength(1);
+  expect(await idsOf(node, { 'payload.text': '"a\\u0000b\\ud800c"' })).toHaveLength(1);
   const cancelled = await change(node, 'cancel', { filter: { payload: { n: 1 } } });
   expect(cancelled).toMatchObject({ matched: 4, changed: 4, next: null });
 });

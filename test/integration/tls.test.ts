@@ -3,7 +3,7 @@ import { rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect, type PeerCertificate } from 'node:tls';
 import { Agent, request } from 'undici';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { resolveConfig } from '../../src/core/config.js';
 import { SILENT_LOG } from '../../src/core/log.js';
 import { CertificateFiles } from '../../src/host/certificate.js';
@@ -99,6 +99,48 @@ it('a certificate that ends soon is warned about', async () => {
   const log = new MemoryLog();
   new CertificateFiles(paths, log);
   expect(log.lines).toMatchObject([{ level: 'warn', message: 'the certificate ends soon' }]);
+});
+
+it('a certificate that comes to its end while the node runs is warned about once a day', async () => {
+  const { paths, write } = await certificateFiles();
+  await write(testCertificate('long', 60));
+  const log = new MemoryLog();
+  const files = new CertificateFiles(paths, log);
+  const now = vi.spyOn(Date, 'now');
+  onTestFinished(() => now.mockRestore());
+  const startedAt = performance.timeOrigin + performance.now();
+  for (let hours = 0; hours < 48 * 24; hours += 6) {
+    now.mockReturnValue(startedAt + hours * 3_600_000);
+    files.look();
+  }
+  expect(log.lines.map(({ message }) => message)).toEqual([
+    'the certificate ends soon',
+    'the certificate ends soon',
+  ]);
+});
+
+it('connections beyond the limit are told so with TLS, too', async () => {
+  const { paths, write } = await certificateFiles();
+  await write();
+  const settings = { tlsCert: paths.cert, tlsKey: paths.key, maxConnections: 2 };
+  const node = await TestNode.start({ settings });
+  onTestFinished(() => node.stop());
+  const open = async () => {
+    const socket = connect({ port: node.node.port, host: '127.0.0.1', rejectUnauthorized: false });
+    onTestFinished(() => void socket.destroy());
+    await once(socket, 'secureConnect');
+    return socket.setEncoding('utf8').on('error', () => undefined);
+  };
+  const ask = async (socket: Awaited<ReturnType<typeof open>>) => {
+    socket.write('GET /livez HTTP/1.1\r\nhost: x\r\n\r\n');
+    const [said] = await once(socket, 'data');
+    return String(said).split('\r\n')[0];
+  };
+  const [first, second, third] = [await open(), await open(), await open()];
+  expect(await ask(third)).toBe('HTTP/1.1 503 Service Unavailable');
+  expect(await ask(first)).toBe('HTTP/1.1 200 OK');
+  second.destroy();
+  await vi.waitFor(async () => expect(await ask(await open())).toBe('HTTP/1.1 200 OK'), 5_000);
 });
 
 it.each(['0.0.0.0', '::', '192.0.2.1'])(

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { Server as TlsServer } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
 import { PunctualError } from '../../core/errors.js';
 import { isOfWorker } from './access.js';
@@ -16,10 +17,14 @@ export function limitConnections(server: FastifyInstance, maxConnections: number
   server.server.maxConnections = maxConnections + TOLD_BEYOND;
   server.server.on('connection', (socket: Socket) => {
     open += 1;
-    if (open > maxConnections) surplus.add(socket);
     socket.once('close', () => {
       open -= 1;
     });
+  });
+  // With TLS, requests come over another socket than the one that was opened.
+  const asking = server.server instanceof TlsServer ? 'secureConnection' : 'connection';
+  server.server.on(asking, (socket: Socket) => {
+    if (open > maxConnections) surplus.add(socket);
   });
   server.addHook('onRequest', (request, reply, done) => {
     const { socket } = request.raw;

@@ -125,7 +125,9 @@ function bareServer({ log, certificate, onRefused }: HttpServerOptions): Fastify
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
   };
   // Fastify's type tells servers with and without TLS apart; nothing here depends on the difference.
-  const transport = certificate ? { https: { ...settings, ...certificate } } : { http: settings };
+  const transport = certificate
+    ? { https: { ...settings, handshakeTimeout: HEADERS_TIMEOUT_MS, ...certificate } }
+    : { http: settings };
   const server = fastify({
     ...(transport as { http: typeof settings }),
     requestTimeout: REQUEST_TIMEOUT_MS,

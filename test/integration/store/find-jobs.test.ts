@@ -3,7 +3,7 @@ import type { JobState } from '../../../src/core/job.js';
 import { LAST_UUID, nextUuid } from '../../../src/core/uuid.js';
 import { endWaitingJobs } from '../../../src/store/end-waiting-jobs.js';
 import { countJobs, type FoundPage, findJobs } from '../../../src/store/find-jobs.js';
-import type { JobSearch } from '../../../src/store/job-search.js';
+import { type JobSearch, Stride } from '../../../src/store/job-search.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
 import { postponeJobs, unchanged } from '../../../src/store/place-jobs.js';
 import type { NewJob } from '../../../src/store/submit-jobs.js';
@@ -53,7 +53,14 @@ async function findAll(search: JobSearch, limit: number, examined: number): Prom
   const found: string[] = [];
   let below: string | null = LAST_UUID;
   while (below !== null) {
-    const page: FoundPage = await findJobs(shard.hot, TENANT, search, below, limit, examined);
+    const page: FoundPage = await findJobs(
+      shard.hot,
+      TENANT,
+      search,
+      below,
+      limit,
+      new Stride(search, examined),
+    );
     expect(page.jobs.length).toBeLessThanOrEqual(Math.min(limit, 3 * examined));
     found.push(...page.jobs.map(({ id }) => id));
     expect(page.next === null || page.next < below).toBe(true);
