@@ -238,7 +238,10 @@ export class Claimer {
     const { shares, clock } = this.state;
     const queues = new Map<number, number>();
     const tenants = new Map<string, number>();
+    let last: number | undefined;
     for (const { entry } of intents) {
+      if (entry.queue === last) continue;
+      last = entry.queue;
       const share = shares.queue(entry.queue);
       if (share.bucket) queues.set(entry.queue, share.bucket.fullAt(clock));
       if (share.tenant.bucket) tenants.set(entry.tenant, share.tenant.bucket.fullAt(clock));

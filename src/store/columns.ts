@@ -9,6 +9,8 @@ export interface Column<Row> {
   readonly name: string;
   readonly type: SqlType;
   readonly of: (row: Row) => Value;
+  /** An object that determines the value, and that many rows may share. */
+  readonly part?: ((row: Row) => object) | undefined;
 }
 
 /** A value as it is sent; JSON is a text. */
@@ -35,15 +37,23 @@ interface ColumnsInSql {
 export class Columns<Row> {
   /** The names of the columns, in order. */
   readonly names: string;
+  /** The part that columns are determined by; there is one at most. */
+  private readonly part: ((row: Row) => object) | undefined;
 
   /** The first column must be unique: it is always sent as an array, and is `u.<name>` in the statement. */
   constructor(private readonly columns: readonly Column<Row>[]) {
     this.names = columns.map(({ name }) => name).join(', ');
+    this.part = columns.find(({ part }) => part)?.part;
   }
 
   /** These columns for rows that contain such a row. */
-  inside<Whole>(part: (whole: Whole) => Row): readonly Column<Whole>[] {
-    return this.columns.map(({ name, type, of }) => ({ name, type, of: (whole) => of(part(whole)) }));
+  inside<Whole>(rowOf: (whole: Whole) => Row): readonly Column<Whole>[] {
+    const { part } = this;
+    const partOf = part && ((whole: Whole) => part(rowOf(whole)));
+    return this.columns.map(({ name, type, of, part: own }) => ({
+      ...{ name, type, of: (whole) => of(rowOf(whole)) },
+      part: own && partOf,
+    }));
   }
 
   /** The SQL of the columns, whose parameters begin with number `from`: first the arrays, then the single values. */
@@ -77,18 +87,25 @@ export class Columns<Row> {
 
   /** The parameters for these rows, in the order of `inSql`. */
   parameters(rows: readonly Row[]): Value[] {
-    return inOrder(this.columns.map((column, i) => parameterOf(column, rows, i > 0)));
+    const isShared = this.isPartShared(rows);
+    return inOrder(this.columns.map((column, i) => parameterOf(column, rows, i > 0, isShared)));
   }
 
   /** The same, with pauses between the columns, so that thousands of rows do not block the event loop. */
   async parametersInSlices(rows: readonly Row[]): Promise<Value[]> {
     const slice = new TimeSlice();
     const made: Parameter[] = [];
+    const isShared = this.isPartShared(rows);
     for (const [i, column] of this.columns.entries()) {
       if (slice.isOver) await slice.next();
-      made.push(parameterOf(column, rows, i > 0));
+      made.push(parameterOf(column, rows, i > 0, isShared));
     }
     return inOrder(made);
+  }
+
+  /** Whether the rows of a bulk share the part: then no value of its columns needs to be looked at. */
+  private isPartShared(rows: readonly Row[]): boolean {
+    return this.part !== undefined && isUniform(rows, this.part);
   }
 }
 
@@ -103,8 +120,14 @@ interface Parameter {
   readonly single: Value;
 }
 
-function parameterOf<Row>({ type, of }: Column<Row>, rows: readonly Row[], mayBeSingle: boolean): Parameter {
-  if (mayBeSingle && isUniform(rows, of)) return { array: null, single: of(rows[0]!) };
+function parameterOf<Row>(
+  { type, of, part }: Column<Row>,
+  rows: readonly Row[],
+  mayBeSingle: boolean,
+  isPartShared: boolean,
+): Parameter {
+  if (mayBeSingle && ((isPartShared && part) || isUniform(rows, of)))
+    return { array: null, single: of(rows[0]!) };
   return { array: arrayOf(type, rows.map(of)), single: null };
 }
 
@@ -117,7 +140,7 @@ function arrayOf(type: SqlType, values: readonly Value[]): string {
 }
 
 /** Whether there are rows and all have the same value. */
-export function isUniform<Row>(rows: readonly Row[], of: (row: Row) => Value): boolean {
+export function isUniform<Row>(rows: readonly Row[], of: (row: Row) => Value | object): boolean {
   if (rows.length === 0) return false;
   const first = of(rows[0]!);
   for (const row of rows) if (of(row) !== first) return false;

@@ -176,8 +176,9 @@ export function typeOf(name: ColumnName): JobColumn['type'] {
 export function column<Row>(
   name: Exclude<ColumnName, 'earlier_attempts'>,
   of: (row: Row) => Value,
+  part?: (row: Row) => object,
 ): Column<Row> {
-  return { name, type: TABLE[name].type, of };
+  return { name, type: TABLE[name].type, of, part };
 }
 
 /** Columns in a select: `j.id, j.run_at`. */

@@ -79,8 +79,12 @@ const OF_EACH: Readonly<Record<InsertedColumn<'each'>, (row: JobRow) => Value>> 
   size_kib: sizeKib,
 };
 
-/** The columns of new rows. */
+const definitionOf = ({ definition }: JobRow): StoredDefinition => definition;
+
+/** The columns of new rows. The rows of a bulk mostly share their definition. */
 export const NEW_JOB_COLUMNS = new Columns<JobRow>([
   ...insertedColumns('each').map((name) => column(name, OF_EACH[name])),
-  ...insertedColumns('bulk').map((name) => column(name, ({ definition }: JobRow) => definition[name])),
+  ...insertedColumns('bulk').map((name) =>
+    column(name, ({ definition }: JobRow) => definition[name], definitionOf),
+  ),
 ]);
