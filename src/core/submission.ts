@@ -128,11 +128,17 @@ export async function parseSubmissions(
   const turn = new TimeSlice();
   // A definition may have each payload parsed and checked, which takes longer than all else.
   const lookEvery = context.tasks && context.tasks.size > 0 ? 1 : 16;
+  let place = 0;
+  // One for all submissions: making one for each would cost more than most of what else is done for it.
+  const pointer = () => `/jobs/${place}/payload`;
+  const wrong: SayWrong = (detail, code) => addWrongJson(errors, pointer(), detail, code);
+  const payloadPlace = { pointer, wrong, errors };
   for (let i = 0; i < inputs.length && errors.length <= MOST_ERRORS; i++) {
     if (i % lookEvery === 0 && turn.isOver) await turn.next();
+    place = i;
     const like = i > 0 && isAlike(inputs[i - 1], inputs[i]) ? parsed[i - 1] : undefined;
     const one = like
-      ? withPayload(like, inputs[i], context, i, errors)
+      ? withPayload(like, inputs[i], context, payloadPlace)
       : readSubmission(inputs[i], context, `/jobs/${i}`, errors);
     if (one) parsed.push(one);
   }
@@ -153,22 +159,26 @@ function isAlike(a: unknown, b: unknown): boolean {
   return names === 0;
 }
 
+/** Where the payload stands that is being read, and what was found wrong. */
+interface PayloadPlace {
+  readonly pointer: () => string;
+  readonly wrong: SayWrong;
+  readonly errors: FieldError[];
+}
+
 function withPayload(
   like: ParsedSubmission,
   input: unknown,
   context: SubmissionContext,
-  place: number,
-  errors: FieldError[],
+  { pointer: pointerOf, wrong, errors }: PayloadPlace,
 ): ParsedSubmission | null {
   const { payload, concurrencyKey } = input as Given;
   const { definition } = like;
-  const text = readJson(payload, context, (detail, code) =>
-    addWrongJson(errors, `/jobs/${place}/payload`, detail, code),
-  );
+  const text = readJson(payload, context, wrong);
   if (text === null) return null;
   const rules = rulesOf(definition.task, context);
   if (!rules || !readsPayloads(rules)) return { definition, payload: text };
-  const pointer = `/jobs/${place}/payload`;
+  const pointer = pointerOf();
   const before = errors.length;
   const value = checkPayload(rules, text, pointer, errors);
   const isKeyed = rules.keyPath !== null && concurrencyKey === undefined;
@@ -404,13 +414,10 @@ function addWrongJson(errors: FieldError[], pointer: string, detail: string, cod
 
 type JsonLimits = Pick<SubmissionContext, 'maxPayload' | 'maxDepth'>;
 type WrongJson = 'INVALID_REQUEST' | 'PAYLOAD_TOO_LARGE';
+type SayWrong = (detail: string, code: WrongJson) => void;
 
 /** JSON text of a value within size and depth, or null after saying what is wrong. */
-export function readJson(
-  value: unknown,
-  limits: JsonLimits,
-  wrong: (detail: string, code: WrongJson) => void,
-): string | null {
+export function readJson(value: unknown, limits: JsonLimits, wrong: SayWrong): string | null {
   if (value === undefined || value === null) return 'null';
   if (value instanceof JsonText) {
     if (value.bytes <= limits.maxPayload) return value.text;
@@ -443,8 +450,11 @@ export function readJson(
 function isTooDeep(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
-  for (const child of Array.isArray(value) ? value : Object.values(value)) {
-    if (typeof child === 'object' && child !== null && isTooDeep(child, levels - 1)) return true;
+  if (Array.isArray(value)) return value.some((child) => isTooDeep(child, levels - 1));
+  for (const name in value) {
+    const child: unknown = (value as Record<string, unknown>)[name];
+    // Inherited properties are not written as JSON.
+    if (typeof child === 'object' && Object.hasOwn(value, name) && isTooDeep(child, levels - 1)) return true;
   }
   return false;
 }
