@@ -45,11 +45,7 @@ ORDER BY 1
 ON CONFLICT (signature) DO NOTHING;
 
 -- add-queues
-INSERT INTO punctual.queues (tenant, name, created_at, used_at)
-SELECT u.tenant, u.name, $3::bigint, $3::bigint FROM unnest($1::text[], $2::text[]) u(tenant, name)
-WHERE NOT EXISTS (SELECT 1 FROM punctual.queues q WHERE q.tenant = u.tenant AND q.name = u.name)
-ORDER BY 1, 2
-ON CONFLICT (tenant, name) DO NOTHING;
+SELECT tenant, name, quota FROM punctual.add_queues($1::text[], $2::text[], $3::bigint, $4::bigint);
 
 -- add-stale
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -64,24 +60,37 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 -- add-tenant
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
-  INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst)
-  SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int WHERE EXISTS (SELECT 1 FROM term)
+  INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst, quota_live_jobs,
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes)
+  SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int, $11::int, $12::int, $13::int,
+    $14::int, $15::int, $16::int
+  WHERE EXISTS (SELECT 1 FROM term)
   ON CONFLICT (id) DO NOTHING
-  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs,
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- add-tenant-audited
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
-  INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst)
-  SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int WHERE EXISTS (SELECT 1 FROM term)
+  INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst, quota_live_jobs,
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes)
+  SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int, $11::int, $12::int, $13::int,
+    $14::int, $15::int, $16::int
+  WHERE EXISTS (SELECT 1 FROM term)
   ON CONFLICT (id) DO NOTHING
-  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs,
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
   subject, before, after, outcome)
-  SELECT $2::bigint, $11::uuid, $12::bigint, $13::text, $14::uuid, $15::text, $16::text, $17::text, $18::text,
-    $19::text, $20::text, $21::json, $22::json, $23::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+  SELECT $2::bigint, $17::uuid, $18::bigint, $19::text, $20::uuid, $21::text, $22::text, $23::text, $24::text,
+    $25::text, $26::text, $27::json, $28::json, $29::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- add-usage
+UPDATE punctual.tenant_usage u SET live = u.live + a.live, later = u.later + a.later
+FROM unnest($1::text[], $2::bigint[], $3::bigint[]) a(tenant, live, later)
+WHERE u.tenant BETWEEN a.tenant AND a.tenant;
 
 -- add-worker
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -259,22 +268,28 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.tenants SET name = $5::text, weight = $6::int, rate_limit = $7::int, rate_per = $8::bigint,
-    rate_burst = $9::int
+    rate_burst = $9::int,
+    (quota_live_jobs, quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second,
+      quota_payload_bytes) = ROW($10::int, $11::int, $12::int, $13::int, $14::int, $15::int)
   WHERE id = $4::text AND EXISTS (SELECT 1 FROM term)
-  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs,
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- change-tenant-audited
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.tenants SET name = $5::text, weight = $6::int, rate_limit = $7::int, rate_per = $8::bigint,
-    rate_burst = $9::int
+    rate_burst = $9::int,
+    (quota_live_jobs, quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second,
+      quota_payload_bytes) = ROW($10::int, $11::int, $12::int, $13::int, $14::int, $15::int)
   WHERE id = $4::text AND EXISTS (SELECT 1 FROM term)
-  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs,
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
   subject, before, after, outcome)
-  SELECT $2::bigint, $10::uuid, $11::bigint, $12::text, $13::uuid, $14::text, $15::text, $16::text, $17::text,
-    $18::text, $19::text, $20::json, $21::json, $22::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+  SELECT $2::bigint, $16::uuid, $17::bigint, $18::text, $19::uuid, $20::text, $21::text, $22::text, $23::text,
+    $24::text, $25::text, $26::json, $27::json, $28::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- claim-jobs
@@ -347,11 +362,30 @@ SELECT u.tenant, (
     SELECT 1 FROM punctual.needs n WHERE n.tenant = u.tenant AND n.labels <> '' LIMIT $2) sets) AS sets
 FROM unnest($1::text[]) u(tenant);
 
+-- count-schedules
+SELECT count(*) AS schedules FROM (
+SELECT 1 FROM punctual.schedules s WHERE s.tenant = $1::text AND s.deleted_at IS NULL LIMIT $2::bigint) counted;
+
 -- count-task-change
 UPDATE punctual.task_changes SET version = version + 1 WHERE id = 1 RETURNING version;
 
 -- count-terms
 SELECT count(*)::int AS terms FROM punctual.terms WHERE shard = $1;
+
+-- count-usage
+UPDATE punctual.tenant_usage u SET
+  live = (SELECT count(*) FROM (
+    SELECT 1 FROM punctual.queues q JOIN punctual.jobs j ON j.queue = q.id
+    WHERE q.tenant = $1::text LIMIT $2::bigint + 1) l),
+  later = (SELECT count(*) FROM (
+    SELECT 1 FROM punctual.later l WHERE l.tenant = $1::text LIMIT $3::bigint + 1) l),
+  counted_at = $4::bigint,
+  count_ms = greatest(0, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - $4::bigint)
+WHERE u.tenant = $1::text
+RETURNING u.live, u.later;
+
+-- counted-tenants
+SELECT tenant FROM punctual.tenant_usage;
 
 -- create-schedule
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -730,7 +764,8 @@ WITH live AS MATERIALIZED (
     WHERE fits AND (p.reach IS NULL OR id >= p.reach)
     ORDER BY id DESC LIMIT $5::int) f
 )
-SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.own,
+  p.live
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-holders
@@ -908,7 +943,8 @@ WITH live AS MATERIALIZED (
     WHERE fits AND (p.reach IS NULL OR id >= p.reach)
     ORDER BY id DESC LIMIT $5::int) f
 )
-SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.own,
+  p.live
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-jobs-of-schedule
@@ -1040,7 +1076,8 @@ WITH live AS MATERIALIZED (
     WHERE fits AND (p.reach IS NULL OR id >= p.reach)
     ORDER BY id DESC LIMIT $5::int) f
 )
-SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.own,
+  p.live
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-key
@@ -1213,7 +1250,8 @@ WITH live AS MATERIALIZED (
     WHERE fits AND (p.reach IS NULL OR id >= p.reach)
     ORDER BY id DESC LIMIT $5::int) f
 )
-SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.own,
+  p.live
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-needs
@@ -1228,6 +1266,12 @@ rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name = $2;
 SELECT u.place, q.id, q.used_at AS "usedAt"
 FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(tenant, name, place)
 JOIN punctual.queues q ON q.tenant = u.tenant AND q.name = u.name;
+
+-- find-quotas
+SELECT v.version, t.* FROM punctual.quotas_version v LEFT JOIN (
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs, quota_later_jobs,
+  quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM punctual.tenants WHERE id =
+  ANY($1::text[])) t ON true;
 
 -- find-running-jobs
 WITH live AS MATERIALIZED (
@@ -1358,7 +1402,8 @@ WITH live AS MATERIALIZED (
     WHERE fits AND (p.reach IS NULL OR id >= p.reach)
     ORDER BY id DESC LIMIT $5::int) f
 )
-SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.own,
+  p.live
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-schedule
@@ -1395,7 +1440,9 @@ SELECT tenant, name, definition, published_by, created_at, created_by, changed_a
   punctual.tasks WHERE tenant = $1 AND name = $2;
 
 -- find-tenant
-SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id = $1;
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs, quota_later_jobs,
+  quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM punctual.tenants WHERE id =
+  $1;
 
 -- find-worker
 SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen", operator
@@ -1576,6 +1623,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 
 -- forget-silent-nodes
 DELETE FROM punctual.nodes WHERE last_seen < $1;
+
+-- forget-usage
+UPDATE punctual.tenant_usage SET live = NULL, later = NULL, counted_at = 0 WHERE live IS NOT NULL;
 
 -- forget-workers
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -1853,137 +1903,7 @@ SELECT * FROM (
    ORDER BY a.id DESC LIMIT $9::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
 WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY id DESC;
 
--- list-failed-jobs
-  WITH live AS MATERIALIZED (
-    SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
-      AND ($10::uuid[] IS NULL OR true)
-      AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
-      AND ($12::boolean IS NULL OR NOT $12::boolean)
-      AND ($13::boolean IS NULL OR true)
-      AND ($14::text IS NULL OR j.task = $14::text)
-      AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-        $15::text))
-      AND ($16::text IS NULL OR j.schedule = $16::text)
-      AND ($17::uuid IS NULL OR c.worker = $17::uuid)
-      AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
-      AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
-        WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
-      AND ($21::text IS NULL OR false)
-      AND ($22::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM (
-          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
-          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
-          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
-        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
-          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
-          WHEN f.field::text = w.value THEN true
-          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
-            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
-            THEN f.field::text::numeric = w.value::numeric
-          ELSE false END) IS NOT TRUE)) AS fits
-    FROM (
-      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
-        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
-        punctual.jobs j
-      WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean
-      ORDER BY j.id DESC LIMIT $4::int) j
-    LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
-  ), not_admitted AS MATERIALIZED (
-    SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
-      ($10::uuid[] IS NULL OR true)
-      AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
-      AND ($12::boolean IS NULL OR l.held = $12::boolean)
-      AND ($13::boolean IS NULL OR true)
-      AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
-      AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
-        WHERE q.tenant = $1 AND q.name = $15::text)
-        ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
-      AND ($16::text IS NULL OR l.schedule = $16::text)
-      AND ($17::uuid IS NULL OR false)
-      AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
-      AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
-        punctual.keys k
-        WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
-      AND ($21::text IS NULL OR false)
-      AND ($22::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM (
-          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
-            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-              OFFSET 0) p,
-          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
-          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
-        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
-          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
-          WHEN f.field::text = w.value THEN true
-          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
-            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
-            THEN f.field::text::numeric = w.value::numeric
-          ELSE false END) IS NOT TRUE)) AS fits
-    FROM (
-      SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
-        coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
-        punctual.later l
-      WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
-      ORDER BY l.id DESC LIMIT $4::int) l
-  ), ended AS MATERIALIZED (
-    SELECT h.id, h.bytes,
-      ($10::uuid[] IS NULL OR true)
-      AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
-      AND ($12::boolean IS NULL OR false)
-      AND ($13::boolean IS NULL OR NOT h.at_most_once)
-      AND ($14::text IS NULL OR h.task = $14::text)
-      AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-        $15::text))
-      AND ($16::text IS NULL OR h.schedule = $16::text)
-      AND ($17::uuid IS NULL OR h.worker = $17::uuid)
-      AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
-      AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
-        WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
-      AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-      AND ($22::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM (
-          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
-          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
-          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
-        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
-          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
-          WHEN f.field::text = w.value THEN true
-          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
-            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
-            THEN f.field::text::numeric = w.value::numeric
-          ELSE false END) IS NOT TRUE)) AS fits
-    FROM (
-      SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
-        coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-        coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-        punctual.job_history h
-      WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
-        AND h.finished_at >= $9::bigint AND h.state = 'failed'
-      ORDER BY h.id DESC LIMIT $4::int) h
-  ), position AS MATERIALIZED (
-    SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
-      ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
-      1)) AS reach,
-      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
-        + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
-  ), found AS MATERIALIZED (
-    SELECT f.* FROM position p CROSS JOIN LATERAL (
-      SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
-      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
-      UNION ALL
-      SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
-      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
-      UNION ALL
-      SELECT 'history', id, bytes, false, NULL, NULL FROM ended
-      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
-      ORDER BY id DESC LIMIT $5::int) f
-  )
-  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
-      
+-- list-found-jobs
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
       sum(bytes) OVER in_order - bytes AS bytes_before
@@ -1996,22 +1916,22 @@ FROM (
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
     backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
     started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
       octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($26::text[]) OR pg_column_size(result) <= 2056 AND
+    CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
       octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND
       octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
       'message',
 ',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($26::text[]) OR pg_column_size(earlier_attempts) <=
-      8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(earlier_attempts) <= 8200
+      AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($26::text[])
-      OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+    NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
+      pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($8::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
       <= 2048) AS without_stack
   FROM (
     
@@ -2023,8 +1943,7 @@ SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j
   NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY (ARRAY(SELECT id FROM
-  found WHERE place = 'live'))
+LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY ($2::uuid[])
   UNION ALL 
 SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
   'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
@@ -2038,8 +1957,7 @@ SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coales
   outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
-LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY (ARRAY(SELECT id FROM found WHERE
-  place = 'later'))
+LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY ($3::uuid[])
   UNION ALL 
 SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
@@ -2047,612 +1965,14 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
   h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
   h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARRAY(SELECT id FROM found WHERE place
-  = 'history')) AND h.finished_at >= $9::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= ($5::int - 1)::int AND bytes_before < $25::bigint ORDER BY id DESC) t ON true
-  ORDER BY t.id DESC;
-
--- list-jobs
-  WITH live AS MATERIALIZED (
-    SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
-      AND ($10::uuid[] IS NULL OR true)
-      AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
-      AND ($12::boolean IS NULL OR NOT $12::boolean)
-      AND ($13::boolean IS NULL OR true)
-      AND ($14::text IS NULL OR j.task = $14::text)
-      AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-        $15::text))
-      AND ($16::text IS NULL OR j.schedule = $16::text)
-      AND ($17::uuid IS NULL OR c.worker = $17::uuid)
-      AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
-      AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
-        WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
-      AND ($21::text IS NULL OR false)
-      AND ($22::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM (
-          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
-          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
-          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
-        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
-          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
-          WHEN f.field::text = w.value THEN true
-          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
-            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
-            THEN f.field::text::numeric = w.value::numeric
-          ELSE false END) IS NOT TRUE)) AS fits
-    FROM (
-      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
-        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
-        punctual.jobs j
-      WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean
-      ORDER BY j.id DESC LIMIT $4::int) j
-    LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
-  ), not_admitted AS MATERIALIZED (
-    SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
-      ($10::uuid[] IS NULL OR true)
-      AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
-      AND ($12::boolean IS NULL OR l.held = $12::boolean)
-      AND ($13::boolean IS NULL OR true)
-      AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
-      AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
-        WHERE q.tenant = $1 AND q.name = $15::text)
-        ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
-      AND ($16::text IS NULL OR l.schedule = $16::text)
-      AND ($17::uuid IS NULL OR false)
-      AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
-      AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
-        punctual.keys k
-        WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
-      AND ($21::text IS NULL OR false)
-      AND ($22::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM (
-          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
-            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-              OFFSET 0) p,
-          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
-          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
-        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
-          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
-          WHEN f.field::text = w.value THEN true
-          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
-            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
-            THEN f.field::text::numeric = w.value::numeric
-          ELSE false END) IS NOT TRUE)) AS fits
-    FROM (
-      SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
-        coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
-        punctual.later l
-      WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
-      ORDER BY l.id DESC LIMIT $4::int) l
-  ), ended AS MATERIALIZED (
-    SELECT h.id, h.bytes,
-      ($10::uuid[] IS NULL OR true)
-      AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
-      AND ($12::boolean IS NULL OR false)
-      AND ($13::boolean IS NULL OR NOT h.at_most_once)
-      AND ($14::text IS NULL OR h.task = $14::text)
-      AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-        $15::text))
-      AND ($16::text IS NULL OR h.schedule = $16::text)
-      AND ($17::uuid IS NULL OR h.worker = $17::uuid)
-      AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
-      AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
-        WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
-      AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-      AND ($22::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM (
-          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
-          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
-          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
-        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
-          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
-          WHEN f.field::text = w.value THEN true
-          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
-            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
-            THEN f.field::text::numeric = w.value::numeric
-          ELSE false END) IS NOT TRUE)) AS fits
-    FROM (
-      SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
-        coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-        coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-        punctual.job_history h
-      WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
-        AND h.finished_at >= $9::bigint
-      ORDER BY h.id DESC LIMIT $4::int) h
-  ), position AS MATERIALIZED (
-    SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
-      ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
-      1)) AS reach,
-      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
-        + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
-  ), found AS MATERIALIZED (
-    SELECT f.* FROM position p CROSS JOIN LATERAL (
-      SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
-      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
-      UNION ALL
-      SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
-      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
-      UNION ALL
-      SELECT 'history', id, bytes, false, NULL, NULL FROM ended
-      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
-      ORDER BY id DESC LIMIT $5::int) f
-  )
-  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
-      
-  SELECT * FROM (
-    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-      sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (
-SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
-  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
-FROM (
-  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
-    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($26::text[]) OR pg_column_size(result) <= 2056 AND
-      octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
-      'message',
-',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($26::text[]) OR pg_column_size(earlier_attempts) <=
-      8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
-earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
-      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($26::text[])
-      OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
-      <= 2048) AS without_stack
-  FROM (
-    
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
-  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
-  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
-  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.jobs j
-JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY (ARRAY(SELECT id FROM
-  found WHERE place = 'live'))
-  UNION ALL 
-SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
-  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
-  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
-  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
-  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
-  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
-  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
-  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
-  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
-  outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.later l
-CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
-LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY (ARRAY(SELECT id FROM found WHERE
-  place = 'later'))
-  UNION ALL 
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
-  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
-  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
-  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
-  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
-FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARRAY(SELECT id FROM found WHERE place
-  = 'history')) AND h.finished_at >= $9::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= ($5::int - 1)::int AND bytes_before < $25::bigint ORDER BY id DESC) t ON true
-  ORDER BY t.id DESC;
-
--- list-jobs-of-schedule
-  WITH live AS MATERIALIZED (
-    SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
-      AND ($10::uuid[] IS NULL OR true)
-      AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
-      AND ($12::boolean IS NULL OR NOT $12::boolean)
-      AND ($13::boolean IS NULL OR true)
-      AND ($14::text IS NULL OR j.task = $14::text)
-      AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-        $15::text))
-      AND ($16::text IS NULL OR j.schedule = $16::text)
-      AND ($17::uuid IS NULL OR c.worker = $17::uuid)
-      AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
-      AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
-        WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
-      AND ($21::text IS NULL OR false)
-      AND ($22::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM (
-          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
-          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
-          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
-        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
-          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
-          WHEN f.field::text = w.value THEN true
-          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
-            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
-            THEN f.field::text::numeric = w.value::numeric
-          ELSE false END) IS NOT TRUE)) AS fits
-    FROM (
-      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
-        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
-        punctual.jobs j
-      WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean AND j.tenant = $1 AND j.schedule = $16::text
-      ORDER BY j.id DESC LIMIT $4::int) j
-    LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
-  ), not_admitted AS MATERIALIZED (
-    SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
-      ($10::uuid[] IS NULL OR true)
-      AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
-      AND ($12::boolean IS NULL OR l.held = $12::boolean)
-      AND ($13::boolean IS NULL OR true)
-      AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
-      AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
-        WHERE q.tenant = $1 AND q.name = $15::text)
-        ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
-      AND ($16::text IS NULL OR l.schedule = $16::text)
-      AND ($17::uuid IS NULL OR false)
-      AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
-      AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
-        punctual.keys k
-        WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
-      AND ($21::text IS NULL OR false)
-      AND ($22::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM (
-          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
-            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-              OFFSET 0) p,
-          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
-          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
-        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
-          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
-          WHEN f.field::text = w.value THEN true
-          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
-            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
-            THEN f.field::text::numeric = w.value::numeric
-          ELSE false END) IS NOT TRUE)) AS fits
-    FROM (
-      SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
-        coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
-        punctual.later l
-      WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean AND l.schedule = $16::text
-      ORDER BY l.id DESC LIMIT $4::int) l
-  ), ended AS MATERIALIZED (
-    SELECT h.id, h.bytes,
-      ($10::uuid[] IS NULL OR true)
-      AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
-      AND ($12::boolean IS NULL OR false)
-      AND ($13::boolean IS NULL OR NOT h.at_most_once)
-      AND ($14::text IS NULL OR h.task = $14::text)
-      AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-        $15::text))
-      AND ($16::text IS NULL OR h.schedule = $16::text)
-      AND ($17::uuid IS NULL OR h.worker = $17::uuid)
-      AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
-      AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
-        WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
-      AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-      AND ($22::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM (
-          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
-          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
-          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
-        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
-          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
-          WHEN f.field::text = w.value THEN true
-          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
-            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
-            THEN f.field::text::numeric = w.value::numeric
-          ELSE false END) IS NOT TRUE)) AS fits
-    FROM (
-      SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
-        coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-        coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-        punctual.job_history h
-      WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
-        AND h.finished_at >= $9::bigint AND h.schedule = $16::text
-      ORDER BY h.id DESC LIMIT $4::int) h
-  ), position AS MATERIALIZED (
-    SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
-      ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
-      1)) AS reach,
-      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
-        + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
-  ), found AS MATERIALIZED (
-    SELECT f.* FROM position p CROSS JOIN LATERAL (
-      SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
-      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
-      UNION ALL
-      SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
-      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
-      UNION ALL
-      SELECT 'history', id, bytes, false, NULL, NULL FROM ended
-      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
-      ORDER BY id DESC LIMIT $5::int) f
-  )
-  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
-      
-  SELECT * FROM (
-    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-      sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (
-SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
-  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
-FROM (
-  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
-    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($26::text[]) OR pg_column_size(result) <= 2056 AND
-      octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
-      'message',
-',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($26::text[]) OR pg_column_size(earlier_attempts) <=
-      8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
-earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
-      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($26::text[])
-      OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
-      <= 2048) AS without_stack
-  FROM (
-    
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
-  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
-  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
-  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.jobs j
-JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY (ARRAY(SELECT id FROM
-  found WHERE place = 'live'))
-  UNION ALL 
-SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
-  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
-  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
-  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
-  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
-  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
-  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
-  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
-  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
-  outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.later l
-CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
-LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY (ARRAY(SELECT id FROM found WHERE
-  place = 'later'))
-  UNION ALL 
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
-  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
-  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
-  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
-  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
-FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARRAY(SELECT id FROM found WHERE place
-  = 'history')) AND h.finished_at >= $9::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= ($5::int - 1)::int AND bytes_before < $25::bigint ORDER BY id DESC) t ON true
-  ORDER BY t.id DESC;
+JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY ($4::uuid[]) AND h.finished_at >=
+  $5::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= $6::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-managed-schedules
 SELECT s.name FROM punctual.schedules s
 WHERE s.tenant = $1 AND s.managed_by = $2 AND s.name > $3 AND s.deleted_at IS NULL
 ORDER BY s.name LIMIT $4;
-
--- list-named-jobs
-  WITH live AS MATERIALIZED (
-    SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
-      AND ($10::uuid[] IS NULL OR true)
-      AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
-      AND ($12::boolean IS NULL OR NOT $12::boolean)
-      AND ($13::boolean IS NULL OR true)
-      AND ($14::text IS NULL OR j.task = $14::text)
-      AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-        $15::text))
-      AND ($16::text IS NULL OR j.schedule = $16::text)
-      AND ($17::uuid IS NULL OR c.worker = $17::uuid)
-      AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
-      AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
-        WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
-      AND ($21::text IS NULL OR false)
-      AND ($22::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM (
-          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
-          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
-          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
-        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
-          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
-          WHEN f.field::text = w.value THEN true
-          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
-            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
-            THEN f.field::text::numeric = w.value::numeric
-          ELSE false END) IS NOT TRUE)) AS fits
-    FROM (
-      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
-        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
-        punctual.jobs j
-      WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean AND j.id = ANY ($10::uuid[])
-      ORDER BY j.id DESC LIMIT $4::int) j
-    LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
-  ), not_admitted AS MATERIALIZED (
-    SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
-      ($10::uuid[] IS NULL OR true)
-      AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
-      AND ($12::boolean IS NULL OR l.held = $12::boolean)
-      AND ($13::boolean IS NULL OR true)
-      AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
-      AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
-        WHERE q.tenant = $1 AND q.name = $15::text)
-        ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
-      AND ($16::text IS NULL OR l.schedule = $16::text)
-      AND ($17::uuid IS NULL OR false)
-      AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
-      AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
-        punctual.keys k
-        WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
-      AND ($21::text IS NULL OR false)
-      AND ($22::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM (
-          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
-            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-              OFFSET 0) p,
-          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
-          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
-        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
-          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
-          WHEN f.field::text = w.value THEN true
-          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
-            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
-            THEN f.field::text::numeric = w.value::numeric
-          ELSE false END) IS NOT TRUE)) AS fits
-    FROM (
-      SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
-        coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
-        punctual.later l
-      WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean AND l.id = ANY ($10::uuid[])
-      ORDER BY l.id DESC LIMIT $4::int) l
-  ), ended AS MATERIALIZED (
-    SELECT h.id, h.bytes,
-      ($10::uuid[] IS NULL OR true)
-      AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
-      AND ($12::boolean IS NULL OR false)
-      AND ($13::boolean IS NULL OR NOT h.at_most_once)
-      AND ($14::text IS NULL OR h.task = $14::text)
-      AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-        $15::text))
-      AND ($16::text IS NULL OR h.schedule = $16::text)
-      AND ($17::uuid IS NULL OR h.worker = $17::uuid)
-      AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
-      AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
-        WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
-      AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-      AND ($22::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM (
-          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
-          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
-          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
-        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
-          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
-          WHEN f.field::text = w.value THEN true
-          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
-            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
-            THEN f.field::text::numeric = w.value::numeric
-          ELSE false END) IS NOT TRUE)) AS fits
-    FROM (
-      SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
-        coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-        coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-        punctual.job_history h
-      WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
-        AND h.finished_at >= $9::bigint AND h.id = ANY ($10::uuid[])
-      ORDER BY h.id DESC LIMIT $4::int) h
-  ), position AS MATERIALIZED (
-    SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
-      ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
-      1)) AS reach,
-      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
-        + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
-  ), found AS MATERIALIZED (
-    SELECT f.* FROM position p CROSS JOIN LATERAL (
-      SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
-      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
-      UNION ALL
-      SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
-      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
-      UNION ALL
-      SELECT 'history', id, bytes, false, NULL, NULL FROM ended
-      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
-      ORDER BY id DESC LIMIT $5::int) f
-  )
-  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
-      
-  SELECT * FROM (
-    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-      sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (
-SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
-  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
-FROM (
-  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
-    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($26::text[]) OR pg_column_size(result) <= 2056 AND
-      octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
-      'message',
-',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($26::text[]) OR pg_column_size(earlier_attempts) <=
-      8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
-earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
-      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($26::text[])
-      OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
-      <= 2048) AS without_stack
-  FROM (
-    
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
-  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
-  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
-  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.jobs j
-JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY (ARRAY(SELECT id FROM
-  found WHERE place = 'live'))
-  UNION ALL 
-SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
-  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
-  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
-  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
-  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
-  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
-  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
-  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
-  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
-  outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.later l
-CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
-LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY (ARRAY(SELECT id FROM found WHERE
-  place = 'later'))
-  UNION ALL 
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
-  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
-  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
-  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
-  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
-FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARRAY(SELECT id FROM found WHERE place
-  = 'history')) AND h.finished_at >= $9::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= ($5::int - 1)::int AND bytes_before < $25::bigint ORDER BY id DESC) t ON true
-  ORDER BY t.id DESC;
 
 -- list-nodes
 SELECT id, url, version, last_seen AS "lastSeen" FROM (
@@ -2662,205 +1982,6 @@ ORDER BY started_at, id;
 -- list-queues
 SELECT id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
 rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3::int + 1;
-
--- list-running-jobs
-  WITH live AS MATERIALIZED (
-    SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
-      AND ($10::uuid[] IS NULL OR true)
-      AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
-      AND ($12::boolean IS NULL OR NOT $12::boolean)
-      AND ($13::boolean IS NULL OR true)
-      AND ($14::text IS NULL OR j.task = $14::text)
-      AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-        $15::text))
-      AND ($16::text IS NULL OR j.schedule = $16::text)
-      AND ($17::uuid IS NULL OR c.worker = $17::uuid)
-      AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
-      AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
-        WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
-      AND ($21::text IS NULL OR false)
-      AND ($22::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM (
-          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
-          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
-          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
-        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
-          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
-          WHEN f.field::text = w.value THEN true
-          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
-            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
-            THEN f.field::text::numeric = w.value::numeric
-          ELSE false END) IS NOT TRUE)) AS fits
-    FROM (
-      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
-        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM (
-        SELECT c.job FROM punctual.claims c WHERE c.job < $2::uuid AND c.job >= $3::uuid AND $6::boolean
-        ORDER BY c.job DESC LIMIT $4::int) c
-      JOIN punctual.jobs j ON j.id BETWEEN c.job AND c.job) j
-    LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
-  ), not_admitted AS MATERIALIZED (
-    SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
-      ($10::uuid[] IS NULL OR true)
-      AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
-      AND ($12::boolean IS NULL OR l.held = $12::boolean)
-      AND ($13::boolean IS NULL OR true)
-      AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
-      AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
-        WHERE q.tenant = $1 AND q.name = $15::text)
-        ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
-      AND ($16::text IS NULL OR l.schedule = $16::text)
-      AND ($17::uuid IS NULL OR false)
-      AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
-      AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
-        punctual.keys k
-        WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
-      AND ($21::text IS NULL OR false)
-      AND ($22::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM (
-          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
-            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-              OFFSET 0) p,
-          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
-          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
-        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
-          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
-          WHEN f.field::text = w.value THEN true
-          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
-            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
-            THEN f.field::text::numeric = w.value::numeric
-          ELSE false END) IS NOT TRUE)) AS fits
-    FROM (
-      SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
-        coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
-        punctual.later l
-      WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
-      ORDER BY l.id DESC LIMIT $4::int) l
-  ), ended AS MATERIALIZED (
-    SELECT h.id, h.bytes,
-      ($10::uuid[] IS NULL OR true)
-      AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
-      AND ($12::boolean IS NULL OR false)
-      AND ($13::boolean IS NULL OR NOT h.at_most_once)
-      AND ($14::text IS NULL OR h.task = $14::text)
-      AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-        $15::text))
-      AND ($16::text IS NULL OR h.schedule = $16::text)
-      AND ($17::uuid IS NULL OR h.worker = $17::uuid)
-      AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
-      AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
-        WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
-      AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
-        THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-      AND ($22::text[] IS NULL OR NOT EXISTS (
-        SELECT 1 FROM (
-          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
-          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
-          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
-        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
-          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
-          WHEN f.field::text = w.value THEN true
-          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
-            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
-            THEN f.field::text::numeric = w.value::numeric
-          ELSE false END) IS NOT TRUE)) AS fits
-    FROM (
-      SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
-        coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-        coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-        punctual.job_history h
-      WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
-        AND h.finished_at >= $9::bigint
-      ORDER BY h.id DESC LIMIT $4::int) h
-  ), position AS MATERIALIZED (
-    SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
-      ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
-      1)) AS reach,
-      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
-        + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
-  ), found AS MATERIALIZED (
-    SELECT f.* FROM position p CROSS JOIN LATERAL (
-      SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
-      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
-      UNION ALL
-      SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
-      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
-      UNION ALL
-      SELECT 'history', id, bytes, false, NULL, NULL FROM ended
-      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
-      ORDER BY id DESC LIMIT $5::int) f
-  )
-  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
-      
-  SELECT * FROM (
-    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
-      sum(bytes) OVER in_order - bytes AS bytes_before
-    FROM (
-SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
-  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
-FROM (
-  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
-    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
-    CASE WHEN (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) THEN payload END AS payload,
-    CASE WHEN (result IS NULL OR 'result' = ANY ($26::text[]) OR pg_column_size(result) <= 2056 AND
-      octet_length(result::text) <= 2048) THEN result END AS result,
-    CASE WHEN (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND
-      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
-      'message',
-',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
-    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($26::text[]) OR pg_column_size(earlier_attempts) <=
-      8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
-earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
-      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
-    NOT (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
-      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($26::text[])
-      OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
-    NOT (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
-      <= 2048) AS without_stack
-  FROM (
-    
-SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
-  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
-  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
-  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.jobs j
-JOIN punctual.queues q ON q.id = j.queue
-LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY (ARRAY(SELECT id FROM
-  found WHERE place = 'live'))
-  UNION ALL 
-SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
-  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
-  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
-  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
-  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
-  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
-  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
-  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
-  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
-  outcome, NULL::json AS result, NULL::json AS error
-FROM punctual.later l
-CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
-LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY (ARRAY(SELECT id FROM found WHERE
-  place = 'later'))
-  UNION ALL 
-SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
-  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
-  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
-  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
-  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
-FROM punctual.job_history h
-JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARRAY(SELECT id FROM found WHERE place
-  = 'history')) AND h.finished_at >= $9::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
-  WHERE place_in_portion <= ($5::int - 1)::int AND bytes_before < $25::bigint ORDER BY id DESC) t ON true
-  ORDER BY t.id DESC;
 
 -- list-schedules
   SELECT * FROM (
@@ -2899,8 +2020,9 @@ SELECT * FROM (
 WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY name;
 
 -- list-tenants
-SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants WHERE id > $1
-  ORDER BY id LIMIT $2;
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs, quota_later_jobs,
+  quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM punctual.tenants WHERE id >
+  $1 ORDER BY id LIMIT $2;
 
 -- list-workers
 SELECT * FROM (
@@ -2939,6 +2061,13 @@ SELECT k.job
 FROM unnest($1::text[], $2::text[], $3::uuid[]) u(tenant, key, holder)
 JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key AND k.job = u.holder
 ORDER BY k.tenant, k.key FOR UPDATE OF k;
+
+-- lock-usage
+SELECT u.live, u.later, u.counted_at AS "countedAt", u.count_ms AS "countMs",
+  t.quota_live_jobs AS "liveJobs", t.quota_later_jobs AS "laterJobs",
+  floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
+FROM punctual.tenant_usage u JOIN punctual.tenants t ON t.id = u.tenant
+WHERE u.tenant = $1::text FOR UPDATE OF u;
 
 -- look-at-lease
   SELECT l.epoch, l.holder, l.holder_url AS "holderUrl",
@@ -3324,7 +2453,8 @@ WHERE c.id = 1 ORDER BY t.version;
 SELECT name, definition FROM punctual.tasks WHERE tenant = $1 AND name = ANY($2::text[]);
 
 -- read-tenants
-SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at FROM punctual.tenants
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs, quota_later_jobs,
+  quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM punctual.tenants
 WHERE id = ANY(ARRAY(SELECT DISTINCT q.tenant FROM punctual.queues q WHERE q.id = ANY($1::int[])));
 
 -- read-to-admit
@@ -3725,6 +2855,49 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   SELECT $5::bigint, tenant, 1, 1, $6::bigint[], greatest(0, $5::bigint - run_at) FROM stored
 ), answer AS (SELECT id FROM stored) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- submit-and-claim-counted
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), room AS (
+  UPDATE punctual.tenant_usage u SET live = u.live + 1 FROM punctual.tenants t
+  WHERE u.tenant = (SELECT coalesce(u.tenant, $37::text) FROM unnest($12::uuid[], $13::json[], $14::int[],
+    $15::text[], $16::int[], $17::int[], $18::int[], $19::smallint[], $20::bigint[], $21::smallint[],
+    $22::smallint[], $23::boolean[], $24::bigint[], $25::bigint[], $26::bigint[], $27::text[], $28::text[],
+    $29::text[], $30::text[], $31::json[], $32::json[], $33::json[], $34::text[]) u(id, payload, size_kib, tenant,
+    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before,
+    task, created_by, key, concurrency_key, target, backoff, requires, traceparent)) AND t.id = u.tenant
+    AND (t.quota_live_jobs IS NULL OR u.live + 1 <= t.quota_live_jobs) AND EXISTS (SELECT 1 FROM term)
+  RETURNING u.tenant
+), stored AS (
+  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent) SELECT u.id, coalesce(u.payload, $35::json), coalesce(u.size_kib, $36::int),
+    coalesce(u.tenant, $37::text), coalesce(u.queue, $38::int), coalesce(u.needs, $39::int), coalesce(u.lane,
+    $40::int), coalesce(u.rank, $41::smallint), coalesce(u.run_at, $42::bigint), coalesce(u.max_attempts,
+    $43::smallint), coalesce(u.max_losses, $44::smallint), coalesce(u.at_most_once, $45::boolean),
+    coalesce(u.timeout_ms, $46::bigint), coalesce(u.created_at, $47::bigint), coalesce(u.start_before, $48::bigint),
+    coalesce(u.task, $49::text), coalesce(u.created_by, $50::text), coalesce(u.key, $51::text),
+    coalesce(u.concurrency_key, $52::text), coalesce(u.target, $53::json), coalesce(u.backoff, $54::json),
+    coalesce(u.requires, $55::json), coalesce(u.traceparent, $56::text) FROM unnest($12::uuid[], $13::json[],
+    $14::int[], $15::text[], $16::int[], $17::int[], $18::int[], $19::smallint[], $20::bigint[], $21::smallint[],
+    $22::smallint[], $23::boolean[], $24::bigint[], $25::bigint[], $26::bigint[], $27::text[], $28::text[],
+    $29::text[], $30::text[], $31::json[], $32::json[], $33::json[], $34::text[]) u(id, payload, size_kib, tenant,
+    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before,
+    task, created_by, key, concurrency_key, target, backoff, requires, traceparent)
+  WHERE EXISTS (SELECT 1 FROM room) AND (SELECT count(*) FROM unnest($7::int[], $8::text[], $9::text[]) n(id,
+    tenant, name)
+      JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+        cardinality($7::int[])
+    AND (SELECT count(*) FROM unnest($10::int[], $11::bytea[]) n(id, signature)
+      JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($10::int[])
+  RETURNING id, tenant, run_at
+), claimed AS (
+  INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
+  SELECT id, 1, $4::uuid, $2, $5::bigint FROM stored
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted, jobs_assigned, lateness, lateness_ms)
+  SELECT $5::bigint, tenant, 1, 1, $6::bigint[], greatest(0, $5::bigint - run_at) FROM stored
+), answer AS (SELECT id FROM stored) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- take-over-keys
 UPDATE punctual.keys k SET job = u.job, said_at = coalesce(u.said_at, floor(extract(epoch FROM clock_timestamp()) *
   1000000)::bigint)
@@ -3740,6 +2913,14 @@ WHERE o.schedule = $1::uuid AND o.at <= $3 AND NOT o.by_hand AND o.job IS NULL A
       WHERE p.schedule = $1::uuid AND p.at < $2 AND NOT p.by_hand ORDER BY p.at DESC LIMIT 1) r
     WHERE r.until >= $2), $2)
 RETURNING o.at, o.until, o.count, o.state, o.reason, o.recorded_at AS "recordedAt";
+
+-- take-room
+UPDATE punctual.tenant_usage u SET live = u.live + $2::bigint, later = u.later + $3::bigint
+FROM punctual.tenants t
+WHERE u.tenant = $1::text AND t.id = u.tenant AND u.live IS NOT NULL AND u.later IS NOT NULL
+  AND ($2::bigint = 0 OR t.quota_live_jobs IS NULL OR u.live + $2::bigint <= t.quota_live_jobs)
+  AND ($3::bigint = 0 OR t.quota_later_jobs IS NULL OR u.later + $3::bigint <= t.quota_later_jobs)
+RETURNING u.tenant;
 
 -- take-term
   WITH taken AS (
