@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { messageOf } from '../core/errors.js';
+import { messageOf, PunctualError } from '../core/errors.js';
 import { readerRoleOf } from '../core/reader-role.js';
 import { connect } from './migrate.js';
 
@@ -53,7 +53,8 @@ interface Look {
 }
 
 const FIND_OWNER = `
-  SELECT pg_get_userbyid(c.relowner) AS owner, current_user::text AS user FROM pg_class c
+  SELECT pg_get_userbyid(c.relowner) AS owner, current_user::text AS user, row_security_active(c.oid) AS bound
+  FROM pg_class c
   WHERE c.oid = to_regclass('punctual.jobs') AND c.relrowsecurity`;
 
 /** Before Postgres 16, every member of a role could take it on. */
@@ -70,8 +71,9 @@ const LOOK = `
   FROM pg_class jobs, pg_roles r WHERE jobs.oid = to_regclass('punctual.jobs') AND r.rolname = $1`;
 
 async function look(client: pg.Client): Promise<Look | null> {
-  const [found] = (await client.query<{ owner: string; user: string }>(FIND_OWNER)).rows;
+  const [found] = (await client.query<{ owner: string; user: string; bound: boolean }>(FIND_OWNER)).rows;
   if (!found) return null;
+  if (found.bound) throw boundBy(found);
   const role = readerRoleOf(found.owner);
   const { rows } = await client.query<Omit<Look, 'role' | 'user' | 'hasRole'>>(LOOK, [role, WALLED_TABLES]);
   const [state] = rows;
@@ -81,6 +83,12 @@ async function look(client: pg.Client): Promise<Look | null> {
   };
 }
 
+/** A node that sees no rows would take the cluster for empty. */
+function boundBy({ user, owner }: { readonly user: string; readonly owner: string }): PunctualError {
+  const message = `The policies of Punctual's tables bind the database user ${user}, so it would see no jobs: use ${owner}, who owns them.`;
+  return new PunctualError('CONFIGURATION', message);
+}
+
 const quoted = pg.escapeIdentifier;
 const create = ({ role }: Look) => `CREATE ROLE ${quoted(role)} NOLOGIN`;
 const join = ({ role, user }: Look) => `GRANT ${quoted(role)} TO ${quoted(user)}`;
@@ -88,10 +96,12 @@ const join = ({ role, user }: Look) => `GRANT ${quoted(role)} TO ${quoted(user)}
 /** An arbitrary number: two sessions that grant rights on one table at the same moment would fail. */
 const LOCK = 7_301_112_011;
 
+/** A restore without rights (pg_restore --no-acl) lets everybody execute functions, and the role may now use the schema. */
 const grant = ({ role }: Look) => {
   const to = `TO ${quoted(role)}`;
   return `
     SELECT pg_advisory_xact_lock(${LOCK});
+    REVOKE ALL ON ALL FUNCTIONS IN SCHEMA punctual FROM PUBLIC;
     GRANT USAGE ON SCHEMA punctual ${to};
     GRANT SELECT ON ${WALLED_TABLES.map((table) => `punctual.${table}`).join(', ')} ${to};
     GRANT SELECT (${QUEUE_COLUMNS.join(', ')}) ON punctual.queues ${to};

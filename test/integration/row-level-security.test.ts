@@ -2,9 +2,11 @@ import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import { expect, inject, it, onTestFinished } from 'vitest';
 import { checkDatabase } from '../../src/cli/doctor.js';
+import { resolveConfig } from '../../src/core/config.js';
 import { SILENT_LOG } from '../../src/core/log.js';
 import { readerRoleOf } from '../../src/core/reader-role.js';
 import type { JobPage } from '../../src/core/wire.js';
+import { startNode } from '../../src/node/start-node.js';
 import { openPool } from '../../src/store/database.js';
 import { listJobs } from '../../src/store/list-jobs.js';
 import { migrate } from '../../src/store/migrate.js';
@@ -344,7 +346,14 @@ it('after a restore without rights, the next start gives them back', async () =>
     stands: false,
     reason: expect.stringContaining('no role'),
   });
+  await onServer('GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA punctual TO PUBLIC', name);
   expect(await raiseWall(database.url)).toMatchObject({ stands: true });
+  const { rows } = await onServer(
+    `SELECT p.proname AS name FROM pg_proc p WHERE p.pronamespace = 'punctual'::regnamespace
+       AND has_function_privilege('${readerRoleOf(role)}', p.oid, 'EXECUTE')`,
+    name,
+  );
+  expect(rows).toEqual([{ name: 'readable' }]);
 });
 
 it('a role of that name that is above the policies, or can log in, gets nothing and is no wall', async () => {
@@ -362,4 +371,25 @@ it('a role of that name that is above the policies, or can log in, gets nothing 
     client.query(`SELECT has_table_privilege('${readerRoleOf(role)}', 'punctual.jobs', 'SELECT') AS reads`),
   );
   expect(rows).toEqual([{ reads: false }]);
+});
+
+it('a node whose user the policies bind refuses to start, instead of seeing no jobs', async () => {
+  const { role, database } = await ownerWithDatabase();
+  await migrate(database.url);
+  const name = new URL(database.url).pathname.slice(1);
+  const other = await ownerWithDatabase();
+  onTestFinished(async () => void (await onServer(`DROP OWNED BY ${other.role}`, name)));
+  const rights = [
+    'ON SCHEMA punctual',
+    'ON ALL TABLES IN SCHEMA punctual',
+    'ON ALL SEQUENCES IN SCHEMA punctual',
+  ];
+  for (const right of rights) await onServer(`GRANT ALL ${right} TO ${other.role}`, name);
+  const stranger = new URL(database.url);
+  stranger.username = other.role;
+  const { config } = resolveConfig({ databaseUrl: stranger.href, port: 0 }, {}, () => '');
+  await expect(startNode({ config, log: SILENT_LOG })).rejects.toMatchObject({
+    code: 'CONFIGURATION',
+    message: expect.stringContaining(role),
+  });
 });
