@@ -313,7 +313,7 @@ async function checkWall(databaseUrl: string): Promise<Check[]> {
   if (wall === null) return [];
   const name = 'row-level security';
   if (wall.stands) return [{ name, status: 'ok', detail: `reads for people take on ${wall.role}` }];
-  const advice = `Have an administrator of the database run: ${wall.remedy} Then restart the nodes.`;
+  const advice = `Have an administrator of the database run this, then restart the nodes: ${wall.remedy}`;
   return [{ name, status: 'warn', detail: wall.reason, advice }];
 }
 

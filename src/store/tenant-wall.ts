@@ -50,12 +50,14 @@ interface Look {
   /** Nodes may take it on. */
   readonly mayUse: boolean;
   readonly isGranted: boolean;
+  /** Tables whose policies somebody has switched off or removed. */
+  readonly open: readonly string[];
 }
 
 const FIND_OWNER = `
   SELECT pg_get_userbyid(c.relowner) AS owner, current_user::text AS user, row_security_active(c.oid) AS bound
   FROM pg_class c
-  WHERE c.oid = to_regclass('punctual.jobs') AND c.relrowsecurity`;
+  WHERE c.oid = to_regclass('punctual.jobs') AND EXISTS (SELECT 1 FROM pg_policy p WHERE p.polrelid = c.oid)`;
 
 /** Before Postgres 16, every member of a role could take it on. */
 const TO_USE = `CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END`;
@@ -67,7 +69,11 @@ const LOOK = `
       AND has_function_privilege(r.oid, '${READABLE}', 'EXECUTE')
       AND ${QUEUE_COLUMNS.map((name) => `has_column_privilege(r.oid, 'punctual.queues', '${name}', 'SELECT')`).join(' AND ')}
       AND (SELECT bool_and(has_table_privilege(r.oid, c.oid, 'SELECT')) FROM pg_class c
-        WHERE c.relnamespace = jobs.relnamespace AND c.relname = ANY ($2)) AS "isGranted"
+        WHERE c.relnamespace = jobs.relnamespace AND c.relname = ANY ($2)) AS "isGranted",
+    ARRAY(SELECT c.relname::text FROM pg_class c
+      WHERE c.relnamespace = jobs.relnamespace AND c.relname = ANY ($2)
+        AND NOT (c.relrowsecurity AND EXISTS (SELECT 1 FROM pg_policy p WHERE p.polrelid = c.oid))
+      ORDER BY c.relname) AS open
   FROM pg_class jobs, pg_roles r WHERE jobs.oid = to_regclass('punctual.jobs') AND r.rolname = $1`;
 
 async function look(client: pg.Client): Promise<Look | null> {
@@ -79,7 +85,7 @@ async function look(client: pg.Client): Promise<Look | null> {
   const [state] = rows;
   return {
     ...{ role, user: found.user, hasRole: state !== undefined },
-    ...(state ?? { isFit: true, mayUse: false, isGranted: false }),
+    ...(state ?? { isFit: true, mayUse: false, isGranted: false, open: [] }),
   };
 }
 
@@ -152,7 +158,7 @@ async function failureOf(client: pg.Client, sql: string): Promise<string | null>
 }
 
 function wallOf(found: Look, failure: string | null): Wall {
-  const { role, hasRole, isFit, mayUse, isGranted } = found;
+  const { role, hasRole, isFit, mayUse, isGranted, open } = found;
   const why = (missing: string) => (failure === null ? missing : `${missing} (${failure})`);
   const without = (missing: string, remedy: string): Wall => ({
     ...{ stands: false, role, reason: why(missing), remedy },
@@ -164,6 +170,10 @@ function wallOf(found: Look, failure: string | null): Wall {
   }
   if (!mayUse) return without(`${found.user} may not take on the role ${role}`, `${join(found)};`);
   if (!isGranted) return without(`the role ${role} lacks rights on the tables`, 'punctual db migrate');
+  if (open.length > 0) {
+    const remedy = open.map((table) => `ALTER TABLE punctual.${table} ENABLE ROW LEVEL SECURITY;`).join(' ');
+    return without(`the policies of ${open.join(', ')} are off`, remedy);
+  }
   return { stands: true, role };
 }
 

@@ -373,6 +373,22 @@ it('a role of that name that is above the policies, or can log in, gets nothing 
   expect(rows).toEqual([{ reads: false }]);
 });
 
+it('policies that somebody has switched off are no wall, and doctor names the tables', async () => {
+  const { database } = await ownerWithDatabase('CREATEROLE');
+  await migrate(database.url);
+  await raiseWall(database.url);
+  for (const table of ['jobs', 'tasks']) {
+    await withClient(database.url, (client) =>
+      client.query(`ALTER TABLE punctual.${table} DISABLE ROW LEVEL SECURITY`),
+    );
+  }
+  const remedy =
+    'ALTER TABLE punctual.jobs ENABLE ROW LEVEL SECURITY; ALTER TABLE punctual.tasks ENABLE ROW LEVEL SECURITY;';
+  expect(await raiseWall(database.url)).toMatchObject({ stands: false, remedy });
+  await withClient(database.url, (client) => client.query(remedy));
+  expect(await findWall(database.url)).toMatchObject({ stands: true });
+});
+
 it('a node whose user the policies bind refuses to start, instead of seeing no jobs', async () => {
   const { role, database } = await ownerWithDatabase();
   await migrate(database.url);
