@@ -7,7 +7,7 @@ import { SILENT_LOG } from '../../src/core/log.js';
 import { readerRoleOf } from '../../src/core/reader-role.js';
 import type { JobPage } from '../../src/core/wire.js';
 import { startNode } from '../../src/node/start-node.js';
-import { openPool } from '../../src/store/database.js';
+import { openPool, type Pool } from '../../src/store/database.js';
 import { listJobs } from '../../src/store/list-jobs.js';
 import { migrate } from '../../src/store/migrate.js';
 import { TenantReads } from '../../src/store/tenant-reads.js';
@@ -95,6 +95,14 @@ async function shardWithTenants(): Promise<TestShard> {
   return shard;
 }
 
+/** Everything on one connection, as for users of a pool that get it one after the other. */
+function readsOfOneConnection(shard: TestShard): { pool: Pool; walled: TenantReads } {
+  const deadlines = { statementTimeoutMs: 5_000, lockTimeoutMs: 5_000, idleInTransactionTimeoutMs: 5_000 };
+  const pool = openPool(shard.url, { ...deadlines, hot: false, applicationName: 'punctual test', max: 1 });
+  onTestFinished(() => pool.end());
+  return { pool, walled: new TenantReads(pool, readerRoleOf(new URL(shard.url).username)) };
+}
+
 /** Counts rows without a condition on the tenant, as a statement would that forgot it. */
 async function countAll(reads: TenantReads, tenant: string, table: string): Promise<number> {
   const { rows } = await reads.read(tenant, (db) => db.query(`SELECT count(*) AS n FROM punctual.${table}`));
@@ -173,16 +181,8 @@ it('one insert still stores the jobs of several tenants: nodes are exempt from t
 
 it('nothing of role and tenant is left for the next user of the connection, also after an error', async () => {
   const shard = await shardWithTenants();
-  const options = {
-    hot: false,
-    statementTimeoutMs: 5_000,
-    lockTimeoutMs: 5_000,
-    applicationName: 'punctual test',
-  };
-  const pool = openPool(shard.url, { ...options, idleInTransactionTimeoutMs: 5_000, max: 1 });
-  onTestFinished(() => pool.end());
+  const { pool, walled: reads } = readsOfOneConnection(shard);
   const owner = new URL(shard.url).username;
-  const reads = new TenantReads(pool, readerRoleOf(owner));
   const whoAmI = `SELECT current_user::text AS user, coalesce(current_setting('punctual.tenant', true), '') AS tenant,
     pg_backend_pid() AS pid`;
   const { pid } = (await pool.query(whoAmI)).rows[0];
@@ -193,6 +193,18 @@ it('nothing of role and tenant is left for the next user of the connection, also
   expect((await pool.query(whoAmI)).rows).toEqual([{ user: owner, tenant: '', pid }]);
   expect(await countAll(reads, B, 'jobs')).toBe(1);
   expect((await pool.query('SELECT count(*) AS n FROM punctual.jobs')).rows).toEqual([{ n: 2 }]);
+});
+
+it('a statement that is prepared once on a connection follows whoever runs it', async () => {
+  const shard = await shardWithTenants();
+  const reads = readsOfOneConnection(shard);
+  const prepared = { name: 'count-all', text: 'SELECT count(*) AS n FROM punctual.jobs' };
+  for (const plans of ['auto', 'force_generic_plan']) {
+    await reads.pool.query(`SET plan_cache_mode TO ${plans}`);
+    const asOwner = async () => (await reads.pool.query(prepared)).rows[0].n;
+    const as = async (tenant: string) => (await reads.walled.read(tenant, (db) => db.query(prepared))).rows[0].n;
+    expect([await asOwner(), await as(A), await asOwner(), await as('nobody'), await as(B)]).toEqual([2, 1, 2, 0, 1]);
+  }
 });
 
 it('jobs are searched as the owner, which bounds what is examined, and read behind the wall in the same snapshot', async () => {
