@@ -202,8 +202,11 @@ it('a statement that is prepared once on a connection follows whoever runs it', 
   for (const plans of ['auto', 'force_generic_plan']) {
     await reads.pool.query(`SET plan_cache_mode TO ${plans}`);
     const asOwner = async () => (await reads.pool.query(prepared)).rows[0].n;
-    const as = async (tenant: string) => (await reads.walled.read(tenant, (db) => db.query(prepared))).rows[0].n;
-    expect([await asOwner(), await as(A), await asOwner(), await as('nobody'), await as(B)]).toEqual([2, 1, 2, 0, 1]);
+    const as = async (tenant: string) =>
+      (await reads.walled.read(tenant, (db) => db.query(prepared))).rows[0].n;
+    expect([await asOwner(), await as(A), await asOwner(), await as('nobody'), await as(B)]).toEqual([
+      2, 1, 2, 0, 1,
+    ]);
   }
 });
 
