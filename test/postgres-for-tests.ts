@@ -2,6 +2,7 @@ import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { removeEmbeddedPostgres, startEmbeddedPostgres } from '../src/embedded/embedded-postgres.js';
 import { migrate } from '../src/store/migrate.js';
+import { raiseWall } from '../src/store/tenant-wall.js';
 import { removeAbandonedFolders, temporaryFolder } from './temporary-folder.js';
 
 declare module 'vitest' {
@@ -35,6 +36,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   await client.query(`CREATE DATABASE ${TEMPLATE} OWNER ${template.username}`);
   await client.end();
   await migrate(template.href);
+  await raiseWall(template.href);
   project.provide('serverUrl', server.administratorUrl);
   project.provide('nodeUrl', server.url);
   project.provide('templateDatabase', TEMPLATE);

@@ -11,6 +11,8 @@ import {
   listNewest,
   readChainEnds,
 } from '../store/audit.js';
+import type { Queryable } from '../store/database.js';
+import type { Portion } from '../store/portion.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { momentOf } from './id-range.js';
@@ -92,7 +94,7 @@ function filterOf(node: NodeContext, caller: Caller, { since, until, ...rest }: 
 }
 
 function pageOfNewest(
-  { id: shard, pool }: Shard,
+  shard: Shard,
   filter: AuditFilter,
   after: string | undefined,
   limit: number,
@@ -100,14 +102,15 @@ function pageOfNewest(
   if (after !== undefined && !isUuid(after)) throw wrongCursor();
   return writePage<AuditRow>(limit, {
     portion: PORTION,
-    read: (last, size) => listNewest(pool, filter, last?.id ?? after ?? LAST_UUID, size),
-    write: (row) => auditLine(shard, row, linkOf(row)),
+    read: (last, size) =>
+      readEntries(shard, filter, (db) => listNewest(db, filter, last?.id ?? after ?? LAST_UUID, size)),
+    write: (row) => auditLine(shard.id, row, linkOf(row)),
     cursor: (row) => row.id,
   });
 }
 
 function pageOfChain(
-  { id: shard, pool }: Shard,
+  shard: Shard,
   filter: AuditFilter,
   after: string | undefined,
   limit: number,
@@ -115,8 +118,9 @@ function pageOfChain(
   if (after !== undefined && !/^\d{1,15}$/.test(after)) throw wrongCursor();
   return writePage<AuditRow>(limit, {
     portion: PORTION,
-    read: (last, size) => listChain(pool, filter, last?.sequence ?? Number(after ?? 0), size),
-    write: (row) => auditLine(shard, row, linkOf(row)),
+    read: (last, size) =>
+      readEntries(shard, filter, (db) => listChain(db, filter, last?.sequence ?? Number(after ?? 0), size)),
+    write: (row) => auditLine(shard.id, row, linkOf(row)),
     cursor: (row) => String(row.sequence),
   });
 }
@@ -129,18 +133,30 @@ async function exportAll(
   stream: AnswerStream,
 ): Promise<void> {
   const shards = filter.tenant === null ? node.shards : [node.shardOf(caller.tenant)];
-  for (const { id: shard, pool } of shards) {
+  for (const shard of shards) {
     let after = 0;
     let more = true;
     while (more && !stream.gone.aborted) {
-      const portion = await listChain(pool, filter, after, EXPORTED_AT_ONCE);
+      const from = after;
+      const portion: Portion<AuditRow> = await readEntries(shard, filter, (db) =>
+        listChain(db, filter, from, EXPORTED_AT_ONCE),
+      );
       more = portion.more;
       after = portion.rows.at(-1)?.sequence ?? after;
-      const lines = portion.rows.map((row) => `${auditLine(shard, row, linkOf(row))}\n`);
+      const lines = portion.rows.map((row) => `${auditLine(shard.id, row, linkOf(row))}\n`);
       if (lines.length > 0) await stream.write(lines.join(''));
       await nextIteration();
     }
   }
+}
+
+/** Entries of one tenant are read behind row-level security; only operators read those of all. */
+function readEntries<T>(
+  { reads, pool }: Shard,
+  { tenant }: AuditFilter,
+  work: (db: Queryable) => Promise<T>,
+): Promise<T> {
+  return tenant === null ? work(pool) : reads.read(tenant, work);
 }
 
 function wrongCursor(): Error {

@@ -1,13 +1,13 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import { type Pool, withHotPlans } from '../store/database.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { Stride } from '../store/job-search.js';
 import { type ListedPortion, type ListFilter, listJobs } from '../store/list-jobs.js';
+import type { TenantReads } from '../store/tenant-reads.js';
 import { JsonText } from './json-text.js';
 import { MAX_PAGE_BYTES, SLICE_BYTES } from './page-text.js';
 
 /**
- * A page of the list of jobs: searched and read in portions, each by one statement. It ends when it is full, when there
+ * A page of the list of jobs: searched and read in portions, each in one transaction. It ends when it is full, when there
  * are no more jobs, or when so much was examined or so much time has passed that whoever asked should hear of it: then it
  * may be short or empty, and says where to go on.
  */
@@ -35,7 +35,7 @@ export class JobPageText extends JsonText {
 
 /** Which jobs, and how one is written. */
 export interface JobList {
-  readonly pool: Pool;
+  readonly reads: TenantReads;
   readonly tenant: string;
   readonly filter: ListFilter;
   write(row: PlacedRow): string;
@@ -44,7 +44,7 @@ export interface JobList {
 /** Writes a page of at most `limit` jobs, and fewer when they are large or rare. */
 export async function writeJobPage(
   limit: number,
-  { pool, tenant, filter, write }: JobList,
+  { reads, tenant, filter, write }: JobList,
 ): Promise<JobPageText> {
   const startedAt = performance.now();
   const portion = filter.include ? LARGE_PORTION : PORTION;
@@ -55,9 +55,7 @@ export async function writeJobPage(
   for (;;) {
     const size = { rows: Math.min(portion, limit - items.length), bytes: MAX_PAGE_BYTES - bytes };
     const askedAt = performance.now();
-    const found: ListedPortion = await withHotPlans(pool, (db) =>
-      listJobs(db, tenant, { ...filter, after }, size, stride.rows),
-    );
+    const found: ListedPortion = await listJobs(reads, tenant, { ...filter, after }, size, stride.rows);
     stride.took(performance.now() - askedAt, found.full);
     scanned += found.examined;
     scannedInAll += found.examinedInAll;

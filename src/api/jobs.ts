@@ -110,11 +110,11 @@ export const jobRoutes: readonly Route[] = [
       const reached = narrowed(caller, filter);
       const search =
         reached &&
-        (await searchOf(shard.pool, caller.tenant, reached, payload && conditionsOfQuery(payload)));
+        (await searchOf(shard.reads, caller.tenant, reached, payload && conditionsOfQuery(payload)));
       if (search === null) return new JobPageText([], null, 0, true);
       const parts = include?.split(',') as JobPart[] | undefined;
       return writeJobPage(limit, {
-        pool: shard.pool,
+        reads: shard.reads,
         tenant: caller.tenant,
         filter: { ...search, ...range, include: parts },
         write: (row) => viewOf(shard, row).text,
@@ -153,7 +153,10 @@ export const jobRoutes: readonly Route[] = [
       await mustRead(shard, caller, id);
       return writePage<LogRow>(limit, {
         portion: PORTION,
-        read: (last, size) => readLogLines(shard.pool, caller.tenant, id, last?.seq ?? after, size),
+        read: (last, size) =>
+          shard.reads.read(caller.tenant, (db) =>
+            readLogLines(db, caller.tenant, id, last?.seq ?? after, size),
+          ),
         write: ({ line, fence }) => `${line.slice(0, line.lastIndexOf('}'))},"fence":${fence}}`,
         cursor: (row) => String(row.seq),
       });

@@ -124,7 +124,7 @@ async function selectionOf(
     throw invalid([{ pointer: '/filter/state', detail }]);
   }
   const conditions = filter.payload && conditionsOf(filter.payload);
-  const search = await searchOf(shard.pool, tenant, { ...filter, state }, conditions);
+  const search = await searchOf(shard.reads, tenant, { ...filter, state }, conditions);
   if (search === null) return null;
   const rule = {
     ...(verb === 'release' && { held: true }),

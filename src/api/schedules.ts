@@ -146,7 +146,7 @@ export const scheduleRoutes: readonly Route[] = [
     answers: { 200: SchedulePage },
     run: ({ node, caller, query: { include, limit, after = '' } }) => {
       const { tenant } = caller;
-      const { pool, clock, tasks } = node.shardOf(tenant);
+      const { reads, clock, tasks } = node.shardOf(tenant);
       const now = clock.now();
       const withPayloads = include !== undefined;
       let lookup = NO_TASKS;
@@ -154,7 +154,7 @@ export const scheduleRoutes: readonly Route[] = [
         portion: PORTION,
         read: async (last, size) => {
           const filter = { after: last?.name ?? after, withPayloads };
-          const portion = await listSchedules(pool, tenant, filter, size, now);
+          const portion = await reads.read(tenant, (db) => listSchedules(db, tenant, filter, size, now));
           lookup = await tasks.find(tenant, () => tasksOfStored(portion.rows));
           return portion;
         },
@@ -304,9 +304,10 @@ async function viewSchedule(
   db?: Queryable,
 ): Promise<ScheduleText> {
   const { tenant } = caller;
-  const { hot, clock, tasks } = node.shardOf(tenant);
+  const { reads, hot, clock, tasks } = node.shardOf(tenant);
   const now = clock.now();
-  const row = await readSchedule(db ?? hot, tenant, name, now);
+  const read = (from: Queryable) => readSchedule(from, tenant, name, now);
+  const row = db ? await read(db) : await reads.read(tenant, read);
   if (!row) throw notFound(name);
   const lookup = await tasks.find(tenant, () => tasksOfStored([row]));
   if (limitsOf(caller) && !mayTouch(caller, placeOf(JSON.parse(row.definition), lookup)))
@@ -363,15 +364,19 @@ async function pageOfLedger(
   name: string,
   filter: LedgerFilter,
 ): Promise<wire.Page<wire.OccurrenceView>> {
-  const { pool, clock } = node.shardOf(caller.tenant);
+  const { reads, clock } = node.shardOf(caller.tenant);
   const now = clock.now();
-  const schedule = await findScheduleWithLedger(pool, caller.tenant, name);
-  if (!schedule) throw notFound(name);
   const from = filter.from === undefined ? FIRST_MOMENT : parseMoment(filter.from)!;
   // Future occurrences are not shown unless they are requested.
   const to = filter.to === undefined ? now : parseMoment(filter.to)!;
   const before = parsePosition(filter.after) ?? { at: to + 1, byHand: false };
-  const rows = await readLedger(pool, schedule.id, { from, to, before, limit: filter.limit + 1 }, now);
+  const part = { from, to, before, limit: filter.limit + 1 };
+  const found = await reads.read(caller.tenant, async (db) => {
+    const schedule = await findScheduleWithLedger(db, caller.tenant, name);
+    return schedule && { schedule, rows: await readLedger(db, schedule.id, part, now) };
+  });
+  if (!found) throw notFound(name);
+  const { schedule, rows } = found;
   const page = rows.slice(0, filter.limit);
   const open = filter.after === undefined ? skippedByNow(node, schedule, from, Math.min(to, now)) : null;
   return {

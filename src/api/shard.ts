@@ -7,6 +7,7 @@ import type { Dispatcher } from '../dispatch/dispatcher.js';
 import type { Pool } from '../store/database.js';
 import type { LeaseView } from '../store/lease.js';
 import type { TaskDefinitions } from '../store/task-definitions.js';
+import type { TenantReads } from '../store/tenant-reads.js';
 import type { EndLines } from './end-lines.js';
 import type { EndWatch } from './end-watch.js';
 import type { EventFeeds } from './event-feeds.js';
@@ -35,6 +36,8 @@ export interface Shard extends FollowedShard {
   readonly hot: Pool;
   /** Connections for everything else. */
   readonly pool: Pool;
+  /** What is read for people, behind row-level security. */
+  readonly reads: TenantReads;
   /** The tasks that are defined, as this node knows them. */
   readonly tasks: TaskDefinitions;
   readonly submitter: Submitter;

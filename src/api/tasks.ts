@@ -80,10 +80,10 @@ export const taskRoutes: readonly Route[] = [
     answers: { 200: TaskPage },
     run: ({ node, caller, query: { limit, after = '' } }) => {
       const { tenant } = caller;
-      const { pool } = node.shardOf(tenant);
+      const { reads } = node.shardOf(tenant);
       return writePage<TaskRow>(limit, {
         portion: PORTION,
-        read: (last, size) => listTasks(pool, tenant, last?.name ?? after, size),
+        read: (last, size) => reads.read(tenant, (db) => listTasks(db, tenant, last?.name ?? after, size)),
         isShown: ({ name }) => isReached(caller, name),
         write: (row) => JSON.stringify(viewOf(row)),
         cursor: (row) => row.name,
@@ -101,7 +101,7 @@ export const taskRoutes: readonly Route[] = [
     answers: { 200: TaskView },
     run: async ({ node, caller, params: { name } }) => {
       const { tenant } = caller;
-      const row = await findTask(node.shardOf(tenant).pool, tenant, name);
+      const row = await node.shardOf(tenant).reads.read(tenant, (db) => findTask(db, tenant, name));
       if (!row || !isReached(caller, name)) throw notFound(name);
       return viewOf(row);
     },

@@ -12,6 +12,7 @@ import {
   revokeSubmit,
   type SubmitGrant,
 } from '../store/submit-grants.js';
+import { findWall, raiseWall, type Wall } from '../store/tenant-wall.js';
 import { type LocalCall, runsLocally } from './call.js';
 import type { Cli } from './cli.js';
 import { firstDatabase, resolveSettings } from './configuration.js';
@@ -27,8 +28,22 @@ export function addDatabaseCommands(program: Command, cli: Cli): void {
   const db = program
     .command('db')
     .description('migrate the database, show its version, or let its roles submit jobs');
-  addPass(db, cli, 'migrate', 'apply missing migrations; nodes do that by themselves, too', migrate);
-  addPass(db, cli, 'status', 'show which migrations are applied and which are missing', migrationStatus);
+  addPass(
+    db,
+    cli,
+    'migrate',
+    'apply missing migrations; nodes do that by themselves, too',
+    migrate,
+    raiseWall,
+  );
+  addPass(
+    db,
+    cli,
+    'status',
+    'show which migrations are applied and which are missing',
+    migrationStatus,
+    findWall,
+  );
   addUrlCommand(db, cli);
   addGrantCommands(db, cli);
 }
@@ -39,6 +54,7 @@ function addPass(
   verb: 'migrate' | 'status',
   description: string,
   pass: (databaseUrl: string) => Promise<MigrationReport>,
+  passWall: (databaseUrl: string) => Promise<Wall | null>,
 ): void {
   const command = db
     .command(verb)
@@ -46,18 +62,28 @@ function addPass(
     .option('--database-url <url>', 'the Postgres of the cluster');
   const show = async ({ output, options }: LocalCall<DatabaseOptions>): Promise<void> => {
     const { config } = resolveSettings(cli, { databaseUrl: options.databaseUrl });
-    const report = await pass(firstDatabase(config.databaseUrl));
-    output.document(report, () =>
+    const url = firstDatabase(config.databaseUrl);
+    const report = await pass(url);
+    const wall = await passWall(url);
+    output.document({ ...report, wall }, () =>
       output.details([
         ['server', `Postgres ${report.serverVersion}`],
         ['schema', String(report.at)],
         [verb === 'migrate' ? 'applied now' : 'applied', report.applied.join(', ') || 'nothing'],
         ['missing', report.pending.join(', ') || 'nothing'],
+        ...(wall === null ? [] : [wallLine(wall)]),
       ]),
     );
   };
   const run = verb === 'status' ? watched(command, show) : show;
   runsLocally<DatabaseOptions>(cli, command, ['json'], run);
+}
+
+function wallLine(wall: Wall): readonly [string, string] {
+  return [
+    'row-level security',
+    wall.stands ? `by ${wall.role}` : `none: ${wall.reason}; run: ${wall.remedy}`,
+  ];
 }
 
 interface UrlOptions {

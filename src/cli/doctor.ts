@@ -11,6 +11,7 @@ import { compareVersions, VERSION } from '../core/version.js';
 import type { ClusterView, Page, UnservedView, Why, WorkerView } from '../core/wire.js';
 import { migrationStatus } from '../store/migrate.js';
 import { findSettingsBy } from '../store/pooler.js';
+import { findWall } from '../store/tenant-wall.js';
 import type { RequestOptions, Transport } from '../transport/transport.js';
 import {
   findCredentials,
@@ -315,12 +316,23 @@ export async function checkDatabase(databaseUrl: string): Promise<Check[]> {
     const { serverVersion, pending } = await migrationStatus(url);
     const behind = (await findSettingsBy(url)) === 'startup' ? '' : ' behind a pooler in session mode';
     const server: Check = { name, status: 'ok', detail: `Postgres ${serverVersion}${behind}` };
-    if (pending.length === 0) return [server, { name: 'schema', status: 'ok', detail: 'up to date' }];
+    if (pending.length === 0)
+      return [server, { name: 'schema', status: 'ok', detail: 'up to date' }, ...(await checkWall(url))];
     const advice = 'Run `punctual db migrate`, or start a node, which does it too.';
     return [server, { name: 'schema', status: 'warn', detail: `lacks ${pending.join(', ')}`, advice }];
   } catch (error) {
     return [failed(name, error)];
   }
+}
+
+/** Whether what nodes read for people is behind row-level security. Without it they work all the same. */
+async function checkWall(databaseUrl: string): Promise<Check[]> {
+  const wall = await findWall(databaseUrl);
+  if (wall === null) return [];
+  const name = 'row-level security';
+  if (wall.stands) return [{ name, status: 'ok', detail: `reads for people take on ${wall.role}` }];
+  const advice = `Have an administrator of the database run this, then restart the nodes: ${wall.remedy}`;
+  return [{ name, status: 'warn', detail: wall.reason, advice }];
 }
 
 function failed(name: string, error: unknown): Check {

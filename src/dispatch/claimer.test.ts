@@ -221,6 +221,17 @@ let leader: Leader;
 afterEach(() => leader.state.dispose());
 
 describe('claiming', () => {
+  it('leaves out a job that is not of the tenant of the worker, and starts the others', async () => {
+    leader = await new Leader().learn();
+    // In a queue of acme, as no row ever should be.
+    leader.add('strange', { tenant: 'other' });
+    leader.add('own');
+    const got = leader.poll(leader.session('w'), 5);
+    await leader.claimer.runOnce();
+    expect(got).toEqual(['own']);
+    expect(leader.batches).toEqual([['own']]);
+  });
+
   it('lets queues take turns, so that a flood in one delays no other', async () => {
     leader = await new Leader().learn();
     for (let i = 0; i < 50; i++) leader.add(`red-${i}`, { queue: 1, rank: 1 });

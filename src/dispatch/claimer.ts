@@ -158,6 +158,13 @@ export class Claimer {
         this.parts.onExpired();
         continue;
       }
+      // Row-level security does not bind a leader, so whose job it is by its own row, and not only by its queue, is asserted
+      // here. A job that is in a queue of another tenant stays out of memory for this term.
+      if (!poll.session.servesTenant(entry.tenant)) {
+        backlog.abandon(entry);
+        this.state.log.error({ job: entry.id }, 'a job is in a queue of another tenant and is not started');
+        continue;
+      }
       // The turn of a job in the backlog is always free; anything else is a bug or a wrong memory.
       if (!turns.isTaken(entry.id)) {
         poll.session.bucket?.draw(now);

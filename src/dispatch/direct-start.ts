@@ -92,7 +92,9 @@ export class DirectStart {
     const { sessions, fitness, shares } = this.state;
     for (const session of sessions.values()) {
       if (session.draining || session.bucket || session.polls.size === 0) continue;
-      if (!session.serves(share.info) || !fitness.fits(session, row.definition.needs)) continue;
+      const { tenant, needs } = row.definition;
+      if (!session.serves(share.info) || !session.servesTenant(tenant)) continue;
+      if (!fitness.fits(session, needs)) continue;
       // A job of another queue or tenant may be waiting for this very worker.
       if (!shares.isQuietFor(session)) continue;
       for (const poll of session.polls) if (!poll.settled && !poll.reserved) return poll;

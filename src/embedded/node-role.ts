@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { readerRoleOf } from '../core/reader-role.js';
 
 /** The role that nodes use: it owns the objects in the database and has no rights on the server. */
 export const NODE_ROLE = 'punctual_node';
@@ -11,6 +12,14 @@ const MAKE_ROLE = `
   END $$`;
 
 const ATTRIBUTES = 'LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS';
+
+/** The role that nodes take on to read for people: see store/tenant-wall.ts. They may not create one. */
+const READER = readerRoleOf(NODE_ROLE);
+const MAKE_READER = `
+  DO $$ BEGIN
+    IF to_regrole('${READER}') IS NULL THEN CREATE ROLE ${READER} NOLOGIN; END IF;
+    IF NOT pg_has_role('${NODE_ROLE}', '${READER}', 'MEMBER') THEN GRANT ${READER} TO ${NODE_ROLE}; END IF;
+  END $$`;
 
 /**
  * Gives the role everything that the superuser owns in this database: in a data folder of an older version, where
@@ -53,7 +62,7 @@ const HAND_OVER = `
     END IF;
   END $$`;
 
-/** Creates the role if necessary, sets its password, and makes it the owner of the objects in the database. */
+/** Creates the roles if necessary, sets the password of nodes, and makes their role the owner of the objects in the database. */
 export async function prepareNodeRole(administratorUrl: string, password: string): Promise<void> {
   const client = new pg.Client({
     connectionString: administratorUrl,
@@ -68,6 +77,7 @@ export async function prepareNodeRole(administratorUrl: string, password: string
     await client.query('BEGIN');
     await client.query(MAKE_ROLE);
     await client.query(`ALTER ROLE ${NODE_ROLE} ${ATTRIBUTES} PASSWORD '${password}'`);
+    await client.query(MAKE_READER);
     await client.query(HAND_OVER);
     await client.query('COMMIT');
   } finally {

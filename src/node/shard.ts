@@ -38,6 +38,8 @@ import { findSettingsBy } from '../store/pooler.js';
 import { findEnded } from '../store/read-job.js';
 import { VISIBLE_WITHIN_MS } from '../store/submit-jobs.js';
 import { TaskDefinitions } from '../store/task-definitions.js';
+import { TenantReads } from '../store/tenant-reads.js';
+import { raiseWall } from '../store/tenant-wall.js';
 import { closePools, openPools, type Pools } from './pools.js';
 import { ShardLeader } from './shard-leader.js';
 
@@ -76,11 +78,12 @@ export async function openShard(options: ShardOptions): Promise<RunningShard> {
   });
   if (report.applied.length > 0)
     log.info({ shard: id, applied: report.applied }, 'the database was migrated');
+  const readerRole = await findReader(options);
   if (options.paused) await pauseBeforeStart(databaseUrl, settingsBy);
   const pools = openPools(config, databaseUrl, nodeId, log, settingsBy);
   try {
     const clock = new DatabaseClock(await databaseTime(pools.hot));
-    return new RunningShard({ ...options, settingsBy }, pools, clock);
+    return new RunningShard({ ...options, settingsBy, readerRole }, pools, clock);
   } catch (error) {
     await closePools(pools);
     throw error;
@@ -100,12 +103,25 @@ async function connectionSettings({ id, databaseUrl, log }: ShardOptions): Promi
   return settingsBy;
 }
 
+/** The role that reads for people; null, and a warning that says what to do, where there is no row-level security. */
+async function findReader({ id, databaseUrl, log }: ShardOptions): Promise<string | null> {
+  const wall = await raiseWall(databaseUrl);
+  if (wall === null || wall.stands) return wall?.role ?? null;
+  const { reason, remedy } = wall;
+  log.warn(
+    { shard: id, reason, remedy },
+    'reads for people are not behind row-level security; have an administrator of the database run the remedy, and restart',
+  );
+  return null;
+}
+
 /** A shard as its node runs it: its connections, its leadership, and the dispatcher or the way to it. */
 export class RunningShard implements Shard {
   readonly id: number;
   readonly clock: Clock;
   readonly hot: Pool;
   readonly pool: Pool;
+  readonly reads: TenantReads;
   readonly leaderNews = new News();
   readonly tasks: TaskDefinitions;
   readonly submitter: Submitter;
@@ -127,7 +143,11 @@ export class RunningShard implements Shard {
   private readonly leaderFigures = new Recent(FIGURES_AGE_MS, () => this.askForFigures());
 
   constructor(
-    private readonly options: ShardOptions & { readonly settingsBy: SettingsBy },
+    private readonly options: ShardOptions & {
+      readonly settingsBy: SettingsBy;
+      /** The role that reads for people; null without row-level security. */
+      readonly readerRole: string | null;
+    },
     readonly pools: Pools,
     private readonly databaseClock: DatabaseClock,
   ) {
@@ -138,6 +158,7 @@ export class RunningShard implements Shard {
     this.clock = clock;
     this.hot = hot;
     this.pool = pool;
+    this.reads = new TenantReads(pool, options.readerRole);
     this.tasks = new TaskDefinitions(hot, clock);
     this.leadership = this.openLeadership();
     this.shardLeader = this.openLeader();

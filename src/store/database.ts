@@ -247,8 +247,15 @@ export async function run<R extends Row>(
   return result.rows as R[];
 }
 
-/** Runs `work` in one transaction on one connection; a broken connection does not return to the pool. */
-export async function inTransaction<T>(pool: Pool, work: (db: Connection) => Promise<T>): Promise<T> {
+/**
+ * Runs `work` in one transaction on one connection; a broken connection does not return to the pool. `begin` may set what
+ * holds for the transaction, in the same round trip.
+ */
+export async function inTransaction<T>(
+  pool: Pool,
+  work: (db: Connection) => Promise<T>,
+  begin = 'BEGIN',
+): Promise<T> {
   const db = await pool.connect();
   let broken: Error | undefined;
   // Without a listener, a connection that is lost between two statements would end the process.
@@ -257,7 +264,7 @@ export async function inTransaction<T>(pool: Pool, work: (db: Connection) => Pro
   };
   db.on('error', onLost);
   try {
-    await db.query('BEGIN');
+    await db.query(begin);
     const value = await work(db);
     await db.query('COMMIT');
     return value;
@@ -272,7 +279,8 @@ export async function inTransaction<T>(pool: Pool, work: (db: Connection) => Pro
   }
 }
 
-const SET_HOT_PLANS = Object.entries(HOT_PLANS)
+/** Has the plans of the hot pool for the rest of a transaction. */
+export const SET_HOT_PLANS = Object.entries(HOT_PLANS)
   .map(([name, value]) => `SET LOCAL ${name} TO '${value}'`)
   .join('; ');
 
@@ -281,10 +289,7 @@ const SET_HOT_PLANS = Object.entries(HOT_PLANS)
  * plans and must not take connections from what is in a hurry.
  */
 export function withHotPlans<T>(pool: Pool, work: (db: Queryable) => Promise<T>): Promise<T> {
-  return inTransaction(pool, async (db) => {
-    await db.query(SET_HOT_PLANS);
-    return work(db);
-  });
+  return inTransaction(pool, work, `BEGIN; ${SET_HOT_PLANS}`);
 }
 
 /** The SQLSTATE of an error from the server; null for other errors, such as a lost connection. */

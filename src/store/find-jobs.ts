@@ -13,14 +13,14 @@ import {
 } from './job-search.js';
 import { CLOCK_ERROR_MS } from './read-job.js';
 
-/** Finding jobs to be changed, newest first, page by page, and where they are now. */
+/** Finding jobs to be listed or changed, newest first, page by page, and where they are now. */
 
 const finding = (name: string, index: SearchIndex): Statement =>
   statement(
     name,
     `
     WITH ${searchParts(index)}
-    SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+    SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.own, p.live
     FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC`,
   );
 
@@ -35,6 +35,7 @@ const FIND: Readonly<Record<SearchIndex, Statement>> = {
 /** A job that was found. */
 export interface FoundJob {
   readonly id: string;
+  readonly place: 'live' | 'later' | 'history';
   /** About the size of its row. */
   readonly bytes: number;
   /** A submission of a caller's transaction that has not been parsed yet; then the two fields below are set. */
@@ -47,9 +48,41 @@ export interface FoundJob {
 export interface FoundPage {
   readonly jobs: readonly FoundJob[];
   readonly next: string | null;
+  /** How many rows of the tenant were examined, and how many in all; others are no business of the tenant. */
+  readonly examined: number;
+  readonly examinedInAll: number;
 }
 
-/** Finds up to `limit` jobs of a tenant with ids below the given one, newest first. To be run with hot plans. */
+const NOTHING: FoundPage = { jobs: [], next: null, examined: 0, examinedInAll: 0 };
+
+/**
+ * Finds up to `limit` jobs of a tenant with ids below the given one, newest first, and examines at most `examine` rows of
+ * each place. To be run with hot plans.
+ */
+export async function searchJobs(
+  db: Queryable,
+  tenant: string,
+  search: JobSearch,
+  below: string,
+  limit: number,
+  examine: number,
+): Promise<FoundPage> {
+  const prepared = prepareSearch(search);
+  if (prepared === null) return NOTHING;
+  const { index, from, values } = prepared;
+  const rows = await run<FoundRow>(db, FIND[index], [tenant, below, from, examine, limit, ...values]);
+  const jobs = rows.filter((row) => row.id !== null);
+  const last = jobs.at(-1)?.id;
+  const { reach, own, live } = rows[0]!;
+  return {
+    jobs,
+    next: jobs.length === limit ? last! : positionAt(reach ?? null, last, below),
+    examined: own,
+    examinedInAll: Math.max(own, live),
+  };
+}
+
+/** The same, with as many rows as the stride says, which learns how long it took. */
 export async function findJobs(
   db: Queryable,
   tenant: string,
@@ -58,18 +91,17 @@ export async function findJobs(
   limit: number,
   stride = new Stride(search),
 ): Promise<FoundPage> {
-  const prepared = prepareSearch(search);
-  if (prepared === null) return { jobs: [], next: null };
-  const { index, from, values } = prepared;
   const askedAt = performance.now();
-  const rows = await run<FoundRow>(db, FIND[index], [tenant, below, from, stride.rows, limit, ...values]);
+  const page = await searchJobs(db, tenant, search, below, limit, stride.rows);
   stride.took(performance.now() - askedAt, false);
-  const jobs = rows.filter((row) => row.id !== null);
-  const last = jobs.at(-1)?.id;
-  return { jobs, next: jobs.length === limit ? last! : positionAt(rows[0]!.reach ?? null, last, below) };
+  return page;
 }
 
-type FoundRow = FoundJob & { readonly reach: string | null } & Record<string, unknown>;
+interface FoundRow extends FoundJob, Record<string, unknown> {
+  readonly reach: string | null;
+  readonly own: number;
+  readonly live: number;
+}
 
 /** Counts jobs while `goOn` holds for the number so far; also answers with the id below which to go on. */
 export async function countJobs(

@@ -1,4 +1,5 @@
 import type { JobState } from '../core/job.js';
+import { assertTenant } from './assert-tenant.js';
 import { byIndex } from './batch-statement.js';
 import { isIn, READ_COLUMNS, type ReadColumn, type RowOf, SMALL_COLUMNS, typeOf } from './job-columns.js';
 
@@ -101,8 +102,12 @@ export interface PlacedRow
   readonly finished_at: number | null;
 }
 
-/** A row from the database with its attempts parsed. */
-export function toPlacedRow<R extends PlacedRow>(row: R): R {
+/**
+ * A row from the database with its attempts parsed. Whoever reads single jobs is exempt from row-level security, so that
+ * no job of another tenant is ever shown is asserted here.
+ */
+export function toPlacedRow<R extends PlacedRow>(tenant: string, row: R): R {
+  assertTenant(tenant, row);
   const attempts: unknown = row.earlier_attempts;
   return typeof attempts === 'string' ? { ...row, earlier_attempts: JSON.parse(attempts) } : row;
 }

@@ -231,8 +231,6 @@ const PARAMETERS = new Map(
     ([name, type], i) => [name, `$${FIRST_OF_FILTERS + i}::${type}`] as const,
   ),
 );
-/** The first parameter that a statement may use for itself. */
-export const FIRST_OWN = FIRST_OF_FILTERS + PARAMETERS.size;
 
 const of = (parameter: string): string => PARAMETERS.get(parameter)!;
 

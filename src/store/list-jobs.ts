@@ -1,6 +1,7 @@
 import type { JobPart } from '../core/job.js';
 import { LAST_UUID } from '../core/uuid.js';
-import { type Queryable, run, type Statement, statement } from './database.js';
+import { type Queryable, statement } from './database.js';
+import { earliestEndOf, type FoundJob, searchJobs } from './find-jobs.js';
 import { UNBOUNDED_COLUMNS } from './job-columns.js';
 import {
   ATTEMPT_COUNT,
@@ -12,24 +13,26 @@ import {
   SMALL,
   toPlacedRow,
 } from './job-places.js';
+import type { JobSearch } from './job-search.js';
 import {
-  FIRST_OWN,
-  type JobSearch,
-  positionAt,
-  prepareSearch,
-  type SearchIndex,
-  searchParts,
-} from './job-search.js';
-import { bytesOf, isSmall, LARGE, type PortionSize, portionOf } from './portion.js';
+  bytesOf,
+  isSmall,
+  LARGE,
+  type Portion,
+  type PortionSize,
+  portionOf,
+  readPortion,
+} from './portion.js';
+import type { TenantReads } from './tenant-reads.js';
 
 /**
- * Listing a tenant's jobs, newest first. Large values stay in the database unless they are requested, and then no more is
- * read than fits into the portion.
+ * Listing a tenant's jobs, newest first: a search finds them, and a second statement in the same snapshot reads what is
+ * shown of them, behind row-level security. Large values stay in the database unless they are requested, and then no more
+ * is read than fits into the portion.
  */
 
-/** The parameters of the statements beside those of the search: bytes of a portion, and parts that are requested. */
-const BYTES = FIRST_OWN;
-const INCLUDED = FIRST_OWN + 1;
+/** The parameter with the parts that are requested. */
+const INCLUDED = 8;
 
 /** If the attempts of a job have more bytes than this, lists show only the newest. */
 const LARGE_ATTEMPTS = 8_192;
@@ -62,30 +65,18 @@ const listed = (list: string) => `
       NOT ${isShown('stack', 'error')} AS without_stack
     FROM (${list}) p OFFSET 0) r`;
 
-/** A portion of the jobs that a search finds; read in the same statement, so that they are as they were found. */
-function listing(name: string, index: SearchIndex): Statement {
-  const ofPlace = (place: string) => `ANY (ARRAY(SELECT id FROM found WHERE place = '${place}'))`;
-  const list = `
-    ${LIVE_ARM} WHERE j.tenant = $1 AND j.id = ${ofPlace('live')}
-    UNION ALL ${LATER_ARM} WHERE l.tenant = $1 AND l.id = ${ofPlace('later')}
-    UNION ALL ${HISTORY_ARM} WHERE h.tenant = $1 AND h.id = ${ofPlace('history')} AND h.finished_at >= $9::bigint`;
-  return statement(
-    name,
-    `
-    WITH ${searchParts(index)}
-    SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
-      ${portionOf(listed(list), 'id DESC', { rows: '($5::int - 1)', bytes: `$${BYTES}` })}) t ON true
-    ORDER BY t.id DESC`,
-  );
-}
-
-const LISTS: Readonly<Record<SearchIndex, Statement>> = {
-  id: listing('list-jobs', 'id'),
-  failed: listing('list-failed-jobs', 'failed'),
-  running: listing('list-running-jobs', 'running'),
-  schedule: listing('list-jobs-of-schedule', 'schedule'),
-  ids: listing('list-named-jobs', 'ids'),
-};
+/** A portion of jobs by the places in which a search has found them: $2 to $4. */
+const LIST_FOUND = statement(
+  'list-found-jobs',
+  portionOf(
+    listed(`
+    ${LIVE_ARM} WHERE j.tenant = $1 AND j.id = ANY ($2::uuid[])
+    UNION ALL ${LATER_ARM} WHERE l.tenant = $1 AND l.id = ANY ($3::uuid[])
+    UNION ALL ${HISTORY_ARM} WHERE h.tenant = $1 AND h.id = ANY ($4::uuid[]) AND h.finished_at >= $5::bigint`),
+    'id DESC',
+    { rows: '$6', bytes: '$7' },
+  ),
+);
 
 /** Which jobs to list, and what to show of them. */
 export interface ListFilter extends JobSearch {
@@ -114,37 +105,47 @@ export interface ListedPortion {
   readonly examinedInAll: number;
 }
 
-/** A portion of the jobs of one tenant; at most `examine` rows of each place are examined. To be run with hot plans. */
-export async function listJobs(
-  db: Queryable,
+/** A portion of the jobs of one tenant; at most `examine` rows of each place are examined. */
+export function listJobs(
+  reads: TenantReads,
   tenant: string,
   filter: ListFilter,
   size: PortionSize,
   examine: number,
 ): Promise<ListedPortion> {
   const { after: below = LAST_UUID, include = [] } = filter;
-  const prepared = prepareSearch(filter);
-  if (prepared === null) return { rows: [], next: null, full: false, examined: 0, examinedInAll: 0 };
-  const { index, from, values } = prepared;
-  // One row more than are wanted shows whether there are more.
-  const before = [tenant, below, from, examine, size.rows + 1];
-  const read = await run<ListedRow & Progress>(db, LISTS[index], [...before, ...values, size.bytes, include]);
-  const { reach, examined, examined_live: live } = read[0]!;
-  const rows = read.filter((row) => row.id !== null);
-  const last = rows.at(-1);
-  const full = last?.more ?? false;
-  return {
-    rows: rows.map(toPlacedRow),
-    next: full ? last!.id : positionAt(reach ?? null, last?.id, below),
-    full,
-    examined,
-    examinedInAll: Math.max(examined, live),
-  };
+  return reads.readFound(
+    tenant,
+    // One row more than are wanted shows whether there are more.
+    (db) => searchJobs(db, tenant, filter, below, size.rows + 1, examine),
+    async (db, { jobs, next, examined, examinedInAll }) => {
+      const { rows, more } = await listFound(db, tenant, jobs, size, include);
+      return { rows, next: more ? rows.at(-1)!.id : next, full: more, examined, examinedInAll };
+    },
+  );
 }
 
-interface Progress extends Record<string, unknown> {
-  readonly more: boolean;
-  readonly reach: string | null;
-  readonly examined: number;
-  readonly examined_live: number;
+/** Those of the jobs that fit into a portion. To be run with hot plans, in the snapshot in which they were found. */
+export async function listFound(
+  db: Queryable,
+  tenant: string,
+  jobs: readonly Pick<FoundJob, 'id' | 'place'>[],
+  size: PortionSize,
+  include: readonly JobPart[],
+): Promise<Portion<ListedRow>> {
+  if (jobs.length === 0) return { rows: [], more: false };
+  const idsIn = (place: FoundJob['place']) => jobs.flatMap((job) => (job.place === place ? [job.id] : []));
+  const ended = idsIn('history');
+  const values = [
+    tenant,
+    idsIn('live'),
+    idsIn('later'),
+    ended,
+    earliestEndOf(ended),
+    size.rows,
+    size.bytes,
+    include,
+  ];
+  const { rows, more } = await readPortion<ListedRow>(db, LIST_FOUND, values);
+  return { rows: rows.map((row) => toPlacedRow(tenant, row)), more };
 }

@@ -50,7 +50,7 @@ const FIND_KEY = statement(
 /** The job, or null when the tenant has none of that id. */
 export async function readJob(db: Queryable, tenant: string, id: string): Promise<PlacedRow | null> {
   const rows = await run<PlacedRow>(db, READ_JOB, [tenant, id, earliestEnd(id)]);
-  return rows[0] ? toPlacedRow(rows[0]) : null;
+  return rows[0] ? toPlacedRow(tenant, rows[0]) : null;
 }
 
 /** Which of these jobs have ended. */

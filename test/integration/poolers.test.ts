@@ -59,6 +59,7 @@ it('a node starts paused behind a pooler in session mode, and works once resumed
   expect(await checkDatabase(database.url)).toMatchObject([
     { status: 'ok', detail: expect.stringContaining('pooler in session mode') },
     { name: 'schema', status: 'ok' },
+    { name: 'row-level security', status: 'ok' },
   ]);
   const node = await nodeForTest({ database, paused: true });
   expect(await node.get('GET', '/v1/cluster')).toMatchObject({ paused: true });

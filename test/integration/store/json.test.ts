@@ -112,7 +112,7 @@ describe.each(cases)('%s', (_, json) => {
     expect(await read(id)).toMatchObject({ raw: true, task: 'greet', queue: 'slow', state: 'pending' });
     expect(await findKey(shard.pool, TENANT, 'no such key')).toBeNull();
     const listed = await listJobs(
-      shard.pool,
+      shard.reads,
       TENANT,
       { queue: 'slow', task: 'greet' },
       { rows: 50, bytes: 1_000_000 },

@@ -48,7 +48,7 @@ it('a job is found in exactly one place at every moment, however it moves', asyn
   });
   const lister = (async () => {
     while (moving) {
-      const found = await listJobs(shard.pool, TENANT, {}, { rows: 10, bytes: 1_000_000 }, 100);
+      const found = await listJobs(shard.reads, TENANT, {}, { rows: 10, bytes: 1_000_000 }, 100);
       expect(found.rows.map((job) => job.id)).toEqual([id]);
     }
   })();

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
 import { onTestFinished } from 'vitest';
 import type { JobSubmission } from '../../../src/core/job.js';
+import { readerRoleOf } from '../../../src/core/reader-role.js';
 import { parseSubmission } from '../../../src/core/submission.js';
 import { uuidv7 } from '../../../src/core/uuid.js';
 import { type ClaimedRow, claimJobs } from '../../../src/store/claim-jobs.js';
@@ -13,6 +14,7 @@ import type { TermKey } from '../../../src/store/leader-statement.js';
 import { type Candidate, ensureLease, takeTerm } from '../../../src/store/lease.js';
 import { Names, type Resolved } from '../../../src/store/names.js';
 import { type Made, type NewJob, submitJobs } from '../../../src/store/submit-jobs.js';
+import { TenantReads } from '../../../src/store/tenant-reads.js';
 import { createTestDatabase } from '../../database.js';
 
 export const TENANT = 'acme';
@@ -36,6 +38,8 @@ interface Place {
 
 /** A database of its own with the pools of a node, and the moves of a job without the code that decides them. */
 export class TestShard {
+  /** Behind row-level security, as the embedded server always has it. */
+  readonly reads: TenantReads;
   private readonly names: Names;
   private readonly resolved = new Set<Resolved>();
 
@@ -47,6 +51,7 @@ export class TestShard {
     readonly pool: Pool,
   ) {
     this.names = new Names(hot);
+    this.reads = new TenantReads(pool, readerRoleOf(new URL(url).username));
   }
 
   /** Opens a shard that the running test, or the file when called in `beforeAll`, closes with `close`. */
