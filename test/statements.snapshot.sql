@@ -671,8 +671,12 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(j.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -708,10 +712,17 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
-          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-            OFFSET 0) p,
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.submission::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END -> 'payload') AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -745,8 +756,12 @@ WITH live AS MATERIALIZED (
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(h.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -768,7 +783,8 @@ WITH live AS MATERIALIZED (
   SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
     ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
     1)) AS reach,
-    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+    NULL::boolean AS few, (SELECT count(*) FROM live WHERE own)
       + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
 ), found AS MATERIALIZED (
   SELECT f.* FROM position p CROSS JOIN LATERAL (
@@ -782,7 +798,8 @@ WITH live AS MATERIALIZED (
     WHERE fits AND (p.reach IS NULL OR id >= p.reach)
     ORDER BY id DESC LIMIT $5::int) f
 )
-SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.live,
+  p.others, p.few
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-holders
@@ -849,8 +866,12 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(j.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -886,10 +907,17 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
-          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-            OFFSET 0) p,
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.submission::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END -> 'payload') AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -923,8 +951,12 @@ WITH live AS MATERIALIZED (
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(h.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -946,7 +978,8 @@ WITH live AS MATERIALIZED (
   SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
     ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
     1)) AS reach,
-    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+    NULL::boolean AS few, (SELECT count(*) FROM live WHERE own)
       + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
 ), found AS MATERIALIZED (
   SELECT f.* FROM position p CROSS JOIN LATERAL (
@@ -960,7 +993,172 @@ WITH live AS MATERIALIZED (
     WHERE fits AND (p.reach IS NULL OR id >= p.reach)
     ORDER BY id DESC LIMIT $5::int) f
 )
-SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.live,
+  p.others, p.few
+FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
+
+-- find-jobs-by-queue
+WITH own_queues AS MATERIALIZED (
+  SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND $6::boolean LIMIT 1001
+), in_queues AS MATERIALIZED (
+  SELECT j.id FROM own_queues q CROSS JOIN LATERAL (
+    SELECT j.id FROM punctual.jobs j WHERE j.queue BETWEEN q.id AND q.id OFFSET 0) j
+  WHERE (SELECT count(*) FROM own_queues) <= 1000 LIMIT 5001
+), few AS MATERIALIZED (
+  SELECT (SELECT count(*) FROM own_queues) <= 1000
+    AND (SELECT count(*) FROM in_queues) <= 5000 AS holds
+), live AS MATERIALIZED (
+  SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
+    AND ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR NOT $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR j.task = $14::text)
+    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR j.schedule = $16::text)
+    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(j.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM (
+      SELECT i.id FROM in_queues i
+      WHERE (SELECT holds FROM few) AND i.id < $2::uuid AND i.id >= $3::uuid ORDER BY i.id DESC LIMIT $4::int) i
+    JOIN punctual.jobs j ON j.id BETWEEN i.id AND i.id
+    UNION ALL (
+    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+      punctual.jobs j
+    WHERE NOT (SELECT holds FROM few) AND j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean
+    ORDER BY j.id DESC LIMIT $4::int)) j
+  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+), not_admitted AS MATERIALIZED (
+  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR l.held = $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $15::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+    AND ($16::text IS NULL OR l.schedule = $16::text)
+    AND ($17::uuid IS NULL OR false)
+    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+      punctual.keys k
+      WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.submission::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END -> 'payload') AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+      punctual.later l
+    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
+    ORDER BY l.id DESC LIMIT $4::int) l
+), ended AS MATERIALIZED (
+  SELECT h.id, h.bytes,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR false)
+    AND ($13::boolean IS NULL OR NOT h.at_most_once)
+    AND ($14::text IS NULL OR h.task = $14::text)
+    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR h.schedule = $16::text)
+    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(h.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+      punctual.job_history h
+    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+      AND h.finished_at >= $9::bigint
+    ORDER BY h.id DESC LIMIT $4::int) h
+), position AS MATERIALIZED (
+  SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+    ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+    1)) AS reach,
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+    (SELECT holds FROM few) AS few, (SELECT count(*) FROM live WHERE own)
+      + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
+), found AS MATERIALIZED (
+  SELECT f.* FROM position p CROSS JOIN LATERAL (
+    SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    ORDER BY id DESC LIMIT $5::int) f
+)
+SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.live,
+  p.others, p.few
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-jobs-of-schedule
@@ -981,8 +1179,12 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(j.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1018,10 +1220,17 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
-          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-            OFFSET 0) p,
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.submission::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END -> 'payload') AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1055,8 +1264,12 @@ WITH live AS MATERIALIZED (
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(h.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1078,7 +1291,8 @@ WITH live AS MATERIALIZED (
   SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
     ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
     1)) AS reach,
-    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+    NULL::boolean AS few, (SELECT count(*) FROM live WHERE own)
       + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
 ), found AS MATERIALIZED (
   SELECT f.* FROM position p CROSS JOIN LATERAL (
@@ -1092,7 +1306,8 @@ WITH live AS MATERIALIZED (
     WHERE fits AND (p.reach IS NULL OR id >= p.reach)
     ORDER BY id DESC LIMIT $5::int) f
 )
-SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.live,
+  p.others, p.few
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-key
@@ -1154,8 +1369,12 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(j.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1191,10 +1410,17 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
-          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-            OFFSET 0) p,
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.submission::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END -> 'payload') AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1228,8 +1454,12 @@ WITH live AS MATERIALIZED (
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(h.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1251,7 +1481,8 @@ WITH live AS MATERIALIZED (
   SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
     ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
     1)) AS reach,
-    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+    NULL::boolean AS few, (SELECT count(*) FROM live WHERE own)
       + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
 ), found AS MATERIALIZED (
   SELECT f.* FROM position p CROSS JOIN LATERAL (
@@ -1265,7 +1496,8 @@ WITH live AS MATERIALIZED (
     WHERE fits AND (p.reach IS NULL OR id >= p.reach)
     ORDER BY id DESC LIMIT $5::int) f
 )
-SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.live,
+  p.others, p.few
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-needs
@@ -1305,8 +1537,12 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(j.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1342,10 +1578,17 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
-          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-            OFFSET 0) p,
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.submission::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END -> 'payload') AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1379,8 +1622,12 @@ WITH live AS MATERIALIZED (
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(h.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1402,7 +1649,8 @@ WITH live AS MATERIALIZED (
   SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
     ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
     1)) AS reach,
-    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+    NULL::boolean AS few, (SELECT count(*) FROM live WHERE own)
       + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
 ), found AS MATERIALIZED (
   SELECT f.* FROM position p CROSS JOIN LATERAL (
@@ -1416,7 +1664,8 @@ WITH live AS MATERIALIZED (
     WHERE fits AND (p.reach IS NULL OR id >= p.reach)
     ORDER BY id DESC LIMIT $5::int) f
 )
-SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.live,
+  p.others, p.few
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-schedule
@@ -1953,8 +2202,13 @@ WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY id DES
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(j.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END AS value OFFSET 0) p,
           unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
           LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
         WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1990,10 +2244,19 @@ WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY id DES
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
-            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-              OFFSET 0) p,
+          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(l.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(l.submission::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END -> 'payload') AS value OFFSET 0) p,
           unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
           LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
         WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -2027,8 +2290,13 @@ WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY id DES
         THEN punctual.readable(h.error) ->> 'code' = $21::text END)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(h.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END AS value OFFSET 0) p,
           unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
           LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
         WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -2050,7 +2318,8 @@ WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY id DES
     SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
       ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
       1)) AS reach,
-      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+      NULL::boolean AS few, (SELECT count(*) FROM live WHERE own)
         + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
   ), found AS MATERIALIZED (
     SELECT f.* FROM position p CROSS JOIN LATERAL (
@@ -2064,7 +2333,7 @@ WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY id DES
       WHERE fits AND (p.reach IS NULL OR id >= p.reach)
       ORDER BY id DESC LIMIT $5::int) f
   )
-  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
+  SELECT t.*, p.reach, p.own AS examined, p.live, p.others, p.few FROM position p LEFT JOIN (
       
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
@@ -2152,8 +2421,13 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(j.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END AS value OFFSET 0) p,
           unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
           LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
         WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -2189,10 +2463,19 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
-            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-              OFFSET 0) p,
+          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(l.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(l.submission::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END -> 'payload') AS value OFFSET 0) p,
           unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
           LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
         WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -2226,8 +2509,13 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
         THEN punctual.readable(h.error) ->> 'code' = $21::text END)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(h.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END AS value OFFSET 0) p,
           unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
           LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
         WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -2249,7 +2537,8 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
     SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
       ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
       1)) AS reach,
-      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+      NULL::boolean AS few, (SELECT count(*) FROM live WHERE own)
         + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
   ), found AS MATERIALIZED (
     SELECT f.* FROM position p CROSS JOIN LATERAL (
@@ -2263,7 +2552,241 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
       WHERE fits AND (p.reach IS NULL OR id >= p.reach)
       ORDER BY id DESC LIMIT $5::int) f
   )
-  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
+  SELECT t.*, p.reach, p.own AS examined, p.live, p.others, p.few FROM position p LEFT JOIN (
+      
+  SELECT * FROM (
+    SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+      sum(bytes) OVER in_order - bytes AS bytes_before
+    FROM (
+SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
+  coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
+FROM (
+  SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
+    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
+    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    CASE WHEN (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) THEN payload END AS payload,
+    CASE WHEN (result IS NULL OR 'result' = ANY ($26::text[]) OR pg_column_size(result) <= 2056 AND
+      octet_length(result::text) <= 2048) THEN result END AS result,
+    CASE WHEN (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND
+      octet_length(error::text) <= 2048) THEN error ELSE (concat('{"message":', punctual.readable(error) ->
+      'message',
+',"code":' || (punctual.readable(error) -> 'code')::text, '}'))::json END AS error,
+    CASE WHEN (earlier_attempts IS NULL OR 'attempts' = ANY ($26::text[]) OR pg_column_size(earlier_attempts) <=
+      8200 AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
+earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
+      ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
+    NOT (payload IS NULL OR 'payload' = ANY ($26::text[]) OR pg_column_size(payload) <= 2056 AND
+      octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($26::text[])
+      OR pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
+    NOT (error IS NULL OR 'stack' = ANY ($26::text[]) OR pg_column_size(error) <= 2056 AND octet_length(error::text)
+      <= 2048) AS without_stack
+  FROM (
+    
+SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
+  j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
+  j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
+  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
+  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
+  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.jobs j
+JOIN punctual.queues q ON q.id = j.queue
+LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY (ARRAY(SELECT id FROM
+  found WHERE place = 'live'))
+  UNION ALL 
+SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coalesce(q.name, s.raw ->> 'queue',
+  'default') AS queue, coalesce(l.rank, 5::smallint) AS rank, coalesce(l.run_at, l.admit_at) AS run_at, l.attempts,
+  l.failures, l.losses, coalesce(l.max_attempts, 4::smallint) AS max_attempts, coalesce(l.max_losses, 3::smallint)
+  AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
+  l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
+  l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
+  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
+  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
+  outcome, NULL::json AS result, NULL::json AS error
+FROM punctual.later l
+CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
+LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY (ARRAY(SELECT id FROM found WHERE
+  place = 'later'))
+  UNION ALL 
+SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
+  h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
+  h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
+  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
+  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+FROM punctual.job_history h
+JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARRAY(SELECT id FROM found WHERE place
+  = 'history')) AND h.finished_at >= $9::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  WHERE place_in_portion <= ($5::int - 1)::int AND bytes_before < $25::bigint ORDER BY id DESC) t ON true
+  ORDER BY t.id DESC;
+
+-- list-jobs-by-queue
+  WITH own_queues AS MATERIALIZED (
+    SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND $6::boolean LIMIT 1001
+  ), in_queues AS MATERIALIZED (
+    SELECT j.id FROM own_queues q CROSS JOIN LATERAL (
+      SELECT j.id FROM punctual.jobs j WHERE j.queue BETWEEN q.id AND q.id OFFSET 0) j
+    WHERE (SELECT count(*) FROM own_queues) <= 1000 LIMIT 5001
+  ), few AS MATERIALIZED (
+    SELECT (SELECT count(*) FROM own_queues) <= 1000
+      AND (SELECT count(*) FROM in_queues) <= 5000 AS holds
+  ), live AS MATERIALIZED (
+    SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
+      AND ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR NOT $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR j.task = $14::text)
+      AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR j.schedule = $16::text)
+      AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+      AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(j.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM (
+        SELECT i.id FROM in_queues i
+        WHERE (SELECT holds FROM few) AND i.id < $2::uuid AND i.id >= $3::uuid ORDER BY i.id DESC LIMIT $4::int) i
+      JOIN punctual.jobs j ON j.id BETWEEN i.id AND i.id
+      UNION ALL (
+      SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+        coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+        punctual.jobs j
+      WHERE NOT (SELECT holds FROM few) AND j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean
+      ORDER BY j.id DESC LIMIT $4::int)) j
+    LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+  ), not_admitted AS MATERIALIZED (
+    SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR l.held = $12::boolean)
+      AND ($13::boolean IS NULL OR true)
+      AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+      AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+        WHERE q.tenant = $1 AND q.name = $15::text)
+        ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+      AND ($16::text IS NULL OR l.schedule = $16::text)
+      AND ($17::uuid IS NULL OR false)
+      AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+        punctual.keys k
+        WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+      AND ($21::text IS NULL OR false)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(l.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(l.submission::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END -> 'payload') AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+        coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+        punctual.later l
+      WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
+      ORDER BY l.id DESC LIMIT $4::int) l
+  ), ended AS MATERIALIZED (
+    SELECT h.id, h.bytes,
+      ($10::uuid[] IS NULL OR true)
+      AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+      AND ($12::boolean IS NULL OR false)
+      AND ($13::boolean IS NULL OR NOT h.at_most_once)
+      AND ($14::text IS NULL OR h.task = $14::text)
+      AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+        $15::text))
+      AND ($16::text IS NULL OR h.schedule = $16::text)
+      AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+      AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+      AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+        WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+      AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+        THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+      AND ($22::text[] IS NULL OR NOT EXISTS (
+        SELECT 1 FROM (
+          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(h.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END AS value OFFSET 0) p,
+          unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+          LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+        WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+          WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+          WHEN f.field::text = w.value THEN true
+          WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+            w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+            THEN f.field::text::numeric = w.value::numeric
+          ELSE false END) IS NOT TRUE)) AS fits
+    FROM (
+      SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+        coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+        coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+        punctual.job_history h
+      WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+        AND h.finished_at >= $9::bigint
+      ORDER BY h.id DESC LIMIT $4::int) h
+  ), position AS MATERIALIZED (
+    SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+      ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+      1)) AS reach,
+      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+      (SELECT holds FROM few) AS few, (SELECT count(*) FROM live WHERE own)
+        + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
+  ), found AS MATERIALIZED (
+    SELECT f.* FROM position p CROSS JOIN LATERAL (
+      SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      UNION ALL
+      SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+      WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+      ORDER BY id DESC LIMIT $5::int) f
+  )
+  SELECT t.*, p.reach, p.own AS examined, p.live, p.others, p.few FROM position p LEFT JOIN (
       
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
@@ -2351,8 +2874,13 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(j.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END AS value OFFSET 0) p,
           unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
           LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
         WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -2388,10 +2916,19 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
-            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-              OFFSET 0) p,
+          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(l.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(l.submission::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END -> 'payload') AS value OFFSET 0) p,
           unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
           LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
         WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -2425,8 +2962,13 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
         THEN punctual.readable(h.error) ->> 'code' = $21::text END)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(h.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END AS value OFFSET 0) p,
           unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
           LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
         WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -2448,7 +2990,8 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
     SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
       ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
       1)) AS reach,
-      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+      NULL::boolean AS few, (SELECT count(*) FROM live WHERE own)
         + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
   ), found AS MATERIALIZED (
     SELECT f.* FROM position p CROSS JOIN LATERAL (
@@ -2462,7 +3005,7 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
       WHERE fits AND (p.reach IS NULL OR id >= p.reach)
       ORDER BY id DESC LIMIT $5::int) f
   )
-  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
+  SELECT t.*, p.reach, p.own AS examined, p.live, p.others, p.few FROM position p LEFT JOIN (
       
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
@@ -2555,8 +3098,13 @@ ORDER BY s.name LIMIT $4;
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(j.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END AS value OFFSET 0) p,
           unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
           LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
         WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -2592,10 +3140,19 @@ ORDER BY s.name LIMIT $4;
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
-            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-              OFFSET 0) p,
+          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(l.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(l.submission::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END -> 'payload') AS value OFFSET 0) p,
           unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
           LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
         WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -2629,8 +3186,13 @@ ORDER BY s.name LIMIT $4;
         THEN punctual.readable(h.error) ->> 'code' = $21::text END)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(h.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END AS value OFFSET 0) p,
           unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
           LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
         WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -2652,7 +3214,8 @@ ORDER BY s.name LIMIT $4;
     SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
       ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
       1)) AS reach,
-      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+      NULL::boolean AS few, (SELECT count(*) FROM live WHERE own)
         + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
   ), found AS MATERIALIZED (
     SELECT f.* FROM position p CROSS JOIN LATERAL (
@@ -2666,7 +3229,7 @@ ORDER BY s.name LIMIT $4;
       WHERE fits AND (p.reach IS NULL OR id >= p.reach)
       ORDER BY id DESC LIMIT $5::int) f
   )
-  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
+  SELECT t.*, p.reach, p.own AS examined, p.live, p.others, p.few FROM position p LEFT JOIN (
       
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
@@ -2763,8 +3326,13 @@ rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER B
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-            ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(j.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END AS value OFFSET 0) p,
           unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
           LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
         WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -2800,10 +3368,19 @@ rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER B
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') =
-            0 THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-            ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-              OFFSET 0) p,
+          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(l.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(l.submission::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END -> 'payload') AS value OFFSET 0) p,
           unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
           LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
         WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -2837,8 +3414,13 @@ rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER B
         THEN punctual.readable(h.error) ->> 'code' = $21::text END)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-            ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+          replace(replace(regexp_replace(regexp_replace(
+            replace(h.payload::text, '\\', chr(1)),
+            '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
+              'g'),
+            '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
+              chr(1), '\\')::json END AS value OFFSET 0) p,
           unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
           LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
         WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -2860,7 +3442,8 @@ rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER B
     SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
       ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
       1)) AS reach,
-      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+      (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+      NULL::boolean AS few, (SELECT count(*) FROM live WHERE own)
         + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
   ), found AS MATERIALIZED (
     SELECT f.* FROM position p CROSS JOIN LATERAL (
@@ -2874,7 +3457,7 @@ rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER B
       WHERE fits AND (p.reach IS NULL OR id >= p.reach)
       ORDER BY id DESC LIMIT $5::int) f
   )
-  SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
+  SELECT t.*, p.reach, p.own AS examined, p.live, p.others, p.few FROM position p LEFT JOIN (
       
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,

@@ -4,6 +4,7 @@ import { byIndex, NOT_CLAIMED } from './batch-statement.js';
 import { type Pool, type Queryable, run, type Statement, statement, withHotPlans } from './database.js';
 import { rowBytes } from './job-columns.js';
 import {
+  type ExaminedLive,
   type JobSearch,
   positionAt,
   prepareSearch,
@@ -20,12 +21,14 @@ const finding = (name: string, index: SearchIndex): Statement =>
     name,
     `
     WITH ${searchParts(index)}
-    SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach
+    SELECT f.id, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.live,
+      p.others, p.few
     FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC`,
   );
 
 const FIND: Readonly<Record<SearchIndex, Statement>> = {
   id: finding('find-jobs', 'id'),
+  queue: finding('find-jobs-by-queue', 'queue'),
   failed: finding('find-failed-jobs', 'failed'),
   running: finding('find-running-jobs', 'running'),
   schedule: finding('find-jobs-of-schedule', 'schedule'),
@@ -58,18 +61,19 @@ export async function findJobs(
   limit: number,
   stride = new Stride(search),
 ): Promise<FoundPage> {
-  const prepared = prepareSearch(search);
+  const prepared = prepareSearch(search, stride.byQueue);
   if (prepared === null) return { jobs: [], next: null };
   const { index, from, values } = prepared;
   const askedAt = performance.now();
   const rows = await run<FoundRow>(db, FIND[index], [tenant, below, from, stride.rows, limit, ...values]);
   stride.took(performance.now() - askedAt, false);
+  stride.met(rows[0]!);
   const jobs = rows.filter((row) => row.id !== null);
   const last = jobs.at(-1)?.id;
   return { jobs, next: jobs.length === limit ? last! : positionAt(rows[0]!.reach ?? null, last, below) };
 }
 
-type FoundRow = FoundJob & { readonly reach: string | null } & Record<string, unknown>;
+type FoundRow = FoundJob & ExaminedLive & { readonly reach: string | null } & Record<string, unknown>;
 
 /** Counts jobs while `goOn` holds for the number so far; also answers with the id below which to go on. */
 export async function countJobs(

@@ -13,6 +13,7 @@ import {
   toPlacedRow,
 } from './job-places.js';
 import {
+  type ExaminedLive,
   FIRST_OWN,
   type JobSearch,
   positionAt,
@@ -73,7 +74,7 @@ function listing(name: string, index: SearchIndex): Statement {
     name,
     `
     WITH ${searchParts(index)}
-    SELECT t.*, p.reach, p.own AS examined, p.live AS examined_live FROM position p LEFT JOIN (
+    SELECT t.*, p.reach, p.own AS examined, p.live, p.others, p.few FROM position p LEFT JOIN (
       ${portionOf(listed(list), 'id DESC', { rows: '($5::int - 1)', bytes: `$${BYTES}` })}) t ON true
     ORDER BY t.id DESC`,
   );
@@ -81,6 +82,7 @@ function listing(name: string, index: SearchIndex): Statement {
 
 const LISTS: Readonly<Record<SearchIndex, Statement>> = {
   id: listing('list-jobs', 'id'),
+  queue: listing('list-jobs-by-queue', 'queue'),
   failed: listing('list-failed-jobs', 'failed'),
   running: listing('list-running-jobs', 'running'),
   schedule: listing('list-jobs-of-schedule', 'schedule'),
@@ -112,24 +114,34 @@ export interface ListedPortion {
   /** How many rows of the tenant were examined, and how many in all; others are no business of the tenant. */
   readonly examined: number;
   readonly examinedInAll: number;
+  readonly examinedLive: ExaminedLive;
 }
 
-/** A portion of the jobs of one tenant; at most `examine` rows of each place are examined. To be run with hot plans. */
+const NOTHING: ListedPortion = {
+  ...{ rows: [], next: null, full: false, examined: 0, examinedInAll: 0 },
+  examinedLive: { live: 0, others: 0, few: null },
+};
+
+/**
+ * A portion of the jobs of one tenant; at most `examine` rows of each place are examined, and live ones are found through
+ * the queues of the tenant if it says so. To be run with hot plans.
+ */
 export async function listJobs(
   db: Queryable,
   tenant: string,
   filter: ListFilter,
   size: PortionSize,
   examine: number,
+  byQueue = false,
 ): Promise<ListedPortion> {
   const { after: below = LAST_UUID, include = [] } = filter;
-  const prepared = prepareSearch(filter);
-  if (prepared === null) return { rows: [], next: null, full: false, examined: 0, examinedInAll: 0 };
+  const prepared = prepareSearch(filter, byQueue);
+  if (prepared === null) return NOTHING;
   const { index, from, values } = prepared;
   // One row more than are wanted shows whether there are more.
   const before = [tenant, below, from, examine, size.rows + 1];
   const read = await run<ListedRow & Progress>(db, LISTS[index], [...before, ...values, size.bytes, include]);
-  const { reach, examined, examined_live: live } = read[0]!;
+  const { reach, examined, live, others, few } = read[0]!;
   const rows = read.filter((row) => row.id !== null);
   const last = rows.at(-1);
   const full = last?.more ?? false;
@@ -139,12 +151,12 @@ export async function listJobs(
     full,
     examined,
     examinedInAll: Math.max(examined, live),
+    examinedLive: { live, others, few },
   };
 }
 
-interface Progress extends Record<string, unknown> {
+interface Progress extends ExaminedLive, Record<string, unknown> {
   readonly more: boolean;
   readonly reach: string | null;
   readonly examined: number;
-  readonly examined_live: number;
 }

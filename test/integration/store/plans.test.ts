@@ -28,6 +28,7 @@ import {
 } from '../../../src/store/fire-occurrences.js';
 import { findAnswer } from '../../../src/store/idempotency.js';
 import { addLogLines } from '../../../src/store/job-logs.js';
+import { Stride } from '../../../src/store/job-search.js';
 import { findHolders } from '../../../src/store/key-holders.js';
 import { findJobsByKeyPrefix } from '../../../src/store/key-prefix.js';
 import { findKeyHolders, lockKeys, registerKeys, renewKeys, takeOverKeys } from '../../../src/store/keys.js';
@@ -165,6 +166,7 @@ const RETRY = { id: ID, fence: 1, outcome: 'failed', runAt: 0, lateBy: 0, attemp
 const LATER_JOB = { ...unchanged(ID), admitAt: 0, held: false };
 const BEGINNING = { operator: true, tenant: TENANT, digits: '0198c4f2', limit: 5 };
 const CURSOR = { queue: 1, needs: 1, lane: 0, rank: 5, runAt: 0, id: ID };
+const byQueue = (): Stride => Object.assign(new Stride({}), { byQueue: true });
 const CANCEL = { id: ID, state: 'cancelled', error: null } as const;
 
 const NAMED = {
@@ -236,12 +238,14 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-cancel-requests': (db) => readCancelRequests(db, 0, 10),
   'forget-cancel-requests': (db) => forgetCancelRequests(db, TERM, [1]),
   'find-jobs': (db) => findJobs(db, TENANT, {}, ID, 100),
+  'find-jobs-by-queue': (db) => findJobs(db, TENANT, {}, ID, 100, byQueue()),
   'find-jobs-of-schedule': (db) => findJobs(db, TENANT, { schedule: 's1' }, ID, 100),
   'find-failed-jobs': (db) => findJobs(db, TENANT, { states: ['failed'] }, ID, 100),
   'find-running-jobs': (db) => findJobs(db, TENANT, { states: ['running'] }, ID, 100),
   'find-named-jobs': (db) => findJobs(db, TENANT, { ids: [ID] }, ID, 100),
   'find-keys-by-prefix': (db) => findJobsByKeyPrefix(db, TENANT, 'key-4'),
   'list-jobs': (db) => listJobs(db, TENANT, {}, PORTION, 100),
+  'list-jobs-by-queue': (db) => listJobs(db, TENANT, {}, PORTION, 100, true),
   'list-jobs-of-schedule': (db) => listJobs(db, TENANT, { schedule: 's1' }, PORTION, 100),
   'list-failed-jobs': (db) => listJobs(db, TENANT, { states: ['failed'] }, PORTION, 100),
   'list-running-jobs': (db) => listJobs(db, TENANT, { states: ['running'] }, PORTION, 100),
