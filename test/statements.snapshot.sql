@@ -671,7 +671,9 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN j.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(j.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -712,12 +714,16 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN l.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(l.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
-            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.submission ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(l.submission::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -756,7 +762,9 @@ WITH live AS MATERIALIZED (
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN h.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(h.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -866,7 +874,9 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN j.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(j.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -907,12 +917,16 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN l.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(l.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
-            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.submission ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(l.submission::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -951,7 +965,9 @@ WITH live AS MATERIALIZED (
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN h.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(h.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -1024,7 +1040,9 @@ WITH own_queues AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN j.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(j.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -1071,12 +1089,16 @@ WITH own_queues AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN l.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(l.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
-            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.submission ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(l.submission::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -1115,7 +1137,9 @@ WITH own_queues AS MATERIALIZED (
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN h.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(h.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -1179,7 +1203,9 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN j.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(j.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -1220,12 +1246,16 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN l.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(l.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
-            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.submission ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(l.submission::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -1264,7 +1294,9 @@ WITH live AS MATERIALIZED (
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN h.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(h.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -1369,7 +1401,9 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN j.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(j.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -1410,12 +1444,16 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN l.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(l.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
-            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.submission ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(l.submission::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -1454,7 +1492,9 @@ WITH live AS MATERIALIZED (
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN h.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(h.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -1537,7 +1577,9 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN j.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(j.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -1578,12 +1620,16 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN l.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(l.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
-            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.submission ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(l.submission::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -1622,7 +1668,9 @@ WITH live AS MATERIALIZED (
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN h.payload ELSE
         replace(replace(regexp_replace(regexp_replace(
           replace(h.payload::text, '\\', chr(1)),
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
@@ -2202,7 +2250,9 @@ WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY id DES
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN j.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(j.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -2244,13 +2294,17 @@ WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY id DES
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(l.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
               'g'),
             '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
-              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+              '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+              THEN l.submission ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(l.submission::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -2290,7 +2344,9 @@ WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY id DES
         THEN punctual.readable(h.error) ->> 'code' = $21::text END)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN h.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(h.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -2421,7 +2477,9 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN j.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(j.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -2463,13 +2521,17 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(l.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
               'g'),
             '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
-              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+              '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+              THEN l.submission ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(l.submission::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -2509,7 +2571,9 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
         THEN punctual.readable(h.error) ->> 'code' = $21::text END)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN h.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(h.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -2649,7 +2713,9 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN j.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(j.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -2697,13 +2763,17 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(l.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
               'g'),
             '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
-              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+              '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+              THEN l.submission ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(l.submission::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -2743,7 +2813,9 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
         THEN punctual.readable(h.error) ->> 'code' = $21::text END)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN h.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(h.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -2874,7 +2946,9 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN j.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(j.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -2916,13 +2990,17 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(l.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
               'g'),
             '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
-              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+              '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+              THEN l.submission ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(l.submission::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -2962,7 +3040,9 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY (ARR
         THEN punctual.readable(h.error) ->> 'code' = $21::text END)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN h.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(h.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -3098,7 +3178,9 @@ ORDER BY s.name LIMIT $4;
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN j.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(j.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -3140,13 +3222,17 @@ ORDER BY s.name LIMIT $4;
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(l.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
               'g'),
             '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
-              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+              '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+              THEN l.submission ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(l.submission::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -3186,7 +3272,9 @@ ORDER BY s.name LIMIT $4;
         THEN punctual.readable(h.error) ->> 'code' = $21::text END)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN h.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(h.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -3326,7 +3414,9 @@ rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER B
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 THEN j.payload ELSE
+          SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN j.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(j.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -3368,13 +3458,17 @@ rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER B
       AND ($21::text IS NULL OR false)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 THEN l.payload ELSE
+          SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(l.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
               'g'),
             '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'),
-              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 THEN l.submission ELSE
+              chr(1), '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+              '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+              THEN l.submission ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(l.submission::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',
@@ -3414,7 +3508,9 @@ rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER B
         THEN punctual.readable(h.error) ->> 'code' = $21::text END)
       AND ($22::text[] IS NULL OR NOT EXISTS (
         SELECT 1 FROM (
-          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 THEN h.payload ELSE
+          SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN h.payload ELSE
           replace(replace(regexp_replace(regexp_replace(
             replace(h.payload::text, '\\', chr(1)),
             '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2',

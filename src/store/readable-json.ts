@@ -1,6 +1,12 @@
-/** The hexadecimal digits of the first and of the second half of a surrogate pair. */
-const FIRST_HALF = '[dD][89abAB][0-9a-fA-F]{2}';
-const SECOND_HALF = '[dD][c-fC-F][0-9a-fA-F]{2}';
+const HEX = '[0-9a-fA-F]';
+/** The digits of the escapes of the first and of the second half of a surrogate pair. */
+const FIRST_HALF = `[dD][89abAB]${HEX}{2}`;
+const SECOND_HALF = `[dD][c-fC-F]${HEX}{2}`;
+/** The digits of every escape that means a character by itself, but for NUL. */
+const WHOLE = `[1-9a-cA-CeEfF]${HEX}{3}|[dD][0-7]${HEX}{2}|0[1-9a-fA-F]${HEX}{2}|00[1-9a-fA-F]${HEX}|000[1-9a-fA-F]`;
+
+/** A text of JSON that Postgres can look into. Anchored, and without a choice that matters, it is one pass over the text. */
+const READABLE = `^(?:[^\\\\]|\\\\[^u]|\\\\u(?:${WHOLE}|${FIRST_HALF}\\\\u${SECOND_HALF}))*$`;
 
 /**
  * The SQL for JSON that Postgres can look into. It stores an escaped NUL, and an escaped half of a surrogate pair without
@@ -14,7 +20,7 @@ export function readableJson(json: string): string {
   const aside = `regexp_replace(
               replace(${json}::text, '\\\\', chr(1)),
               '\\\\u(${FIRST_HALF})\\\\u(${SECOND_HALF})', chr(2) || '\\1' || chr(2) || '\\2', 'g')`;
-  return `CASE WHEN strpos(${json}::text, '\\u') = 0 THEN ${json} ELSE
+  return `CASE WHEN strpos(${json}::text, '\\u') = 0 OR ${json}::text ~ '${READABLE}' THEN ${json} ELSE
             replace(replace(regexp_replace(${aside},
               '\\\\u(0000|${FIRST_HALF}|${SECOND_HALF})', '\\\\ufffd', 'g'), chr(2), '\\u'), chr(1), '\\\\')::json END`;
 }
