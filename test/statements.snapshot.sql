@@ -671,8 +671,14 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN j.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(j.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -708,10 +714,21 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
-          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-            OFFSET 0) p,
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN l.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.submission ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.submission::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END -> 'payload') AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -745,8 +762,14 @@ WITH live AS MATERIALIZED (
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN h.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(h.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -768,7 +791,8 @@ WITH live AS MATERIALIZED (
   SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
     ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
     1)) AS reach,
-    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+    NULL::boolean AS few, (SELECT count(*) FROM live WHERE own)
       + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
 ), found AS MATERIALIZED (
   SELECT f.* FROM position p CROSS JOIN LATERAL (
@@ -783,7 +807,8 @@ WITH live AS MATERIALIZED (
     ORDER BY id DESC LIMIT $5::int) f
 )
 SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.own,
-  p.live
+  p.live,
+  p.others, p.few
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-holders
@@ -850,8 +875,14 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN j.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(j.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -887,10 +918,21 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
-          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-            OFFSET 0) p,
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN l.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.submission ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.submission::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END -> 'payload') AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -924,8 +966,14 @@ WITH live AS MATERIALIZED (
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN h.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(h.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -947,7 +995,8 @@ WITH live AS MATERIALIZED (
   SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
     ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
     1)) AS reach,
-    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+    NULL::boolean AS few, (SELECT count(*) FROM live WHERE own)
       + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
 ), found AS MATERIALIZED (
   SELECT f.* FROM position p CROSS JOIN LATERAL (
@@ -962,7 +1011,181 @@ WITH live AS MATERIALIZED (
     ORDER BY id DESC LIMIT $5::int) f
 )
 SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.own,
-  p.live
+  p.live,
+  p.others, p.few
+FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
+
+-- find-jobs-by-queue
+WITH own_queues AS MATERIALIZED (
+  SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND $6::boolean LIMIT 1001
+), in_queues AS MATERIALIZED (
+  SELECT j.id FROM own_queues q CROSS JOIN LATERAL (
+    SELECT j.id FROM punctual.jobs j WHERE j.queue BETWEEN q.id AND q.id OFFSET 0) j
+  WHERE (SELECT count(*) FROM own_queues) <= 1000 LIMIT 5001
+), few AS MATERIALIZED (
+  SELECT (SELECT count(*) FROM own_queues) <= 1000
+    AND (SELECT count(*) FROM in_queues) <= 5000 AS holds
+), live AS MATERIALIZED (
+  SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
+    AND ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR NOT $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR j.task = $14::text)
+    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR j.schedule = $16::text)
+    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
+    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN j.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(j.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM (
+      SELECT i.id FROM in_queues i
+      WHERE (SELECT holds FROM few) AND i.id < $2::uuid AND i.id >= $3::uuid ORDER BY i.id DESC LIMIT $4::int) i
+    JOIN punctual.jobs j ON j.id BETWEEN i.id AND i.id
+    UNION ALL (
+    SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
+      coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
+      punctual.jobs j
+    WHERE NOT (SELECT holds FROM few) AND j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean
+    ORDER BY j.id DESC LIMIT $4::int)) j
+  LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
+), not_admitted AS MATERIALIZED (
+  SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR l.held = $12::boolean)
+    AND ($13::boolean IS NULL OR true)
+    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
+    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $15::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
+    AND ($16::text IS NULL OR l.schedule = $16::text)
+    AND ($17::uuid IS NULL OR false)
+    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+      punctual.keys k
+      WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
+    AND ($21::text IS NULL OR false)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN l.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.submission ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.submission::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END -> 'payload') AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
+      coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
+      punctual.later l
+    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean
+    ORDER BY l.id DESC LIMIT $4::int) l
+), ended AS MATERIALIZED (
+  SELECT h.id, h.bytes,
+    ($10::uuid[] IS NULL OR true)
+    AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
+    AND ($12::boolean IS NULL OR false)
+    AND ($13::boolean IS NULL OR NOT h.at_most_once)
+    AND ($14::text IS NULL OR h.task = $14::text)
+    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $15::text))
+    AND ($16::text IS NULL OR h.schedule = $16::text)
+    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
+    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
+    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+      WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
+    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
+    AND ($22::text[] IS NULL OR NOT EXISTS (
+      SELECT 1 FROM (
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN h.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(h.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
+        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
+      WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
+        WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
+        WHEN f.field::text = w.value THEN true
+        WHEN w.kind = 'number' AND f.field::text ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$' AND
+          w.value ~ '^-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'
+          THEN f.field::text::numeric = w.value::numeric
+        ELSE false END) IS NOT TRUE)) AS fits
+  FROM (
+    SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
+      coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
+      punctual.job_history h
+    WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
+      AND h.finished_at >= $9::bigint
+    ORDER BY h.id DESC LIMIT $4::int) h
+), position AS MATERIALIZED (
+  SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
+    ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
+    1)) AS reach,
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+    (SELECT holds FROM few) AS few, (SELECT count(*) FROM live WHERE own)
+      + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
+), found AS MATERIALIZED (
+  SELECT f.* FROM position p CROSS JOIN LATERAL (
+    SELECT 'live' AS place, id, bytes, false AS raw, NULL::bigint AS created_at, NULL AS created_by FROM live
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'later', id, bytes, raw, created_at, created_by FROM not_admitted
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    UNION ALL
+    SELECT 'history', id, bytes, false, NULL, NULL FROM ended
+    WHERE fits AND (p.reach IS NULL OR id >= p.reach)
+    ORDER BY id DESC LIMIT $5::int) f
+)
+SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.own,
+  p.live,
+  p.others, p.few
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-jobs-of-schedule
@@ -983,8 +1206,14 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN j.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(j.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1020,10 +1249,21 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
-          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-            OFFSET 0) p,
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN l.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.submission ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.submission::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END -> 'payload') AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1057,8 +1297,14 @@ WITH live AS MATERIALIZED (
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN h.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(h.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1080,7 +1326,8 @@ WITH live AS MATERIALIZED (
   SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
     ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
     1)) AS reach,
-    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+    NULL::boolean AS few, (SELECT count(*) FROM live WHERE own)
       + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
 ), found AS MATERIALIZED (
   SELECT f.* FROM position p CROSS JOIN LATERAL (
@@ -1095,7 +1342,8 @@ WITH live AS MATERIALIZED (
     ORDER BY id DESC LIMIT $5::int) f
 )
 SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.own,
-  p.live
+  p.live,
+  p.others, p.few
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-key
@@ -1157,8 +1405,14 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN j.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(j.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1194,10 +1448,21 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
-          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-            OFFSET 0) p,
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN l.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.submission ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.submission::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END -> 'payload') AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1231,8 +1496,14 @@ WITH live AS MATERIALIZED (
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN h.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(h.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1254,7 +1525,8 @@ WITH live AS MATERIALIZED (
   SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
     ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
     1)) AS reach,
-    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+    NULL::boolean AS few, (SELECT count(*) FROM live WHERE own)
       + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
 ), found AS MATERIALIZED (
   SELECT f.* FROM position p CROSS JOIN LATERAL (
@@ -1269,7 +1541,8 @@ WITH live AS MATERIALIZED (
     ORDER BY id DESC LIMIT $5::int) f
 )
 SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.own,
-  p.live
+  p.live,
+  p.others, p.few
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-needs
@@ -1309,8 +1582,14 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((j.payload)::text, '\u') = 0 THEN j.payload
-          ELSE punctual.readable(j.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN j.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(j.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1346,10 +1625,21 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR false)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((coalesce(l.payload, punctual.readable(l.submission) -> 'payload'))::text, '\u') = 0
-          THEN coalesce(l.payload, punctual.readable(l.submission) -> 'payload')
-          ELSE punctual.readable(coalesce(l.payload, punctual.readable(l.submission) -> 'payload')) END AS value
-            OFFSET 0) p,
+        SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN l.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END, CASE WHEN strpos(l.submission::text, '\u') = 0 OR l.submission::text ~
+            '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+            THEN l.submission ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(l.submission::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END -> 'payload') AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1383,8 +1673,14 @@ WITH live AS MATERIALIZED (
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
     AND ($22::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
-        SELECT CASE WHEN strpos((h.payload)::text, '\u') = 0 THEN h.payload
-          ELSE punctual.readable(h.payload) END AS value OFFSET 0) p,
+        SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
+          '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
+          THEN h.payload ELSE
+        replace(replace(regexp_replace(regexp_replace(
+          replace(h.payload::text, '\\', chr(1)),
+          '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
+          '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
+            '\\')::json END AS value OFFSET 0) p,
         unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -1406,7 +1702,8 @@ WITH live AS MATERIALIZED (
   SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
     ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM ended ORDER BY id DESC OFFSET $4::int - 1 LIMIT
     1)) AS reach,
-    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+    (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+    NULL::boolean AS few, (SELECT count(*) FROM live WHERE own)
       + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
 ), found AS MATERIALIZED (
   SELECT f.* FROM position p CROSS JOIN LATERAL (
@@ -1421,7 +1718,8 @@ WITH live AS MATERIALIZED (
     ORDER BY id DESC LIMIT $5::int) f
 )
 SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.own,
-  p.live
+  p.live,
+  p.others, p.few
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-schedule

@@ -154,3 +154,42 @@ it('a listener that is still catching up is let go, too, when the leader has no 
   await turn();
   expect(client.isDropped).toBe(true);
 });
+
+it.each([
+  ['numbers are missing', 'gap', ['reset'], 1, (feed: EventFeed) => feed.receive(7, events(1, 7, 2))],
+  [
+    'another leader begins',
+    'new-leader',
+    ['reset', 'leader.elected'],
+    2,
+    (feed: EventFeed) => feed.begin(2, 0, 0),
+  ],
+] as const)(
+  'a listener that is still catching up is told why when %s',
+  async (_, reason, types, epoch, restart) => {
+    const { feed, listen } = openFeed();
+    feed.begin(1, 0, 3);
+    feed.receive(1, events(1, 1, 3));
+    const { client } = listen({}, '1.0');
+    const write = client.write.bind(client);
+    let goOn: () => void = () => undefined;
+    client.write = (piece) => {
+      write(piece);
+      return new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+    };
+    await turn();
+    expect(client.types).toEqual(['hello', 'job.started', 'job.started', 'job.started']);
+    restart(feed);
+    goOn();
+    await turn();
+    expect(client.types.slice(4)).toEqual(types);
+    expect(client.pieces.at(-1)).toContain(`"reason":"${reason}"`);
+    // It hears what comes after the id of the reset, once.
+    const last = epoch === 1 ? 8 : 0;
+    expect(client.pieces.at(-1)).toContain(`id: ${epoch}.${last}\n`);
+    feed.receive(last + 1, events(epoch, last + 1, 1));
+    expect(client.types.slice(4)).toEqual([...types, 'job.started']);
+  },
+);

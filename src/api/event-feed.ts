@@ -130,14 +130,16 @@ export class EventFeed {
   /** Sends what the listener has missed, as fast as it reads; then it is told everything together with its group. */
   private async catchUp(filter: CompiledFilter, after: string | null, stream: AnswerStream): Promise<void> {
     let ring = this.ring!;
+    let { epoch } = this;
     let position = this.resumeAt(after) ?? ring.last;
     void stream.write(`retry: ${RETRY_MS}\n${this.greeting(filter, after)}`);
     while (!stream.gone.aborted) {
       if (this.refused) return stream.drop();
       if (ring !== this.ring) {
+        void stream.write(this.restartText(filter, epoch));
         ring = this.ring!;
+        epoch = this.epoch;
         position = ring.last;
-        void stream.write(this.resetText(filter, 'new-leader', true));
       }
       const entries = ring.after(position, PORTION_CHARACTERS);
       if (entries === null) return stream.drop();
@@ -179,11 +181,17 @@ export class EventFeed {
   }
 
   private restart(epoch: number, base: number): void {
-    const isNewLeader = epoch !== this.epoch;
+    const before = this.epoch;
     this.epoch = epoch;
     this.ring = new EventRing(base);
     for (const { filter, streams } of this.groups.values())
-      this.send(streams, this.resetText(filter, isNewLeader ? 'new-leader' : 'gap', isNewLeader));
+      this.send(streams, this.restartText(filter, before));
+  }
+
+  /** What a listener is told that has heard events of the epoch `before` from a ring that is no more. */
+  private restartText(filter: CompiledFilter, before: number): string {
+    const isNewLeader = before !== this.epoch;
+    return this.resetText(filter, isNewLeader ? 'new-leader' : 'gap', isNewLeader);
   }
 
   /** Sends a text to all listeners of a group. One that does not read is dropped and never waited for. */

@@ -55,8 +55,11 @@ export async function writeJobPage(
   for (;;) {
     const size = { rows: Math.min(portion, limit - items.length), bytes: MAX_PAGE_BYTES - bytes };
     const askedAt = performance.now();
-    const found: ListedPortion = await listJobs(reads, tenant, { ...filter, after }, size, stride.rows);
+    const { rows: examine, byQueue } = stride;
+    const found: ListedPortion = await listJobs(reads, tenant, { ...filter, after }, size, examine, byQueue);
     stride.took(performance.now() - askedAt, found.full);
+    const wasByQueue = stride.byQueue;
+    stride.met(found.examinedLive);
     scanned += found.examined;
     scannedInAll += found.examinedInAll;
     for (const row of found.rows) {
@@ -74,7 +77,9 @@ export async function writeJobPage(
     const { next } = found;
     if (next === null) return new JobPageText(items, null, scanned, true);
     if (items.length >= limit || bytes >= MAX_PAGE_BYTES) return new JobPageText(items, next, scanned, true);
-    if (!found.full && (scannedInAll >= MAX_SCANNED || performance.now() - startedAt >= MAX_MS)) {
+    // Queues are looked into even if the time is up: every page begins by id, and would never come to them.
+    const goesOn = found.full || (stride.byQueue && !wasByQueue);
+    if (!goesOn && (scannedInAll >= MAX_SCANNED || performance.now() - startedAt >= MAX_MS)) {
       return new JobPageText(items, next, scanned, false);
     }
     after = next;

@@ -5,6 +5,7 @@ import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { invalid, messageOf, PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import { SharedRun } from '../core/shared-run.js';
 import { PORTION } from '../core/time-slice.js';
 import type { Pool, Queryable } from '../store/database.js';
 import type { EndedJob } from '../store/ended-jobs.js';
@@ -96,6 +97,8 @@ export class LeaderState {
   private readonly startedAt: number;
   private readonly complained = new Set<string>();
   private readonly endListeners = new Map<string, Set<() => void>>();
+  /** Anybody can cause a look at the term, so many at once cost one statement. */
+  private readonly looks = new SharedRun(() => this.lookAtTerm());
 
   constructor(options: LeaderOptions) {
     this.term = options.term;
@@ -332,8 +335,12 @@ export class LeaderState {
     throw noLeader();
   }
 
-  /** Asks the database whether this term lasts; if not, gives it up and throws. */
-  async confirmTerm(): Promise<void> {
+  /** Asks the database whether this term lasts; if not, gives it up and throws. The answer is never older than the call. */
+  confirmTerm(): Promise<void> {
+    return this.looks.ask();
+  }
+
+  private async lookAtTerm(): Promise<void> {
     const { shard, epoch, holder } = this.term;
     const lease = await lookAtLease(this.hot, shard);
     if (lease.epoch === epoch && lease.holder === holder) return;

@@ -4,6 +4,7 @@ import { byIndex, NOT_CLAIMED } from './batch-statement.js';
 import { type Pool, type Queryable, run, type Statement, statement, withHotPlans } from './database.js';
 import { rowBytes } from './job-columns.js';
 import {
+  type ExaminedLive,
   type JobSearch,
   positionAt,
   prepareSearch,
@@ -20,12 +21,14 @@ const finding = (name: string, index: SearchIndex): Statement =>
     name,
     `
     WITH ${searchParts(index)}
-    SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.own, p.live
+    SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by AS "createdBy", p.reach, p.own, p.live,
+      p.others, p.few
     FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC`,
   );
 
 const FIND: Readonly<Record<SearchIndex, Statement>> = {
   id: finding('find-jobs', 'id'),
+  queue: finding('find-jobs-by-queue', 'queue'),
   failed: finding('find-failed-jobs', 'failed'),
   running: finding('find-running-jobs', 'running'),
   schedule: finding('find-jobs-of-schedule', 'schedule'),
@@ -51,9 +54,13 @@ export interface FoundPage {
   /** How many rows of the tenant were examined, and how many in all; others are no business of the tenant. */
   readonly examined: number;
   readonly examinedInAll: number;
+  readonly examinedLive: ExaminedLive;
 }
 
-const NOTHING: FoundPage = { jobs: [], next: null, examined: 0, examinedInAll: 0 };
+const NOTHING: FoundPage = {
+  ...{ jobs: [], next: null, examined: 0, examinedInAll: 0 },
+  examinedLive: { live: 0, others: 0, few: null },
+};
 
 /**
  * Finds up to `limit` jobs of a tenant with ids below the given one, newest first, and examines at most `examine` rows of
@@ -66,19 +73,21 @@ export async function searchJobs(
   below: string,
   limit: number,
   examine: number,
+  byQueue: boolean,
 ): Promise<FoundPage> {
-  const prepared = prepareSearch(search);
+  const prepared = prepareSearch(search, byQueue);
   if (prepared === null) return NOTHING;
   const { index, from, values } = prepared;
   const rows = await run<FoundRow>(db, FIND[index], [tenant, below, from, examine, limit, ...values]);
   const jobs = rows.filter((row) => row.id !== null);
   const last = jobs.at(-1)?.id;
-  const { reach, own, live } = rows[0]!;
+  const { reach, own, live, others, few } = rows[0]!;
   return {
     jobs,
     next: jobs.length === limit ? last! : positionAt(reach ?? null, last, below),
     examined: own,
     examinedInAll: Math.max(own, live),
+    examinedLive: { live, others, few },
   };
 }
 
@@ -92,15 +101,15 @@ export async function findJobs(
   stride = new Stride(search),
 ): Promise<FoundPage> {
   const askedAt = performance.now();
-  const page = await searchJobs(db, tenant, search, below, limit, stride.rows);
+  const page = await searchJobs(db, tenant, search, below, limit, stride.rows, stride.byQueue);
   stride.took(performance.now() - askedAt, false);
+  stride.met(page.examinedLive);
   return page;
 }
 
-interface FoundRow extends FoundJob, Record<string, unknown> {
+interface FoundRow extends FoundJob, ExaminedLive, Record<string, unknown> {
   readonly reach: string | null;
   readonly own: number;
-  readonly live: number;
 }
 
 /** Counts jobs while `goOn` holds for the number so far; also answers with the id below which to go on. */

@@ -21,3 +21,19 @@ it('payloads are parsed few at a time, however quick the rows before were', () =
   expect(stride.rows).toBe(1_000);
   expect(new Stride({}).rows).toBe(10_000);
 });
+
+it('queues are looked into while most live rows are of others, unless the tenant has too much in them', () => {
+  const stride = new Stride({});
+  const after = (live: number, others: number, few: boolean | null = null) => {
+    stride.met({ live, others, few });
+    return stride.byQueue;
+  };
+  expect([after(100, 0), after(100, 49), after(100, 50), after(60, 49)]).toEqual([
+    false,
+    false,
+    false,
+    false,
+  ]);
+  expect([after(100, 60), after(3, 0, true), after(0, 0, true)]).toEqual([true, true, true]);
+  expect([after(1_000, 999, false), after(1_000, 999)]).toEqual([false, false]);
+});

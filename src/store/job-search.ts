@@ -4,6 +4,7 @@ import { FIRST_UUID, uuidTime } from '../core/uuid.js';
 import { byIndex } from './batch-statement.js';
 import { rowBytes } from './job-columns.js';
 import { CLOCK_ERROR_MS } from './read-job.js';
+import { readableJson } from './readable-json.js';
 
 /**
  * Searching the jobs of a tenant, newest first, by any combination of filters: for lists and for changes of many jobs.
@@ -13,6 +14,10 @@ import { CLOCK_ERROR_MS } from './read-job.js';
  * fits one job in a million makes many short statements and never one of minutes. The position that a statement has
  * reached is an id, and the next statement begins below it. All places are searched in one statement, so a job that
  * moves between two of them is found in exactly one; its id, and with it its position, stays the same.
+ *
+ * Live jobs have no index by tenant, because it would cost every job of everybody. They are examined by id, whosever they
+ * are. Where most of them are of others, the next statement looks into the queues of the tenant instead. If it has few
+ * live jobs, that finds all of them, however many jobs others have.
  */
 
 /** Which jobs to search for. What is not given does not matter. */
@@ -46,9 +51,27 @@ const MOST_EXAMINED = 10_000;
 const MOST_PARSED = 1_000;
 const QUICK_MS = 25;
 
+/** Live rows of others that one statement must have examined before the next looks into the queues of the tenant. */
+const MANY_OTHERS = 50;
+/** The most queues that are looked into, and the most live jobs that are found there; a tenant with more is searched by id. */
+const MOST_QUEUES = 1_000;
+const MOST_IN_QUEUES = 5_000;
+
+/** Whose live rows a statement examined. */
+export interface ExaminedLive {
+  readonly live: number;
+  /** Those of other tenants. */
+  readonly others: number;
+  /** Whether the queues of the tenant hold few live jobs; null if the statement did not look into them. */
+  readonly few: boolean | null;
+}
+
 /** How many rows of each place the next statement of a search examines: more while it takes no time, and fewer after it did. */
 export class Stride {
   rows: number;
+  /** Whether the next statement finds live jobs through the queues of the tenant. */
+  byQueue = false;
+  private isLarge = false;
   private readonly most: number;
 
   constructor({ payload }: JobSearch, first?: number) {
@@ -62,6 +85,13 @@ export class Stride {
     if (full || ms > 2 * QUICK_MS) this.rows = Math.max(LEAST_EXAMINED, Math.floor(this.rows / 4));
     else if (ms <= QUICK_MS) this.rows = Math.min(this.most, 8 * this.rows);
   }
+
+  /** Notes whose live rows a statement examined. */
+  met({ live, others, few }: ExaminedLive): void {
+    // A tenant with too many jobs in its queues is not asked twice.
+    if (few !== null) this.isLarge = !few;
+    this.byQueue = !this.isLarge && (this.byQueue || (others >= MANY_OTHERS && 2 * others > live));
+  }
 }
 
 /** The SQL for whether an error has the code. Only errors that contain the code as a JSON string are parsed. */
@@ -69,19 +99,19 @@ const hasErrorCode = (error: string, code: string): string =>
   `CASE WHEN strpos(${error}::text, to_json(${code})::text) > 0
           THEN punctual.readable(${error}) ->> 'code' = ${code} END`;
 
+/** Names in submissions are of ASCII, so the function of the database reads them well. */
 const UNPARSED = 'punctual.readable(l.submission)';
 
 /** Numbers that Postgres can certainly convert; others are equal only if their texts are. */
 const PLAIN_NUMBER = `'^-?[0-9]{1,40}(\\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?$'`;
 
 /**
- * The SQL for whether all conditions hold for a payload. Postgres cannot parse some JSON that it stores, so what it cannot
- * parse is replaced first, and numbers are converted only if that cannot fail: one odd payload must not spoil a page.
+ * The SQL for whether all conditions hold for a payload that is readable. Numbers are converted only if that cannot fail:
+ * one odd payload must not spoil a page.
  */
 const payloadFits = (payload: string, of: (field: string) => string): string => `NOT EXISTS (
           SELECT 1 FROM (
-            SELECT CASE WHEN strpos((${payload})::text, '\\u') = 0 THEN ${payload}
-              ELSE punctual.readable(${payload}) END AS value OFFSET 0) p,
+            SELECT ${payload} AS value OFFSET 0) p,
             unnest(${of('paths')}, ${of('kinds')}, ${of('values')}) w(path, kind, value),
             LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
           WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
@@ -205,9 +235,10 @@ const FILTERS: readonly Filter[] = [
     parameters: { paths: 'text[]', kinds: 'text[]', values: 'text[]' },
     values: ({ payload }) =>
       payload === undefined || payload.length === 0 ? null : conditionColumns(payload),
-    live: (of) => payloadFits('j.payload', of),
-    later: (of) => payloadFits(`coalesce(l.payload, ${UNPARSED} -> 'payload')`, of),
-    ended: (of) => payloadFits('h.payload', of),
+    live: (of) => payloadFits(readableJson('j.payload'), of),
+    later: (of) =>
+      payloadFits(`coalesce(${readableJson('l.payload')}, ${readableJson('l.submission')} -> 'payload')`, of),
+    ended: (of) => payloadFits(readableJson('h.payload'), of),
   },
 ];
 
@@ -243,10 +274,11 @@ function conditionsOn(place: 'live' | 'later' | 'ended'): string {
 }
 
 /** How the rows are found that are examined. */
-export type SearchIndex = 'id' | 'failed' | 'running' | 'schedule' | 'ids';
+export type SearchIndex = 'id' | 'queue' | 'failed' | 'running' | 'schedule' | 'ids';
 
 const INDEX_CONDITIONS: Readonly<Record<SearchIndex, (alias: 'j' | 'l' | 'h') => string>> = {
   id: () => '',
+  queue: () => '',
   failed: (alias) => (alias === 'h' ? ` AND h.state = 'failed'` : ''),
   running: () => '',
   schedule: (alias) =>
@@ -254,9 +286,38 @@ const INDEX_CONDITIONS: Readonly<Record<SearchIndex, (alias: 'j' | 'l' | 'h') =>
   ids: (alias) => ` AND ${alias}.id = ANY (${of('ids')})`,
 };
 
-/** Live rows; those that run are found by their claims, of which there are far fewer than jobs. */
+/**
+ * The live jobs in the queues of the tenant, in no order, and whether these are all: no more queues and jobs are read than
+ * the bounds, and no jobs at all if there are too many queues.
+ */
+const IN_QUEUES = `own_queues AS MATERIALIZED (
+      SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND ${LIVE} LIMIT ${MOST_QUEUES + 1}
+    ), in_queues AS MATERIALIZED (
+      SELECT j.id FROM own_queues q CROSS JOIN LATERAL (
+        SELECT j.id FROM punctual.jobs j WHERE ${byIndex('j.queue', 'q.id')} OFFSET 0) j
+      WHERE (SELECT count(*) FROM own_queues) <= ${MOST_QUEUES} LIMIT ${MOST_IN_QUEUES + 1}
+    ), few AS MATERIALIZED (
+      SELECT (SELECT count(*) FROM own_queues) <= ${MOST_QUEUES}
+        AND (SELECT count(*) FROM in_queues) <= ${MOST_IN_QUEUES} AS holds
+    ), `;
+
+/**
+ * Live rows; those that run are found by their claims, of which there are far fewer than jobs. Those in queues are found
+ * by id if they are too many.
+ */
 function liveRows(index: SearchIndex): string {
   const bytes = `${rowBytes('j', 'jobs')} AS bytes`;
+  if (index === 'queue') {
+    return `
+        SELECT j.*, ${bytes} FROM (
+          SELECT i.id FROM in_queues i
+          WHERE (SELECT holds FROM few) AND i.id < $2::uuid AND i.id >= $3::uuid ORDER BY i.id DESC LIMIT $4::int) i
+        JOIN punctual.jobs j ON ${byIndex('j.id', 'i.id')}
+        UNION ALL (
+        SELECT j.*, ${bytes} FROM punctual.jobs j
+        WHERE NOT (SELECT holds FROM few) AND j.id < $2::uuid AND j.id >= $3::uuid AND ${LIVE}
+        ORDER BY j.id DESC LIMIT $4::int)`;
+  }
   if (index === 'running') {
     return `
         SELECT j.*, ${bytes} FROM (
@@ -276,11 +337,11 @@ const reachOf = (part: string): string =>
 
 /**
  * The parts of a WITH that search. `found` has the place and the id of each job that was found, at most $5, newest first;
- * `position` has `reach`, the id down to which everything was examined (null if all was), how many
- * live rows were, and how many rows of the tenant were in all places.
+ * `position` has `reach`, the id down to which everything was examined (null if all was), whose live rows were, and how
+ * many rows of the tenant were in all places.
  */
 export function searchParts(index: SearchIndex): string {
-  return `live AS MATERIALIZED (
+  return `${index === 'queue' ? IN_QUEUES : ''}live AS MATERIALIZED (
       SELECT j.id, j.bytes, j.tenant = $1 AS own, j.tenant = $1
         AND ${conditionsOn('live')} AS fits
       FROM (${liveRows(index)}) j
@@ -302,7 +363,8 @@ export function searchParts(index: SearchIndex): string {
         ORDER BY h.id DESC LIMIT $4::int) h
     ), position AS MATERIALIZED (
       SELECT greatest(${reachOf('live')}, ${reachOf('not_admitted')}, ${reachOf('ended')}) AS reach,
-        (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE own)
+        (SELECT count(*) FROM live) AS live, (SELECT count(*) FROM live WHERE NOT own) AS others,
+        ${index === 'queue' ? '(SELECT holds FROM few)' : 'NULL::boolean'} AS few, (SELECT count(*) FROM live WHERE own)
           + (SELECT count(*) FROM not_admitted) + (SELECT count(*) FROM ended) AS own
     ), found AS MATERIALIZED (
       SELECT f.* FROM position p CROSS JOIN LATERAL (
@@ -334,11 +396,12 @@ export interface PreparedSearch {
   readonly from: string;
 }
 
-/** Chooses the index and the places for a search. */
-export function prepareSearch(search: JobSearch): PreparedSearch | null {
+/** Chooses the index and the places for a search; live jobs are found through queues only where no index is better. */
+export function prepareSearch(search: JobSearch, byQueue = false): PreparedSearch | null {
   const places = placesOf(search);
   if (!places.live && !places.later && !places.ended) return null;
-  const index = indexOf(search, places);
+  const best = indexOf(search, places);
+  const index = byQueue && (best === 'id' || best === 'running') ? 'queue' : best;
   const from = search.from ?? FIRST_UUID;
   const filters = FILTERS.flatMap(
     (filter) => filter.values(search) ?? Object.keys(filter.parameters).map(() => null),

@@ -13,7 +13,7 @@ import {
   SMALL,
   toPlacedRow,
 } from './job-places.js';
-import type { JobSearch } from './job-search.js';
+import type { ExaminedLive, JobSearch } from './job-search.js';
 import {
   bytesOf,
   isSmall,
@@ -103,24 +103,29 @@ export interface ListedPortion {
   /** How many rows of the tenant were examined, and how many in all; others are no business of the tenant. */
   readonly examined: number;
   readonly examinedInAll: number;
+  readonly examinedLive: ExaminedLive;
 }
 
-/** A portion of the jobs of one tenant; at most `examine` rows of each place are examined. */
+/**
+ * A portion of the jobs of one tenant; at most `examine` rows of each place are examined, and live ones are found through
+ * the queues of the tenant if `byQueue` says so.
+ */
 export function listJobs(
   reads: TenantReads,
   tenant: string,
   filter: ListFilter,
   size: PortionSize,
   examine: number,
+  byQueue = false,
 ): Promise<ListedPortion> {
   const { after: below = LAST_UUID, include = [] } = filter;
   return reads.readFound(
     tenant,
     // One row more than are wanted shows whether there are more.
-    (db) => searchJobs(db, tenant, filter, below, size.rows + 1, examine),
-    async (db, { jobs, next, examined, examinedInAll }) => {
+    (db) => searchJobs(db, tenant, filter, below, size.rows + 1, examine, byQueue),
+    async (db, { jobs, next, ...progress }) => {
       const { rows, more } = await listFound(db, tenant, jobs, size, include);
-      return { rows, next: more ? rows.at(-1)!.id : next, full: more, examined, examinedInAll };
+      return { ...progress, rows, next: more ? rows.at(-1)!.id : next, full: more };
     },
   );
 }

@@ -193,6 +193,21 @@ it('payloads that Postgres cannot parse spoil no search, and are found by what c
   expect(cancelled).toMatchObject({ matched: 4, changed: 4, next: null });
 });
 
+it('a character beyond the basic plane is found, written as itself or as two escapes', async () => {
+  const node = shared.newTenant();
+  const payloads = [
+    '{"e":"😀"}',
+    '{"e":"\\ud83d\\ude00"}',
+    '{"x":"\\u0000","e":"\\uD83D\\uDE00"}',
+    '{"e":"\\\\ud83d"}',
+  ];
+  for (const payload of payloads) {
+    await node.get('POST', '/v1/jobs', { body: `{"task":"nobody","payload":${payload}}` });
+  }
+  expect(await idsOf(node, { 'payload.e': '😀' })).toHaveLength(3);
+  expect(await idsOf(node, { 'payload.e': '\\ud83d' })).toHaveLength(1);
+});
+
 it('only the job that has a key is found by its prefix, whether by the index or by a scan', async () => {
   const node = shared.newTenant();
   const worker = await ProtocolWorker.register(node);

@@ -1,27 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import pg from 'pg';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { task } from '../../src/core/task.js';
+import { countStatements } from '../count-statements.js';
 import { createTestDatabase } from '../database.js';
 import { Happening } from '../happening.js';
 import { nodeForTest } from '../node-for-tests.js';
-
-/** Counts what this process sends to its databases, by the names of the statements. */
-function countStatements(): Map<string, number> {
-  const counts = new Map<string, number>();
-  const query = pg.Client.prototype.query as (...args: unknown[]) => unknown;
-  const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
-    this: pg.Client,
-    ...args: unknown[]
-  ) {
-    const [what] = args as [string | { name?: string; text?: string }];
-    const name = typeof what === 'string' ? what.slice(0, 40) : (what.name ?? what.text ?? '?').slice(0, 40);
-    counts.set(name, (counts.get(name) ?? 0) + 1);
-    return query.apply(this, args);
-  } as never);
-  onTestFinished(() => spy.mockRestore());
-  return counts;
-}
 
 const sum = (counts: Map<string, number>) => [...counts.values()].reduce((a, b) => a + b, 0);
 

@@ -2,6 +2,7 @@ import pg from 'pg';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { task } from '../../src/core/task.js';
 import type { ClusterView } from '../../src/core/wire.js';
+import { countStatements } from '../count-statements.js';
 import { createTestDatabase, type TestDatabase } from '../database.js';
 import { nodeForTest, type TestNode } from '../node-for-tests.js';
 import { ProtocolWorker } from '../protocol-worker.js';
@@ -50,6 +51,24 @@ it('a leader that was replaced without knowing it tells no worker of a later ter
   const epoch = await epochOf(node);
   await query(node.database, `UPDATE punctual.leases SET epoch = epoch + 1, holder = 'the next one'`);
   expect(await beat(node, STRANGER, epoch + 1)).toMatchObject({ status: 503, body: { code: 'NO_LEADER' } });
+});
+
+it('heartbeats that name a later epoch share a look at the lease, however many there are', async () => {
+  const BEATS = 100;
+  const node = await nodeForTest();
+  await node.get('GET', '/v1/workers');
+  const epoch = await epochOf(node);
+  const counts = countStatements();
+  const client = new pg.Client({ connectionString: node.database.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  // The first look waits for this lock until all of the others have come.
+  await client.query('BEGIN; LOCK TABLE punctual.leases');
+  const beats = Array.from({ length: BEATS }, () => beat(node, STRANGER, epoch + 1));
+  for (let asked = 0; asked < 20; asked++) await node.ask('GET', '/healthz');
+  await client.query('COMMIT');
+  expect(new Set((await Promise.all(beats)).map(({ status }) => status))).toEqual(new Set([404]));
+  expect(counts.get('look-at-lease')).toBeLessThan(BEATS / 5);
 });
 
 it('a worker that a promoted replica has lost, with the terms it had seen, is back after one more term', async () => {

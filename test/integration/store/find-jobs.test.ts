@@ -49,18 +49,18 @@ function searchOf(states: readonly JobState[]): JobSearch {
 }
 
 /** All pages of a search. */
-async function findAll(search: JobSearch, limit: number, examined: number): Promise<string[]> {
+async function findAll(
+  search: JobSearch,
+  limit: number,
+  examined: number,
+  byQueue: boolean,
+): Promise<string[]> {
   const found: string[] = [];
   let below: string | null = LAST_UUID;
   while (below !== null) {
-    const page: FoundPage = await findJobs(
-      shard.hot,
-      TENANT,
-      search,
-      below,
-      limit,
-      new Stride(search, examined),
-    );
+    const stride = new Stride(search, examined);
+    stride.byQueue = byQueue;
+    const page: FoundPage = await findJobs(shard.hot, TENANT, search, below, limit, stride);
     expect(page.jobs.length).toBeLessThanOrEqual(Math.min(limit, 3 * examined));
     found.push(...page.jobs.map(({ id }) => id));
     expect(page.next === null || page.next < below).toBe(true);
@@ -71,28 +71,35 @@ async function findAll(search: JobSearch, limit: number, examined: number): Prom
 }
 
 it.each([
-  [1_000, 1_000],
-  [1, 1_000],
-  [1_000, 2],
-  [3, 7],
-  [7, 3],
-])('pages of %i jobs, after %i examined rows, hold every job once and in order', async (limit, examined) => {
-  const all = (search: JobSearch) => findAll(search, limit, examined);
-  expect(await all(searchOf(['pending', 'running']))).toEqual(
-    newestFirst(ids.pending, ids.held, ids.running),
-  );
-  expect(await all(searchOf(['pending']))).toEqual(newestFirst(ids.pending, ids.held));
-  expect(await all(searchOf(['running']))).toEqual(ids.running);
-  expect(await all({ ...searchOf(['pending']), held: true })).toEqual(ids.held);
-  expect(await all({ ...searchOf(['pending']), held: false })).toEqual(ids.pending);
-  expect(await all(searchOf(['failed']))).toEqual(ids.failed);
-  expect(await all(searchOf(['failed', 'cancelled']))).toEqual(newestFirst(ids.failed, ids.cancelled));
-  expect(await all({ ...searchOf(['pending']), task: 'nobody' })).toEqual([]);
-  const from = ids.running[5]!;
-  expect(await all({ ...searchOf(['running']), from })).toEqual(ids.running.slice(0, 6));
-  expect(await all({ ...searchOf(['running']), ids: [from] })).toEqual([from]);
-  expect(await all({ ...searchOf(['pending']), ids: [from] })).toEqual([]);
-});
+  [1_000, 1_000, 'id'],
+  [1, 1_000, 'id'],
+  [1_000, 2, 'id'],
+  [3, 7, 'id'],
+  [7, 3, 'id'],
+  [1_000, 1_000, 'queue'],
+  [1, 1_000, 'queue'],
+  [1_000, 2, 'queue'],
+  [3, 7, 'queue'],
+])(
+  'pages of %i jobs, after %i examined rows, by %s, hold every job once and in order',
+  async (limit, examined, by) => {
+    const all = (search: JobSearch) => findAll(search, limit, examined, by === 'queue');
+    expect(await all(searchOf(['pending', 'running']))).toEqual(
+      newestFirst(ids.pending, ids.held, ids.running),
+    );
+    expect(await all(searchOf(['pending']))).toEqual(newestFirst(ids.pending, ids.held));
+    expect(await all(searchOf(['running']))).toEqual(ids.running);
+    expect(await all({ ...searchOf(['pending']), held: true })).toEqual(ids.held);
+    expect(await all({ ...searchOf(['pending']), held: false })).toEqual(ids.pending);
+    expect(await all(searchOf(['failed']))).toEqual(ids.failed);
+    expect(await all(searchOf(['failed', 'cancelled']))).toEqual(newestFirst(ids.failed, ids.cancelled));
+    expect(await all({ ...searchOf(['pending']), task: 'nobody' })).toEqual([]);
+    const from = ids.running[5]!;
+    expect(await all({ ...searchOf(['running']), from })).toEqual(ids.running.slice(0, 6));
+    expect(await all({ ...searchOf(['running']), ids: [from] })).toEqual([from]);
+    expect(await all({ ...searchOf(['pending']), ids: [from] })).toEqual([]);
+  },
+);
 
 it('jobs are counted up to a number, and from there on', async () => {
   const search = searchOf(['pending', 'running']);

@@ -29,6 +29,7 @@ import {
 } from '../../../src/store/fire-occurrences.js';
 import { findAnswer } from '../../../src/store/idempotency.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
+import { Stride } from '../../../src/store/job-search.js';
 import { findHolders } from '../../../src/store/key-holders.js';
 import { findJobsByKeyPrefix } from '../../../src/store/key-prefix.js';
 import { findKeyHolders, lockKeys, registerKeys, renewKeys, takeOverKeys } from '../../../src/store/keys.js';
@@ -168,6 +169,7 @@ const LATER_JOB = { ...unchanged(ID), admitAt: 0, held: false };
 const BEGINNING = { operator: true, tenant: TENANT, digits: '0198c4f2', limit: 5 };
 const FOUND = (['live', 'later', 'history'] as const).map((place) => ({ id: ID, place }));
 const CURSOR = { queue: 1, needs: 1, lane: 0, rank: 5, runAt: 0, id: ID };
+const byQueue = (): Stride => Object.assign(new Stride({}), { byQueue: true });
 const CANCEL = { id: ID, state: 'cancelled', error: null } as const;
 
 const NAMED = {
@@ -239,6 +241,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-cancel-requests': (db) => readCancelRequests(db, 0, 10),
   'forget-cancel-requests': (db) => forgetCancelRequests(db, TERM, [1]),
   'find-jobs': (db) => findJobs(db, TENANT, {}, ID, 100),
+  'find-jobs-by-queue': (db) => findJobs(db, TENANT, {}, ID, 100, byQueue()),
   'find-jobs-of-schedule': (db) => findJobs(db, TENANT, { schedule: 's1' }, ID, 100),
   'find-failed-jobs': (db) => findJobs(db, TENANT, { states: ['failed'] }, ID, 100),
   'find-running-jobs': (db) => findJobs(db, TENANT, { states: ['running'] }, ID, 100),
