@@ -114,6 +114,7 @@ export const keyRoutes: readonly Route[] = [
     run: async ({ node, caller, params: { id }, call }) => {
       const [{ pool, clock }] = node.shards;
       const old = await mustFind(node, caller, id);
+      mustGrant(caller, old);
       const isGone = await inTransaction(pool, async (db) => {
         const deleted = await deleteKey(db, id, ownerOf(caller));
         if (deleted) await addEntry(db, entryOf(call, clock.now(), 'key.revoke', old, null), null);
@@ -240,7 +241,7 @@ function earlier(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : Math.min(a, b);
 }
 
-/** Refuses to grant what the caller may not do itself. */
+/** Refuses to grant what the caller may not do itself, and to end keys that may do more. */
 function mustGrant(caller: Caller, { tenant, scopes, queues, tasks }: Rights): void {
   if (caller.operator) return;
   if (tenant !== caller.tenant) throw forbidden('The key belongs to another tenant.');

@@ -124,6 +124,7 @@ class Leader {
       given: [],
       settled: false,
       reserved: false,
+      isChecked: false,
       settle: (answer: ClaimAnswer) => {
         poll.settled = true;
         session.polls.delete(poll);
