@@ -143,11 +143,11 @@ export class AnswerKeeper {
   }
 
   /**
-   * Stores the answer of a request that did nothing, such as a dry run, or the last word of one that was done in parts.
+   * Stores the last word of a request that was done in parts. Of one that did nothing, such as a dry run, nothing is kept: it can
+   * simply run again, and rows that no effect pays for would have no bound.
    */
   async finish(answer: unknown): Promise<void> {
-    if (this.kept === 'all') return;
-    await this.keepPart(this.shard.hot, answer);
+    if (this.kept === 'a part') await this.keepPart(this.shard.hot, answer);
   }
 
   private time(): KeepingTime {
