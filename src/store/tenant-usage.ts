@@ -148,9 +148,9 @@ export class RoomLockedError extends RolledBackError {
  * The same on a connection of the leader, for which all tenants wait: it hardly waits for the row, which a count or a large bulk may
  * hold for long, and throws RoomLockedError. What follows in the transaction only inserts, and so waits for nobody.
  */
-export const takeRoomSoon: typeof takeRoom = async (db, tenant, ...wanted) => {
+export const takeRoomSoon: typeof takeRoom = async (db, tenant, wanted, jobs) => {
   await db.query(`SET LOCAL lock_timeout = ${SHORT_WAIT_MS}`);
-  await takeRoom(db, tenant, ...wanted).catch((error: unknown) => {
+  await takeRoom(db, tenant, wanted, jobs).catch((error: unknown) => {
     throw isLockTaken(error) ? new RoomLockedError(tenant) : error;
   });
 };
