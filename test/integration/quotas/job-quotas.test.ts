@@ -5,7 +5,7 @@ import type { LeaderState } from '../../../src/dispatch/leader-state.js';
 import { addUsage, addUsageOfOne, forgetUsage } from '../../../src/store/tenant-usage.js';
 import { createTestDatabase, type TestDatabase } from '../../database.js';
 import { type Answer, nodeForTest, type TestNode } from '../../node-for-tests.js';
-import { withClient } from '../../postgres-client.js';
+import { lockWaits, withClient } from '../../postgres-client.js';
 import { ProtocolWorker } from '../../protocol-worker.js';
 import { until } from '../store/test-shard.js';
 
@@ -277,14 +277,6 @@ it('a job that is replaced by one that is due now counts as a live one', async (
   expect(await stored(node)).toEqual({ live: 6, later: 0 });
 });
 
-/** Whether so many statements wait for locks. */
-const waitForLocks = (client: pg.Client, count: number) => async () => {
-  const { rows } = await client.query(
-    `SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-  );
-  return rows[0].n >= count;
-};
-
 it('tenants whose rows are locked keep no connection of the leader, however many of their jobs may replace others', async () => {
   const node = await nodeForTest();
   await vi.waitFor(() => expect(node.node.leads()).toBe(true));
@@ -302,7 +294,7 @@ it('tenants whose rows are locked keep no connection of the leader, however many
     const held = tenants.map((tenant) => submit(node, { key: 'next', keyMode: 'replace' }, tenant));
     let answered = 0;
     for (const each of held) void each.then(() => (answered += 1));
-    await until(waitForLocks(client, 4));
+    await until(async () => (await lockWaits(client)) >= 4);
     const claimed = worker.claimSilently();
     const { body } = await submit(node, {}, 'other');
     expect(await claimed).toMatchObject([{ jobId: body.id }]);

@@ -2,7 +2,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import type { TenantView } from '../../../src/core/wire.js';
 import { createTestDatabase } from '../../database.js';
 import { type Answer, nodeForTest, type TestNode } from '../../node-for-tests.js';
-import { withClient } from '../../postgres-client.js';
+import { lockWaits, withClient } from '../../postgres-client.js';
 import { until } from '../store/test-shard.js';
 
 /** Two nodes of one cluster; the first leads. */
@@ -233,13 +233,7 @@ it('a schedule that takes long to store delays no schedules of other tenants', a
        VALUES (gen_random_uuid(), 'acme', 'daily', '{}', true, 0, 0, 'x', 0, 'x')`,
     );
     const slow = make('acme');
-    await until(async () => {
-      const { rows } = await client.query(
-        `SELECT count(*)::int AS n FROM pg_stat_activity
-         WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-      );
-      return rows[0].n > 0;
-    });
+    await until(async () => (await lockWaits(client)) > 0);
     const other = make('other');
     expect(await Promise.race([slow.then(() => 'acme'), other.then(() => 'other')])).toBe('other');
     expect((await other).status).toBe(201);
