@@ -3,7 +3,9 @@ import type { KeyScope, NewKeyView } from '../../src/core/access.js';
 import type { Job } from '../../src/core/job.js';
 import type { FencedJob } from '../../src/core/wire.js';
 import { type Answer, ApiUser, type Ask, TestNode } from '../node-for-tests.js';
+import { lockWaits, withClient } from '../postgres-client.js';
 import { ProtocolWorker } from '../protocol-worker.js';
+import { until } from './store/test-shard.js';
 
 let node: TestNode;
 beforeAll(async () => {
@@ -91,6 +93,22 @@ describe.each([
     expect(bulk.status).toBe(201);
     if (!('keyWindow' in mode)) expect(bulk.body.ids).toEqual([inside.id]);
     expect((await ask('POST', '/v1/jobs', { ...job, key: 'in' })).status).toBeLessThan(300);
+  });
+
+  it('learns nothing of a job elsewhere that gets its key at the same moment', async () => {
+    const { ask, tenant } = await restricted(limits);
+    await withClient(node.database.url, async (client) => {
+      // The other submission has registered its key by the time it waits for the table.
+      await client.query('BEGIN');
+      await client.query('LOCK TABLE punctual.jobs IN SHARE MODE');
+      const other = tenant.submit({ task: 'bill', queue: 'money', key: 'race' });
+      await until(async () => (await lockWaits(client)) >= 1);
+      const mine = ask('POST', '/v1/jobs', { task: 'greet', queue: 'mail', key: 'race' });
+      await until(async () => (await lockWaits(client)) >= 2);
+      await client.query('ROLLBACK');
+      await other;
+      expect(await mine).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } });
+    });
   });
 
   it('finds the jobs there and no others', async () => {
