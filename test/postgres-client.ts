@@ -14,6 +14,18 @@ export async function withClient<T>(
   }
 }
 
+/**
+ * How many statements of this database wait for locks. A transaction sees the sessions as they were when it first looked, so
+ * one that was opened since would not be counted.
+ */
+export async function lockWaits(client: pg.Client): Promise<number> {
+  await client.query('SELECT pg_stat_clear_snapshot()');
+  const { rows } = await client.query(
+    `SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  );
+  return rows[0].n;
+}
+
 /** The number of rows in each of the tables that hold jobs. */
 export function countPlaces(databaseUrl: string): Promise<Record<Place, number>> {
   return withClient(databaseUrl, async (client) => {

@@ -169,6 +169,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     $16::text, $17::text, $18::json, $19::json, $20::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- await-usage
+SELECT u.tenant FROM punctual.tenant_usage u WHERE u.tenant = $1::text FOR UPDATE;
+
 -- begin-audit-entry
 WITH term AS (SELECT 1 AS held FROM punctual.leases
 WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (INSERT INTO punctual.audit (epoch, id,

@@ -10,7 +10,7 @@ import { readJob } from '../store/read-job.js';
 import type { AttemptCredential, Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { cutError, cutProgress, resultText } from './report-text.js';
-import { limitsOf, mayTouch } from './restrictions.js';
+import { limitsOf, mayReport } from './restrictions.js';
 import { type HttpLimits, json, ONE_PAYLOAD, type Route, route } from './route.js';
 import type { Shard } from './shard.js';
 
@@ -131,11 +131,11 @@ function mustOwn(by: Caller | AttemptCredential, jobId: string, fence: number): 
   if (by.fence !== fence) throw stale(jobId, fence);
 }
 
-/** A key that is restricted does not find the jobs outside of its queues and tasks. */
+/** A worker's key that is restricted does not find jobs that its workers could not have been given. */
 async function mustReach(shard: Shard, by: Caller | AttemptCredential, jobId: string): Promise<void> {
   if (!limitsOf(by)) return;
   const job = await readJob(shard.hot, by.tenant, jobId);
-  if (!job || !mayTouch(by, job)) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${jobId}.`);
+  if (!job || !mayReport(by, job)) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${jobId}.`);
 }
 
 function stale(jobId: string, fence: number): PunctualError {

@@ -227,14 +227,44 @@ describe('whoever waits', () => {
     expect(door.isValid(caller)).toBe(false);
   });
 
-  it('is given nothing as soon as it is known that some key has changed', async () => {
+  it('is given something only after its key was read again, as soon as it is known that some key has changed', async () => {
     const { door, change } = authentication();
     const { caller } = await waiting(door);
     change([ROW]);
     later(1_001);
     expect(door.isValid(caller)).toBe(true);
     await door.authenticate(makeKey(SECRET));
-    expect(door.isValid(caller)).toBe(false);
+    const isValid = door.isValid(caller);
+    expect(isValid).toBeInstanceOf(Promise);
+    expect(await isValid).toBe(true);
+    expect(door.isValid(caller)).toBe(true);
+  });
+
+  it('is given nothing if its key is gone when it is read again', async () => {
+    const { door, change } = authentication();
+    const { caller } = await waiting(door);
+    change([]);
+    later(1_001);
+    await door.authenticate(makeKey(SECRET));
+    expect(await door.isValid(caller)).toBe(false);
+  });
+
+  it('has its key read again together with those of all others, and once a second at most', async () => {
+    const { door, change, asked } = authentication();
+    const callers = await Promise.all(Array.from({ length: 50 }, () => waiting(door)));
+    const before = asked().length;
+    for (let i = 0; i < 100; i++) {
+      change([ROW]);
+      door.lookAgain();
+      await door.authenticate(makeKey(SECRET));
+      for (const { caller } of callers) expect(await door.isValid(caller)).toBe(true);
+    }
+    const many = asked()
+      .slice(before)
+      .filter((count) => count > 1);
+    expect(many.length).toBeGreaterThan(0);
+    expect(many.length).toBeLessThan(5);
+    expect(many.every((count) => count >= 50)).toBe(true);
   });
 
   it('is told soon that the key was revoked when nobody says so', async () => {

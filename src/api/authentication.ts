@@ -41,6 +41,9 @@ export class Authentication {
   private readonly keyOf = new WeakMap<object, KnownKey>();
   private readonly watched = new Map<KnownKey, Set<OnInvalid>>();
   private watching: NodeJS.Timeout | undefined;
+  /** When all keys of open polls were last looked at because a node said so, and the next such look if it has to wait. */
+  private lookedAgainAt = Number.NEGATIVE_INFINITY;
+  private lookingAgain: NodeJS.Timeout | undefined;
   private uses = new Set<string>();
   private writing: NodeJS.Timeout | undefined;
 
@@ -48,13 +51,14 @@ export class Authentication {
     private readonly parts: AuthenticationParts,
     localKey: string,
   ) {
-    this.known = new KnownKeys(parts.keys, parts.secret);
+    this.known = new KnownKeys(parts.keys, parts.secret, () => void this.look());
     this.localDigest = digestOf(localKey);
   }
 
   /** Stops looking at keys, and records the uses that are not recorded yet. */
   async close(): Promise<void> {
     clearTimeout(this.watching);
+    clearTimeout(this.lookingAgain);
     this.watched.clear();
     if (this.writing === undefined) return;
     clearTimeout(this.writing);
@@ -107,11 +111,21 @@ export class Authentication {
     };
   }
 
-  /** Looks at the keys of all open polls at once, because some keys were changed. */
+  /**
+   * Looks at the keys of all open polls, because some keys were changed: at once, but once a second at most, however many are
+   * changed.
+   */
   lookAgain(): void {
-    if (this.watched.size === 0) return;
-    clearTimeout(this.watching);
-    this.watching = undefined;
+    if (this.watched.size === 0 || this.lookingAgain !== undefined) return;
+    const waitMs = this.lookedAgainAt + WATCH_MS - performance.now();
+    if (waitMs > 0) {
+      this.lookingAgain = setTimeout(() => {
+        this.lookingAgain = undefined;
+        this.lookAgain();
+      }, waitMs).unref();
+      return;
+    }
+    this.lookedAgainAt = performance.now();
     this.known.refresh().then(
       () => this.look(),
       // The usual look comes soon.
@@ -119,16 +133,28 @@ export class Authentication {
     );
   }
 
-  /** Whether the key of a caller is certainly valid, by all that is known at this moment. */
-  isValid({ key }: Caller): boolean {
+  /**
+   * Whether the key of a caller is certainly valid. When some key has changed and this one has not been read again yet, the answer
+   * comes when it was.
+   */
+  isValid({ key }: Caller): boolean | Promise<boolean> {
     if (!key) return true;
     const known = this.keyOf.get(key);
     const now = this.parts.clock.now();
-    if (known) return this.known.isCurrent(known) && known.validAt(now) !== null;
-    return key.expiresAt === null || key.expiresAt > now;
+    if (!known) return key.expiresAt === null || key.expiresAt > now;
+    if (!known.validAt(now)) return false;
+    return this.known.isCurrent(known) || this.isStillValid(known);
   }
 
-  /** Looks at the keys of all open polls; nothing is read while there are none. */
+  /** False if that cannot be found out soon. */
+  private async isStillValid(known: KnownKey): Promise<boolean> {
+    // A read that was under way may have been sent before the change.
+    for (let reads = 0; reads < 2 && !this.known.isCurrent(known); reads += 1)
+      await this.known.confirm(known).catch(() => undefined);
+    return this.known.isCurrent(known) && !!known.validAt(this.parts.clock.now());
+  }
+
+  /** Looks at the keys of all open polls, in one statement if they have to be read; nothing is read while there are none. */
   private async look(): Promise<void> {
     await Promise.all(
       Array.from(this.watched, async ([known, listeners]) => {

@@ -89,8 +89,9 @@ export class Idempotency {
     const keeper = new AnswerKeeper(shard, request, this.node.config.idempotencyRetention, statusOf(route));
     try {
       const answer = await run(keeper);
-      await keeper.finish(answer);
-      return answer;
+      if (await keeper.finish(answer)) return answer;
+      // It did nothing, perhaps because an equal request that ran at the same time has done it.
+      return (await this.replay(shard, request)) ?? answer;
     } catch (error) {
       if (error instanceof LeaderElsewhere) throw error;
       // The same request may have been answered since we looked: by another node, or by this one, which did not learn
@@ -143,11 +144,12 @@ export class AnswerKeeper {
   }
 
   /**
-   * Stores the answer of a request that did nothing, such as a dry run, or the last word of one that was done in parts.
+   * Stores the last word of a request that was done in parts; answers whether anything is kept. Of one that did nothing, such as
+   * a dry run, nothing is: it can simply run again, and rows that no effect pays for would have no bound.
    */
-  async finish(answer: unknown): Promise<void> {
-    if (this.kept === 'all') return;
-    await this.keepPart(this.shard.hot, answer);
+  async finish(answer: unknown): Promise<boolean> {
+    if (this.kept === 'a part') await this.keepPart(this.shard.hot, answer);
+    return this.kept !== 'nothing';
   }
 
   private time(): KeepingTime {

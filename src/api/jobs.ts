@@ -17,7 +17,6 @@ import {
 } from '../core/schemas/submission.js';
 import { validate } from '../core/schemas/validate.js';
 import {
-  type JobDefinition,
   parsePayload,
   parseSubmission,
   parseSubmissions,
@@ -31,7 +30,7 @@ import { explainDatabaseError, type Queryable } from '../store/database.js';
 import { type LogRow, readLogLines } from '../store/job-logs.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { RolledBackError } from '../store/leader-statement.js';
-import { findKey, readJob } from '../store/read-job.js';
+import { readJob } from '../store/read-job.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { idRange } from './id-range.js';
@@ -42,7 +41,7 @@ import { JobView, newlyPlaced } from './job-view.js';
 import type { Answered } from './json-text.js';
 import { writePage } from './page-text.js';
 import { mustFitPayload, withinRate } from './quota-checks.js';
-import { forbidden, limitsOf, mayTouch, mustAllow, narrowed } from './restrictions.js';
+import { keyGuardOf, limitsOf, mayTouch, mustAllow, narrowed } from './restrictions.js';
 import {
   Answer,
   type Call,
@@ -259,11 +258,11 @@ export async function submitJob(
   const submission = parseSubmission(body, context);
   mustFitPayload(quotas, submission.payload);
   mustAllow(caller, submission.definition);
-  await mustReachKey(shard, caller, submission.definition.key);
   // Throws before anything was done if the leader is elsewhere; then the whole request is made there.
   if (mayReplace(submission.definition.keyRule)) await shard.leader();
   const isCounted = quotas !== null && countsJobs(quotas);
-  const owned = { tenant, createdBy: actor, traceparent, isCounted, submission };
+  const guard = submission.definition.key === null ? undefined : keyGuardOf(caller);
+  const owned = { tenant, createdBy: actor, traceparent, isCounted, guard, submission };
   for (let tries = 1; ; tries += 1) {
     const submitted = await withinRate(shard, tenant, quotas, 1, async () =>
       keeper
@@ -304,13 +303,18 @@ async function submitOnce(shard: Shard, owned: Owned, keeper: AnswerKeeper): Pro
     await shard.submitter.submitAll([owned], async (db, [stored]) => {
       submitted = await viewSubmitted(shard, db, owned, stored!);
       if (!submitted) throw new UnreadableError();
-      await keeper.keep(db, submissionAnswer(submitted));
+      if (hasEffect(stored!)) await keeper.keep(db, submissionAnswer(submitted));
     });
   } catch (error) {
     if (error instanceof UnreadableError) return null;
     throw error;
   }
   return submitted;
+}
+
+/** Whether a job was stored or changed; of a mere repetition nothing is kept. */
+function hasEffect({ repetition }: OneStored): boolean {
+  return repetition === null || repetition.replaced;
 }
 
 /** The job of a key is gone; what was to be stored is rolled back and tried again. */
@@ -328,7 +332,7 @@ export async function submitJobs(
   const shard = node.shardOf(tenant);
   const tasks = await findTasks(shard, tenant, jobs);
   const submissions = await parseSubmissions(jobs, submissionContext(node, shard, tasks));
-  if (limitsOf(caller)) for (const { definition } of submissions) mustAllowInBulk(caller, definition);
+  if (limitsOf(caller)) for (const { definition } of submissions) mustAllow(caller, definition);
   if (submissions.some(({ definition }) => mayReplace(definition.keyRule))) await shard.leader();
   const quotas = await shard.quotas.of(tenant);
   if (quotas)
@@ -336,14 +340,17 @@ export async function submitJobs(
       mustFitPayload(quotas, payload, `/jobs/${i}/payload`);
     });
   const isCounted = quotas !== null && countsJobs(quotas);
-  const createdBy = actor;
-  const owned = submissions.map((submission) => ({ tenant, createdBy, traceparent, isCounted, submission }));
+  const common = { tenant, createdBy: actor, traceparent, isCounted, guard: keyGuardOf(caller) };
+  const owned = submissions.map((submission) => ({ ...common, submission }));
   return withinRate(shard, tenant, quotas, owned.length, async () => {
     if (!keeper) return bulkAnswer(await shard.submitter.submitAll(owned));
     return answerOf<readonly OneStored[], BulkText>(
       shard,
       { keeper },
-      ({ keep }) => shard.submitter.submitAll(owned, keep),
+      ({ keep }) =>
+        shard.submitter.submitAll(owned, async (db, stored) => {
+          if (stored.some(hasEffect)) await keep!(db, stored);
+        }),
       (_, stored) => {
         const { ids, repetitions } = bulkAnswer(stored);
         return new BulkText(ids, JSON.stringify({ repetitions }));
@@ -372,22 +379,6 @@ function findTasks(
   return found.catch((error: unknown) => {
     throw explainDatabaseError(error);
   });
-}
-
-/** A job that a restricted key does not reach can be neither found nor replaced by its key. */
-async function mustReachKey(shard: Shard, caller: Caller, key: string | null): Promise<void> {
-  if (key === null || !limitsOf(caller)) return;
-  const id = await findKey(shard.hot, caller.tenant, key);
-  const row = id === null ? null : await readJob(shard.hot, caller.tenant, id);
-  if (row && !mayTouch(caller, row))
-    throw forbidden('The key of the job belongs to a job that your key does not reach.');
-}
-
-/** Whom each of many keys belongs to is not looked up, so a restricted key may replace nothing in a bulk. */
-function mustAllowInBulk(caller: Caller, definition: JobDefinition): void {
-  mustAllow(caller, definition);
-  if (mayReplace(definition.keyRule))
-    throw forbidden('The key is restricted: it may replace jobs one by one only.');
 }
 
 const envelopes = new Map<number, ReturnType<typeof bulkEnvelope>>();

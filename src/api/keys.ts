@@ -114,6 +114,7 @@ export const keyRoutes: readonly Route[] = [
     run: async ({ node, caller, params: { id }, call }) => {
       const [{ pool, clock }] = node.shards;
       const old = await mustFind(node, caller, id);
+      mustReach(caller, old);
       const isGone = await inTransaction(pool, async (db) => {
         const deleted = await deleteKey(db, id, ownerOf(caller));
         if (deleted) await addEntry(db, entryOf(call, clock.now(), 'key.revoke', old, null), null);
@@ -241,15 +242,21 @@ function earlier(a: number | null, b: number | null): number | null {
 }
 
 /** Refuses to grant what the caller may not do itself. */
-function mustGrant(caller: Caller, { tenant, scopes, queues, tasks }: Rights): void {
+function mustGrant(caller: Caller, rights: Rights): void {
   if (caller.operator) return;
+  const { tenant, scopes } = rights;
   if (tenant !== caller.tenant) throw forbidden('The key belongs to another tenant.');
   const own = caller.key?.scopes ?? [];
   const beyond = scopes.find((scope) => !own.includes(scope) && !(scope === 'read' && own.includes('admin')));
   if (beyond !== undefined) throw forbidden(`A key without the scope ${beyond} cannot grant it.`);
+  mustReach(caller, rights);
+}
+
+/** A restricted key has to do with keys for its own queues and tasks only. Whatever the scopes of a key, it can be ended. */
+function mustReach(caller: Caller, { queues, tasks }: Pick<Rights, 'queues' | 'tasks'>): void {
   const limits = caller.key?.limits;
   if (limits && !areWithin({ queues, tasks }, limits))
-    throw forbidden('A restricted key grants its own queues and tasks only.');
+    throw forbidden('A restricted key makes, rotates and revokes keys for its own queues and tasks only.');
 }
 
 function viewOf({ id, name, tenant, operator, scopes, queues, tasks, ...row }: KeyRow): View {

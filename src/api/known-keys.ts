@@ -68,6 +68,8 @@ export class KnownKeys {
     /** For look-ups of keys, which must not wait behind any traffic: workers would be taken for dead. */
     private readonly db: Queryable,
     private readonly secret: Buffer,
+    /** Called when the number has changed, so that no key is known to be valid until it was read again. */
+    private readonly onChanged: () => void = () => undefined,
   ) {}
 
   /** The key, as up to date as it must be; null for one that this cluster never made. */
@@ -105,7 +107,7 @@ export class KnownKeys {
 
   /** Reads the number now: one that is being read may have been read before the last change. */
   refresh(): Promise<void> {
-    return this.ask([]);
+    return this.ask([], true);
   }
 
   /** Whether a key may be accepted or refused by what is known about it. */
@@ -120,9 +122,10 @@ export class KnownKeys {
     return this.isCurrent(known) ? Math.max(this.askedAt, known.confirmedAt) : known.confirmedAt;
   }
 
-  /** Whether no key has changed since this one was read, as far as it is known. */
+  /** Whether no key has changed since this one was read, as far as it is known: it may have been read after the number. */
   isCurrent(known: KnownKey): boolean {
-    return known.row !== undefined && known.version === this.version;
+    if (known.row === undefined) return false;
+    return known.version === this.version || known.confirmedAt > this.askedAt;
   }
 
   /** Whether nothing has to be waited for; reads the number again in the background when it soon will be too old. */
@@ -143,7 +146,7 @@ export class KnownKeys {
 
   /** Reads the number, once for all who wait for it. */
   private renew(): Promise<void> {
-    this.renewing ??= this.ask([]).finally(() => {
+    this.renewing ??= this.ask([], true).finally(() => {
       this.renewing = undefined;
     });
     return this.renewing;
@@ -170,7 +173,11 @@ export class KnownKeys {
     return this.batch.done;
   }
 
-  private async ask(keys: readonly KnownKey[]): Promise<void> {
+  /**
+   * Reads keys and the number. What comes with a key counts as the number only if that is due: all keys in use have to be read
+   * again when it changes, and a tenant that makes and uses one key after the other must not cause that all the time.
+   */
+  private async ask(keys: readonly KnownKey[], isForNumber = false): Promise<void> {
     const askedAt = performance.now();
     const hashes = keys.map(({ hash }) => hash);
     const { version, found } = await findKeys(this.db, hashes);
@@ -180,10 +187,12 @@ export class KnownKeys {
       known.confirmedAt = askedAt;
     }
     // An answer that was overtaken by a later one tells nothing new.
-    if (askedAt < this.askedAt) return;
-    if (version !== this.version) this.keepConfirmations();
+    if (askedAt < this.askedAt || (!isForNumber && askedAt - this.askedAt < RENEW_MS)) return;
+    const isChanged = version !== this.version;
+    if (isChanged) this.keepConfirmations();
     this.version = version;
     this.askedAt = askedAt;
+    if (isChanged) this.onChanged();
   }
 
   /** Notes of all keys until when they were known to be valid, because the number no longer says so. */

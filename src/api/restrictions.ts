@@ -1,5 +1,7 @@
-import { areWithin, isWithin, type KeyLimits } from '../core/access.js';
+import { areWithin, handlerOf, isWithin, type KeyLimits, type StoredWork } from '../core/access.js';
 import { PunctualError } from '../core/errors.js';
+import type { KeyGuard } from '../store/keys.js';
+import { readQueues } from '../store/queues.js';
 import type { AttemptCredential, Caller } from './caller.js';
 
 /**
@@ -24,6 +26,11 @@ export function mayTouch(caller: Caller | AttemptCredential, place: Place): bool
   return limits === undefined || isWithin(limits, place);
 }
 
+/** Whether the caller may report about a job: for workers, the tasks of a key are the handlers that they run. */
+export function mayReport(caller: Caller | AttemptCredential, job: Place & StoredWork): boolean {
+  return limitsOf(caller) === undefined || mayTouch(caller, { queue: job.queue, task: handlerOf(job) });
+}
+
 /** Whether the caller may see and touch a queue. */
 export function mayTouchQueue(caller: Caller, queue: string): boolean {
   const queues = limitsOf(caller)?.queues ?? null;
@@ -35,6 +42,25 @@ export function mustAllow(caller: Caller, place: Place): void {
   if (mayTouch(caller, place)) return;
   const task = place.task === null ? 'a target of its own' : `task ${place.task}`;
   throw forbidden(`The key is restricted: it may not use queue ${place.queue} with ${task}.`);
+}
+
+/** Refuses the keys of jobs that a restricted key does not reach, which can be neither found, replaced nor followed by their keys. */
+export function keyGuardOf(caller: Caller): KeyGuard | undefined {
+  const limits = limitsOf(caller);
+  if (limits === undefined) return undefined;
+  return async (db, holders) => {
+    const { queues } = limits;
+    const ids = queues === null ? [] : [...new Set(holders.map(({ queue }) => queue))];
+    // In more queues than the key reaches, some are elsewhere; so only a few are ever read.
+    const isBeyond = queues !== null && ids.length > queues.length;
+    const found = isBeyond || ids.length === 0 ? [] : await readQueues(db, ids);
+    const names = new Map(found.map(({ id, name }) => [id, name]));
+    const isReached = holders.every(({ queue, task }) =>
+      isWithin(limits, { queue: names.get(queue) ?? '', task }),
+    );
+    if (!isReached)
+      throw forbidden('A key belongs to a job that your key does not reach; nothing was stored.');
+  };
 }
 
 /** Refuses a worker that could receive what the key does not reach. */

@@ -4,7 +4,7 @@ import { messageOf, PunctualError } from '../core/errors.js';
 import { mayReplace, type Repetition } from '../core/keys.js';
 import type { Log } from '../core/log.js';
 import { least } from '../core/long-lists.js';
-import { SerialQueue } from '../core/serial-queue.js';
+import { SerialQueues } from '../core/serial-queue.js';
 import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
 import { TimeSlice } from '../core/time-slice.js';
 import { uuidv7 } from '../core/uuid.js';
@@ -13,6 +13,7 @@ import { bisect } from '../store/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
 import type { Keep } from '../store/idempotency.js';
 import { type JobRow, toStored } from '../store/job-row.js';
+import type { KeyGuard } from '../store/keys.js';
 import { type Names, type Resolved, StaleNamesError } from '../store/names.js';
 import { toWaiting, type Waiting } from '../store/read-backlog.js';
 import { RefusedNamesError } from '../store/refused-names.js';
@@ -23,7 +24,14 @@ import {
   type Submitted,
   submitJobs,
 } from '../store/submit-jobs.js';
-import { countRoom, type JobCounts, NoRoomError, type Room } from '../store/tenant-usage.js';
+import {
+  awaitRoom,
+  countRoom,
+  type JobCounts,
+  NoRoomError,
+  type Room,
+  RoomLockedError,
+} from '../store/tenant-usage.js';
 
 /** A submission with its owner. */
 export interface Owned {
@@ -34,6 +42,8 @@ export interface Owned {
   readonly submission: ParsedSubmission;
   /** Whether its tenant has a quota of jobs. */
   readonly isCounted?: boolean;
+  /** Decides about the job that has its key; missing if every job of the tenant may be found. */
+  readonly guard?: KeyGuard | undefined;
 }
 
 /** The outcome of a submission: a new job, or the earlier one with the same key. */
@@ -81,7 +91,7 @@ const MAX_BATCH = 500;
 const MAX_BATCH_BYTES = 4 * 1024 * 1024;
 /** Rows that are made before the time slice is checked again. */
 const LOOK_EVERY = 100;
-/** How often jobs are tried for which there was room when it was counted. */
+/** How often jobs are tried while others take the room, or have it locked. */
 const ROOM_TRIES = 5;
 /** After this time a batch that timed out is not split further, because its callers wait. */
 const SMALLER_PARTS_WITHIN_MS = 10_000;
@@ -94,7 +104,7 @@ export class Submitter {
   private readonly groups = new Map<string, Gathered[]>();
   private readonly flushing = new Set<string>();
   /** By tenant: those with a quota of jobs store one after the other, because each waits for the room that others take. */
-  private readonly counted = new Map<string, SerialQueue>();
+  private readonly counted = new SerialQueues();
 
   constructor(private readonly options: SubmitterOptions) {}
 
@@ -109,51 +119,46 @@ export class Submitter {
 
   private store(owned: readonly Owned[], keep?: Keep<readonly Stored[]>): Promise<Stored[]> {
     const [first] = owned;
-    return first?.isCounted ? this.storeCounted(first.tenant, owned, keep) : this.storeNamed(owned, keep);
+    const how = { keep, guard: first?.guard };
+    return first?.isCounted ? this.storeCounted(first.tenant, owned, how) : this.storeNamed(owned, how);
   }
 
   /** Stores jobs of one tenant, which has a quota of jobs; throws JobQuotaError if they do not fit. */
-  private storeCounted(
-    tenant: string,
-    owned: readonly Owned[],
-    keep: Keep<readonly Stored[]> | undefined,
-  ): Promise<Stored[]> {
-    let queue = this.counted.get(tenant);
-    if (!queue) {
-      queue = new SerialQueue();
-      this.counted.set(tenant, queue);
-    }
-    return queue.run(async () => {
-      for (let tries = 1; ; tries += 1) {
+  private storeCounted(tenant: string, owned: readonly Owned[], how: StoreOptions): Promise<Stored[]> {
+    const { pool } = this.options;
+    return this.counted.run(tenant, async () => {
+      // Others may take the room that was found before this is stored, or have it locked again.
+      for (let tries = 0; tries < ROOM_TRIES; tries += 1) {
         try {
-          return await this.storeNamed(owned, keep, tenant);
+          return await this.storeNamed(owned, { ...how, counted: tenant });
         } catch (error) {
-          if (!(error instanceof NoRoomError)) throw error;
-          const room = await countRoom(this.options.pool, tenant);
-          if (room === null) return this.storeNamed(owned, keep);
+          if (error instanceof RoomLockedError) {
+            if (await awaitRoom(pool, tenant)) continue;
+            break;
+          }
+          if (!(error instanceof NoRoomForError)) throw error;
+          const room = await countRoom(pool, tenant);
+          if (room === null) return this.storeNamed(owned, how);
           const { live, later } = error.wanted;
-          // Others may take the room that was found before this is stored; they cannot do so for ever.
-          if (live > room.live || later > room.later || tries === ROOM_TRIES)
-            throw new JobQuotaError(tenant, error.wanted, room);
+          if (live > room.live || later > room.later)
+            throw new JobQuotaError(tenant, error.wanted, room, error.places);
         }
       }
+      const detail = `Other jobs of tenant ${tenant} are being stored or counted; nothing was stored. Try again.`;
+      throw new PunctualError('TOO_BUSY', detail, { retryAfter: 1 });
     });
   }
 
   /** Stores the jobs; if the database no longer has their names, resolves the names again, once. */
-  private async storeNamed(
-    owned: readonly Owned[],
-    keep: Keep<readonly Stored[]> | undefined,
-    counted?: string,
-  ): Promise<Stored[]> {
+  private async storeNamed(owned: readonly Owned[], how: StoreOptions): Promise<Stored[]> {
     const kinds = kindsOf(owned);
     const resolved = await this.resolve(kinds);
     try {
-      return await this.storeKinds(kinds, resolved, keep, counted);
+      return await this.storeKinds(kinds, resolved, how);
     } catch (error) {
       if (!(error instanceof StaleNamesError)) throw error;
       this.options.names.forget(resolved);
-      return this.storeKinds(kinds, await this.resolve(kinds), keep, counted);
+      return this.storeKinds(kinds, await this.resolve(kinds), how);
     }
   }
 
@@ -168,14 +173,14 @@ export class Submitter {
   private async storeKinds(
     kinds: readonly Kind[],
     resolved: readonly Resolved[],
-    keep: Keep<readonly Stored[]> | undefined,
-    counted: string | undefined,
+    { keep, counted, guard }: StoreOptions,
   ): Promise<Stored[]> {
     const { clock, config, hot, databaseNow } = this.options;
     const now = clock.now();
     const made: Made = {
       ...{ names: resolved, at: databaseNow(), since: performance.now() },
       ...(counted !== undefined && { counted }),
+      ...(guard && { guard }),
     };
     const jobs: NewJob[] = [];
     const slice = new TimeSlice();
@@ -199,15 +204,20 @@ export class Submitter {
     }
     const keepThem: Keep<Registrations> | undefined =
       keep && ((db, registered) => keep(db, storedOf(jobs, registered)));
-    const { registered, fresh } = jobs.some(({ keyRule }) => mayReplace(keyRule))
-      ? await this.options.submitKeyed(jobs, made, now, keepThem)
-      : await submitJobs(hot, jobs, made, now, keepThem);
+    const storing = jobs.some(({ keyRule }) => mayReplace(keyRule))
+      ? this.options.submitKeyed(jobs, made, now, keepThem)
+      : submitJobs(hot, jobs, made, now, keepThem);
+    const { registered, fresh } = await storing.catch((error: unknown) => {
+      throw error instanceof NoRoomError ? new NoRoomForError(jobs, error) : error;
+    });
     this.tell(fresh);
     return storedOf(jobs, registered);
   }
 
   /** Stores one job, batched with others that arrive at the same time. */
   submit(owned: Owned): Promise<Stored> {
+    // What is refused to one caller must not be refused to others.
+    if (owned.guard) return this.submitAll([owned]).then(([stored]) => stored!);
     const { key, keyRule } = owned.submission.definition;
     // What only the leader can store must not fail together with what every node can, and what waits for room must
     // delay nobody else.
@@ -239,10 +249,7 @@ export class Submitter {
           batch,
           (part) => this.storeFitting(part),
           (each, error) => each.reject(explainDatabaseError(error)),
-          (error) =>
-            isDataError(error) ||
-            error instanceof JobQuotaError ||
-            (isStatementTimeout(error) && performance.now() < deadline),
+          (error) => isDataError(error) || (isStatementTimeout(error) && performance.now() < deadline),
         );
       } catch (error) {
         for (const each of batch) each.reject(explainDatabaseError(error));
@@ -263,35 +270,16 @@ export class Submitter {
       });
       return stored;
     } catch (error) {
-      const refuses = this.refusalBy(error, batch);
-      if (!refuses) throw error;
-      for (const each of batch) each.isRefused = refuses(each.owned);
-      const refused = batch.filter((each) => each.isRefused);
-      if (refused.length === 0) throw error;
-      for (const each of refused) each.reject(error);
+      const refusal = refusalBy(error);
+      batch.forEach((each, i) => {
+        const refused = refusal(each.owned, i);
+        if (!refused) return;
+        each.isRefused = true;
+        each.reject(refused);
+      });
+      if (!batch.some((each) => each.isRefused)) throw error;
       return this.storeFitting(batch);
     }
-  }
-
-  /** Which submissions of a batch a quota refuses; null if the error does not say that. */
-  private refusalBy(error: unknown, batch: readonly Gathered[]): ((owned: Owned) => boolean) | null {
-    if (error instanceof RefusedNamesError) {
-      return ({ tenant, submission: { definition } }) => {
-        const { queue, needs } = definition;
-        return error.refuses({ tenant, queue, needs });
-      };
-    }
-    // A key may belong to a job that is there already, which needs no room: only trying tells.
-    const isKeyed = batch.some(({ owned }) => owned.submission.definition.key !== null);
-    if (!(error instanceof JobQuotaError) || isKeyed) return null;
-    const left = { live: error.room.live, later: error.room.later };
-    const now = this.options.clock.now();
-    return ({ submission }) => {
-      const isLater = admitAtOf(submission.definition, now, this.options.config.laterThreshold) !== null;
-      const place = isLater ? 'later' : 'live';
-      left[place] -= 1;
-      return left[place] < 0;
-    };
   }
 
   private takeBatch(group: string): Gathered[] {
@@ -335,12 +323,64 @@ function admitAtOf({ hold, runAt }: JobDefinition, now: number, threshold: numbe
   return hold ? runAt : admissionTime(runAt, now, threshold);
 }
 
+/** How submissions are stored, beside what they say. */
+interface StoreOptions {
+  readonly keep?: Keep<readonly Stored[]> | undefined;
+  readonly guard?: KeyGuard | undefined;
+  /** The tenant of all of them, if room for them is to be taken. */
+  readonly counted?: string;
+}
+
+/** The table that a submission needs room in; null if it needs none, because a job has its key already. */
+type Place = keyof JobCounts | null;
+
+/** There is no room for submissions by what is known. */
+class NoRoomForError extends Error {
+  readonly wanted: JobCounts;
+  readonly places: readonly Place[];
+
+  constructor(jobs: readonly NewJob[], error: NoRoomError) {
+    super(error.message, { cause: error });
+    this.wanted = error.wanted;
+    const places = new Map(
+      error.jobs.map(({ row, admitAt }) => [row.id, admitAt === null ? 'live' : 'later']),
+    );
+    this.places = jobs.map(({ row }) => (places.get(row.id) ?? null) as Place);
+  }
+}
+
+/** Tells for each submission of a batch with which error a quota refuses it; null for those that it does not refuse. */
+function refusalBy(error: unknown): (owned: Owned, index: number) => PunctualError | null {
+  if (error instanceof RefusedNamesError) {
+    return ({ tenant, submission: { definition } }) => {
+      const { queue, needs } = definition;
+      return error.refuses({ tenant, queue, needs }) ? error : null;
+    };
+  }
+  if (!(error instanceof JobQuotaError)) return () => null;
+  const { places, room } = error;
+  // The first that fit are taken. One that repeats the key of another goes the way of that.
+  const left = { live: room.live, later: room.later };
+  const ofKeys = new Map<string, PunctualError>();
+  return ({ submission }, i) => {
+    const { key } = submission.definition;
+    const place = places[i] ?? null;
+    if (place === null) return (key !== null && ofKeys.get(key)) || null;
+    left[place] -= 1;
+    if (left[place] >= 0) return null;
+    const refusal = error.ofOne(place);
+    if (key !== null) ofKeys.set(key, refusal);
+    return refusal;
+  };
+}
+
 /** A tenant has as many jobs as it may have. */
 export class JobQuotaError extends PunctualError {
   constructor(
-    tenant: string,
+    private readonly tenant: string,
     { live, later }: JobCounts,
     readonly room: Room,
+    readonly places: readonly Place[],
   ) {
     const { liveJobs, laterJobs } = room.quotas;
     const isLive = liveJobs !== null && live > room.live;
@@ -352,6 +392,12 @@ export class JobQuotaError extends PunctualError {
       // Jobs end and make room; no time makes room for more than the limit.
       ...(wanted <= limit && { retryAfter: 1 }),
     });
+  }
+
+  /** The same for a single one of the jobs, after others have taken what room there was. */
+  ofOne(place: keyof JobCounts): JobQuotaError {
+    const wanted = { live: 0, later: 0, [place]: 1 };
+    return new JobQuotaError(this.tenant, wanted, { ...this.room, [place]: 0 }, [place]);
   }
 }
 

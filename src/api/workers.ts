@@ -166,7 +166,9 @@ export const workerRoutes: readonly Route[] = [
       // An operator drains any worker that it is shown, whatever tenant it belongs to.
       const row = caller.operator ? await findWorker(shard.pool, viewerOf(caller), id) : null;
       await workers.drain(row ? { ...caller, tenant: row.tenant } : caller, id, call.author);
-      return viewWorker(node, caller, id);
+      const view = await viewWorker(node, caller, id);
+      await call.keeper?.keep(shard.hot, view);
+      return view;
     },
   }),
 ];

@@ -1,4 +1,5 @@
 import type { Duration } from './duration.js';
+import type { Target } from './job.js';
 
 /** What a tenant's key may do. */
 export const KEY_SCOPES = ['read', 'submit', 'work', 'admin'] as const;
@@ -65,6 +66,21 @@ export function isWithin(
   return (
     (queues === null || queues.includes(queue)) && (tasks === null || (task !== null && tasks.includes(task)))
   );
+}
+
+/**
+ * What takes the place of the task where a worker's key is compared with a job: the handler that runs it. Workers are given
+ * jobs by their handlers, and what a worker was given it must be able to report.
+ */
+export function handlerOf({ task, target }: StoredWork): string | null {
+  const stored = target === null ? null : (JSON.parse(target) as Target);
+  return stored?.type === 'handler' ? stored.name : task;
+}
+
+/** What a job runs, as it is stored: its target is JSON text, and null if it is the handler that the task names. */
+export interface StoredWork {
+  readonly task: string | null;
+  readonly target: string | null;
 }
 
 /** Whether everything that the inner limits allow is allowed by the outer ones. */

@@ -115,15 +115,16 @@ class Leader {
   }
 
   /** A worker that asks for work; what it gets is in the array when it has been answered. */
-  poll(session: WorkerSession, max: number): string[] {
+  poll(session: WorkerSession, max: number, isWelcome: Poll['isWelcome'] = () => true): string[] {
     const got: string[] = [];
     const poll: Poll = {
-      isWelcome: () => true,
+      isWelcome,
       session,
       max,
       given: [],
       settled: false,
       reserved: false,
+      isChecked: false,
       settle: (answer: ClaimAnswer) => {
         poll.settled = true;
         session.polls.delete(poll);
@@ -387,5 +388,48 @@ describe('claiming', () => {
     leader.failWith = undefined;
     await leader.claimer.runOnce();
     expect(leader.batches).toEqual([]);
+  });
+});
+
+describe('a poll whose key is being read again', () => {
+  /** A worker that asks for two of three jobs while its key is being read again; `found` says how that ended. */
+  async function reading() {
+    const leader = await new Leader().learn();
+    const session = leader.session('w');
+    let found: (isValid: boolean) => void = () => undefined;
+    const isValid = new Promise<boolean>((resolve) => {
+      found = resolve;
+    });
+    const got = leader.poll(session, 2, () => isValid);
+    for (const id of ['a', 'b', 'c']) leader.add(id);
+    await leader.claimer.runOnce();
+    // It is given nothing else meanwhile.
+    await leader.claimer.runOnce();
+    expect(got).toEqual([]);
+    expect(leader.batches).toEqual([['a', 'b']]);
+    return { leader, session, got, found };
+  }
+
+  it('gets its jobs as soon as the key is known to be valid', async () => {
+    const { leader, got, found } = await reading();
+    found(true);
+    await vi.waitFor(() => expect(got).toEqual(['a', 'b']));
+    expect(leader.orphans).toEqual([]);
+  });
+
+  it('gets nothing if the key has ended, and its jobs are given back', async () => {
+    const { leader, session, got, found } = await reading();
+    found(false);
+    await vi.waitFor(() => expect(leader.orphans).toEqual(['a', 'b']));
+    expect(got).toEqual([]);
+    expect(session.polls.size).toBe(0);
+  });
+
+  it('gets nothing if it has ended meanwhile, and only what was cancelled by then is not given back', async () => {
+    const { leader, session, found } = await reading();
+    leader.state.running.get('a')!.cancelledAt = 1;
+    for (const poll of session.polls) poll.settle({ epoch: 1, jobs: [] });
+    found(true);
+    await vi.waitFor(() => expect(leader.orphans).toEqual(['b']));
   });
 });

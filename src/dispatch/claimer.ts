@@ -14,7 +14,7 @@ import type { LeaderState } from './leader-state.js';
 import type { Round } from './round.js';
 import { type ClaimFacts, factsOf, factsOfNew, type JobFacts, Running } from './running.js';
 import type { Entry } from './segment.js';
-import type { Poll, WorkerSession } from './worker-session.js';
+import { isFree, type Poll, type WorkerSession } from './worker-session.js';
 
 /** Jobs claimed in one statement: enough to spread its cost, few enough to answer within milliseconds. */
 const MAX_BATCH = 1_000;
@@ -134,7 +134,7 @@ export class Claimer {
       }
       const canRun = (needs: number) => fitness.fits(session, needs);
       for (const poll of session.polls) {
-        if (!poll.settled && !poll.reserved)
+        if (isFree(poll))
           openPolls.push({
             poll,
             room: poll.max,
@@ -277,7 +277,7 @@ export class Claimer {
         refused.push(intent);
       }
     }
-    const orphans = handOver(state, claimed);
+    const orphans = handOver(state, claimed, this.parts.onOrphans);
     for (const { id } of intents) state.turns.wake(id);
     if (orphans.length > 0) this.parts.onOrphans(orphans);
     return refused;

@@ -8,7 +8,7 @@ import { handOver } from './hand-over.js';
 import type { LeaderState } from './leader-state.js';
 import type { QueueShare } from './queue-share.js';
 import { factsOfNew, Running } from './running.js';
-import type { Poll } from './worker-session.js';
+import { isFree, type Poll } from './worker-session.js';
 
 /**
  * Starts a submission directly: if a worker waits and no other job comes first, the job is stored and claimed in one
@@ -55,7 +55,7 @@ export class DirectStart {
       const waiting = toWaiting(row);
       if (state.events.isHeard) state.events.submitted([waiting]);
       const running = new Running({ ...waiting, row: null }, factsOfNew(row.definition, null), claim);
-      orphans = handOver(state, [{ running, work, poll }]);
+      orphans = handOver(state, [{ running, work, poll }], this.onOrphans);
       return true;
     } catch (error) {
       state.shares.release(use);
@@ -97,7 +97,7 @@ export class DirectStart {
       if (!fitness.fits(session, needs)) continue;
       // A job of another queue or tenant may be waiting for this very worker.
       if (!shares.isQuietFor(session)) continue;
-      for (const poll of session.polls) if (!poll.settled && !poll.reserved) return poll;
+      for (const poll of session.polls) if (isFree(poll)) return poll;
     }
     return undefined;
   }

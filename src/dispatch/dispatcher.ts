@@ -1,5 +1,5 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
-import { isWithin, type KeyLimits } from '../core/access.js';
+import { handlerOf, isWithin, type KeyLimits } from '../core/access.js';
 import { messageOf } from '../core/errors.js';
 import type { Figures } from '../core/figures.js';
 import type { Progress } from '../core/job.js';
@@ -214,6 +214,7 @@ export class Dispatcher {
   /** Ends attempts; answers for each whether it counted. None outside the limits does. */
   async report(reports: readonly Report[], limits?: KeyLimits): Promise<boolean[]> {
     const { state } = this;
+    if (limits) await this.learnNames(reports);
     const ends = new Ends(reports.length);
     reports.forEach(({ tenant, jobId, fence, end, startedAt }, index) => {
       const running = state.running.get(jobId);
@@ -231,21 +232,38 @@ export class Dispatcher {
     return Promise.all(accepted.map((yes, index) => yes || this.reportOne(reports[index]!, limits)));
   }
 
-  private isWithin(limits: KeyLimits, { queue, task }: Running): boolean {
-    return isWithin(limits, { queue: this.state.directory.queue(queue)?.name ?? '', task });
+  /** Makes the names of running jobs known that memory has forgotten, which happens when there are very many. */
+  private learnNames(reports: readonly Report[]): Promise<void> {
+    const { running, directory } = this.state;
+    return directory.learn(reports.flatMap(({ jobId }) => running.get(jobId) ?? []));
+  }
+
+  /** By the handler, as it was decided who may be given the job. */
+  private isWithin(limits: KeyLimits, { queue, needs, task }: Running): boolean {
+    const { directory } = this.state;
+    const needed = directory.needsOf(needs);
+    return isWithin(limits, {
+      queue: directory.queue(queue)?.name ?? '',
+      task: needed?.target === 'handler' ? needed.handler : task,
+    });
+  }
+
+  /** The same by the table, for a job that may have ended. */
+  private async reaches(limits: KeyLimits, { tenant, jobId }: Report): Promise<boolean> {
+    const job = await readJob(this.state.hot, tenant, jobId);
+    return job !== null && isWithin(limits, { queue: job.queue, task: handlerOf(job) });
   }
 
   private async reportOne(report: Report, limits?: KeyLimits): Promise<boolean> {
     const { state } = this;
     const { tenant } = report;
+    if (limits && !(await this.reaches(limits, report))) return false;
     while (state.turns.has(report.jobId)) await state.turns.untilFree(report.jobId);
     const running = state.running.get(report.jobId);
-    if (limits && running && !this.isWithin(limits, running)) return false;
     if (running?.tenant === tenant) {
       if (await this.finisher.end(report.jobId, report.fence, report.end, report.startedAt)) return true;
     }
     const job = await readJob(this.state.hot, tenant, report.jobId);
-    if (job && limits && !isWithin(limits, job)) return false;
     if (job && isOnRecord(job, report)) return true;
     if (job && report.end.outcome !== 'handed-on')
       this.upkeep.countStale(tenant, report.end.outcome === 'succeeded');

@@ -1,3 +1,4 @@
+import { addAll } from '../core/long-lists.js';
 import { assignmentsOf, type Handed } from './assignment.js';
 import type { LeaderState } from './leader-state.js';
 import type { Running } from './running.js';
@@ -17,9 +18,14 @@ export const MAX_ANSWER_KIB = 1_024;
 /**
  * Gives claimed jobs to the workers they were claimed for. Must be called after the commit, never before. Answers with
  * those whose session or poll ended while the claim was in flight: the caller gives their claims back once the turns
- * of their jobs are free.
+ * of their jobs are free. A poll whose key is being read again, because some key was changed, waits for that with its jobs;
+ * `onOrphans` is called with those that it does not get.
  */
-export function handOver(state: LeaderState, claimed: readonly Claimed[]): Running[] {
+export function handOver(
+  state: LeaderState,
+  claimed: readonly Claimed[],
+  onOrphans: (orphans: readonly Running[]) => void,
+): Running[] {
   const polls = new Set<Poll>();
   const orphans: Running[] = [];
   for (const each of claimed) {
@@ -27,21 +33,56 @@ export function handOver(state: LeaderState, claimed: readonly Claimed[]): Runni
     state.running.set(running.id, running);
     state.meters.claimed(running);
     poll.session.running.add(running);
-    // A key that may have ended since gets nothing; its next request is told so, if it has.
-    if (!poll.settled && !polls.has(poll) && !poll.isWelcome())
-      poll.settle({ epoch: state.term.epoch, jobs: [] });
-    if (poll.settled || !state.sessions.has(poll.session.id)) orphans.push(running);
+    if (!isThere(state, poll)) orphans.push(running);
     else {
       poll.given.push(each);
-      polls.add(poll);
+      // Jobs that come while it waits, from the rest of a batch that was split, are handed over with the others.
+      if (!poll.isChecked) polls.add(poll);
     }
   }
-  if (state.events.isHeard) state.events.started(claimed.filter(({ poll }) => polls.has(poll)));
+  const welcome: Poll[] = [];
+  for (const poll of polls) {
+    const isWelcome = poll.isWelcome();
+    if (isWelcome === true) welcome.push(poll);
+    else if (isWelcome === false) addAll(orphans, sendAway(state, poll));
+    else void handOverLater(state, poll, isWelcome, onOrphans);
+  }
+  answer(state, welcome);
+  return orphans;
+}
+
+function isThere(state: LeaderState, { settled, session }: Poll): boolean {
+  return !settled && state.sessions.has(session.id);
+}
+
+/** A key that has ended gets nothing; its next request is told so. Answers with what the poll would have got. */
+function sendAway(state: LeaderState, poll: Poll): Running[] {
+  poll.settle({ epoch: state.term.epoch, jobs: [] });
+  return poll.given.map(({ running }) => running);
+}
+
+function answer(state: LeaderState, polls: readonly Poll[]): void {
+  if (state.events.isHeard) state.events.started(polls.flatMap(({ given }) => given));
   for (const poll of polls) {
     poll.settle({
       epoch: state.term.epoch,
       jobs: assignmentsOf(poll.given, poll.session, state),
     });
   }
-  return orphans;
+}
+
+/** The poll is given nothing else meanwhile. Its jobs are claimed, so a worker that dies loses them as it loses others. */
+async function handOverLater(
+  state: LeaderState,
+  poll: Poll,
+  welcome: Promise<boolean>,
+  onOrphans: (orphans: readonly Running[]) => void,
+): Promise<void> {
+  poll.isChecked = true;
+  const isWelcome = await welcome;
+  poll.isChecked = false;
+  if (state.isOver) return;
+  if (isWelcome && isThere(state, poll)) return answer(state, [poll]);
+  // One that was cancelled meanwhile is left to its worker, which is offered it and told to stop: given back, it would start.
+  onOrphans(sendAway(state, poll).filter(({ cancelledAt }) => cancelledAt === null));
 }

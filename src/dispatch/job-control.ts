@@ -154,19 +154,18 @@ export class JobControl {
     const changed = { id: job.id, runAt, rank, payload: change.payload ?? null };
     const later = { ...changed, admitAt: admitAt ?? runAt, held };
     this.parts.onStartBefore(job.start_before);
-    return this.write(entry, keep, async (db, term) => {
-      if (held || admitAt !== null) {
-        const put = await (job.place === 'later'
-          ? changeLater(db, term, [later])
-          : postponeJobs(db, term, [later]));
-        if (job.place !== 'later') state.addedJobs.note(job.tenant, 0, put.length);
-        return put.length > 0;
-      }
-      if (job.place !== 'later') return (await changeLive(db, term, changed)) !== null;
-      const admitted = await admitJobs(db, term, [changed]);
-      state.addedJobs.noteLive(admitted);
-      return admitted.length > 0;
+    const wasLater = job.place === 'later';
+    const isLater = held || admitAt !== null;
+    const moved = await this.write(entry, keep, async (db, term): Promise<readonly unknown[]> => {
+      if (isLater) return wasLater ? changeLater(db, term, [later]) : postponeJobs(db, term, [later]);
+      if (wasLater) return admitJobs(db, term, [changed]);
+      const live = await changeLive(db, term, changed);
+      return live === null ? [] : [live];
     });
+    // After the commit: jobs that are counted before it are not found by a count that comes in between.
+    if (isLater && !wasLater) state.addedJobs.note(job.tenant, 0, moved.length);
+    if (wasLater && !isLater) state.addedJobs.note(job.tenant, moved.length, 0);
+    return moved.length > 0;
   }
 
   /** When a job is due after a change. */

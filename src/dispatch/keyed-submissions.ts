@@ -11,6 +11,7 @@ import {
   type Submitted,
   storeNew,
 } from '../store/submit-jobs.js';
+import { takeRoomSoon } from '../store/tenant-usage.js';
 import type { LeaderState } from './leader-state.js';
 import { replaceInTurn, TurnMissingError, tellReplaced } from './replaced-jobs.js';
 
@@ -84,13 +85,13 @@ export class KeyedSubmissions {
     const { state } = this;
     const { registered, replacements, fresh, moved } = await state.write(() =>
       leaderTransaction(state.hot, state.term, async (db) => {
-        const registration = await registerKeys(db, jobs, now);
+        const registration = await registerKeys(db, jobs, now, made.guard);
         const waiting = registration.replacements.filter(({ isNew }) => !isNew);
         if (waiting.length > 0) await requireNames(db, made.names);
         const moved = await replaceInTurn(db, state.term, waiting, hasTurn, now);
         await keep?.(db, registration.registered);
         const fresh = newJobs(jobs, registration);
-        await storeNew(db, fresh, made, now);
+        await storeNew(db, fresh, made, now, takeRoomSoon);
         return { ...registration, fresh, moved };
       }),
     );

@@ -5,7 +5,7 @@ import { assignmentsOf } from './assignment.js';
 import { type LeaderState, noLeader } from './leader-state.js';
 import type { Reconciler } from './reconciler.js';
 import type { Running } from './running.js';
-import type { Poll, WorkerSession } from './worker-session.js';
+import { isFree, type Poll, type WorkerSession } from './worker-session.js';
 
 /** The claim requests of workers: each waits for work, and jobs whose hand-over was not acknowledged come first. */
 export class WorkerPolls {
@@ -20,7 +20,7 @@ export class WorkerPolls {
     max: number,
     waitMs: number,
     signal: AbortSignal | undefined,
-    isWelcome: () => boolean,
+    isWelcome: Poll['isWelcome'],
   ): Promise<ClaimAnswer> {
     const { state } = this;
     const again = this.reconciler.takeUnacknowledged(session, max);
@@ -44,6 +44,7 @@ export class WorkerPolls {
         isWelcome,
         settled: false,
         reserved: false,
+        isChecked: false,
         settle: (answer) => {
           if (end()) resolve(answer);
         },
@@ -60,7 +61,7 @@ export class WorkerPolls {
   /** Offers unacknowledged attempts to the polls of the session that are open already. */
   offerAgain(session: WorkerSession): void {
     for (const poll of session.polls) {
-      if (poll.reserved) continue;
+      if (!isFree(poll)) continue;
       const again = this.reconciler.takeUnacknowledged(session, poll.max);
       if (again.length > 0) void this.answerAgain(poll, again);
     }
@@ -90,7 +91,7 @@ export class WorkerPolls {
     try {
       const answer = await this.handOverAgain(poll.session, again);
       // What it does not get is offered to the next request of the session.
-      if (answer.jobs.length > 0) poll.settle(poll.isWelcome() ? answer : { ...answer, jobs: [] });
+      if (answer.jobs.length > 0) poll.settle((await poll.isWelcome()) ? answer : { ...answer, jobs: [] });
     } catch (error) {
       // They are offered again after the same pause.
       const { session } = poll;

@@ -19,14 +19,21 @@ export interface Poll {
   readonly session: WorkerSession;
   readonly max: number;
   readonly given: Handed[];
-  /** Whether the key of the request is certainly still valid. */
-  isWelcome(): boolean;
+  /** Whether the key of the request is certainly still valid; a promise while the key is being read again. */
+  isWelcome(): boolean | Promise<boolean>;
   settle(answer: ClaimAnswer): void;
   /** Ends the wait without an answer. */
   fail(error: unknown): void;
   settled: boolean;
   /** Whether a job is being claimed or read for it; it must not be given another one meanwhile. */
   reserved: boolean;
+  /** Whether jobs were claimed for it that it gets as soon as it is known to be welcome. */
+  isChecked: boolean;
+}
+
+/** Whether a poll can be given jobs. */
+export function isFree({ settled, reserved, isChecked }: Poll): boolean {
+  return !settled && !reserved && !isChecked;
 }
 
 /** One registration of a worker with this leader's shard. */

@@ -21,7 +21,7 @@ import { lost, OverdueAttempts } from './overdue-attempts.js';
 import { Reconciler } from './reconciler.js';
 import type { Running } from './running.js';
 import { WorkerPolls } from './worker-polls.js';
-import { type SessionUser, WorkerSession } from './worker-session.js';
+import { type Poll, type SessionUser, WorkerSession } from './worker-session.js';
 
 /** How often heartbeats reach the database. */
 const SAVE_EVERY_MS = 15_000;
@@ -199,7 +199,7 @@ export class Workers {
     max: number,
     waitMs: number,
     signal?: AbortSignal,
-    isWelcome = () => true,
+    isWelcome: Poll['isWelcome'] = () => true,
   ): Promise<ClaimAnswer> {
     const { state } = this;
     // After the end of the term nothing would end the wait.

@@ -18,7 +18,7 @@ import {
   type ParsedSchedule,
   parseDefinition,
 } from '../core/schedule-definition.js';
-import { SerialQueue } from '../core/serial-queue.js';
+import { type SerialQueue, SerialQueues } from '../core/serial-queue.js';
 import { NO_TASKS, type TaskLookup } from '../core/task-defaults.js';
 import { uuidv7 } from '../core/uuid.js';
 import { addEntry } from '../store/audit.js';
@@ -68,7 +68,8 @@ type Reason = 'changed' | 'paused' | 'deleted';
  */
 export class ScheduleChanges {
   private readonly names: Names;
-  private readonly creating = new SerialQueue();
+  /** By tenant, so that none waits for another. */
+  private readonly creating = new SerialQueues();
 
   constructor(
     private readonly leader: ScheduleLeader,
@@ -103,8 +104,8 @@ export class ScheduleChanges {
     const after = scheduleView({ definition: text, paused, managed_by: managedBy });
     const entry = this.entry(request, now, 'schedule.create', { after });
     const keepIt = keep && ((db: Queryable) => keep(db));
-    // One after the other, and by the leader alone, so that the quota is exact.
-    const stored = await this.creating.run(async () => {
+    // Those of a tenant one after the other, and by the leader alone, so that the quota is exact.
+    const stored = await this.creating.run(tenant, async () => {
       await this.mustHaveRoom(tenant);
       return leader.writeRequested(entry, keepIt, (db, term) =>
         createSchedule(db, term, {

@@ -89,6 +89,12 @@ export interface Registration<J extends KeyedJob> {
   readonly replacements: readonly Replacement<J>[];
 }
 
+/**
+ * Decides whether the jobs that have the keys of submissions may be named and changed; throws if not. It is asked inside the
+ * transaction: looked up before it, a key could pass to another job meanwhile.
+ */
+export type KeyGuard = (db: Queryable, holders: readonly HolderRow[]) => Promise<void>;
+
 /** A winner of a key, and when the submission was made that it has its values from; null before that was noted. */
 interface Winner extends Record<string, unknown> {
   readonly job: string;
@@ -103,6 +109,7 @@ export async function registerKeys<J extends KeyedJob>(
   db: Queryable,
   jobs: readonly J[],
   now: number,
+  guard?: KeyGuard,
 ): Promise<Registration<J>> {
   const keyed = jobs.filter((job) => job.row.definition.key !== null);
   if (keyed.length === 0) return { registered: jobs.map(asNew), replacements: [] };
@@ -115,6 +122,7 @@ export async function registerKeys<J extends KeyedJob>(
       .map((job, i) => ({ job, holder: winners[i]!.job }))
       .filter(({ holder }) => !own.has(holder));
     const holders = await findHolders(db, beaten);
+    if (guard && holders.size > 0) await guard(db, [...holders.values()]);
     const winnerOf = new Map(keyed.map((job, i) => [job.row.id, winners[i]!]));
     const { registered, replacements, passed } = await decideAll(jobs, winnerOf, holders, now);
     const renewed = replacements.map(({ id, by }) => [id, by] as const);

@@ -2,7 +2,7 @@ import { auditEntry } from '../core/audit.js';
 import { uuidv7 } from '../core/uuid.js';
 import { addKey, findKeys, hashKey, makeKey } from './api-keys.js';
 import { addEntry } from './audit.js';
-import { readClusterState } from './cluster-state.js';
+import { databaseTime, readClusterState } from './cluster-state.js';
 import type { Queryable } from './database.js';
 import { connect } from './migrate.js';
 
@@ -28,7 +28,8 @@ export function createOperatorKey(
   return withClient(databaseUrl, async (db) => {
     const { secret } = await readClusterState(db);
     const key = makeKey(secret);
-    const now = Date.now();
+    // The clock of the computer where somebody runs a command may be wrong; the audit and its retention go by the database's.
+    const now = Math.floor(await databaseTime(db));
     const id = uuidv7(now);
     const rights = { tenant: null, scopes: [], queues: null, tasks: null, expiresAt: null, createdBy: null };
     // Rolled back with the connection if anything fails.
@@ -50,6 +51,6 @@ export function verifyOperatorKey(databaseUrl: string, key: string): Promise<boo
     const { found } = await findKeys(db, [hashKey(secret, key)]);
     const [row] = found.values();
     if (!row?.operator) return false;
-    return row.expiresAt === null || Number(row.expiresAt) > Date.now();
+    return row.expiresAt === null || Number(row.expiresAt) > Math.floor(await databaseTime(db));
   });
 }

@@ -5,7 +5,7 @@ import type { Keep } from './idempotency.js';
 import { column } from './job-columns.js';
 import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
 import type { KeyedJob } from './key-holders.js';
-import { type Registered, registerKeys } from './keys.js';
+import { type KeyGuard, type Registered, registerKeys } from './keys.js';
 import { namesHold, namesTaken, type Resolved, StaleNamesError } from './names.js';
 import { takeRoom } from './tenant-usage.js';
 
@@ -76,6 +76,8 @@ export interface Made {
   readonly since: number;
   /** The tenant of all the jobs, if it has a quota of jobs: room for them is taken in the transaction that stores them. */
   readonly counted?: string;
+  /** Decides about the jobs that have the keys of these. */
+  readonly guard?: KeyGuard;
 }
 
 /** The jobs of the submissions, in their order; null when all are new, as it is without keys. */
@@ -101,7 +103,7 @@ export async function submitJobs(
 ): Promise<Submitted> {
   if (jobs.some((job) => job.row.definition.key !== null)) {
     return inTransaction(pool, async (db) => {
-      const { registered } = await registerKeys(db, jobs, now);
+      const { registered } = await registerKeys(db, jobs, now, made.guard);
       const fresh = jobs.filter((job, i) => registered[i]!.id === job.row.id);
       await keep?.(db, registered);
       await storeNew(db, fresh, made, now);
@@ -125,10 +127,11 @@ export async function storeNew(
   jobs: readonly NewJob[],
   made: Made,
   now: number,
+  take = takeRoom,
 ): Promise<void> {
   if (made.counted !== undefined) {
     const live = jobs.reduce((count, job) => count + (job.admitAt === null ? 1 : 0), 0);
-    await takeRoom(db, made.counted, { live, later: jobs.length - live });
+    await take(db, made.counted, { live, later: jobs.length - live }, jobs);
   }
   await insertJobs(db, jobs, made, now);
   mustStillBeFound(made);

@@ -1,5 +1,5 @@
 import { byIndex } from './batch-statement.js';
-import { type Pool, type Queryable, run, statement, withHotPlans } from './database.js';
+import { isLockTaken, type Pool, type Queryable, run, statement, withHotPlans } from './database.js';
 import { RolledBackError } from './leader-statement.js';
 
 /**
@@ -25,6 +25,12 @@ const TAKE_ROOM = statement(
       AND ($2::bigint = 0 OR t.quota_live_jobs IS NULL OR u.live + $2::bigint <= t.quota_live_jobs)
       AND ($3::bigint = 0 OR t.quota_later_jobs IS NULL OR u.later + $3::bigint <= t.quota_later_jobs)
     RETURNING u.tenant`,
+);
+
+/** Locks the row of a tenant, to wait for those who have it locked. */
+const AWAIT_USAGE = statement(
+  'await-usage',
+  `SELECT u.tenant FROM punctual.tenant_usage u WHERE u.tenant = $1::text FOR UPDATE`,
 );
 
 const LOCK_USAGE = statement(
@@ -96,11 +102,19 @@ export interface JobCounts {
   readonly later: number;
 }
 
+/** A job that needs room: where it is stored says in which table. */
+interface CountedJob {
+  readonly row: { readonly id: string };
+  readonly admitAt: number | null;
+}
+
 /** There is no room for the jobs by what is known; nothing was stored. */
 export class NoRoomError extends RolledBackError {
   constructor(
     readonly tenant: string,
     readonly wanted: JobCounts,
+    /** Those that need it. */
+    readonly jobs: readonly CountedJob[],
   ) {
     super(`tenant ${tenant} has no room for jobs`);
     this.name = 'NoRoomError';
@@ -108,10 +122,48 @@ export class NoRoomError extends RolledBackError {
 }
 
 /** Takes room for jobs inside the transaction that stores them; throws NoRoomError. Must be the last but the inserts. */
-export async function takeRoom(db: Queryable, tenant: string, wanted: JobCounts): Promise<void> {
+export async function takeRoom(
+  db: Queryable,
+  tenant: string,
+  wanted: JobCounts,
+  jobs: readonly CountedJob[] = [],
+): Promise<void> {
   if (wanted.live + wanted.later === 0) return;
   const rows = await run(db, TAKE_ROOM, [tenant, wanted.live, wanted.later]);
-  if (rows.length === 0) throw new NoRoomError(tenant, wanted);
+  if (rows.length === 0) throw new NoRoomError(tenant, wanted, jobs);
+}
+
+/** How long the leader's connections wait for the row of a tenant. */
+const SHORT_WAIT_MS = 25;
+
+/** The row of the tenant is locked by others; nothing was stored. */
+export class RoomLockedError extends RolledBackError {
+  constructor(readonly tenant: string) {
+    super(`the jobs of tenant ${tenant} are being counted or stored by others`);
+    this.name = 'RoomLockedError';
+  }
+}
+
+/**
+ * The same on a connection of the leader, for which all tenants wait: it hardly waits for the row, which a count or a large bulk may
+ * hold for long, and throws RoomLockedError. What follows in the transaction only inserts, and so waits for nobody.
+ */
+export const takeRoomSoon: typeof takeRoom = async (db, tenant, wanted, jobs) => {
+  await db.query(`SET LOCAL lock_timeout = ${SHORT_WAIT_MS}`);
+  await takeRoom(db, tenant, wanted, jobs).catch((error: unknown) => {
+    throw isLockTaken(error) ? new RoomLockedError(tenant) : error;
+  });
+};
+
+/** Waits until nobody has the row of a tenant locked; answers false if that takes longer than a lock may be waited for. */
+export async function awaitRoom(pool: Pool, tenant: string): Promise<boolean> {
+  try {
+    await run(pool, AWAIT_USAGE, [tenant]);
+    return true;
+  } catch (error) {
+    if (isLockTaken(error)) return false;
+    throw error;
+  }
 }
 
 /** A count may take this part of the time at most, so that a tenant at its limit cannot make the database count all day. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { AuditView } from '../../src/core/audit.js';
 import type { Page } from '../../src/core/wire.js';
+import { createOperatorKey } from '../../src/store/operator-key.js';
 import { TestNode } from '../node-for-tests.js';
 import { ProtocolWorker } from '../protocol-worker.js';
 
@@ -303,4 +304,12 @@ it.each([
     const { hash } = JSON.parse(line);
     expect(hashOf(line.replace(`,"hash":"${hash}"}`, '}')).sha256).toBe(hash);
   }
+});
+
+it('a key that is made in the database has the time of the database, whatever clock the command sees', async () => {
+  const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.UTC(2001, 0, 1));
+  const { id } = await createOperatorKey(node.database.url, 'elsewhere').finally(() => clock.mockRestore());
+  const [entry] = await entriesOf(id);
+  expect(entry!.action).toBe('key.create');
+  expect(Math.abs(Date.parse(entry!.at) - Date.now())).toBeLessThan(3_600_000);
 });

@@ -1,13 +1,31 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { KeyScope, NewKeyView } from '../../src/core/access.js';
 import type { Job } from '../../src/core/job.js';
-import { type Ask, TestNode } from '../node-for-tests.js';
+import type { FencedJob } from '../../src/core/wire.js';
+import { type Answer, ApiUser, type Ask, TestNode } from '../node-for-tests.js';
+import { lockWaits, withClient } from '../postgres-client.js';
+import { ProtocolWorker } from '../protocol-worker.js';
+import { until } from './store/test-shard.js';
 
 let node: TestNode;
 beforeAll(async () => {
   node = await TestNode.start();
 });
 afterAll(() => node.stop());
+
+/** Somebody who talks to a node with a key of its own. */
+class KeyUser extends ApiUser {
+  constructor(
+    private readonly node: TestNode,
+    private readonly key: string,
+  ) {
+    super();
+  }
+
+  override ask<T = Record<string, unknown>>(method: string, path: string, ask: Ask = {}): Promise<Answer<T>> {
+    return this.node.ask(method, path, { ...ask, key: this.key });
+  }
+}
 
 const ALL: readonly KeyScope[] = ['read', 'submit', 'work', 'admin'];
 
@@ -40,9 +58,57 @@ describe.each([
       body: { code: 'FORBIDDEN' },
     });
     expect(await ask('POST', '/v1/jobs/bulk', { jobs })).toMatchObject({ status: 403 });
-    // Neither by the key of a job elsewhere.
-    const taken = await ask('POST', '/v1/jobs', { task: 'greet', queue: 'mail', key: 'out' });
-    expect(taken).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } });
+  });
+
+  it.each([
+    ['keeps', {}],
+    ['replaces', { keyMode: 'replace' }],
+    ['follows', { keyMode: 'throttle', keyWindow: '1ms' }],
+  ])('learns nothing of a job elsewhere by its key, whether it %s that or not', async (_, mode) => {
+    const { ask, tenant, inside, outside } = await restricted(limits);
+    const job = { task: 'greet', queue: 'mail', payload: 'mine', ...mode };
+    const before = await tenant.job(outside.id);
+    const requests = [
+      ['/v1/jobs', { ...job, key: 'out' }],
+      [
+        '/v1/jobs/bulk',
+        {
+          jobs: [
+            { ...job, key: 'new' },
+            { ...job, key: 'out' },
+          ],
+        },
+      ],
+    ] as const;
+    for (const [path, body] of requests) {
+      const answer = await ask('POST', path, body);
+      expect(answer).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } });
+      expect(JSON.stringify(answer.body)).not.toContain(outside.id);
+    }
+    expect(await tenant.job(outside.id)).toEqual(before);
+    const { data } = await tenant.get<{ data: Job[] }>('GET', '/v1/jobs');
+    expect(data.map(({ id }) => id)).toEqual([outside.id, inside.id]);
+    // The key of a job that it reaches is like any other.
+    const bulk = await ask<{ ids: string[] }>('POST', '/v1/jobs/bulk', { jobs: [{ ...job, key: 'in' }] });
+    expect(bulk.status).toBe(201);
+    if (!('keyWindow' in mode)) expect(bulk.body.ids).toEqual([inside.id]);
+    expect((await ask('POST', '/v1/jobs', { ...job, key: 'in' })).status).toBeLessThan(300);
+  });
+
+  it('learns nothing of a job elsewhere that gets its key at the same moment', async () => {
+    const { ask, tenant } = await restricted(limits);
+    await withClient(node.database.url, async (client) => {
+      // The other submission has registered its key by the time it waits for the table.
+      await client.query('BEGIN');
+      await client.query('LOCK TABLE punctual.jobs IN SHARE MODE');
+      const other = tenant.submit({ task: 'bill', queue: 'money', key: 'race' });
+      await until(async () => (await lockWaits(client)) >= 1);
+      const mine = ask('POST', '/v1/jobs', { task: 'greet', queue: 'mail', key: 'race' });
+      await until(async () => (await lockWaits(client)) >= 2);
+      await client.query('ROLLBACK');
+      await other;
+      expect(await mine).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } });
+    });
   });
 
   it('finds the jobs there and no others', async () => {
@@ -200,6 +266,52 @@ describe('a key that is restricted to a queue', () => {
 });
 
 describe('a key that is restricted to a task', () => {
+  it('reports whatever its workers were given: for them, its tasks are handlers', async () => {
+    const { tenant, key, ask } = await restricted({ tasks: ['run'] });
+    const target = { type: 'handler', name: 'run' };
+    await tenant.get('POST', '/v1/tasks', { body: { name: 'payroll', target } });
+    const jobs = [
+      await tenant.submit({ target }),
+      await tenant.submit({ task: 'payroll' }),
+      await tenant.submit({ task: 'run' }),
+    ];
+    const worker = await ProtocolWorker.register(new KeyUser(node, key), { tasks: ['run'], slots: 5 });
+    const given = new Map<string, FencedJob>();
+    while (given.size < jobs.length) for (const job of await worker.claim(5)) given.set(job.jobId, job);
+    const [inline, payroll, own] = jobs.map(({ id }) => given.get(id)!) as [FencedJob, FencedJob, FencedJob];
+    for (const { jobId, fence } of [inline, payroll, own]) {
+      const progress = { fence, progress: 0.5 };
+      expect((await ask('POST', `/v1/jobs/${jobId}/progress`, progress)).status).toBe(204);
+      const line = { at: new Date().toISOString(), level: 'info', message: 'on it' };
+      expect((await ask('POST', `/v1/jobs/${jobId}/logs`, { fence, lines: [line] })).status).toBe(204);
+    }
+    expect(await worker.succeed(inline)).toMatchObject({ accepted: [inline.jobId] });
+    const { jobId, fence } = payroll;
+    expect((await ask('POST', `/v1/jobs/${jobId}/fail`, { fence, error: { message: 'no' } })).status).toBe(
+      204,
+    );
+    expect(await worker.succeed(own)).toMatchObject({ accepted: [own.jobId] });
+    // A report that is repeated because its answer was lost is accepted again.
+    expect(await worker.succeed(inline)).toMatchObject({ accepted: [inline.jobId] });
+    expect((await tenant.ended(inline.jobId)).state).toBe('succeeded');
+    // Reading goes by the task.
+    expect((await ask('GET', `/v1/jobs/${payroll.jobId}`)).status).toBe(404);
+    expect((await ask('GET', `/v1/jobs/${own.jobId}`)).status).toBe(200);
+  });
+
+  it('reports nothing that runs another handler, even if its task is of that name', async () => {
+    const { tenant, ask } = await restricted({ tasks: ['run'] });
+    await tenant.get('POST', '/v1/tasks', {
+      body: { name: 'run', target: { type: 'handler', name: 'other' } },
+    });
+    const { id } = await tenant.submit({ task: 'run' });
+    const worker = await ProtocolWorker.register(tenant, { tasks: ['other'] });
+    const { fence } = await worker.claimOne();
+    expect((await ask('POST', `/v1/jobs/${id}/complete`, { fence })).status).toBe(409);
+    expect((await ask('POST', `/v1/jobs/${id}/progress`, { fence, progress: 0.5 })).status).toBe(404);
+    expect((await tenant.job(id)).state).toBe('running');
+  });
+
   it('sees the definition of that task and no other', async () => {
     const { tenant, ask } = await restricted({ tasks: ['greet'] });
     for (const name of ['bill', 'greet']) await tenant.get('POST', '/v1/tasks', { body: { name } });

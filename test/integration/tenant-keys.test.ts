@@ -2,6 +2,8 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { KeyInput, KeyView, NewKeyView } from '../../src/core/access.js';
 import type { Job } from '../../src/core/job.js';
+import type { Assignment } from '../../src/core/wire.js';
+import type { LeaderState } from '../../src/dispatch/leader-state.js';
 import { createTestDatabase } from '../database.js';
 import { type Ask, nodeForTest, TestNode } from '../node-for-tests.js';
 import { TestClock } from '../test-clock.js';
@@ -154,6 +156,15 @@ describe('a key with the scope admin', () => {
     const stronger = await keyOf({ tenant, scopes: ['submit'] });
     const rotated = await node.ask('POST', `/v1/keys/${stronger.id}/rotate`, ask);
     expect(rotated).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } });
+    const revoked = await node.ask('DELETE', `/v1/keys/${stronger.id}`, ask);
+    expect(revoked).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } });
+    expect((await node.ask('POST', '/v1/jobs', { key: stronger.key, body: { task: 't' } })).status).toBe(201);
+    const wider = await keyOf({ tenant, scopes: ['read'], queues: ['a', 'c'] });
+    expect((await node.ask('DELETE', `/v1/keys/${wider.id}`, ask)).status).toBe(403);
+    // Whatever it may do, a key that has leaked must be ended at once.
+    const within = await keyOf({ tenant, scopes: ['submit'], queues: ['a'] });
+    expect((await node.ask('DELETE', `/v1/keys/${within.id}`, ask)).status).toBe(204);
+    expect((await node.ask('DELETE', `/v1/keys/${admin.id}`, ask)).status).toBe(204);
   });
 });
 
@@ -258,6 +269,32 @@ describe('a revoked key', () => {
     for (const each of nodes) expect((await each.ask('GET', '/v1/jobs', { key })).status).toBe(401);
   }, 40_000);
 });
+
+it('whoever changes keys all the time does not keep the workers of others from their jobs', async () => {
+  const own = await nodeForTest();
+  await vi.waitFor(() => expect(own.node.leads()).toBe(true));
+  const worker = await keyOf({ tenant: 'calm', scopes: ['work', 'submit', 'read'] }, {}, own);
+  const { key } = worker;
+  const body = { name: 'w', queues: ['default'], slots: 1, targets: ['handler'], tasks: ['t'], labels: {} };
+  const { workerId } = await own.get<{ workerId: string }>('POST', '/v1/workers', { key, body });
+  const { sessions } = (own.node.context.shards[0].currentLeader() as unknown as { state: LeaderState })
+    .state;
+  for (let round = 0; round < 40; round++) {
+    const claim = own.get<{ jobs: Assignment[] }>('POST', `/v1/workers/${workerId}/claim`, {
+      ...{ key, body: { max: 1, wait: '20s' } },
+    });
+    await vi.waitFor(() => expect(sessions.get(workerId)!.polls.size).toBe(1), { interval: 1 });
+    // The node learns of the change by the first use of the new key, or by being told of a revocation.
+    const made = await keyOf({ tenant: 'busy', scopes: ['read'] }, {}, own);
+    await own.get('GET', '/v1/jobs', { key: made.key });
+    if (round % 2 === 0) await own.get('DELETE', `/v1/keys/${made.id}`);
+    const job = await own.get<Job>('POST', '/v1/jobs', { body: { task: 't' }, tenant: 'calm' });
+    const { jobs } = await claim;
+    expect(jobs.map(({ jobId, fence }) => [jobId, fence])).toEqual([[job.id, 1]]);
+    const results = [{ jobId: job.id, fence: 1, outcome: 'succeeded', result: null }];
+    await own.get('POST', `/v1/workers/${workerId}/report`, { key, body: { results } });
+  }
+}, 60_000);
 
 it('rotating makes no more keys than there may be, and forgets those that expired long ago', async () => {
   const tenant = newTenant();

@@ -256,18 +256,33 @@ describe('with an Idempotency-Key', () => {
     expect((await send()).status).toBe(200);
   });
 
-  it('a dry run is answered again as well', async () => {
+  it('what does nothing leaves nothing behind, and runs again', async () => {
     const tenant = test.newTenant();
+    await schedule(false)(tenant);
+    const { id } = await tenant.submit({ task: 'work', key: 'order', hold: true });
+    const tried: Record<string, [path: string, body: unknown]> = {
+      dry: ['/v1/jobs/cancel', { dryRun: true }],
+      none: ['/v1/jobs/cancel', { filter: { task: 'nothing' } }],
+      fill: ['/v1/schedules/nightly/backfill', { from: at(-3), to: at(-1), dryRun: true }],
+      repeated: ['/v1/jobs', { task: 'work', key: 'order' }],
+      bulk: ['/v1/jobs/bulk', { jobs: [{ task: 'work', key: 'order' }] }],
+    };
+    const send = (key: string) =>
+      tenant.ask('POST', tried[key]![0], { body: tried[key]![1], headers: withKey(key) });
+    for (const key of Object.keys(tried)) {
+      const first = await send(key);
+      expect(first.status, JSON.stringify(first.body)).toBeLessThan(300);
+      const second = await send(key);
+      expect([second.status, second.body]).toEqual([first.status, first.body]);
+      expect(second.headers.get('idempotency-replayed')).toBeNull();
+    }
+    const { rows } = await withClient(test.database.url, (client) =>
+      client.query('SELECT key FROM punctual.idempotency WHERE tenant = $1', [tenant.tenant]),
+    );
+    expect(rows).toEqual([]);
     await waiting(tenant);
-    const send = () =>
-      tenant.ask<ManyJobsAnswer>('POST', '/v1/jobs/cancel', {
-        body: { dryRun: true },
-        headers: withKey('dry'),
-      });
-    const first = await send();
-    expect(first.body).toMatchObject({ matched: 1, changed: 0, dryRun: true });
-    await waiting(tenant);
-    expect((await send()).body).toEqual(first.body);
+    expect((await send('dry')).body).toMatchObject({ matched: 2, changed: 0, dryRun: true });
+    expect((await tenant.job(id)).state).toBe('pending');
   });
 
   it('the worker protocol takes no key', async () => {

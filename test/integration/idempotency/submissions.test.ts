@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import type { Job } from '../../../src/core/job.js';
 import type { BulkAnswer } from '../../../src/core/wire.js';
 import { type Answer, nodeForTest, TestNode } from '../../node-for-tests.js';
-import { countPlaces, withClient } from '../../postgres-client.js';
+import { countPlaces, lockWaits, withClient } from '../../postgres-client.js';
 import { TestClock } from '../../test-clock.js';
 import { until } from '../store/test-shard.js';
 
@@ -205,13 +205,7 @@ it('while the first request is in flight on another node, an equal one is told s
     await client.query('BEGIN');
     await client.query('LOCK TABLE punctual.later, punctual.jobs IN SHARE MODE');
     const first = send(node);
-    const waits = async (n: number) => {
-      const { rows } = await client.query(
-        `SELECT count(*)::int AS n FROM pg_locks WHERE NOT granted
-           AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())`,
-      );
-      return rows[0].n >= n;
-    };
+    const waits = async (n: number) => (await lockWaits(client)) >= n;
     await until(() => waits(1));
     expect(await send(node)).toMatchObject({ status: 409, body: { code: 'IDEMPOTENCY_IN_FLIGHT' } });
     const second = send(other);

@@ -1,10 +1,13 @@
 import pg from 'pg';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { parseSubmission } from '../../../src/core/submission.js';
 import type { LeaderState } from '../../../src/dispatch/leader-state.js';
 import { addUsage, addUsageOfOne, forgetUsage } from '../../../src/store/tenant-usage.js';
 import { createTestDatabase, type TestDatabase } from '../../database.js';
 import { type Answer, nodeForTest, type TestNode } from '../../node-for-tests.js';
+import { lockWaits, withClient } from '../../postgres-client.js';
 import { ProtocolWorker } from '../../protocol-worker.js';
+import { until } from '../store/test-shard.js';
 
 /** Two nodes of one cluster; the first leads. */
 async function twoNodes(): Promise<[TestNode, TestNode]> {
@@ -272,4 +275,93 @@ it('a job that is replaced by one that is due now counts as a live one', async (
   // Where it stays where it was, it is no other job.
   expect((await submit(node, { key: 'k0', keyMode: 'replace' })).status).toBe(200);
   expect(await stored(node)).toEqual({ live: 6, later: 0 });
+});
+
+it('tenants whose rows are locked keep no connection of the leader, however many of their jobs may replace others', async () => {
+  const node = await nodeForTest();
+  await vi.waitFor(() => expect(node.node.leads()).toBe(true));
+  const tenants = ['a', 'b', 'c', 'd', 'e'];
+  for (const tenant of tenants) {
+    await limited(node, { liveJobs: 100 }, tenant);
+    expect((await submit(node, { key: 'first', keyMode: 'replace' }, tenant)).status).toBe(201);
+  }
+  const worker = await ProtocolWorker.register(node, {}, 'other');
+  await submit(node, {}, 'other');
+  await worker.succeed(await worker.claimOne());
+  await withClient(node.database.url, async (client) => {
+    await client.query('BEGIN');
+    await client.query('SELECT 1 FROM punctual.tenant_usage FOR UPDATE');
+    const held = tenants.map((tenant) => submit(node, { key: 'next', keyMode: 'replace' }, tenant));
+    let answered = 0;
+    for (const each of held) void each.then(() => (answered += 1));
+    await until(async () => (await lockWaits(client)) >= 4);
+    const claimed = worker.claimSilently();
+    const { body } = await submit(node, {}, 'other');
+    expect(await claimed).toMatchObject([{ jobId: body.id }]);
+    // Locks are waited for during two seconds; so long, this one would have waited as well.
+    expect(answered).toBe(0);
+    await client.query('ROLLBACK');
+    for (const { status, body } of await Promise.all(held))
+      if (status !== 201) expect([status, body.code]).toEqual([503, 'TOO_BUSY']);
+  });
+}, 30_000);
+
+it('a submission that finds the row of its tenant locked for too long is told to try again, not that a quota is used up', async () => {
+  const node = await nodeForTest();
+  await limited(node, { liveJobs: 100 });
+  expect((await submit(node, { key: 'a', keyMode: 'replace' })).status).toBe(201);
+  const letGo = await holdUsage(node.database, 'acme');
+  const answer = await submit(node, { key: 'b', keyMode: 'replace' });
+  expect(answer).toMatchObject({ status: 503, body: { code: 'TOO_BUSY' } });
+  expect(answer.headers.get('retry-after')).toBe('1');
+  await letGo();
+  expect((await submit(node, { key: 'b', keyMode: 'replace' })).status).toBe(201);
+});
+
+it('of many submissions with keys the first that fit are taken, and the others are refused without trying each', async () => {
+  const node = await nodeForTest();
+  const shard = node.node.context.shards[0];
+  await limited(node, { liveJobs: 10 });
+  expect((await submit(node, { key: 'there' })).status).toBe(201);
+  const { config } = node.node.context;
+  const send = (key: string) =>
+    shard.submitter.submit({
+      ...{ tenant: 'acme', createdBy: 'tester', isCounted: true },
+      submission: parseSubmission({ task: 'work', key }, { ...config, now: shard.clock.now() }),
+    });
+  const used = [vi.spyOn(shard.hot, 'connect'), vi.spyOn(shard.pool, 'connect')];
+  const keys = Array.from({ length: 300 }, (_, i) => (i % 100 === 50 ? 'there' : `k${i}`));
+  const outcomes = await Promise.allSettled([...keys, 'k0', 'k299'].map(send));
+  const taken = outcomes.flatMap(({ status }, i) => (status === 'fulfilled' ? [i] : []));
+  expect(taken).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 50, 150, 250, 300]);
+  for (const outcome of outcomes)
+    if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'QUOTA_EXCEEDED' });
+  expect(used.reduce((sum, { mock }) => sum + mock.calls.length, 0)).toBeLessThan(30);
+  expect(await stored(node)).toEqual({ live: 10, later: 0 });
+});
+
+it('a job that people move is counted after the commit, and not at all if that does not come', async () => {
+  const node = await nodeForTest();
+  await limited(node, { liveJobs: 10, laterJobs: 10 });
+  const { body } = await submit(node, { hold: true });
+  const { addedJobs } = (node.node.context.shards[0].currentLeader() as unknown as { state: LeaderState })
+    .state;
+  const note = vi.spyOn(addedJobs, 'note');
+  const release = () =>
+    node.ask('POST', `/v1/jobs/${body.id as string}/release`, {
+      ...{ tenant: 'acme', headers: { 'idempotency-key': 'once' } },
+    });
+  await withClient(node.database.url, async (client) => {
+    // Another request with the same key is about to be answered: this one is rolled back after its effect.
+    await client.query('BEGIN');
+    await client.query(
+      `INSERT INTO punctual.idempotency (tenant, key, request, status, created_at)
+       VALUES ('acme', 'once', '\\x00', 200, (extract(epoch FROM now()) * 1000)::bigint)`,
+    );
+    expect(await release()).toMatchObject({ status: 409, body: { code: 'IDEMPOTENCY_IN_FLIGHT' } });
+    await client.query('ROLLBACK');
+  });
+  expect(note).not.toHaveBeenCalled();
+  expect((await release()).status).toBe(200);
+  expect(note.mock.calls).toEqual([['acme', 1, 0]]);
 });

@@ -2,6 +2,8 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import type { TenantView } from '../../../src/core/wire.js';
 import { createTestDatabase } from '../../database.js';
 import { type Answer, nodeForTest, type TestNode } from '../../node-for-tests.js';
+import { lockWaits, withClient } from '../../postgres-client.js';
+import { until } from '../store/test-shard.js';
 
 /** Two nodes of one cluster; the first leads. */
 async function twoNodes(settings = {}): Promise<[TestNode, TestNode]> {
@@ -215,4 +217,27 @@ it('metrics count what was refused, by quota', async () => {
   const { body } = await node.ask<string>('GET', '/metrics');
   expect(body).toContain('punctual_quota_refusals_total{quota="liveJobs"} 1');
   expect(body).toContain('punctual_quota_refusals_total{quota="queues"} 1');
+});
+
+it('a schedule that takes long to store delays no schedules of other tenants', async () => {
+  const node = await nodeForTest();
+  await vi.waitFor(() => expect(node.node.leads()).toBe(true));
+  const make = (tenant: string) =>
+    node.ask('POST', '/v1/schedules', { body: { name: 'daily', task: 'work', every: '1d' }, tenant });
+  await withClient(node.database.url, async (client) => {
+    await client.query('BEGIN');
+    // One of the same name that is not committed: the request waits for what becomes of it.
+    await client.query(
+      `INSERT INTO punctual.schedules
+         (id, tenant, name, definition, paused, watermark, created_at, created_by, changed_at, changed_by)
+       VALUES (gen_random_uuid(), 'acme', 'daily', '{}', true, 0, 0, 'x', 0, 'x')`,
+    );
+    const slow = make('acme');
+    await until(async () => (await lockWaits(client)) > 0);
+    const other = make('other');
+    expect(await Promise.race([slow.then(() => 'acme'), other.then(() => 'other')])).toBe('other');
+    expect((await other).status).toBe(201);
+    await client.query('ROLLBACK');
+    expect((await slow).status).toBe(201);
+  });
 });
