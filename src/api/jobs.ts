@@ -262,7 +262,7 @@ export async function submitJob(
   if (mayReplace(submission.definition.keyRule)) await shard.leader();
   const isCounted = quotas !== null && countsJobs(quotas);
   const guard = submission.definition.key === null ? undefined : keyGuardOf(caller);
-  const owned = { tenant, createdBy: actor, traceparent, isCounted, guard, submission };
+  const owned = { owner: { tenant, createdBy: actor, traceparent, isCounted, guard }, submission };
   for (let tries = 1; ; tries += 1) {
     const submitted = await withinRate(shard, tenant, quotas, 1, async () =>
       keeper
@@ -283,7 +283,7 @@ export async function submitJob(
 function viewSubmitted(
   shard: Shard,
   db: Queryable,
-  { tenant, submission }: Owned,
+  { owner: { tenant }, submission }: Owned,
   { id, row, repetition }: OneStored,
 ): Submission | Promise<Submission | null> {
   // A new job is as it was stored, whatever has become of it since; reading it again would cost a statement.
@@ -340,8 +340,8 @@ export async function submitJobs(
       mustFitPayload(quotas, payload, `/jobs/${i}/payload`);
     });
   const isCounted = quotas !== null && countsJobs(quotas);
-  const common = { tenant, createdBy: actor, traceparent, isCounted, guard: keyGuardOf(caller) };
-  const owned = submissions.map((submission) => ({ ...common, submission }));
+  const owner = { tenant, createdBy: actor, traceparent, isCounted, guard: keyGuardOf(caller) };
+  const owned = submissions.map((submission) => ({ owner, submission }));
   return withinRate(shard, tenant, quotas, owned.length, async () => {
     if (!keeper) return bulkAnswer(await shard.submitter.submitAll(owned));
     return answerOf<readonly OneStored[], BulkText>(

@@ -125,7 +125,7 @@ export const scheduleRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/v1/schedules/:name',
     tag: 'schedules',
-    summary: 'Delete a schedule. Jobs that have started go on, and its ledger stays.',
+    summary: 'Delete a schedule. Jobs that are due or have started go on, and its ledger stays.',
     scope: 'admin',
     params: NamePath,
     answers: { 204: 'The schedule is gone.' },

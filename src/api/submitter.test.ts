@@ -39,7 +39,7 @@ function submitter(change: { hints?: boolean } = {}): Submitter {
 
 function owned(change: Record<string, unknown> = {}, tenant = 'acme'): Owned {
   const submission = parseSubmission({ task: 'mail', ...change }, { ...config, now: clock.now() });
-  return { tenant, createdBy: 'ann', submission };
+  return { owner: { tenant, createdBy: 'ann' }, submission };
 }
 
 const storeAll = async (_pool: Pool, jobs: readonly NewJob[]) => ({
@@ -99,7 +99,7 @@ describe('single submissions', () => {
     await Promise.all(
       sizes.map((size) =>
         jobs.submit({
-          ...{ tenant: 'acme', createdBy: 'ann' },
+          owner: { tenant: 'acme', createdBy: 'ann' },
           submission: parseSubmission({ task: 'mail', payload: 'ä'.repeat(size / 2) }, { ...large, now: 0 }),
         }),
       ),

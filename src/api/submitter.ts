@@ -33,17 +33,22 @@ import {
   RoomLockedError,
 } from '../store/tenant-usage.js';
 
-/** A submission with its owner. */
-export interface Owned {
+/** Whose a submission is, and what its request says of it. The submissions of a bulk share one. */
+export interface Owner {
   readonly tenant: string;
   readonly createdBy: string;
-  /** The context of the trace that it is part of. */
+  /** The context of the trace that the request is part of. */
   readonly traceparent?: string | null | undefined;
-  readonly submission: ParsedSubmission;
-  /** Whether its tenant has a quota of jobs. */
+  /** Whether the tenant has a quota of jobs. */
   readonly isCounted?: boolean;
   /** Decides about the job that has its key; missing if every job of the tenant may be found. */
   readonly guard?: KeyGuard | undefined;
+}
+
+/** A submission with its owner. */
+export interface Owned {
+  readonly owner: Owner;
+  readonly submission: ParsedSubmission;
 }
 
 /** The outcome of a submission: a new job, or the earlier one with the same key. */
@@ -118,9 +123,9 @@ export class Submitter {
   }
 
   private store(owned: readonly Owned[], keep?: Keep<readonly Stored[]>): Promise<Stored[]> {
-    const [first] = owned;
-    const how = { keep, guard: first?.guard };
-    return first?.isCounted ? this.storeCounted(first.tenant, owned, how) : this.storeNamed(owned, how);
+    const owner = owned[0]?.owner;
+    const how = { keep, guard: owner?.guard };
+    return owner?.isCounted ? this.storeCounted(owner.tenant, owned, how) : this.storeNamed(owned, how);
   }
 
   /** Stores jobs of one tenant, which has a quota of jobs; throws JobQuotaError if they do not fit. */
@@ -165,7 +170,7 @@ export class Submitter {
   private resolve(kinds: readonly Kind[]): Promise<Resolved[]> {
     const { names, clock } = this.options;
     return names.resolve(
-      kinds.map(({ tenant, definition: { queue, needs } }) => ({ tenant, queue, needs })),
+      kinds.map(({ owner: { tenant }, definition: { queue, needs } }) => ({ tenant, queue, needs })),
       clock.now(),
     );
   }
@@ -184,7 +189,8 @@ export class Submitter {
     };
     const jobs: NewJob[] = [];
     const slice = new TimeSlice();
-    for (const [i, { tenant, createdBy, traceparent, definition, payloads }] of kinds.entries()) {
+    for (const [i, { owner, definition, payloads }] of kinds.entries()) {
+      const { tenant, createdBy, traceparent } = owner;
       const { hold, keyRule } = definition;
       const { queue, needs } = resolved[i]!;
       // Its times count from when it was submitted; so a delay can be read off the row.
@@ -217,13 +223,13 @@ export class Submitter {
   /** Stores one job, batched with others that arrive at the same time. */
   submit(owned: Owned): Promise<Stored> {
     // What is refused to one caller must not be refused to others.
-    if (owned.guard) return this.submitAll([owned]).then(([stored]) => stored!);
+    const { tenant, isCounted = false, guard } = owned.owner;
+    if (guard) return this.submitAll([owned]).then(([stored]) => stored!);
     const { key, keyRule } = owned.submission.definition;
     // What only the leader can store must not fail together with what every node can, and what waits for room must
     // delay nobody else.
     const group = key === null ? '' : mayReplace(keyRule) ? 'leader' : 'any';
-    const groupKey =
-      key === null && !owned.isCounted ? '' : `${group} ${owned.tenant} ${owned.isCounted ?? false}`;
+    const groupKey = key === null && !isCounted ? '' : `${group} ${tenant} ${isCounted}`;
     return new Promise((resolve, reject) => {
       const gathered = this.groups.get(groupKey);
       if (gathered) gathered.push({ owned, resolve, reject, isRefused: false });
@@ -352,7 +358,7 @@ class NoRoomForError extends Error {
 /** Tells for each submission of a batch with which error a quota refuses it; null for those that it does not refuse. */
 function refusalBy(error: unknown): (owned: Owned, index: number) => PunctualError | null {
   if (error instanceof RefusedNamesError) {
-    return ({ tenant, submission: { definition } }) => {
+    return ({ owner: { tenant }, submission: { definition } }) => {
       const { queue, needs } = definition;
       return error.refuses({ tenant, queue, needs }) ? error : null;
     };
@@ -403,9 +409,7 @@ export class JobQuotaError extends PunctualError {
 
 /** Consecutive submissions that differ in their payloads only. */
 interface Kind {
-  readonly tenant: string;
-  readonly createdBy: string;
-  readonly traceparent: string | null;
+  readonly owner: Owner;
   readonly definition: JobDefinition;
   readonly payloads: string[];
 }
@@ -414,17 +418,11 @@ interface Kind {
 function kindsOf(owned: readonly Owned[]): Kind[] {
   const kinds: Kind[] = [];
   let last: Kind | undefined;
-  for (const { tenant, createdBy, traceparent = null, submission } of owned) {
+  for (const { owner, submission } of owned) {
     const { definition, payload } = submission;
-    if (
-      last?.definition === definition &&
-      last.tenant === tenant &&
-      last.createdBy === createdBy &&
-      last.traceparent === traceparent
-    )
-      last.payloads.push(payload);
+    if (last?.definition === definition && last.owner === owner) last.payloads.push(payload);
     else {
-      last = { tenant, createdBy, traceparent, definition, payloads: [payload] };
+      last = { owner, definition, payloads: [payload] };
       kinds.push(last);
     }
   }

@@ -143,7 +143,7 @@ function backfilled({ dryRun, matched, started }: BackfillAnswer): string {
 function addDeleteCommand(schedule: Command, cli: Cli): void {
   const command = schedule
     .command('delete')
-    .description('delete a schedule; jobs that have started go on, and its ledger is kept')
+    .description('delete a schedule; jobs that are due or have started go on, and its ledger is kept')
     .argument(...NAME);
   callsServer(cli, command, async ({ api, output, args }) => {
     const name = args[0]!;

@@ -159,9 +159,17 @@ export class EventRecorder {
   }
 
   /** Jobs that were held, released, changed, redriven or deleted. */
-  changed(tenant: string, jobs: Iterable<string>, change: string): void {
+  /** `place` is given where the jobs were read; what changes many of them does not read them. */
+  changed(
+    tenant: string,
+    jobs: Iterable<string>,
+    change: string,
+    place?: { readonly queue: string; readonly task: string | null },
+  ): void {
     if (!this.wants(tenant)) return;
-    for (const job of jobs) this.tell('job.changed', tenant, { job }, `,"change":"${change}"`);
+    const { queue, task } = place ?? {};
+    const about = { ...(queue !== undefined && { queue }), ...(task && { task }) };
+    for (const job of jobs) this.tell('job.changed', tenant, { job, ...about }, `,"change":"${change}"`);
   }
 
   queue(type: 'queue.paused' | 'queue.resumed' | 'queue.changed', tenant: string, queue: string): void {

@@ -28,17 +28,22 @@ export function handOver(
 ): Running[] {
   const polls = new Set<Poll>();
   const orphans: Running[] = [];
+  let last: Poll | undefined;
+  let lastIsThere = false;
   for (const each of claimed) {
     const { running, poll } = each;
     state.running.set(running.id, running);
     state.meters.claimed(running);
     poll.session.running.add(running);
-    if (!isThere(state, poll)) orphans.push(running);
-    else {
-      poll.given.push(each);
+    // Most jobs are for the poll of the one before.
+    if (poll !== last) {
+      last = poll;
+      lastIsThere = isThere(state, poll);
       // Jobs that come while it waits, from the rest of a batch that was split, are handed over with the others.
-      if (!poll.isChecked) polls.add(poll);
+      if (lastIsThere && !poll.isChecked) polls.add(poll);
     }
+    if (lastIsThere) poll.given.push(each);
+    else orphans.push(running);
   }
   const welcome: Poll[] = [];
   for (const poll of polls) {

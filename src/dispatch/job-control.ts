@@ -1,5 +1,6 @@
 import { type AuditAction, type AuditAuthor, type AuditEntry, auditEntry, hashed } from '../core/audit.js';
-import { invalid, PunctualError } from '../core/errors.js';
+import { type FieldError, invalid, PunctualError } from '../core/errors.js';
+import { checkPayload, readsPayloads } from '../core/task-defaults.js';
 import type { ManyVerb } from '../core/wire.js';
 import { cancelClaims } from '../store/claims.js';
 import type { Queryable } from '../store/database.js';
@@ -65,7 +66,7 @@ export class JobControl {
         const claimed = await this.write(entry, keep, (db, term) => cancelClaims(db, term, [running], now));
         if (claimed.length === 0) return false;
         running.cancelledAt ??= state.clock.steady();
-        if (state.events.isHeard) state.events.changed(tenant, [id], 'cancel');
+        if (state.events.isHeard) state.events.changed(tenant, [id], 'cancel', job);
         stopped = running;
         return true;
       }
@@ -112,6 +113,7 @@ export class JobControl {
       if (job.start_before !== null && (change.runAt ?? 0) >= job.start_before) {
         throw invalid([{ pointer: '/runAt', detail: "must lie before the job's startBefore" }]);
       }
+      if (change.payload !== undefined) await this.mustFitTask(job, change.payload);
       const changed = {
         ...(change.priority !== undefined && { priority: change.priority }),
         ...(change.runAt !== undefined && { runAt: new Date(this.movedTo(job, change)).toISOString() }),
@@ -168,6 +170,16 @@ export class JobControl {
     return moved.length > 0;
   }
 
+  /** A new payload must fit the schema of the job's task as one that is submitted must. */
+  private async mustFitTask({ tenant, task }: PlacedRow, payload: string): Promise<void> {
+    if (task === null) return;
+    const rules = (await this.state.tasks.find(tenant, () => [task])).get(task);
+    if (!rules || !readsPayloads(rules)) return;
+    const errors: FieldError[] = [];
+    checkPayload(rules, payload, '/payload', errors);
+    if (errors.length > 0) throw invalid(errors);
+  }
+
   /** When a job is due after a change. */
   private movedTo(job: PlacedRow, { runAt }: Change): number {
     return runAt === undefined ? job.run_at : Math.max(runAt, this.state.clock.now());
@@ -219,7 +231,7 @@ export class JobControl {
     await this.inTurn(tenant, id, async (job) => {
       const isDone = await work(job);
       // Before the turn is free again, because the job may start then.
-      if (isDone && events.isHeard) events.changed(tenant, [id], change);
+      if (isDone && events.isHeard) events.changed(tenant, [id], change, job);
       return isDone;
     });
   }

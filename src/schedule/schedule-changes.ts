@@ -219,7 +219,7 @@ export class ScheduleChanges {
     });
   }
 
-  /** Deletes a schedule. Jobs that have started go on, and the ledger stays. */
+  /** Deletes a schedule. Jobs that are due or have started go on, and the ledger stays. */
   remove(request: Request): Promise<void> {
     return this.writes.run(async () =>
       this.removeNow(request, await this.mustFind(request), 'schedule.delete'),

@@ -38,7 +38,7 @@ export interface Origin {
   readonly createdAt: number;
   readonly createdBy: string;
   /** The context of the trace that the submission is part of. */
-  readonly traceparent?: string | null;
+  readonly traceparent?: string | null | undefined;
 }
 
 /** The columns of a definition. */

@@ -5,10 +5,40 @@ interface Operation {
   readonly summary?: string;
   readonly tags?: readonly string[];
   readonly security?: readonly object[];
-  readonly parameters?: readonly { readonly name: string; readonly in: string; readonly schema?: object }[];
+  readonly 'x-scope'?: string;
+  readonly parameters?: readonly Parameter[];
   readonly requestBody?: { readonly content?: Readonly<Record<string, { readonly schema?: object }>> };
   readonly responses?: Readonly<Record<string, { readonly description?: string; readonly content?: object }>>;
 }
+
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly required?: boolean;
+  readonly description?: string;
+  readonly schema?: {
+    readonly type?: string;
+    readonly enum?: readonly string[];
+    readonly description?: string;
+    readonly default?: unknown;
+    readonly minimum?: number;
+    readonly maximum?: number;
+    readonly examples?: readonly unknown[];
+    readonly 'x-expected'?: string;
+  };
+}
+
+/** What somebody who has only this page needs to make the first request. */
+const HOW_TO_CALL = `<h2 id="requests">Requests</h2>
+<p>Send a key with every request, unless the route says that it needs none: <code>authorization: Bearer KEY</code>. The key
+says which tenant you are; an operator names one with the header <code>punctual-tenant</code>. Each route names the scope that
+the key must have. Bodies are JSON with <code>content-type: application/json</code>.</p>
+<pre>curl -H "authorization: Bearer $KEY" -H "content-type: application/json" \\
+  -d '{"task": "greet", "payload": {"name": "Ada"}}' http://127.0.0.1:8080/v1/jobs</pre>
+<p>Errors are <code>application/problem+json</code> with a stable <code>code</code>; <code>errors</code> names the fields. Lists
+have <code>data</code> and <code>next</code>: pass <code>next</code> as <code>after</code> for the next page, until it is
+null. Routes that take <code>idempotency-key</code> do what the same request with the same key asks for once in 24 hours, and
+repeat their answer.</p>`;
 
 /** The part of an OpenAPI document that the page shows. */
 export interface OpenApiDocument {
@@ -31,6 +61,7 @@ export function docsPage(document: OpenApiDocument): string {
     `<title>${text(title)} HTTP API</title><link rel="stylesheet" href="/docs/style.css"></head><body><main>`,
     `<h1>${text(title)} HTTP API <small>${text(version)}</small></h1><p>${text(description)}</p>`,
     '<p>For programs: <a href="/openapi.json">openapi.json</a> (OpenAPI 3.1).</p>',
+    HOW_TO_CALL,
     ...sections,
     '<h2 id="schemas">Schemas</h2>',
     ...schemas,
@@ -49,9 +80,8 @@ function section(document: OpenApiDocument, tag: string, description: string): s
 
 function operationBlock(method: string, path: string, operation: Operation): string {
   const body = operation.requestBody?.content?.['application/json']?.schema;
-  const parameters = (operation.parameters ?? []).map(
-    (parameter) => `<li><code>${text(parameter.name)}</code> in the ${text(parameter.in)}</li>`,
-  );
+  const parameters = (operation.parameters ?? []).map(parameterLine);
+  const scope = operation['x-scope'];
   const answers = Object.entries(operation.responses ?? {}).map(
     ([status, answer]) => `<li><b>${text(status)}</b> ${answerWords(answer)}</li>`,
   );
@@ -59,6 +89,7 @@ function operationBlock(method: string, path: string, operation: Operation): str
     `<details id="${text(operation.operationId ?? path)}"><summary><b>${method}</b> <code>${text(path)}</code> `,
     `<span>${text(operation.summary ?? '')}</span></summary><ul>`,
     operation.security?.length === 0 ? '<li>needs no key</li>' : '',
+    scope !== undefined && scope !== 'public' ? `<li>scope: ${text(scope)}</li>` : '',
     ...parameters,
     body ? `<li>body: ${schemaWords(body)}</li>` : '',
     ...answers,
@@ -66,9 +97,25 @@ function operationBlock(method: string, path: string, operation: Operation): str
   ].join('');
 }
 
+function parameterLine({ name, in: place, required, description, schema = {} }: Parameter): string {
+  const range = [schema.minimum, schema.maximum].every((bound) => bound !== undefined);
+  const facts = [
+    schema['x-expected'] ?? schema.enum?.join(', ') ?? schema.type,
+    range && `${schema.minimum} to ${schema.maximum}`,
+    schema.default !== undefined && `default ${JSON.stringify(schema.default)}`,
+    schema.examples?.[0] !== undefined && `such as ${schema.examples[0]}`,
+    required && place !== 'path' && 'required',
+  ].filter((fact) => typeof fact === 'string');
+  const words = [facts.join('; '), description ?? schema.description ?? ''].filter(Boolean).join('. ');
+  return `<li><code>${text(name)}</code> in the ${text(place)}${words ? `: ${text(words)}` : ''}</li>`;
+}
+
 function answerWords(answer: { readonly description?: string; readonly content?: object }): string {
-  const [first] = Object.values(answer.content ?? {}) as { schema?: object }[];
-  return first?.schema ? schemaWords(first.schema) : text(answer.description ?? '');
+  const [first] = Object.entries(answer.content ?? {}) as [string, { schema?: object }][];
+  if (!first) return text(answer.description ?? '');
+  const [type, { schema }] = first;
+  if (!type.includes('json')) return `<code>${text(type)}</code> ${text(answer.description ?? '')}`;
+  return schema ? schemaWords(schema) : text(answer.description ?? '');
 }
 
 function schemaWords(schema: object): string {

@@ -48,6 +48,11 @@ describe('the OpenAPI document', () => {
     expect(page.headers['content-type']).toContain('text/html');
     expect(page.body).toContain('/v1/jobs/{id}/why');
     expect(page.body).not.toContain('<script');
+    // Enough for the first request: how to send a key, which scope it must have, and what a parameter may be.
+    expect(page.body).toContain('authorization: Bearer');
+    expect(page.body).toContain('scope: submit');
+    expect(page.body).toMatch(/<code>limit<\/code> in the query: integer; 1 to 1000; default 100/);
+    expect(page.body).toContain('<code>text/event-stream</code>');
     expect((await server.inject('/')).headers.location).toBe('/docs');
   });
 });

@@ -224,7 +224,7 @@ describe('errors', () => {
     expect(answer.headers['content-type']).toBe('application/problem+json');
     expect(answer.json()).toEqual({
       type: 'urn:punctual:error:STALE_FENCE',
-      title: 'A newer attempt owns the job',
+      title: 'This attempt does not own the job',
       status: 409,
       detail: 'A newer attempt owns the job.',
       code: 'STALE_FENCE',

@@ -326,7 +326,7 @@ it('of many submissions with keys the first that fit are taken, and the others a
   const { config } = node.node.context;
   const send = (key: string) =>
     shard.submitter.submit({
-      ...{ tenant: 'acme', createdBy: 'tester', isCounted: true },
+      owner: { tenant: 'acme', createdBy: 'tester', isCounted: true },
       submission: parseSubmission({ task: 'work', key }, { ...config, now: shard.clock.now() }),
     });
   const used = [vi.spyOn(shard.hot, 'connect'), vi.spyOn(shard.pool, 'connect')];

@@ -104,6 +104,20 @@ describe('a job that is submitted by the name of a defined task', () => {
     expect(queues).toEqual(['first', 'second', 'default']);
   });
 
+  it('is changed only to a payload that fits the schema', async () => {
+    const node = await nodeForTest();
+    const schema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] };
+    await define(node, { name: 'greet', payloadSchema: schema });
+    const { id } = await node.submit({ task: 'greet', hold: true, payload: { name: 'Ada' } });
+    const change = (payload: unknown) => node.ask('PATCH', `/v1/jobs/${id}`, { body: { payload } });
+    expect(await change({ name: 1 })).toMatchObject({
+      status: 422,
+      body: { code: 'INVALID_REQUEST', errors: [{ pointer: '/payload/name', detail: 'must be text' }] },
+    });
+    expect((await change('no object')).status).toBe(422);
+    expect(await change({ name: 'Eve' })).toMatchObject({ status: 200, body: { payload: { name: 'Eve' } } });
+  });
+
   it('keeps the digits of its payload', async () => {
     const node = await nodeForTest();
     await define(node, {
