@@ -40,7 +40,11 @@ const Lateness = Type.Object(
     p99Ms: nullable(Type.Number()),
     maxMs: nullable(Type.Number()),
   },
-  { title: 'Lateness' },
+  {
+    title: 'Lateness',
+    description:
+      'From a histogram: each is the upper bound of the bucket that holds the true value, so the true value is at most that.',
+  },
 );
 
 const count = Type.Integer({ minimum: 0 });
