@@ -1,4 +1,4 @@
-import { type ErrorCode, type FieldError, isErrorCode, PunctualError } from '../core/errors.js';
+import { type ErrorCode, type ExceededQuota, type FieldError, isErrorCode, PunctualError } from '../core/errors.js';
 
 /** The methods of the HTTP API. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -50,6 +50,7 @@ export function errorFromAnswer(
   const retryAfter = Number(retryAfterHeader);
   const options = {
     errors: fieldErrors(problem?.errors),
+    ...quotaOf(problem),
     ...(retryAfterHeader !== undefined && Number.isFinite(retryAfter) && { retryAfter }),
   };
   if (!problem) return new PunctualError(codeOfStatus(status), `${from} answered ${status}.`, options);
@@ -68,6 +69,8 @@ interface Problem {
   readonly title?: unknown;
   readonly detail?: unknown;
   readonly errors?: unknown;
+  readonly quota?: unknown;
+  readonly limit?: unknown;
 }
 
 function parseProblem(text: string): Problem | null {
@@ -77,6 +80,11 @@ function parseProblem(text: string): Problem | null {
   } catch {
     return null;
   }
+}
+
+function quotaOf(problem: Problem | null): { readonly quota?: ExceededQuota } {
+  const { quota: name, limit } = problem ?? {};
+  return typeof name === 'string' && typeof limit === 'number' ? { quota: { name, limit } } : {};
 }
 
 function textOr(value: unknown, otherwise: string): string {
