@@ -114,6 +114,19 @@ const CALLS: readonly (readonly [string, () => unknown, string])[] = [
   ['backfill()', () => daily.backfill!({ from: 'x', to: 'y', dryrun: true }), 'Did you mean dryRun?'],
 ];
 
+describe('what is no task', () => {
+  it.each([
+    ['submit()', () => sdk.submit!(undefined, {}), 'made with task(), or the name of one; it is undefined'],
+    ['submitMany()', () => sdk.submitMany!(null, [1]), 'it is null'],
+    ['schedule()', () => sdk.schedule!(noop, { every: '1h' }), 'it is function'],
+    ['worker(), without a list', () => sdk.worker!(task('x', noop)), 'such as worker([mail])'],
+    ['worker(), in the list', () => sdk.worker!([task('x', noop), undefined]), 'The item 1'],
+  ])('is refused by %s', async (_, call, message) => {
+    await expect((async () => call())()).rejects.toThrow(message);
+    await expect((async () => call())()).rejects.toHaveProperty('code');
+  });
+});
+
 describe('an option that does not exist', () => {
   it.each(CALLS)('is refused by %s before anything is done', async (of, call, advice) => {
     requests = 0;
