@@ -45,7 +45,10 @@ export function mustAllowWorker(caller: Caller, reach: KeyLimits): void {
   const limits = limitsOf(caller);
   if (limits === undefined || areWithin(reach, limits)) return;
   const { queues, tasks } = limits;
-  const advice = queues && !areWithin(reach, { queues, tasks: null }) ? ` Start it with --queues ${queues.join(',')}.` : '';
+  const advice =
+    queues && !areWithin(reach, { queues, tasks: null })
+      ? ` Start it with --queues ${queues.join(',')}.`
+      : '';
   const wrong = [outside('queue', reach.queues, queues), outside('task', reach.tasks, tasks)].filter(Boolean);
   throw forbidden(`The key is restricted, and the worker would serve ${wrong.join(' and ')}.${advice}`);
 }

@@ -38,5 +38,7 @@ function unknownOption(
   const names = Object.keys(known);
   const nearest = nearestName(name, names);
   const advice = nearest === undefined ? `It has ${names.join(', ')}.` : `Did you mean ${nearest}?`;
-  return invalid([{ pointer: `${within}${pointerStep(name)}`, detail: `${of} has no such option. ${advice}` }]);
+  return invalid([
+    { pointer: `${within}${pointerStep(name)}`, detail: `${of} has no such option. ${advice}` },
+  ]);
 }

@@ -57,7 +57,9 @@ it('starts a handler in the call, and not at all if it was stopped before', asyn
   await expect(run).rejects.toThrow('cancelled');
   await expect(slow.run(null, context)).rejects.toThrow('cancelled');
   expect(starts).toBe(1);
-  const checked = task('checked', { input: z.number() }, () => void (starts += 1));
+  const checked = task('checked', { input: z.number() }, () => {
+    starts += 1;
+  });
   const other = testContext();
   const waiting = checked.run(1, other);
   other.abort(new Error('cancelled'));

@@ -41,7 +41,11 @@ const CALLS: readonly (readonly [string, () => unknown, string])[] = [
   ['startNode()', () => untyped.startNode!({ databseUrl: 'x' }), 'Did you mean databaseUrl?'],
   ['startNode()', () => untyped.startNode!({ tenat: 'x' }), 'Did you mean tenant?'],
   ['task("x")', () => untyped.task!('x', { retries: 3 }, noop), 'Did you mean retry?'],
-  ['retry of task("x")', () => untyped.task!('x', { retry: { maxAttempt: 3 } }, noop), 'Did you mean maxAttempts?'],
+  [
+    'retry of task("x")',
+    () => untyped.task!('x', { retry: { maxAttempt: 3 } }, noop),
+    'Did you mean maxAttempts?',
+  ],
   [
     'retry.backoff of task("x")',
     () => untyped.task!('x', { retry: { backoff: { bse: '1s' } } }, noop),

@@ -7,7 +7,9 @@ import { testCertificate } from '../../test/test-certificate.js';
 import { HttpTransport } from './http-transport.js';
 
 let requests = 0;
-const answer = () => void (requests += 1);
+const answer = () => {
+  requests += 1;
+};
 
 async function failure(server: ReturnType<typeof createHttpServer>, scheme: 'http' | 'https') {
   server.listen(0, '127.0.0.1');

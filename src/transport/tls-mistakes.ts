@@ -18,7 +18,8 @@ const NO_HTTP_ANSWER = new Set(['HPE_INVALID_CONSTANT', 'UND_ERR_SOCKET', 'ECONN
 export function tlsMistake(url: string, code: string, reason: string): TlsMistake | null {
   if (!url.startsWith('https:')) {
     if (!NO_HTTP_ANSWER.has(code)) return null;
-    const advice = 'If the node serves HTTPS, the address must begin with https://; otherwise it may just have stopped.';
+    const advice =
+      'If the node serves HTTPS, the address must begin with https://; otherwise it may just have stopped.';
     return { advice, nothingSent: false };
   }
   if (UNKNOWN_AUTHORITY.test(code)) {

@@ -1,4 +1,10 @@
-import { type ErrorCode, type ExceededQuota, type FieldError, isErrorCode, PunctualError } from '../core/errors.js';
+import {
+  type ErrorCode,
+  type ExceededQuota,
+  type FieldError,
+  isErrorCode,
+  PunctualError,
+} from '../core/errors.js';
 
 /** The methods of the HTTP API. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';

@@ -66,7 +66,9 @@ async function checked(task: AnyTask, payload: unknown): Promise<unknown> {
 function mustBeTasks(given: unknown): void {
   if (!Array.isArray(given))
     throw new PunctualError('CONFIGURATION', 'worker() takes a list of tasks, such as worker([mail]).');
-  const wrong = given.findIndex((each) => typeof each?.name !== 'string' || typeof each.handler !== 'function');
+  const wrong = given.findIndex(
+    (each) => typeof each?.name !== 'string' || typeof each.handler !== 'function',
+  );
   if (wrong === -1) return;
   const detail = `The item ${wrong} of the list given to worker() is no task; make tasks with task().`;
   throw new PunctualError('CONFIGURATION', detail);
