@@ -19,3 +19,14 @@ it('a payload beyond the quota of its tenant is not explained with a setting of 
   const { hint } = errorFromAnswer(413, problem({ code: 'PAYLOAD_TOO_LARGE' }), undefined, 'x');
   expect(hint).toContain('PUNCTUAL_MAX_PAYLOAD');
 });
+
+it('a route that is not found names the path of the address, if it has one', () => {
+  const text = problem({ code: 'NOT_FOUND' });
+  const at = (from: string) => errorFromAnswer(404, text, undefined, from).message;
+  expect(at('http://node:8080/v1')).toBe(
+    'too much The address http://node:8080/v1 has the path /v1: is it meant?',
+  );
+  expect(at('http://node:8080')).toBe('too much');
+  expect(at('The node')).toBe('too much');
+  expect(errorFromAnswer(404, 'no', undefined, 'http://node/x').message).toContain('has the path /x');
+});

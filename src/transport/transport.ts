@@ -59,8 +59,12 @@ export function errorFromAnswer(
     ...quotaOf(problem),
     ...(retryAfterHeader !== undefined && Number.isFinite(retryAfter) && { retryAfter }),
   };
-  if (!problem) return new PunctualError(codeOfStatus(status), `${from} answered ${status}.`, options);
-  const detail = textOr(problem.detail, textOr(problem.title, `${from} answered ${status}.`));
+  if (!problem) {
+    const about = status === 404 ? aboutPath(from) : '';
+    return new PunctualError(codeOfStatus(status), `${from} answered ${status}.${about}`, options);
+  }
+  const told = textOr(problem.detail, textOr(problem.title, `${from} answered ${status}.`));
+  const detail = problem.code === 'NOT_FOUND' ? `${told}${aboutPath(from)}` : told;
   if (isErrorCode(problem.code)) return new PunctualError(problem.code, detail, options);
   const title = textOr(problem.title, textOr(problem.code, 'Unknown problem'));
   return new PunctualError(
@@ -68,6 +72,12 @@ export function errorFromAnswer(
     detail === title ? title : `${title}: ${detail}`,
     options,
   );
+}
+
+/** A path is right behind a proxy with a prefix, and wrong if it is the beginning of the routes, such as `/v1`. */
+function aboutPath(from: string): string {
+  const path = URL.canParse(from) ? new URL(from).pathname : '/';
+  return path === '/' ? '' : ` The address ${from} has the path ${path}: is it meant?`;
 }
 
 interface Problem {
