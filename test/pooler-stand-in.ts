@@ -8,21 +8,33 @@ import pg from 'pg';
 export interface Pooler {
   /** The URL of the database through the pooler. */
   readonly url: string;
+  /** The names of the statements that clients prepared; in session mode only. */
+  readonly prepared: readonly string[];
   close(): Promise<void>;
 }
 
 const REFUSED = 'unsupported startup parameter: options';
 
 /** `pool_mode = session`: each client has a connection of its own to the server. */
-export function startSessionPooler(databaseUrl: string): Promise<Pooler> {
-  return listen(databaseUrl, (client, startup) => {
+export async function startSessionPooler(databaseUrl: string): Promise<Pooler> {
+  const prepared: string[] = [];
+  const pooler = await listen(databaseUrl, (client, startup) => {
     const { hostname, port } = new URL(databaseUrl);
     const server = connect(Number(port), hostname);
     for (const [one, other] of [[client, server] as const, [server, client] as const]) {
       one.on('close', () => other.destroy());
     }
     server.write(startup);
-    client.on('data', (chunk) => server.write(chunk));
+    let sent: Buffer = Buffer.alloc(0);
+    client.on('data', (chunk) => {
+      server.write(chunk);
+      const [whole, rest] = wholeMessages(Buffer.concat([sent, chunk]));
+      sent = rest;
+      for (const { type, bytes } of whole) {
+        const name = bytes.toString('utf8', 5, bytes.indexOf(0, 5));
+        if (type === 'P' && name !== '') prepared.push(name);
+      }
+    });
     let start: Buffer | null = Buffer.alloc(0);
     server.on('data', (chunk) => {
       if (start === null) {
@@ -41,6 +53,7 @@ export function startSessionPooler(databaseUrl: string): Promise<Pooler> {
       if (start === null && rest.length > 0) client.write(rest);
     });
   });
+  return { ...pooler, prepared };
 }
 
 /**
@@ -72,6 +85,7 @@ export async function startTransactionPooler(databaseUrl: string, sessions = 1):
   });
   return {
     url: pooler.url,
+    prepared: [],
     close: async () => {
       await pooler.close();
       await Promise.all(shared.map((each) => each.end()));
@@ -97,6 +111,7 @@ async function listen(
   url.port = String((server.address() as AddressInfo).port);
   return {
     url: url.href,
+    prepared: [],
     close: async () => {
       for (const client of clients) client.destroy();
       await new Promise((resolve) => server.close(resolve));

@@ -41,7 +41,7 @@ export const manyJobRoutes: readonly Route[] = [
     tag: 'jobs',
     summary: 'Send many dead letters round again, or count them with `dryRun`.',
     scope: 'submit',
-    body: json(Redrive, { optional: true }),
+    body: json(Redrive, { optional: 'explained' }),
     answers: { 200: RedriveAnswer },
     idempotent: true,
     run: ({ node, caller, body: { task, queue, ...request }, call }) => {
@@ -64,7 +64,7 @@ function many(verb: Exclude<ManyVerb, 'redrive'>, summary: string): Route {
     tag: 'jobs',
     summary: `${summary} One call does a bounded part: repeat it with \`after\` until \`next\` is null.`,
     scope: 'submit',
-    body: json(ManyJobs, { optional: true }),
+    body: json(ManyJobs, { optional: 'explained' }),
     answers: { 200: ManyJobsAnswer },
     idempotent: true,
     run: ({ node, caller, body, call }) =>

@@ -9,6 +9,9 @@ import type { AttemptCredential, Caller } from './caller.js';
  * refused. A caller without such a key passes every check at once.
  */
 
+/** The most names that a refusal lists. */
+const MOST_NAMED = 10;
+
 /** What a job or schedule is in, as far as restrictions go. */
 export interface Place {
   readonly queue: string;
@@ -67,7 +70,28 @@ export function keyGuardOf(caller: Caller): KeyGuard | undefined {
 export function mustAllowWorker(caller: Caller, reach: KeyLimits): void {
   const limits = limitsOf(caller);
   if (limits === undefined || areWithin(reach, limits)) return;
-  throw forbidden('The key is restricted: its workers may serve its own queues and tasks only.');
+  const { queues, tasks } = limits;
+  const advice =
+    queues && !areWithin(reach, { queues, tasks: null })
+      ? ` Start it with --queues ${queues.join(',')}.`
+      : '';
+  const wrong = [outside('queue', reach.queues, queues), outside('task', reach.tasks, tasks)].filter(Boolean);
+  throw forbidden(`The key is restricted, and the worker would serve ${wrong.join(' and ')}.${advice}`);
+}
+
+/** What a worker would serve beyond the names of its key, in words; null if nothing. */
+function outside(
+  kind: 'queue' | 'task',
+  reach: readonly string[] | null,
+  own: readonly string[] | null,
+): string | null {
+  if (own === null) return null;
+  const only = `(the key: ${own.join(', ')})`;
+  if (reach === null) return `every ${kind} ${only}`;
+  const others = reach.filter((name) => !own.includes(name));
+  if (others.length === 0) return null;
+  const more = others.length > MOST_NAMED ? ' …' : '';
+  return `${kind} ${others.slice(0, MOST_NAMED).join(', ')}${more} ${only}`;
 }
 
 /**

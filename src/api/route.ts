@@ -34,8 +34,8 @@ interface JsonOptions {
   readonly text?: 'payload' | 'result';
   /** Fields of the body that hold long lists. */
   readonly lists?: readonly string[];
-  /** Whether the body may be left out, which means an empty object. */
-  readonly optional?: true;
+  /** Whether the body may be left out, which means an empty object; `explained`: `run` says what an empty one lacks. */
+  readonly optional?: true | 'explained';
 }
 
 /** A body of JSON. */

@@ -1,4 +1,5 @@
 import { ApiClient } from '../client/api-client.js';
+import type { KeyView } from '../core/access.js';
 import { type Job, NAME_PATTERN } from '../core/job.js';
 import type { Page, QueueView, ScheduleView, TaskView, TenantView, WorkerView } from '../core/wire.js';
 import { findCredentials, type GlobalOptions } from './call.js';
@@ -50,6 +51,7 @@ function pageReader(api: ApiClient, signal: AbortSignal): ReadPage {
 const SOURCES: Readonly<Record<ValueKind, (read: ReadPage) => Promise<string[]>>> = {
   job: async (read) => (await read<Job>('/v1/jobs')).map(({ id }) => id),
   worker: async (read) => (await read<WorkerView>('/v1/workers')).map(({ id }) => id),
+  key: async (read) => (await read<KeyView>('/v1/keys')).map(({ id }) => id),
   queue: async (read) => (await read<QueueView>('/v1/queues')).map(({ name }) => name),
   schedule: async (read) => (await read<ScheduleView>('/v1/schedules')).map(({ name }) => name),
   tenant: async (read) => (await read<TenantView>('/v1/tenants')).map(({ id }) => id),

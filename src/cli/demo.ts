@@ -18,7 +18,7 @@ const JOBS = 100;
 const LONGEST_NAP = 20;
 /** The schedule of the demo. */
 const RECURRING = { name: 'demo', task: TASK, every: '10s', payload: { seconds: 1 } };
-/** The schedule ends by itself, because workers of a later start do not know the task. */
+/** The schedule ends by itself, in case the demo could not remove it: workers of a later start do not know the task. */
 const RECURS_FOR_MS = 600_000;
 const PAGE = 1_000;
 const LIVE_EVERY_MS = 300;
@@ -93,6 +93,24 @@ async function scheduleNap(api: ApiClient, signal: AbortSignal): Promise<void> {
   } catch (error) {
     if (!(error instanceof PunctualError && error.code === 'SCHEDULE_EXISTS')) throw error;
     await api.request('PATCH', `/v1/schedules/${RECURRING.name}`, { body: { endAt }, signal, retry: true });
+  }
+}
+
+/** How long the end of the demo may wait for a node. */
+const END_WITHIN_MS = 3_000;
+
+/** Removes the schedule of the demo, so that a later start does not go on making jobs whose task nobody has. */
+export async function endDemo(api: ApiClient, progress: Progress): Promise<void> {
+  const path = `/v1/schedules/${RECURRING.name}`;
+  const signal = AbortSignal.timeout(END_WITHIN_MS);
+  try {
+    const { task } = await api.request<{ task?: string | null }>('GET', path, { signal });
+    if (task !== TASK) return;
+    await api.request('DELETE', path, { signal, retry: true });
+    progress.line(`demo: the schedule ${RECURRING.name} was removed`);
+  } catch (error) {
+    if (error instanceof PunctualError && error.code === 'SCHEDULE_NOT_FOUND') return;
+    progress.line(`demo: its schedule stays for now; punctual schedule delete ${RECURRING.name} removes it`);
   }
 }
 

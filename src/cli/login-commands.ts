@@ -57,7 +57,13 @@ async function mustBeTaken(cli: Cli, url: string, apiKey: string): Promise<void>
   try {
     await api.request('GET', '/v1/cluster', { signal: cli.interrupted });
   } catch (error) {
-    if (!(error instanceof PunctualError) || error.code !== 'FORBIDDEN') throw error;
+    if (!(error instanceof PunctualError)) throw error;
+    // The usual hint names options that this command does not have.
+    if (error.code === 'UNAUTHENTICATED') {
+      const hint = 'Type or pipe in a valid key; `punctual key create` makes one.';
+      throw new PunctualError('UNAUTHENTICATED', error.message, { cause: error, hint });
+    }
+    if (error.code !== 'FORBIDDEN') throw error;
   } finally {
     await api.close();
   }

@@ -8,7 +8,7 @@ import { type LocalCall, runsLocally } from './call.js';
 import type { Cli } from './cli.js';
 import { anyAborted } from './cli.js';
 import { printConfig, resolveSettings } from './configuration.js';
-import { DEMO_MODULE, runDemo } from './demo.js';
+import { DEMO_MODULE, endDemo, runDemo } from './demo.js';
 import { waitUntilIdle } from './idle.js';
 import { several, wholeNumber } from './option-values.js';
 import { plural } from './output.js';
@@ -130,6 +130,7 @@ async function serve(cli: Cli, up: Up, options: UpOptions, progress: Progress): 
   } catch (error) {
     if (!end.aborted) throw error;
   } finally {
+    if (options.demo && !up.lost.aborted) await endDemo(api, progress);
     await api.close();
   }
 }

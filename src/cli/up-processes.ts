@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import { mustBePrivate } from '../node/listen.js';
-import { migrate } from '../store/migrate.js';
+import { migrate, settingsThrough } from '../store/migrate.js';
 import { createOperatorKey, verifyOperatorKey } from '../store/operator-key.js';
 import { pauseBeforeStart } from '../store/pause-before-start.js';
 import type { Cli } from './cli.js';
@@ -90,9 +90,11 @@ async function startAll(
   await markRunning(dataFolder, config.host, ports);
   started.add(() => unmarkRunning(dataFolder));
   cli.interrupted.throwIfAborted();
+  // Before anything is changed: the nodes would refuse a pooler in transaction mode.
+  const settingsBy = await settingsThrough(database.url);
   await migrate(database.url);
   // Not by an option of the nodes: one that is started again later must not pause the cluster again.
-  if (plan.paused) await pauseBeforeStart(database.url);
+  if (plan.paused) await pauseBeforeStart(database.url, settingsBy);
   const urls = ports.map((port) => `http://${reachableHost(config.host)}:${port}`);
   const apiKey = await findOrCreateKey(dataFolder, database.url);
   await writeCredentials(dataFolder, { url: urls[0]!, urls, apiKey });

@@ -1,7 +1,7 @@
 import type { Argument, Command, Option } from 'commander';
 
 /** What a value on the command line names: known by the option or the argument that takes it. */
-export type ValueKind = 'job' | 'worker' | 'queue' | 'schedule' | 'task' | 'tenant';
+export type ValueKind = 'job' | 'worker' | 'key' | 'queue' | 'schedule' | 'task' | 'tenant';
 
 const BY_OPTION: Readonly<Record<string, ValueKind>> = {
   queue: 'queue',
@@ -20,6 +20,7 @@ export function kindOfOption(option: Option): ValueKind | null {
 const BY_NOUN: Readonly<Record<string, { readonly argument: string; readonly kind: ValueKind }>> = {
   job: { argument: 'id', kind: 'job' },
   worker: { argument: 'id', kind: 'worker' },
+  key: { argument: 'id', kind: 'key' },
   tenant: { argument: 'id', kind: 'tenant' },
   queue: { argument: 'name', kind: 'queue' },
   schedule: { argument: 'name', kind: 'schedule' },

@@ -148,8 +148,6 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
   if (options.printConfig) return printConfig(output, resolved);
   const log = openLineLog(cli.stderr, resolved.config.logLevel, cli.environment);
   const tasks = await loadTasks(cli.folder, options.module ?? []);
-  if (tasks.length === 0)
-    log.warn({}, 'the worker has no tasks and will get no jobs: name a module with --module');
   const credentials = findCredentials(cli, options);
   const transport = new HttpTransport({ ...credentials, ...(tenant !== undefined && { tenant }) });
   const keepResultsIn = await resultsFolder(cli, options, resolved.config.data);

@@ -2,6 +2,7 @@ import type { Duration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
+import { checkScheduleParts } from '../core/nested-options.js';
 import { DEFINITION_FIELDS, type ScheduleDefinition } from '../core/schedule.js';
 import { type AnyTask, TASK_DEFAULTS, type TaskDefaults } from '../core/task.js';
 import type { BackfillAnswer, OccurrenceView, Page, ScheduleView } from '../core/wire.js';
@@ -56,6 +57,7 @@ const OPTIONS: OptionNames<ScheduleOptions & ScheduleTiming & { readonly input?:
 /** Refuses options that a schedule does not have. */
 export function checkScheduleOptions(options: object): void {
   checkOptions('schedule()', options, OPTIONS);
+  checkScheduleParts('schedule()', options);
 }
 
 /** Which part of a ledger to read. */

@@ -4,6 +4,7 @@ import { asPunctualError, invalid, messageOf, PunctualError } from '../core/erro
 import type { JobSubmission } from '../core/job.js';
 import { type KeyMode, NOT_REPEATED, type Repetition } from '../core/keys.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
+import { checkRetry } from '../core/nested-options.js';
 import { type AnyTask, checkInput, TASK_DEFAULTS, type Task, type TaskDefaults } from '../core/task.js';
 import type { BulkAnswer } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
@@ -54,8 +55,18 @@ export async function buildSubmission(
   input: unknown,
   options: SubmitOptions,
 ): Promise<JobSubmission> {
+  mustBeTask(taskOrName);
   await checkAgainstSchema(taskOrName, input);
   return withInput(commonPart(taskOrName, options), input);
+}
+
+/** A program without types may pass anything: most often something that its module does not export. */
+function mustBeTask(given: unknown): void {
+  if (typeof given === 'string') return;
+  const name = typeof given === 'object' && given !== null && 'name' in given ? given.name : undefined;
+  if (typeof name === 'string') return;
+  const detail = `must be a task made with task(), or the name of one; it is ${given === null ? 'null' : typeof given}`;
+  throw invalid([{ pointer: '/task', detail }]);
 }
 
 const SUBMIT_MANY = 'submitMany()';
@@ -66,10 +77,12 @@ export async function buildSubmissions(
   inputs: Iterable<unknown>,
   options: SubmitOptions | ((input: never, index: number) => SubmitOptions),
 ): Promise<JobSubmission[]> {
+  mustBeTask(taskOrName);
   const all = Array.from(inputs);
   if (typeof options !== 'function') {
     mustBeForMany(options, all.length);
     checkOptions(SUBMIT_MANY, options, SUBMIT_OPTIONS);
+    checkRetry(SUBMIT_MANY, options.retry);
   }
   if (typeof taskOrName !== 'string' && taskOrName.schema)
     await Promise.all(
@@ -81,6 +94,7 @@ export async function buildSubmissions(
     const own = typeof options === 'function' ? options(input as never, i) : null;
     try {
       checkOptions(SUBMIT_MANY, own, SUBMIT_OPTIONS);
+      checkRetry(SUBMIT_MANY, own?.retry);
       return withInput(common ?? commonPart(taskOrName, own!), input);
     } catch (error) {
       return throwAbout(i, error);

@@ -1,4 +1,5 @@
 import { checkOptions, type OptionNames } from '../core/known-options.js';
+import { checkRetry } from '../core/nested-options.js';
 import type { AnyTask } from '../core/task.js';
 import type { TaskDefinition } from '../core/task-definition.js';
 import type { TaskView } from '../core/wire.js';
@@ -37,6 +38,7 @@ export class Tasks {
    */
   define(task: AnyTask | string, definition: TaskDefinition = {}): Promise<TaskView> {
     checkOptions('tasks.define()', definition, DEFINITION);
+    checkRetry('tasks.define()', definition.retry);
     const [name, defaults] = typeof task === 'string' ? [task, {}] : [task.name, task.defaults];
     const body = { ...defaults, ...withoutUndefined(definition), name };
     return this.#transport.request('POST', '/v1/tasks', { body, retry: true });
@@ -45,6 +47,7 @@ export class Tasks {
   /** Changes some fields of a definition. */
   change(name: string, changes: TaskChanges): Promise<TaskView> {
     checkOptions('tasks.change()', changes, DEFINITION);
+    checkRetry('tasks.change()', changes.retry);
     return this.#transport.request('PATCH', taskPath(name), { body: changes, retry: true });
   }
 

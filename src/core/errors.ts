@@ -169,7 +169,7 @@ export class PunctualError extends Error {
     this.errors = options.errors ?? [];
     this.retryAfter = options.retryAfter;
     this.quota = options.quota;
-    this.hint = options.hint === undefined ? ERROR_CODES[code].hint : options.hint;
+    this.hint = options.hint === undefined ? usualHint(code, options.quota) : options.hint;
   }
 
   get status(): number {
@@ -183,6 +183,13 @@ export class PunctualError extends Error {
   get title(): string {
     return ERROR_CODES[this.code].title;
   }
+}
+
+function usualHint(code: ErrorCode, quota: ExceededQuota | undefined): string | null {
+  // The setting of the nodes does not raise the quota of a tenant.
+  if (code === 'PAYLOAD_TOO_LARGE' && quota)
+    return `Keep big data elsewhere and send a reference, or ask the operator for more: \`punctual tenant limit ID --quota ${quota.name}=N\`.`;
+  return ERROR_CODES[code].hint;
 }
 
 /** The most mistakes that one answer lists. A check stops at one more than these, which shows that the list is cut. */

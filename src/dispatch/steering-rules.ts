@@ -42,7 +42,10 @@ export function refusalOf(verb: ManyVerb, job: Steered): Refusal | null {
     case 'redrive':
       if (!hasEnded) return { code: 'JOB_NOT_ENDED', detail: `Job ${id} has not ended.` };
       if (job.atMostOnce)
-        return { code: 'AT_MOST_ONCE', detail: `Job ${id} is at-most-once and is never started again.` };
+        return {
+          code: 'AT_MOST_ONCE',
+          detail: `Job ${id} is at-most-once and has ended: it is not run again, whether it ever started or not.`,
+        };
       if ((STATES_FOR.redrive as readonly JobState[]).includes(state)) return null;
       return { code: 'JOB_ENDED', detail: `Job ${id} ${state}; there is nothing to retry.` };
     case 'delete':

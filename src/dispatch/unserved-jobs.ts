@@ -227,7 +227,7 @@ export class UnservedJobs {
     told.toldAt = now;
     told.isOpen = true;
     const since = humanDuration(now - group.unservedSince!);
-    const fields = { tenant, queue, task: taskOf(needs), ready: group.readyCount, for: since };
+    const fields = { tenant, queue, handler: taskOf(needs), ready: group.readyCount, for: since };
     leader.log.warn(fields, `jobs are ready, but no live worker serves ${told.what}`);
     return true;
   }

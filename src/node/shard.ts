@@ -31,10 +31,9 @@ import { FIGURES_AGE_MS } from '../dispatch/leader-figures.js';
 import { databaseTime } from '../store/cluster-state.js';
 import { openAll, type Pool, type SettingsBy } from '../store/database.js';
 import type { LeaseView } from '../store/lease.js';
-import { explainConnecting, migrate } from '../store/migrate.js';
+import { migrate, settingsThrough } from '../store/migrate.js';
 import { Names } from '../store/names.js';
 import { pauseBeforeStart } from '../store/pause-before-start.js';
-import { findSettingsBy } from '../store/pooler.js';
 import { findEnded } from '../store/read-job.js';
 import { VISIBLE_WITHIN_MS } from '../store/submit-jobs.js';
 import { TaskDefinitions } from '../store/task-definitions.js';
@@ -92,9 +91,7 @@ export async function openShard(options: ShardOptions): Promise<RunningShard> {
 
 /** How connections get their settings; refuses a pooler that keeps no sessions. */
 async function connectionSettings({ id, databaseUrl, log }: ShardOptions): Promise<SettingsBy> {
-  const settingsBy = await findSettingsBy(databaseUrl).catch((error: unknown) => {
-    throw explainConnecting(error);
-  });
+  const settingsBy = await settingsThrough(databaseUrl);
   if (settingsBy === 'statement') {
     const message =
       'the database is behind a pooler in session mode: a takeover waits until the lease expires';

@@ -45,6 +45,7 @@ import type { WorkerGateway } from '../core/gateway.js';
 import type { Job, JobSubmission, ListedJob, SubmittedJob } from '../core/job.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
 import type { Log } from '../core/log.js';
+import { checkRate, checkRetry } from '../core/nested-options.js';
 import { RATE_RULE, type RateText, type RateView, readRate } from '../core/rate.js';
 import type { AnyTask } from '../core/task.js';
 import type { OccurrenceView, QueueView, RedriveAnswer, StatsView, StoredLogLine } from '../core/wire.js';
@@ -123,6 +124,7 @@ export class Punctual {
   ): Promise<JobHandle<Output>> {
     const [input, given = {}] = rest as [input?: unknown, options?: SubmitOneOptions];
     checkOptions('submit()', given, SUBMIT_ONE_OPTIONS);
+    checkRetry('submit()', given.retry);
     const { tx, idempotencyKey, ...options } = given;
     if (tx && idempotencyKey !== undefined) {
       const detail = 'means nothing inside your transaction, which is done wholly or not at all';
@@ -376,6 +378,7 @@ export async function limitQueue(
   limits: QueueLimitOptions,
 ): Promise<QueueView> {
   checkOptions('limitQueue()', limits, LIMIT_OPTIONS);
+  checkRate('limitQueue()', limits.rate);
   const { rate, ...rest } = limits;
   const body = { ...rest, ...(rate !== undefined && { rate: rate === null ? null : rateOf(rate) }) };
   return transport.request('PATCH', `/v1/queues/${encodeURIComponent(name)}`, { body, retry: true });

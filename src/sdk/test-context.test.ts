@@ -43,6 +43,30 @@ it('passes errors on as they were thrown, and results as JSON has them', async (
   await expect(task('unfit', () => () => 1).run(undefined, testContext())).rejects.toThrow('a function');
 });
 
+it('starts a handler in the call, and not at all if it was stopped before', async () => {
+  let starts = 0;
+  const slow = task('slow', async (_: unknown, { signal }) => {
+    starts += 1;
+    expect(signal.aborted).toBe(false);
+    await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+  });
+  const context = testContext();
+  const run = slow.run(null, context);
+  expect(starts).toBe(1);
+  context.abort(new Error('cancelled'));
+  await expect(run).rejects.toThrow('cancelled');
+  await expect(slow.run(null, context)).rejects.toThrow('cancelled');
+  expect(starts).toBe(1);
+  const checked = task('checked', { input: z.number() }, () => {
+    starts += 1;
+  });
+  const other = testContext();
+  const waiting = checked.run(1, other);
+  other.abort(new Error('cancelled'));
+  await expect(waiting).rejects.toThrow('cancelled');
+  expect(starts).toBe(1);
+});
+
 it('has a signal that a test, or the caller, aborts', async () => {
   const waits = task(
     'waits',

@@ -41,6 +41,41 @@ const CALLS: readonly (readonly [string, () => unknown, string])[] = [
   ['startNode()', () => untyped.startNode!({ databseUrl: 'x' }), 'Did you mean databaseUrl?'],
   ['startNode()', () => untyped.startNode!({ tenat: 'x' }), 'Did you mean tenant?'],
   ['task("x")', () => untyped.task!('x', { retries: 3 }, noop), 'Did you mean retry?'],
+  [
+    'retry of task("x")',
+    () => untyped.task!('x', { retry: { maxAttempt: 3 } }, noop),
+    'Did you mean maxAttempts?',
+  ],
+  [
+    'retry.backoff of task("x")',
+    () => untyped.task!('x', { retry: { backoff: { bse: '1s' } } }, noop),
+    '/retry/backoff/bse',
+  ],
+  [
+    'retry.onWorkerLost of submit()',
+    () => sdk.submit!('x', {}, { retry: { onWorkerLost: { attempts: 3 } } }),
+    'Did you mean maxAttempts?',
+  ],
+  ['retry of submitMany()', () => sdk.submitMany!('x', [1], { retry: { max: 1 } }), '/retry/max'],
+  [
+    'retry of submitMany()',
+    () => sdk.submitMany!('x', [1, 2], () => ({ retry: { max: 1 } })),
+    '/jobs/0/retry/max',
+  ],
+  ['dst of schedule()', () => untyped.schedule!('x', { every: '1h', dst: { gaps: 'skip' } }), '/dst/gaps'],
+  [
+    'catchUp of schedule()',
+    () => sdk.schedule!('x', { every: '1h', catchUp: { withn: '1h' } }),
+    'Did you mean within?',
+  ],
+  ['retry of tasks.define()', () => tasks.define!('x', { retry: { maxAttempt: 3 } }), '/retry/maxAttempt'],
+  ['retry of tasks.change()', () => tasks.change!('x', { retry: { maxAttempt: 3 } }), '/retry/maxAttempt'],
+  [
+    'rate of limitQueue()',
+    () => sdk.limitQueue!('x', { rate: { limit: 1, per: '1s', brust: 2 } }),
+    'Did you mean burst?',
+  ],
+  ['rate of worker()', () => sdk.worker!([], { rate: { limit: 1, per: '1s', brust: 2 } }), '/rate/brust'],
   ['testContext()', () => untyped.testContext!({ atempt: 3 }), 'Did you mean attempt?'],
   ['schedule()', () => untyped.schedule!('x', { evry: '1h' }), 'Did you mean every?'],
   ['schedule()', () => sdk.schedule!('x', { every: '1h', timzone: 'UTC' }), 'Did you mean timezone?'],
@@ -82,6 +117,19 @@ const CALLS: readonly (readonly [string, () => unknown, string])[] = [
   ['occurrences()', () => daily.occurrences!({ limt: 3 }), 'Did you mean limit?'],
   ['backfill()', () => daily.backfill!({ from: 'x', to: 'y', dryrun: true }), 'Did you mean dryRun?'],
 ];
+
+describe('what is no task', () => {
+  it.each([
+    ['submit()', () => sdk.submit!(undefined, {}), 'made with task(), or the name of one; it is undefined'],
+    ['submitMany()', () => sdk.submitMany!(null, [1]), 'it is null'],
+    ['schedule()', () => sdk.schedule!(noop, { every: '1h' }), 'it is function'],
+    ['worker(), without a list', () => sdk.worker!(task('x', noop)), 'such as worker([mail])'],
+    ['worker(), in the list', () => sdk.worker!([task('x', noop), undefined]), 'The item 1'],
+  ])('is refused by %s', async (_, call, message) => {
+    await expect((async () => call())()).rejects.toThrow(message);
+    await expect((async () => call())()).rejects.toHaveProperty('code');
+  });
+});
 
 describe('an option that does not exist', () => {
   it.each(CALLS)('is refused by %s before anything is done', async (of, call, advice) => {

@@ -3,9 +3,10 @@ import type pg from 'pg';
 import { messageOf, PunctualError } from '../core/errors.js';
 import { greatest } from '../core/long-lists.js';
 import { compareVersions, VERSION } from '../core/version.js';
-import { isBlocked, OUR_SETTINGS, openBriefly } from './database.js';
+import { isBlocked, OUR_SETTINGS, openBriefly, type SettingsBy } from './database.js';
 import { loadMigrations } from './migrations.js';
 import { keepPartitions } from './partitions.js';
+import { findSettingsBy } from './pooler.js';
 
 /** Brings a database up to this program's schema, once, however many nodes start at the same moment. */
 
@@ -170,7 +171,19 @@ export async function migrationStatus(databaseUrl: string): Promise<MigrationRep
 /** PgBouncer's words about settings at the start of a connection; newer versions name the setting, too. */
 const NO_SETTINGS = /unsupported startup parameter/;
 
-/** Opens one connection for work that ends soon, through any pooler; an error says what to do about it. */
+/** How connections get their settings, with errors that say what to do; refuses a pooler that keeps no sessions. */
+export async function settingsThrough(databaseUrl: string): Promise<SettingsBy> {
+  try {
+    return await findSettingsBy(databaseUrl);
+  } catch (error) {
+    throw explainConnecting(error);
+  }
+}
+
+/**
+ * Opens one connection for work that ends soon, through any pooler; an error says what to do about it. No named statement
+ * may be prepared on it: a pooler in transaction mode would keep it for others.
+ */
 export async function connect(databaseUrl: string): Promise<pg.Client> {
   try {
     return await open(databaseUrl, OUR_SETTINGS).catch((error: unknown) => {

@@ -1,3 +1,4 @@
+import type pg from 'pg';
 import { auditEntry } from '../core/audit.js';
 import { uuidv7 } from '../core/uuid.js';
 import { addKey, findKeys, hashKey, makeKey } from './api-keys.js';
@@ -11,10 +12,20 @@ import { connect } from './migrate.js';
 async function withClient<T>(databaseUrl: string, work: (db: Queryable) => Promise<T>): Promise<T> {
   const client = await connect(databaseUrl);
   try {
-    return await work(client);
+    return await work(unnamed(client));
   } finally {
     await client.end().catch(() => undefined);
   }
+}
+
+/** Statements without their names, which a pooler in transaction mode would keep in the sessions of others. */
+function unnamed(client: pg.Client): Queryable {
+  const query = (statement: string | { text: string; values?: unknown[] }, values?: unknown[]) => {
+    if (typeof statement === 'string') return client.query(statement, values);
+    const { name: _, ...rest } = statement as pg.QueryConfig;
+    return client.query(rest);
+  };
+  return { query };
 }
 
 /** Whom the audit names for what was done with access to the database alone. */
@@ -33,7 +44,7 @@ export function createOperatorKey(
     const id = uuidv7(now);
     const rights = { tenant: null, scopes: [], queues: null, tasks: null, expiresAt: null, createdBy: null };
     // Rolled back with the connection if anything fails.
-    await db.query('BEGIN');
+    await db.query('BEGIN ISOLATION LEVEL READ COMMITTED');
     const added = await addKey(db, { id, name, hash: hashKey(secret, key), ...rights }, now);
     if (!added) throw new Error('there are too many operator keys; revoke some');
     const subject = { kind: 'key', name: id, tenant: null } as const;

@@ -16,14 +16,14 @@ const PAUSE = statement(
 );
 
 /** Pauses dispatch in a database that nobody may lead yet, so that no job starts before somebody has looked at it. */
-export async function pauseBeforeStart(databaseUrl: string, settingsBy?: SettingsBy): Promise<void> {
+export async function pauseBeforeStart(databaseUrl: string, settingsBy: SettingsBy): Promise<void> {
   const connection = await openConnection(databaseUrl, {
     applicationName: 'punctual pause',
     hot: false,
     statementTimeoutMs: PATIENCE_MS,
     lockTimeoutMs: PATIENCE_MS,
     idleInTransactionTimeoutMs: PATIENCE_MS,
-    ...(settingsBy && { settingsBy }),
+    settingsBy,
   });
   try {
     await connection.query('BEGIN');

@@ -38,7 +38,7 @@ export async function findSettingsBy(databaseUrl: string): Promise<SettingsBy> {
 function transactionPooler(): PunctualError {
   return new PunctualError(
     'DATABASE_POOLED',
-    'The database URL leads to a pooler that gives every transaction another session, such as PgBouncer with pool_mode = transaction. A node needs sessions of its own, for its settings and prepared statements. Give nodes the address of Postgres itself, or of a pooler with pool_mode = session. Programs may go on submitting jobs inside their transactions through this one.',
+    'The database URL leads to a pooler that gives every transaction another session, such as PgBouncer with pool_mode = transaction. Punctual needs sessions of its own, for its settings and prepared statements. Give nodes and commands the address of Postgres itself, or of a pooler with pool_mode = session. Programs may go on submitting jobs inside their transactions through this one.',
   );
 }
 

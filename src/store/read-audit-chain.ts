@@ -1,6 +1,7 @@
 import { auditLine } from '../core/audit.js';
 import { type ChainEnds, linkOf, listChain, readChainEnds } from './audit.js';
-import { inTransaction, openPool } from './database.js';
+import { explainDatabaseError, inTransaction, openPool } from './database.js';
+import { settingsThrough } from './migrate.js';
 
 /** The chain of the audit for those who have access to the database. */
 
@@ -18,6 +19,7 @@ export async function readAuditChain(
   const pool = openPool(databaseUrl, {
     ...{ max: 1, applicationName: 'punctual audit', hot: false, statementTimeoutMs: STATEMENT_TIMEOUT_MS },
     ...{ lockTimeoutMs: STATEMENT_TIMEOUT_MS, idleInTransactionTimeoutMs: STATEMENT_TIMEOUT_MS },
+    settingsBy: await settingsThrough(databaseUrl),
   });
   try {
     return await inTransaction(pool, async (db) => {
@@ -34,6 +36,8 @@ export async function readAuditChain(
       }
       return ends;
     });
+  } catch (error) {
+    throw explainDatabaseError(error);
   } finally {
     await pool.end();
   }

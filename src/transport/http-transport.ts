@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { type Dispatcher, Pool } from 'undici';
 import { messageOf, PunctualError } from '../core/errors.js';
+import { tlsMistake } from './tls-mistakes.js';
 import {
   connectionClosed,
   errorFromAnswer,
@@ -69,7 +70,8 @@ export function inDoubt(
   repeatable: boolean,
 ): UnreachableError {
   const tried = all.map(({ url, reason }) => `${url} (${reason})`).join(', ');
-  const detail = `No answer from ${tried}. It is not known whether the request was carried out. ${adviceInDoubt(repeatable)}`;
+  const mistake = last.timedOut ? null : tlsMistake(last.url, codeOf(last.cause), last.reason);
+  const detail = `No answer from ${tried}. It is not known whether the request was carried out. ${adviceInDoubt(repeatable)}${mistake ? ` ${mistake.advice}` : ''}`;
   return new UnreachableError(detail, { ...last, sent: true }, last);
 }
 
@@ -308,11 +310,18 @@ function header(answer: Dispatcher.ResponseData, name: string): string | undefin
 }
 
 function unreachable(url: string, error: unknown, timedOut: boolean): UnreachableError {
-  const code = (error as { code?: unknown } | null)?.code;
-  const sent = timedOut || !NOTHING_SENT.has(String(code));
+  const code = codeOf(error);
   const why = timedOut ? 'no answer in time' : messageOf(error);
-  const detail = `${url} cannot be reached (${why}). Is a node running there? Check the address, or start one with "punctual up".`;
+  const mistake = timedOut ? null : tlsMistake(url, code, why);
+  const sent = timedOut || !(mistake?.nothingSent || NOTHING_SENT.has(code));
+  const advice =
+    mistake?.advice ?? 'Is a node running there? Check the address, or start one with "punctual up".';
+  const detail = `${url} cannot be reached (${why}). ${advice}`;
   return new UnreachableError(detail, { url, sent, timedOut, reason: why }, error);
+}
+
+function codeOf(error: unknown): string {
+  return String((error as { code?: unknown } | null)?.code);
 }
 
 function isTimeout(reason: unknown): boolean {

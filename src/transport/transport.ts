@@ -1,4 +1,10 @@
-import { type ErrorCode, type FieldError, isErrorCode, PunctualError } from '../core/errors.js';
+import {
+  type ErrorCode,
+  type ExceededQuota,
+  type FieldError,
+  isErrorCode,
+  PunctualError,
+} from '../core/errors.js';
 
 /** The methods of the HTTP API. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -50,10 +56,15 @@ export function errorFromAnswer(
   const retryAfter = Number(retryAfterHeader);
   const options = {
     errors: fieldErrors(problem?.errors),
+    ...quotaOf(problem),
     ...(retryAfterHeader !== undefined && Number.isFinite(retryAfter) && { retryAfter }),
   };
-  if (!problem) return new PunctualError(codeOfStatus(status), `${from} answered ${status}.`, options);
-  const detail = textOr(problem.detail, textOr(problem.title, `${from} answered ${status}.`));
+  if (!problem) {
+    const about = status === 404 ? aboutPath(from) : '';
+    return new PunctualError(codeOfStatus(status), `${from} answered ${status}.${about}`, options);
+  }
+  const told = textOr(problem.detail, textOr(problem.title, `${from} answered ${status}.`));
+  const detail = problem.code === 'NOT_FOUND' ? `${told}${aboutPath(from)}` : told;
   if (isErrorCode(problem.code)) return new PunctualError(problem.code, detail, options);
   const title = textOr(problem.title, textOr(problem.code, 'Unknown problem'));
   return new PunctualError(
@@ -63,11 +74,19 @@ export function errorFromAnswer(
   );
 }
 
+/** A path is right behind a proxy with a prefix, and wrong if it is the beginning of the routes, such as `/v1`. */
+function aboutPath(from: string): string {
+  const path = URL.canParse(from) ? new URL(from).pathname : '/';
+  return path === '/' ? '' : ` The address ${from} has the path ${path}: is it meant?`;
+}
+
 interface Problem {
   readonly code?: unknown;
   readonly title?: unknown;
   readonly detail?: unknown;
   readonly errors?: unknown;
+  readonly quota?: unknown;
+  readonly limit?: unknown;
 }
 
 function parseProblem(text: string): Problem | null {
@@ -77,6 +96,11 @@ function parseProblem(text: string): Problem | null {
   } catch {
     return null;
   }
+}
+
+function quotaOf(problem: Problem | null): { readonly quota?: ExceededQuota } {
+  const { quota: name, limit } = problem ?? {};
+  return typeof name === 'string' && typeof limit === 'number' ? { quota: { name, limit } } : {};
 }
 
 function textOr(value: unknown, otherwise: string): string {

@@ -69,6 +69,11 @@ export class WorkerLog {
     this.#log.info({ worker: this.#name, ...this.#addresses(), ...facts }, 'connecting');
   }
 
+  withoutTasks(): void {
+    const advice = 'pass tasks to worker(), or name a module with --module';
+    this.#log.warn({ worker: this.#name }, `the worker has no tasks and will get no jobs: ${advice}`);
+  }
+
   registered(workerId: string): void {
     this.#log.info(
       { worker: this.#name, workerId },

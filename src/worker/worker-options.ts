@@ -4,6 +4,7 @@ import { PunctualError } from '../core/errors.js';
 import { type AttemptOutcome, type JobError, type Labels, NAME_PATTERN, NAME_RULE } from '../core/job.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
 import { isLog, type Log, SILENT_LOG } from '../core/log.js';
+import { checkRate } from '../core/nested-options.js';
 import { RATE_RULE, type RateText, type RateView, readRate } from '../core/rate.js';
 import type { Middleware } from '../core/task.js';
 import { ALL_QUEUES, type Assignment } from '../core/wire.js';
@@ -168,6 +169,7 @@ export function resolveWorkerOptions(
   taskQueues: readonly string[] = [],
 ): ResolvedWorkerOptions {
   checkOptions('worker()', options, OPTIONS);
+  checkRate('worker()', options.rate);
   // An object of a class may have fields of its own beside its hooks.
   if (options.events && Object.getPrototypeOf(options.events) === Object.prototype)
     checkOptions('events of worker()', options.events, EVENTS);

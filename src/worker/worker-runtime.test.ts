@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
+import { MemoryLog } from '../../test/memory-log.js';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
 import type { PunctualError } from '../core/errors.js';
 import { type AnyTask, task } from '../core/task.js';
@@ -60,6 +61,12 @@ describe('a worker', () => {
         labels: { region: 'eu' },
       },
     ]);
+  });
+
+  it('warns if it has no tasks', async () => {
+    const log = new MemoryLog();
+    await workerOf(new MemoryScheduler(), [], { log }).start();
+    expect(JSON.stringify(log.lines)).toContain('the worker has no tasks and will get no jobs');
   });
 
   it('serves the queues of its tasks, `default` only for a task without one, unless it is told which', async () => {

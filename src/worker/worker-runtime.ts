@@ -146,7 +146,9 @@ export class WorkerRuntime {
     if (this.#phase !== 'new') throw new PunctualError('USAGE', 'A worker can be started once only.');
     this.#phase = 'starting';
     const { queues, slots } = this.#options;
-    this.#log.connecting({ queues, slots, tasks: this.#registration.tasks });
+    const { tasks } = this.#registration;
+    if (tasks.length === 0) this.#log.withoutTasks();
+    this.#log.connecting({ queues, slots, tasks });
     try {
       await this.#keepResults();
       await this.#publish();

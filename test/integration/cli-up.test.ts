@@ -247,6 +247,23 @@ describe('punctual up', () => {
     expect(run).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('broken.mjs') });
   });
 
+  it('with --demo, an interrupt removes the schedule of the demo: a later start would have nobody for its jobs', async () => {
+    const folder = await newFolder();
+    const own = ['--database-url', database.url, '--nodes', '1', '--workers', '0'];
+    const demo = await up(folder, '0', '--demo', ...own);
+    await demo.prints('stderr', /a nap is scheduled/);
+    const names = () =>
+      withClient(database.url, async (client) => {
+        const { rows } = await client.query('SELECT name FROM punctual.schedules WHERE deleted_at IS NULL');
+        return rows.map(({ name }) => name as string);
+      });
+    expect(await names()).toEqual(['demo']);
+    expect(await demo.kill('SIGINT')).toMatchObject({
+      stderr: expect.stringContaining('the schedule demo was removed'),
+    });
+    expect(await names()).toEqual([]);
+  });
+
   it('looks for its modules before it makes anything', async () => {
     const folder = await newFolder();
     const run = await punctual(['up', '--data', 'data', '--port', '0', '--module', 'missing.mjs'], {

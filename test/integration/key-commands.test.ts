@@ -51,6 +51,28 @@ it('a key is made, shown, rotated and revoked by commands', async () => {
   expect((await punctual(['key', 'get', made.id])).code).toBe(5);
 });
 
+it('the beginning of the id of a key is enough', async () => {
+  const make = (name: string) =>
+    json<NewKeyView>(['key', 'create', '--tenant', 'short', '--name', name, '--scopes', 'read']);
+  let [first, second] = [await make('one'), await make('two')];
+  // The first 8 digits are a time, which passes from one value to the next once in a minute.
+  while (first.id.slice(0, 8) !== second.id.slice(0, 8)) [first, second] = [second, await make('three')];
+  const beginning = first.id.slice(0, -1);
+  expect(await json<KeyView>(['key', 'get', beginning, '--tenant', 'short'])).toMatchObject({
+    id: first.id,
+  });
+  expect(await punctual(['key', 'get', first.id.slice(0, 8), '--tenant', 'short'])).toMatchObject({
+    code: 6,
+    stderr: expect.stringContaining(second.id),
+  });
+  expect((await punctual(['key', 'revoke', '00000000', '--tenant', 'short'])).stderr).toContain(
+    'KEY_NOT_FOUND',
+  );
+  expect(await punctual(['key', 'revoke', beginning, '--tenant', 'short'])).toMatchObject({
+    stdout: `${first.id}  revoked\n`,
+  });
+});
+
 it('an operator key is made by a node, or in the database without any key', async () => {
   const byNode = await json<NewKeyView>(['key', 'create', '--operator', '--name', 'ops']);
   expect(byNode).toMatchObject({ operator: true, createdBy: 'tester' });

@@ -27,6 +27,8 @@ it('login keeps address and key per profile, for its owner alone, once a node ha
   };
   const refused = await punctual(['login', node.url], 'pk_op_made_up\n');
   expect(refused.code).toBe(4);
+  expect(refused.stderr).toContain('Type or pipe in a valid key');
+  expect(refused.stderr).not.toContain('--api-key');
   await expect(stat(path)).rejects.toThrow('ENOENT');
 
   const login = await punctual(['login', node.url, '--profile', 'shop'], `${key}\n`);

@@ -4,7 +4,11 @@ import { resolveConfig } from '../../src/core/config.js';
 import { SILENT_LOG } from '../../src/core/log.js';
 import { task } from '../../src/core/task.js';
 import { startNode } from '../../src/node/start-node.js';
+import { migrate, settingsThrough } from '../../src/store/migrate.js';
+import { createOperatorKey, verifyOperatorKey } from '../../src/store/operator-key.js';
+import { pauseBeforeStart } from '../../src/store/pause-before-start.js';
 import { findSettingsBy } from '../../src/store/pooler.js';
+import { readAuditChain } from '../../src/store/read-audit-chain.js';
 import { createTestDatabase } from '../database.js';
 import { nodeForTest } from '../node-for-tests.js';
 import { type Pooler, startSessionPooler, startTransactionPooler } from '../pooler-stand-in.js';
@@ -16,13 +20,13 @@ async function behind(start: (databaseUrl: string) => Promise<Pooler>) {
     await pooler.close();
     await database.drop();
   });
-  return { url: pooler.url, drop: async () => undefined };
+  return { url: pooler.url, prepared: pooler.prepared, drop: async () => undefined };
 }
 
 it('a node refuses a pooler in transaction mode with the reason and the remedy, and doctor knows', async () => {
   const database = await behind(startTransactionPooler);
   const expected = expect.stringMatching(
-    /pool_mode = transaction.*Give nodes the address of Postgres itself/,
+    /pool_mode = transaction.*Give nodes and commands the address of Postgres itself/,
   );
   const { config } = resolveConfig({ databaseUrl: database.url, port: 0 }, {}, () => '');
   await expect(startNode({ config, log: SILENT_LOG })).rejects.toMatchObject({
@@ -72,4 +76,43 @@ it('a node starts paused behind a pooler in session mode, and works once resumed
     `SELECT current_setting('plan_cache_mode') AS plans, current_setting('statement_timeout') AS deadline`,
   );
   expect(rows).toEqual([{ plans: 'force_generic_plan', deadline: '4s' }]);
+});
+
+/** What needs sessions of its own, although it is no node. */
+const WAYS: Readonly<Record<string, (url: string) => Promise<unknown>>> = {
+  'up --paused': async (url) => pauseBeforeStart(url, await settingsThrough(url)),
+  'audit verify': (url) => readAuditChain(url, 0, noted, noted),
+};
+const noted = () => undefined;
+
+it('commands that need sessions refuse a pooler in transaction mode as nodes do, each time', async () => {
+  const database = await behind((url) => startTransactionPooler(url, 2));
+  for (const [name, way] of Object.entries(WAYS)) {
+    for (const time of ['first', 'second'])
+      await expect(way(database.url), `${name}, ${time} time`).rejects.toMatchObject({
+        code: 'DATABASE_POOLED',
+      });
+  }
+});
+
+it('commands work behind a pooler in session mode', async () => {
+  const database = await behind(startSessionPooler);
+  await migrate(database.url);
+  await WAYS['up --paused']!(database.url);
+  expect(await readAuditChain(database.url, 0, noted, noted)).toHaveProperty('head');
+});
+
+it('operator keys are made without named statements, which a pooler in transaction mode would keep for others', async () => {
+  const database = await behind(startSessionPooler);
+  await migrate(database.url);
+  const { key } = await createOperatorKey(database.url, 'test');
+  expect(await verifyOperatorKey(database.url, key)).toBe(true);
+  expect(database.prepared).toEqual([]);
+  await readAuditChain(database.url, 0, noted, noted);
+  expect(database.prepared).not.toEqual([]);
+});
+
+it('reading the audit of a database that does not answer says so', async () => {
+  const nobody = 'postgres://postgres@127.0.0.1:1/postgres';
+  await expect(WAYS['audit verify']!(nobody)).rejects.toMatchObject({ code: 'DATABASE_UNAVAILABLE' });
 });

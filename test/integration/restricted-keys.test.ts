@@ -164,7 +164,14 @@ describe.each([
       registration(['*'], ['bill']),
       registration(['mail', 'money'], ['greet', 'bill']),
     ]) {
-      expect(await ask('POST', '/v1/workers', beyond)).toMatchObject({ status: 403 });
+      expect(await ask('POST', '/v1/workers', beyond)).toMatchObject({
+        status: 403,
+        body: {
+          detail: expect.stringMatching(
+            /(\(the key: mail\).* Start it with --queues mail|task bill \(the key: greet\))\.$/,
+          ),
+        },
+      });
       const { workerId } = await tenant.get<{ workerId: string }>('POST', '/v1/workers', { body: beyond });
       for (const [verb, body] of [
         ['claim', { max: 1, wait: '0s' }],

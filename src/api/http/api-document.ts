@@ -3,8 +3,17 @@ import type { FastifyInstance } from 'fastify';
 import { TAGS } from '../route.js';
 
 interface OpenApiPaths {
-  readonly paths?: Readonly<Record<string, Readonly<Record<string, { parameters?: QueryParameter[] }>>>>;
+  readonly paths?: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 }
+
+interface Operation {
+  readonly parameters?: QueryParameter[];
+  readonly requestBody?: { required?: boolean };
+  [OPTIONAL_BODY]?: true;
+}
+
+/** Marks an operation whose body may be left out, until the document is complete. */
+export const OPTIONAL_BODY = 'x-optional-body';
 
 interface QueryParameter {
   readonly in: string;
@@ -22,6 +31,14 @@ function describeObjects({ paths = {} }: OpenApiPaths): void {
     if (parameter.in !== 'query' || parameter.schema?.type !== 'object') continue;
     parameter.style = 'deepObject';
     parameter.explode = true;
+  }
+}
+
+/** The generator declares every body as required. */
+function describeOptionalBodies({ paths = {} }: OpenApiPaths): void {
+  for (const operation of Object.values(paths).flatMap((path) => Object.values(path))) {
+    if (operation[OPTIONAL_BODY] && operation.requestBody) operation.requestBody.required = false;
+    delete operation[OPTIONAL_BODY];
   }
 }
 
@@ -62,6 +79,7 @@ export function documentApi(server: FastifyInstance, version: string): void {
     transformObject: (document) => {
       const { openapiObject } = document as { openapiObject: OpenApiPaths };
       describeObjects(openapiObject);
+      describeOptionalBodies(openapiObject);
       return openapiObject;
     },
     refResolver: { buildLocalReference: (schema) => String(schema.$id) },

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Problem } from '../../core/schemas/problem.js';
 import type { Scope } from '../caller.js';
 import type { OtherAnswer, Route } from '../route.js';
+import { OPTIONAL_BODY } from './api-document.js';
 
 /** Turns a declaration into the form that the OpenAPI generator reads; schemas with a title become references. */
 export type DescribeRoute = (route: Route) => FastifySchema;
@@ -81,7 +82,8 @@ type Refer = (schema: unknown) => unknown;
 
 function describeBody(body: Route['body'], refer: Refer): FastifySchema {
   if (!body) return {};
-  if (body.kind === 'json') return { body: refer(body.schema) };
+  if (body.kind === 'json')
+    return { body: refer(body.schema), ...(body.optional === true && { [OPTIONAL_BODY]: true }) };
   return { body: { content: { [body.type]: { schema: { type: 'string', format: 'binary' } } } } };
 }
 

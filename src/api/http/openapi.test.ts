@@ -39,6 +39,15 @@ describe('the OpenAPI document', () => {
     expect(components.schemas.JobSubmission.properties.priority.description).toContain('Default: 5.');
   });
 
+  it('requires no body that may be left out', async () => {
+    const { paths } = JSON.parse(await openApiText(VERSION));
+    expect(paths['/v1/workers/{id}'].delete.requestBody.required).toBe(false);
+    expect(paths['/v1/keys/{id}/rotate'].post.requestBody.required).toBe(false);
+    expect(paths['/v1/jobs'].post.requestBody.required).toBe(true);
+    expect(paths['/v1/jobs/cancel'].post.requestBody.required).toBe(true);
+    expect(JSON.stringify(paths)).not.toContain('x-optional-body');
+  });
+
   it('is served, and so is a page made from it', async () => {
     const { server } = testServer();
     const document = await server.inject('/openapi.json');

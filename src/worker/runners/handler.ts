@@ -16,6 +16,7 @@ export class HandlerRunner implements Runner {
   readonly #tasks: ReadonlyMap<string, AnyTask>;
 
   constructor(tasks: readonly AnyTask[]) {
+    mustBeTasks(tasks);
     this.#tasks = new Map(tasks.map((each) => [each.name, each]));
     this.tasks = [...this.#tasks.keys()];
     this.queues = [...new Set(tasks.map(({ defaults }) => defaults.queue ?? DEFAULT_QUEUE))];
@@ -59,4 +60,16 @@ async function checked(task: AnyTask, payload: unknown): Promise<unknown> {
       cause: error,
     });
   }
+}
+
+/** A program without types may pass anything. */
+function mustBeTasks(given: unknown): void {
+  if (!Array.isArray(given))
+    throw new PunctualError('CONFIGURATION', 'worker() takes a list of tasks, such as worker([mail]).');
+  const wrong = given.findIndex(
+    (each) => typeof each?.name !== 'string' || typeof each.handler !== 'function',
+  );
+  if (wrong === -1) return;
+  const detail = `The item ${wrong} of the list given to worker() is no task; make tasks with task().`;
+  throw new PunctualError('CONFIGURATION', detail);
 }
