@@ -32,12 +32,18 @@ function follower(leader: () => KnownLeader | null, leaderNews?: News) {
 
 const SECRET = Buffer.alloc(32, 7);
 
+interface NodeOptions {
+  readonly others?: readonly FollowedShard[];
+  /** What the node vouches for a client with. */
+  readonly credential?: string | null;
+}
+
 /** A node on loopback until the test ends. */
 async function nodeWith(
   leader: () => KnownLeader | null,
   answer: (signal: AbortSignal) => Promise<never>,
   leaderNews = new News(),
-  ...others: readonly FollowedShard[]
+  { others = [], credential = null }: NodeOptions = {},
 ) {
   const atOnce = () => answer(new AbortController().signal);
   const recording = recordingRoutes({
@@ -48,7 +54,7 @@ async function nodeWith(
     ...serverOptions(recording),
     forwarding: {
       shards: [{ id: 0, leaderNews, knownLeader: leader, suspectLeader: () => undefined }, ...others],
-      credentialFor: () => null,
+      credentialFor: () => credential,
       mark: () => signForwarded(SECRET, 'a-node', 0),
       isMark: (text) => isForwarded(SECRET, text, 0),
       trust: new PeerTrust(''),
@@ -113,10 +119,11 @@ describe('a request that only the leader can carry out', () => {
       [0, 1].map((shard) => listening((_, response) => response.end(`{"shard":${shard}}`))),
     );
     const elsewhere = () => Promise.reject(new LeaderElsewhere(1, 'somewhere'));
-    const node = await nodeWith(() => lasting(wrong!.url), elsewhere, new News(), {
+    const other = {
       ...{ id: 1, leaderNews: new News(), suspectLeader: () => undefined },
       knownLeader: () => lasting(right!.url),
-    });
+    };
+    const node = await nodeWith(() => lasting(wrong!.url), elsewhere, new News(), { others: [other] });
     expect(await (await claimAt(node.url)).body.json()).toEqual({ shard: 1 });
   });
 
@@ -313,6 +320,26 @@ describe('a request that only the leader can carry out', () => {
     const { statusCode, body } = await claimAt(node.url);
     expect([statusCode, await body.json()]).toMatchObject([503, { code: 'NO_LEADER' }]);
     expect(asks).toBe(3);
+  });
+
+  it('is made again while the leader does not believe the node that has checked the key', async () => {
+    let asks = 0;
+    const leader = await listening((_, response) => {
+      asks += 1;
+      // As with clocks that differ for a moment.
+      if (asks < 3) response.writeHead(401, { 'content-type': 'application/problem+json' }).end('{}');
+      else response.writeHead(200, { 'content-type': 'application/json' }).end('{"epoch":1,"jobs":[]}');
+    });
+    const known = lasting(leader.url);
+    const elsewhere = () => Promise.reject(new LeaderElsewhere(0, 'somewhere'));
+    const node = await nodeWith(() => known, elsewhere, new News(), { credential: 'a-token' });
+    const { statusCode, body } = await claimAt(node.url);
+    expect([statusCode, await body.json()]).toMatchObject([200, { jobs: [] }]);
+    expect(asks).toBe(3);
+    // What the client brings itself, such as the token of an attempt, is its own business.
+    asks = 0;
+    const passing = await follower(() => known);
+    expect((await claimAt(passing.url)).statusCode).toBe(401);
   });
 
   it('keeps a node that closes for two seconds at most when the leader does not answer', async () => {

@@ -168,8 +168,8 @@ export class Forwarding {
           const answer = await withAnyOf([signal, leader.over, this.givenUp.signal], (gone) =>
             this.askOnce(agent, leader.url, request, waited, gone),
           );
-          if (!isNoLeader(answer)) return answer;
-          shard.suspectLeader();
+          if (isNoLeader(answer)) shard.suspectLeader();
+          else if (!this.isNotBelieved(request, answer)) return answer;
         } catch (error) {
           if (!signal.aborted) shard.suspectLeader();
           if (signal.aborted || !isRepeatable(request, error)) {
@@ -189,6 +189,14 @@ export class Forwarding {
       if (!this.closing) await next;
       if (this.closing) throw shuttingDown();
     }
+  }
+
+  /**
+   * Whether the leader does not believe this node, which has checked the key of the client: their clocks differ for a moment,
+   * e.g. because that of the database was set. Nothing was done then, and the client has no reason to doubt its key.
+   */
+  private isNotBelieved(request: FastifyRequest, { status }: Answer): boolean {
+    return status === 401 && this.options.credentialFor(request) !== null;
   }
 
   private async askOnce(
