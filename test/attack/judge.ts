@@ -35,12 +35,8 @@ export const MAX_HOLD_MS = 100;
  * timer sees a hold up to one period shorter than it was, so what is left is rather more.
  */
 const LEFT_HOLD_MS = 75;
-/**
- * How much a node may hold, whatever is asked of it: large bodies that wait (256 + 128 MB, see `large-bodies.ts`), six
- * copies on the way of those that are handled (2 × 32 MB), what a node needs in any case (128 MB), and as much again as
- * the copies for what the collector has not collected yet: it looks at the heap when that has grown, not when it is idle.
- */
-export const MAX_RSS_MB = 1_280;
+/** How much a node may hold, whatever is asked of it. */
+export const MAX_RSS_MB = 1_024;
 /** By how much more memory an attack must lead to than those before it. */
 const WORTH_TELLING = 1.1;
 /** How much longer than usual the calm client may wait. */
