@@ -37,9 +37,12 @@ const lateWrites: Fault = {
 const slowSecondAttempts: Fault = {
   ...{ kind: 'slow-second-attempts', scenario: 'fences', lane: 'workers' },
   async inject(scene) {
-    await scene.load.order(Array.from({ length: 10 }, () => ({ failures: 1, workMs: 700 })));
+    const { outcome, ids } = await scene.load.order(
+      Array.from({ length: 10 }, () => ({ failures: 1, workMs: 700 })),
+    );
     await sleep(1_500);
-    return { targets: [], effective: true, detail: 'old attempts reported while new ones ran' };
+    const effective = outcome === 'ok' && ids.length > 0;
+    return { targets: [], effective, detail: 'old attempts reported while new ones ran' };
   },
 };
 
