@@ -1,4 +1,14 @@
 export { ApiClient, type ApiClientOptions } from './client/api-client.js';
+export {
+  BatchFailedError,
+  BatchHandle,
+  type BatchListOptions,
+  type BatchOptions,
+  type Member,
+  type MemberOptions,
+  type MemberResults,
+  member,
+} from './client/batch-handle.js';
 export type { EventOptions, HelloEvent, ResetEvent, StreamedEvent } from './client/events.js';
 export type { RepeatableRequest } from './client/idempotency-key.js';
 export type { JobFilterOptions } from './client/job-filter.js';
@@ -16,6 +26,7 @@ export type {
   ManyResult,
 } from './client/many-jobs.js';
 export type { PageOptions } from './client/pages.js';
+export type { Given, Promised, Reference } from './client/result-reference.js';
 export {
   type OccurrencesOptions,
   ScheduleHandle,
@@ -33,6 +44,28 @@ export type { SubmitOptions, TaskOrName } from './client/task-submission.js';
 export { BulkError } from './client/task-submission.js';
 export { type TaskChanges, Tasks } from './client/tasks.js';
 export type { TransactionClient } from './client/transaction-client.js';
+export {
+  type AnyStep,
+  type BuiltWorkflow,
+  type ResultOf,
+  type Returned,
+  type Step,
+  type StepArguments,
+  type StepOptions,
+  type StepPlace,
+  type WorkflowBuilder,
+  type WorkflowDefinition,
+  type WorkflowOptions,
+  workflow,
+} from './client/workflow-builder.js';
+export {
+  type RetryWorkflowOptions,
+  type StartOptions,
+  WorkflowFailedError,
+  WorkflowHandle,
+  type WorkflowListOptions,
+} from './client/workflow-handle.js';
+export type { Batch, BatchMember, BatchState, BatchSummary, OnMemberFailure } from './core/batch.js';
 export type { Duration } from './core/duration.js';
 export { type ErrorCode, type FieldError, PunctualError } from './core/errors.js';
 export type { EventFilter, EventKind, EventType, PunctualEvent } from './core/events.js';
@@ -90,6 +123,19 @@ export type {
   StoredLogLine,
   TaskView,
 } from './core/wire.js';
+export type {
+  EventWait,
+  FailurePolicy,
+  ListedWorkflow,
+  RunIf,
+  RunningPolicy,
+  Workflow,
+  WorkflowState,
+  WorkflowStep,
+  WorkflowSteps,
+  WorkflowStepView,
+  WorkflowSubmission,
+} from './core/workflow.js';
 export { type ConnectOptions, connect } from './sdk/connect.js';
 export type { QueueLimitOptions } from './sdk/punctual.js';
 export {

@@ -10,7 +10,10 @@ it('the alert rules ask for metrics that exist, by labels that they have', async
   const totals = { ...counts, lateness: [1], latenessMs: 1 } as unknown as Tally;
   const histogram = { counts: [1], sumMs: 1 };
   const figures: Figures = {
-    totals: { running: 1, waiting: 1, ready: 1, unserved: 1, workers: 1, slots: 1 },
+    totals: {
+      ...{ running: 1, waiting: 1, ready: 1, unserved: 1, workers: 1, slots: 1 },
+      ...{ batchesWaiting: 1, batchesRunning: 1, slotsKept: 1 },
+    },
     queues: [{ queue: 'mail', ready: 1, running: 1, unserved: 1, oldestReadyMs: 1 }],
     attempts: [
       {

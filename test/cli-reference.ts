@@ -110,7 +110,8 @@ function settings(): string {
 
 Flags override environment variables, which override defaults. \`PUNCTUAL_…_FILE\` names a file that contains the value,
 which keeps secrets out of the environment. \`--print-config\` on \`up\`, \`server\` and \`worker run\` prints every setting
-and where its value came from.
+and where its value came from. They warn of variables that begin with \`PUNCTUAL_\` and are no settings, and name the ones that were
+probably meant.
 
 | variable | default | meaning |
 | --- | --- | --- |

@@ -15,7 +15,7 @@ export class SharesForTests {
     this.shares = new Shares({
       clock,
       queueInfo: (id) => this.queue(id),
-      tenantInfo: (id) => this.tenants.get(id) ?? { ...DEFAULT_TENANT_LIMITS, fullAt: 0 },
+      tenantInfo: (id) => this.tenants.get(id) ?? { ...DEFAULT_TENANT_LIMITS, fullAt: 0, debt: 0 },
       isServed: (needs) => !this.unserved.has(needs),
       onReady,
     });
@@ -26,7 +26,15 @@ export class SharesForTests {
   queue(id: number, change: Partial<QueueInfo> = {}): QueueInfo {
     const known = this.queues.get(id);
     const info = Object.assign(
-      known ?? { id, tenant: 'default', name: `q${id}`, paused: false, fullAt: 0, ...DEFAULT_QUEUE_LIMITS },
+      known ?? {
+        id,
+        tenant: 'default',
+        name: `q${id}`,
+        paused: false,
+        fullAt: 0,
+        debt: 0,
+        ...DEFAULT_QUEUE_LIMITS,
+      },
       change,
     );
     this.queues.set(id, info);

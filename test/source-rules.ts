@@ -31,7 +31,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   host: ['core'],
   store: FOUNDATION,
   cluster: LEADER_PARTS,
-  dispatch: ['cluster', 'schedule', ...LEADER_PARTS],
+  dispatch: ['cluster', 'schedule', 'workflow', ...LEADER_PARTS],
   schedule: LEADER_PARTS,
   workflow: LEADER_PARTS,
   api: ['dispatch', 'cluster', 'schedule', 'workflow', ...LEADER_PARTS],

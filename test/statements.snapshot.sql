@@ -65,7 +65,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     $14::int, $15::int, $16::int
   WHERE EXISTS (SELECT 1 FROM term)
   ON CONFLICT (id) DO NOTHING
-  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs,
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, quota_live_jobs,
     quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
@@ -78,7 +78,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     $14::int, $15::int, $16::int
   WHERE EXISTS (SELECT 1 FROM term)
   ON CONFLICT (id) DO NOTHING
-  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs,
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, quota_live_jobs,
     quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
   subject, before, after, outcome)
@@ -119,23 +119,33 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- add-workflow-event
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), added AS (
+  INSERT INTO punctual.workflow_events (workflow, name, payload, created_at)
+  SELECT $4::uuid, $5::text, $6::json, $7::bigint WHERE EXISTS (SELECT 1 FROM term)
+  ON CONFLICT (workflow, name) DO NOTHING
+  RETURNING workflow
+), answer AS (SELECT EXISTS (SELECT 1 FROM added) AS first) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- admit-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), taken AS (
   DELETE FROM punctual.later l
   USING unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[]) u(id, run_at, rank, payload)
-  WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND EXISTS (SELECT 1 FROM term)
+  WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND NOT l.blocked AND EXISTS (SELECT 1 FROM term)
   RETURNING l.*, u.run_at AS new_run_at, u.rank AS new_rank, u.payload AS new_payload
 ), answer AS (
   INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
+    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, workflow, batch,
+    size_kib, edited)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, coalesce(m.new_rank, m.rank) AS rank, coalesce(m.new_run_at,
     m.run_at) AS run_at, m.attempts, m.failures, m.losses, m.max_attempts, m.max_losses, m.at_most_once,
     m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
     m.backoff, m.requires, m.traceparent, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts,
-    m.schedule, m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text),
-    0)) >> 10, m.size_kib) AS size_kib, true AS edited
+    m.schedule, m.occurrence, m.workflow, m.batch, coalesce((octet_length((m.new_payload)::text) +
+    coalesce(octet_length(m.target::text), 0)) >> 10, m.size_kib) AS size_kib, true AS edited
   FROM taken m
   RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
     jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
@@ -147,18 +157,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), taken AS (
   DELETE FROM punctual.later l
   USING unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[]) u(id, run_at, rank, payload)
-  WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND EXISTS (SELECT 1 FROM term)
+  WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND NOT l.blocked AND EXISTS (SELECT 1 FROM term)
   RETURNING l.*, u.run_at AS new_run_at, u.rank AS new_rank, u.payload AS new_payload
 ), answer AS (
   INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
+    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, workflow, batch,
+    size_kib, edited)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, coalesce(m.new_rank, m.rank) AS rank, coalesce(m.new_run_at,
     m.run_at) AS run_at, m.attempts, m.failures, m.losses, m.max_attempts, m.max_losses, m.at_most_once,
     m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
     m.backoff, m.requires, m.traceparent, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts,
-    m.schedule, m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text),
-    0)) >> 10, m.size_kib) AS size_kib, true AS edited
+    m.schedule, m.occurrence, m.workflow, m.batch, coalesce((octet_length((m.new_payload)::text) +
+    coalesce(octet_length(m.target::text), 0)) >> 10, m.size_kib) AS size_kib, true AS edited
   FROM taken m
   RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
     jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
@@ -168,6 +179,103 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   SELECT $2::bigint, $8::uuid, $9::bigint, $10::text, $11::uuid, $12::text, $13::text, $14::text, $15::text,
     $16::text, $17::text, $18::json, $19::json, $20::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- apply-portion
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked AS MATERIALIZED (
+  SELECT o.job FROM punctual.outbox o WHERE o.job = ANY($4::uuid[] || $5::uuid[]) AND EXISTS (SELECT 1 FROM term)
+    FOR UPDATE
+), own AS MATERIALIZED (
+  SELECT 1 AS yes
+  WHERE (SELECT count(*) FROM locked) = cardinality($4::uuid[] || $5::uuid[]) AND EXISTS (SELECT 1 FROM term)
+), counted_out AS (
+  DELETE FROM punctual.outbox o WHERE o.job = ANY($4::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), passed_on AS (
+  UPDATE punctual.outbox o SET place = $6::uuid WHERE o.job = ANY($5::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), changed AS (
+  UPDATE punctual.steps s SET
+    parents_left = coalesce(u.parents_left, s.parents_left), ok = coalesce(u.ok, s.ok), bad = coalesce(u.bad,
+      s.bad),
+    released = coalesce(u.released, s.released), outcome = coalesce(u.outcome, s.outcome),
+    finished_at = coalesce(u.finished_at, s.finished_at),
+    wake_at = CASE WHEN u.outcome IS NOT NULL THEN NULL WHEN u.released THEN u.wake_at ELSE s.wake_at END
+  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::text[], $16::bigint[],
+      $28::bigint[]) u(id, parents_left, ok, bad, released, outcome, finished_at, wake_at)
+  WHERE s.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
+), advanced AS (
+  UPDATE punctual.workflows w SET
+    steps_left = w.steps_left - u.ended, failed = w.failed + u.failed,
+    stopping = coalesce(w.stopping, u.stopping), swept = w.swept AND u.stopping IS NULL,
+    state = CASE WHEN w.steps_left > u.ended THEN w.state WHEN w.stopping = 'cancel' THEN 'cancelled'
+      WHEN w.failed + u.failed > 0 THEN 'failed' ELSE 'succeeded' END,
+    ended_at = CASE WHEN w.steps_left > u.ended THEN w.ended_at ELSE $7::bigint END
+  FROM unnest($20::uuid[], $21::int[], $22::int[], $23::text[]) u(id, ended, failed, stopping)
+  WHERE w.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
+  RETURNING w.id, w.tenant, w.name, w.state, w.created_at, w.failed, w.ended_at IS NOT NULL AS is_over
+), postponed AS (
+  UPDATE punctual.later l SET
+    blocked = false, run_at = greatest(l.run_at, u.run_at), admit_at = greatest(greatest(l.run_at, u.run_at) -
+      $8::bigint, $7::bigint),
+    payload = coalesce(u.payload, l.payload),
+    size_kib = coalesce((octet_length((u.payload)::text) + coalesce(octet_length(l.target::text), 0)) >> 10,
+      l.size_kib)
+  FROM unnest($17::uuid[], $18::bigint[], $19::json[]) u(id, run_at, payload)
+  WHERE l.id BETWEEN u.id AND u.id AND l.blocked AND (l.held OR greatest(l.run_at, u.run_at) > $9::bigint) AND
+    EXISTS (SELECT 1 FROM own)
+  RETURNING l.id
+), freed AS (
+  DELETE FROM punctual.later l USING unnest($17::uuid[], $18::bigint[], $19::json[]) u(id, run_at, payload)
+  WHERE l.id BETWEEN u.id AND u.id AND l.blocked AND NOT (l.held OR greatest(l.run_at, u.run_at) > $9::bigint) AND
+    EXISTS (SELECT 1 FROM own)
+  RETURNING l.*, greatest(l.run_at, u.run_at) AS new_run_at, u.payload AS new_payload
+), live AS (
+  INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
+    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, workflow, batch,
+    size_kib, edited)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.new_run_at AS run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, coalesce(m.new_payload,
+    m.payload) AS payload, m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch,
+    coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10, m.size_kib) AS
+    size_kib, true AS edited
+  FROM freed m
+  RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
+    jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
+    jobs.attempts + 1 AS fence, jobs.size_kib AS "sizeKib"
+), gone AS (
+  DELETE FROM punctual.later l
+  USING unnest($24::uuid[], $25::text[], $26::json[], $27::json[]) u(id, ended_as, ended_why, ended_with)
+  WHERE l.id BETWEEN u.id AND u.id AND l.blocked AND EXISTS (SELECT 1 FROM own)
+  RETURNING l.*, u.ended_as, u.ended_why, u.ended_with
+), ended AS (
+  INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    workflow, batch, finished_at, state, result, error)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
+    m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, $7::bigint AS finished_at, m.ended_as AS
+    state, m.ended_with AS result, m.ended_why AS error
+  FROM gone m
+  RETURNING id, tenant, state, schedule, workflow
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+  FROM ended GROUP BY tenant
+), left_over AS (
+  INSERT INTO punctual.outbox (job, workflow, state, finished_at)
+  SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
+), answer AS (
+  SELECT EXISTS (SELECT 1 FROM own) AS own,
+    (SELECT json_agg(l) FROM live l) AS live,
+    (SELECT count(*) FROM postponed) AS postponed,
+    (SELECT json_agg(json_build_array(id, workflow, state)) FROM ended WHERE workflow IS NOT NULL) AS steps,
+    (SELECT json_agg(json_build_object('id', a.id, 'tenant', a.tenant, 'name', a.name, 'state', a.state,
+      'createdAt', a.created_at, 'failed', a.failed)) FROM advanced a WHERE a.is_over) AS over
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- await-usage
 SELECT u.tenant FROM punctual.tenant_usage u WHERE u.tenant = $1::text FOR UPDATE;
@@ -179,6 +287,14 @@ WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (INSER
 SELECT $2::bigint, $4::uuid, $5::bigint, $6::text, $7::uuid, $8::text, $9::text, $10::text, $11::text, $12::text,
   $13::text, $14::json, $15::json, $16::text WHERE EXISTS (SELECT 1 FROM term) RETURNING id) SELECT answer.* FROM
   term LEFT JOIN answer ON true;
+
+-- cancel-batch
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.batches b SET cancelled_at = coalesce(b.cancelled_at, $5::bigint)
+  WHERE b.id = $4::uuid AND b.ended_at IS NULL AND EXISTS (SELECT 1 FROM term)
+  RETURNING b.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- cancel-claims
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -202,6 +318,26 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     $15::text, $16::text, $17::json, $18::json, $19::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- cancel-workflow
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.workflows w SET stopping = 'cancel', swept = false
+  WHERE w.id = $5::uuid AND w.tenant = $4::text AND w.state = 'running' AND EXISTS (SELECT 1 FROM term)
+  RETURNING w.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- cancel-workflow-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.workflows w SET stopping = 'cancel', swept = false
+  WHERE w.id = $5::uuid AND w.tenant = $4::text AND w.state = 'running' AND EXISTS (SELECT 1 FROM term)
+  RETURNING w.id
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $6::uuid, $7::bigint, $8::text, $9::uuid, $10::text, $11::text, $12::text, $13::text,
+    $14::text, $15::text, $16::json, $17::json, $18::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- chain-audit-entries
 UPDATE punctual.audit a SET
   sequence = u.sequence, previous = decode(u.previous, 'hex'), hash = decode(u.hash, 'hex')
@@ -218,7 +354,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     payload = coalesce(u.payload, l.payload),
     size_kib = coalesce((octet_length((u.payload)::text) + coalesce(octet_length(l.target::text), 0)) >> 10,
       l.size_kib),
-    admit_at = coalesce(u.admit_at, u.run_at, l.run_at),
+    admit_at = CASE WHEN l.blocked THEN l.admit_at ELSE coalesce(u.admit_at, u.run_at, l.run_at) END,
     held = u.held
   FROM unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[], $8::bigint[], $9::boolean[])
     u(id, run_at, rank, payload, admit_at, held)
@@ -235,7 +371,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     payload = coalesce(u.payload, l.payload),
     size_kib = coalesce((octet_length((u.payload)::text) + coalesce(octet_length(l.target::text), 0)) >> 10,
       l.size_kib),
-    admit_at = coalesce(u.admit_at, u.run_at, l.run_at),
+    admit_at = CASE WHEN l.blocked THEN l.admit_at ELSE coalesce(u.admit_at, u.run_at, l.run_at) END,
     held = u.held
   FROM unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[], $8::bigint[], $9::boolean[])
     u(id, run_at, rank, payload, admit_at, held)
@@ -293,7 +429,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     (quota_live_jobs, quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second,
       quota_payload_bytes) = ROW($10::int, $11::int, $12::int, $13::int, $14::int, $15::int)
   WHERE id = $4::text AND EXISTS (SELECT 1 FROM term)
-  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs,
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, quota_live_jobs,
     quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
@@ -305,7 +441,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     (quota_live_jobs, quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second,
       quota_payload_bytes) = ROW($10::int, $11::int, $12::int, $13::int, $14::int, $15::int)
   WHERE id = $4::text AND EXISTS (SELECT 1 FROM term)
-  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs,
+  RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, quota_live_jobs,
     quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
   subject, before, after, outcome)
@@ -475,6 +611,16 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING a.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- end-batch
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.batches b SET state = $5::text, ended_at = $6::bigint, error = $7::json
+  WHERE b.id = $4::uuid AND b.ended_at IS NULL AND EXISTS (SELECT 1 FROM term)
+    AND NOT EXISTS (SELECT 1 FROM punctual.jobs j WHERE j.id = ANY(b.members))
+    AND NOT EXISTS (SELECT 1 FROM punctual.later l WHERE l.id = ANY(b.members))
+  RETURNING b.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- end-lease-blockers
 SELECT pg_terminate_backend(l.pid) FROM pg_locks l
 JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
@@ -493,22 +639,25 @@ ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
-    finished_at, state, error)
+    workflow, batch, finished_at, state, error)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
     m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
     m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
-    m.earlier_attempts, m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS
-    error
+    m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, $7::bigint AS finished_at, m.ended_as AS
+    state, m.ended_why AS error
   FROM gone m
-  RETURNING id, tenant, state, schedule
+  RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
     count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
   FROM ended GROUP BY tenant
+), left_over AS (
+  INSERT INTO punctual.outbox (job, workflow, state, finished_at)
+  SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
 ),
 answer AS (
-  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule,
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -524,22 +673,25 @@ ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
-    finished_at, state, error)
+    workflow, batch, finished_at, state, error)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
     m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
     m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
-    m.earlier_attempts, m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS
-    error
+    m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, $7::bigint AS finished_at, m.ended_as AS
+    state, m.ended_why AS error
   FROM gone m
-  RETURNING id, tenant, state, schedule
+  RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
     count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
   FROM ended GROUP BY tenant
+), left_over AS (
+  INSERT INTO punctual.outbox (job, workflow, state, finished_at)
+  SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
 ),
 answer AS (
-  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule,
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
@@ -560,22 +712,25 @@ ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
-    finished_at, state, error)
+    workflow, batch, finished_at, state, error)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
     m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
     m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
-    m.earlier_attempts, m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS
-    error
+    m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, $7::bigint AS finished_at, m.ended_as AS
+    state, m.ended_why AS error
   FROM gone m
-  RETURNING id, tenant, state, schedule
+  RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
     count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
   FROM ended GROUP BY tenant
+), left_over AS (
+  INSERT INTO punctual.outbox (job, workflow, state, finished_at)
+  SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
 ),
 answer AS (
-  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule,
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -592,22 +747,25 @@ ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
-    finished_at, state, error)
+    workflow, batch, finished_at, state, error)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
     m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
     m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
-    m.earlier_attempts, m.schedule, m.occurrence, $7::bigint AS finished_at, m.ended_as AS state, m.ended_why AS
-    error
+    m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, $7::bigint AS finished_at, m.ended_as AS
+    state, m.ended_why AS error
   FROM gone m
-  RETURNING id, tenant, state, schedule
+  RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
     count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
   FROM ended GROUP BY tenant
+), left_over AS (
+  INSERT INTO punctual.outbox (job, workflow, state, finished_at)
+  SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
 ),
 answer AS (
-  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule,
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
@@ -642,7 +800,11 @@ SELECT job AS id, fence FROM punctual.claims;
 
 -- find-ended
 SELECT h.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
-JOIN punctual.job_history h ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3;
+JOIN punctual.job_history h ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3
+UNION ALL
+SELECT asked.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
+WHERE (SELECT w.tenant = asked.tenant AND w.ended_at IS NOT NULL FROM punctual.workflows w WHERE w.id = asked.id)
+  OR (SELECT b.tenant = asked.tenant AND b.ended_at IS NOT NULL FROM punctual.batches b WHERE b.id = asked.id);
 
 -- find-expired
 (SELECT j.id, false AS later, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0)
@@ -701,7 +863,7 @@ WITH live AS MATERIALIZED (
 ), not_admitted AS MATERIALIZED (
   SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
     ($10::uuid[] IS NULL OR true)
-    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($11::text[] IS NULL OR CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR l.held = $12::boolean)
     AND ($13::boolean IS NULL OR true)
     AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
@@ -905,7 +1067,7 @@ WITH live AS MATERIALIZED (
 ), not_admitted AS MATERIALIZED (
   SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
     ($10::uuid[] IS NULL OR true)
-    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($11::text[] IS NULL OR CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR l.held = $12::boolean)
     AND ($13::boolean IS NULL OR true)
     AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
@@ -1078,7 +1240,7 @@ WITH own_queues AS MATERIALIZED (
 ), not_admitted AS MATERIALIZED (
   SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
     ($10::uuid[] IS NULL OR true)
-    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($11::text[] IS NULL OR CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR l.held = $12::boolean)
     AND ($13::boolean IS NULL OR true)
     AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
@@ -1236,7 +1398,7 @@ WITH live AS MATERIALIZED (
 ), not_admitted AS MATERIALIZED (
   SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
     ($10::uuid[] IS NULL OR true)
-    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($11::text[] IS NULL OR CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR l.held = $12::boolean)
     AND ($13::boolean IS NULL OR true)
     AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
@@ -1435,7 +1597,7 @@ WITH live AS MATERIALIZED (
 ), not_admitted AS MATERIALIZED (
   SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
     ($10::uuid[] IS NULL OR true)
-    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($11::text[] IS NULL OR CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR l.held = $12::boolean)
     AND ($13::boolean IS NULL OR true)
     AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
@@ -1552,9 +1714,12 @@ FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 SELECT u.place, n.id, n.used_at AS "usedAt" FROM unnest($1::bytea[]) WITH ORDINALITY u(signature, place)
 JOIN punctual.needs n ON n.signature = u.signature;
 
+-- find-outbox
+SELECT o.job FROM punctual.outbox o WHERE o.job = ANY($1::uuid[]);
+
 -- find-queue
 SELECT id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
-rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name = $2;
+rate_burst, full_at, debt FROM punctual.queues WHERE tenant = $1 AND name = $2;
 
 -- find-queues
 SELECT u.place, q.id, q.used_at AS "usedAt"
@@ -1563,9 +1728,9 @@ JOIN punctual.queues q ON q.tenant = u.tenant AND q.name = u.name;
 
 -- find-quotas
 SELECT v.version, t.* FROM punctual.quotas_version v LEFT JOIN (
-SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs, quota_later_jobs,
-  quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM punctual.tenants WHERE id =
-  ANY($1::text[])) t ON true;
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, quota_live_jobs,
+  quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM
+  punctual.tenants WHERE id = ANY($1::text[])) t ON true;
 
 -- find-running-jobs
 WITH live AS MATERIALIZED (
@@ -1612,7 +1777,7 @@ WITH live AS MATERIALIZED (
 ), not_admitted AS MATERIALIZED (
   SELECT l.id, l.bytes, l.created_at, l.created_by, l.submission IS NOT NULL AS raw,
     ($10::uuid[] IS NULL OR true)
-    AND ($11::text[] IS NULL OR 'pending' = ANY ($11::text[]))
+    AND ($11::text[] IS NULL OR CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR l.held = $12::boolean)
     AND ($13::boolean IS NULL OR true)
     AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
@@ -1754,14 +1919,20 @@ WITH RECURSIVE segment AS (
 )
 SELECT queue, needs, lane, rank, "runAt", id FROM segment OFFSET 1 LIMIT $5;
 
+-- find-steps
+SELECT s.id, s.name, coalesce(s.outcome, o.state) AS outcome, coalesce(s.finished_at, o.finished_at) AS "finishedAt"
+FROM punctual.steps s
+LEFT JOIN LATERAL (SELECT o.state, o.finished_at FROM punctual.outbox o WHERE o.job = s.id LIMIT 1) o ON true
+WHERE s.workflow = $1::uuid AND s.name = ANY($2::text[]);
+
 -- find-task
 SELECT tenant, name, definition, published_by, created_at, created_by, changed_at, changed_by, version FROM
   punctual.tasks WHERE tenant = $1 AND name = $2;
 
 -- find-tenant
-SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs, quota_later_jobs,
-  quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM punctual.tenants WHERE id =
-  $1;
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, quota_live_jobs,
+  quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM
+  punctual.tenants WHERE id = $1;
 
 -- find-worker
 SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen", operator
@@ -1771,6 +1942,13 @@ SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", l
 SELECT id, false AS cut FROM punctual.workers
 WHERE ($1::text IS NULL OR tenant = $1) AND id >= $2::uuid AND id <= $3::uuid AND ($5::boolean OR NOT operator)
 ORDER BY id LIMIT $4::int;
+
+-- find-workflow-events
+SELECT e.workflow, e.name, e.payload FROM unnest($1::uuid[], $2::text[]) u(workflow, name)
+JOIN punctual.workflow_events e ON e.workflow BETWEEN u.workflow AND u.workflow AND e.name = u.name;
+
+-- find-workflow-key
+SELECT id FROM punctual.workflows WHERE tenant = $1 AND key = $2;
 
 -- finish-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -1785,8 +1963,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
-    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, fence,
-    worker, epoch, claimed_at, progress, started_at, finished_at, state, outcome, result, error)
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    workflow, batch, fence, worker, epoch, claimed_at, progress, started_at, finished_at, state, outcome, result,
+    error)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE
     nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END AS attempts, m.failures +
     (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
@@ -1798,8 +1977,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END, CASE WHEN ($13::bigint[]) IS NULL THEN
     $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END) - m.run_at)) AS late_by,
     m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
-    m.earlier_attempts, m.schedule, m.occurrence, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE
-    nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END AS fence, CASE WHEN ($9::uuid[]) IS NULL THEN
+    m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, CASE WHEN ($7::int[]) IS NULL THEN $6::int
+    ELSE nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END AS fence, CASE WHEN ($9::uuid[]) IS NULL THEN
     $8::uuid ELSE ($9::uuid[])[width_bucket(m.id, $5::uuid[])] END AS worker, CASE WHEN ($11::bigint[]) IS NULL THEN
     $10::bigint ELSE nullif(($11::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS epoch, CASE WHEN
     ($13::bigint[]) IS NULL THEN $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS
@@ -1816,14 +1995,18 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     NULL THEN $24::json ELSE convert_from(substring($25::bytea FROM ($26::int[])[width_bucket(m.id, $5::uuid[])] FOR
     nullif(($27::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS error
   FROM moved m
-  RETURNING id, tenant, state, schedule
+  RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
   SELECT $4::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
     count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
   FROM ended GROUP BY tenant
-), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(id) END AS ids
-  FROM ended) SELECT answer.* FROM term LEFT JOIN answer ON true;
+), left_over AS (
+  INSERT INTO punctual.outbox (job, workflow, state, finished_at)
+  SELECT id, workflow, state, $4::bigint FROM ended WHERE workflow IS NOT NULL
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(id) END AS
+  ids, (SELECT json_agg(json_build_array(id, workflow, state)) FROM ended WHERE workflow IS NOT NULL) AS steps FROM
+  ended) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- fold-tallies
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -1928,8 +2111,13 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     SELECT s.ctid FROM punctual.idempotency s WHERE s.created_at < $5::bigint AND EXISTS (SELECT 1 FROM term) LIMIT
       $7::int))
   RETURNING 1
-), answer AS (SELECT (SELECT count(*) FROM minutes) AS minutes, (SELECT count(*) FROM answers) AS answers) SELECT
-  answer.* FROM term LEFT JOIN answer ON true;
+), batches AS (
+  DELETE FROM punctual.batches b WHERE b.id = ANY (ARRAY(
+    SELECT s.id FROM punctual.batches s WHERE s.ended_at < $8::bigint AND EXISTS (SELECT 1 FROM term) LIMIT
+      $7::int))
+  RETURNING 1
+), answer AS (SELECT (SELECT count(*) FROM minutes) AS minutes, (SELECT count(*) FROM answers) AS answers,
+  (SELECT count(*) FROM batches) AS batches) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- forget-schedules
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -1970,6 +2158,21 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   DELETE FROM punctual.workers w WHERE w.id = ANY ($4::uuid[]) AND EXISTS (SELECT 1 FROM term) RETURNING w.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- forget-workflows
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), old AS MATERIALIZED (
+  SELECT w.id FROM punctual.workflows w WHERE w.ended_at < $4::bigint AND EXISTS (SELECT 1 FROM term)
+  ORDER BY w.ended_at LIMIT $5::int
+), gone AS (
+  DELETE FROM punctual.workflows w WHERE w.id = ANY (ARRAY(SELECT id FROM old)) RETURNING w.id
+), steps AS (
+  DELETE FROM punctual.steps s WHERE s.workflow = ANY (ARRAY(SELECT id FROM old)) RETURNING s.id
+), edges AS (
+  DELETE FROM punctual.edges e WHERE e.parent = ANY (ARRAY(SELECT id FROM steps))
+), events AS (
+  DELETE FROM punctual.workflow_events e WHERE e.workflow = ANY (ARRAY(SELECT id FROM old))
+), answer AS (SELECT count(*) AS forgotten FROM gone) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- get-api-key
 SELECT id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
@@ -2083,6 +2286,81 @@ INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, ra
   lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task,
   created_by, key, concurrency_key, target, backoff, requires, traceparent, schedule, occurrence);
 
+-- insert-workflow
+WITH valid AS MATERIALIZED (
+  SELECT (SELECT count(*) FROM unnest($4::int[], $5::text[], $6::text[]) n(id, tenant, name)
+    JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+      cardinality($4::int[])
+  AND (SELECT count(*) FROM unnest($7::int[], $8::bytea[]) n(id, signature)
+    JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($7::int[]) AS
+      named,
+    floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + 5000 AS young
+), made AS (
+  INSERT INTO punctual.workflows
+    (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks)
+  SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int,
+    $18::int,
+    $19::text[], $20::text[]
+  WHERE (SELECT named AND young FROM valid)
+  ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
+  RETURNING id
+), live AS (
+  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent, workflow)
+  SELECT u.id, coalesce(u.payload, $44::json), coalesce(u.size_kib, $45::int), coalesce(u.tenant, $46::text),
+    coalesce(u.queue, $47::int), coalesce(u.needs, $48::int), coalesce(u.lane, $49::int), coalesce(u.rank,
+    $50::smallint), coalesce(u.run_at, $51::bigint), coalesce(u.max_attempts, $52::smallint), coalesce(u.max_losses,
+    $53::smallint), coalesce(u.at_most_once, $54::boolean), coalesce(u.timeout_ms, $55::bigint),
+    coalesce(u.created_at, $56::bigint), coalesce(u.start_before, $57::bigint), coalesce(u.task, $58::text),
+    coalesce(u.created_by, $59::text), coalesce(u.key, $60::text), coalesce(u.concurrency_key, $61::text),
+    coalesce(u.target, $62::json), coalesce(u.backoff, $63::json), coalesce(u.requires, $64::json),
+    coalesce(u.traceparent, $65::text), $10::uuid FROM unnest($21::uuid[], $22::json[], $23::int[], $24::text[],
+    $25::int[], $26::int[], $27::int[], $28::smallint[], $29::bigint[], $30::smallint[], $31::smallint[],
+    $32::boolean[], $33::bigint[], $34::bigint[], $35::bigint[], $36::text[], $37::text[], $38::text[], $39::text[],
+    $40::json[], $41::json[], $42::json[], $43::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank,
+    run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent) WHERE EXISTS (SELECT 1 FROM made)
+), later AS (
+  INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent, admit_at, held, blocked, workflow)
+  SELECT u.id, coalesce(u.payload, $92::json), coalesce(u.size_kib, $93::int), coalesce(u.tenant, $94::text),
+    coalesce(u.queue, $95::int), coalesce(u.needs, $96::int), coalesce(u.lane, $97::int), coalesce(u.rank,
+    $98::smallint), coalesce(u.run_at, $99::bigint), coalesce(u.max_attempts, $100::smallint),
+    coalesce(u.max_losses, $101::smallint), coalesce(u.at_most_once, $102::boolean), coalesce(u.timeout_ms,
+    $103::bigint), coalesce(u.created_at, $104::bigint), coalesce(u.start_before, $105::bigint), coalesce(u.task,
+    $106::text), coalesce(u.created_by, $107::text), coalesce(u.key, $108::text), coalesce(u.concurrency_key,
+    $109::text), coalesce(u.target, $110::json), coalesce(u.backoff, $111::json), coalesce(u.requires, $112::json),
+    coalesce(u.traceparent, $113::text), coalesce(u.admit_at, $114::bigint), coalesce(u.held, $115::boolean),
+    coalesce(u.blocked, $116::boolean), $10::uuid FROM unnest($66::uuid[], $67::json[], $68::int[], $69::text[],
+    $70::int[], $71::int[], $72::int[], $73::smallint[], $74::bigint[], $75::smallint[], $76::smallint[],
+    $77::boolean[], $78::bigint[], $79::bigint[], $80::bigint[], $81::text[], $82::text[], $83::text[], $84::text[],
+    $85::json[], $86::json[], $87::json[], $88::text[], $89::bigint[], $90::boolean[], $91::boolean[]) u(id,
+    payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
+    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent,
+    admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
+), steps AS (
+  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at,
+    refers, template, workflow, tenant)
+  SELECT u.id, coalesce(u.name, $129::text), coalesce(u.place, $130::int), coalesce(u.run_if, $131::text),
+    coalesce(u.parents, $132::int), coalesce(u.parents_left, $133::int), coalesce(u.released, $134::boolean),
+    coalesce(u.delay_ms, $135::bigint), coalesce(u.wait, $136::json), coalesce(u.wake_at, $137::bigint),
+    coalesce(u.refers, $138::boolean), coalesce(u.template, $139::json), $10::uuid, $11::text FROM
+    unnest($117::uuid[], $118::text[], $119::int[], $120::text[], $121::int[], $122::int[], $123::boolean[],
+    $124::bigint[], $125::json[], $126::bigint[], $127::boolean[], $128::json[]) u(id, name, place, run_if, parents,
+    parents_left, released, delay_ms, wait, wake_at, refers, template) WHERE EXISTS (SELECT 1 FROM made)
+), edges AS (
+  INSERT INTO punctual.edges (parent, child)
+  SELECT ($117::uuid[])[e.parent + 1], ($117::uuid[])[e.child + 1] FROM unnest($140::int[], $141::int[]) e(parent,
+    child) WHERE EXISTS (SELECT 1 FROM made)
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+  SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs) WHERE EXISTS (SELECT 1
+    FROM made)
+)
+SELECT named, young, EXISTS (SELECT 1 FROM made) AS made FROM valid;
+
 -- judge-occurrences
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), due AS MATERIALIZED (
@@ -2147,7 +2425,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     key_concurrency = excluded.key_concurrency, rate_limit = excluded.rate_limit, rate_per = excluded.rate_per,
     rate_burst = excluded.rate_burst
   RETURNING id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
-rate_burst, full_at
+rate_burst, full_at, debt
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- limit-queue-audited
@@ -2161,7 +2439,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     key_concurrency = excluded.key_concurrency, rate_limit = excluded.rate_limit, rate_per = excluded.rate_per,
     rate_burst = excluded.rate_burst
   RETURNING id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
-rate_burst, full_at
+rate_burst, full_at, debt
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
   subject, before, after, outcome)
   SELECT $2::bigint, $13::uuid, $14::bigint, $15::text, $16::uuid, $17::text, $18::text, $19::text, $20::text,
@@ -2241,6 +2519,18 @@ SELECT * FROM (
    ORDER BY a.id DESC LIMIT $9::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
 WHERE place_in_portion <= $9::int AND bytes_before < $10::bigint ORDER BY id DESC;
 
+-- list-batches
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT b.id, b.tenant, b.state, b.on_failure AS "onFailure", cardinality(b.members) AS size, b.run,
+  b.due_at AS "dueAt", b.start_timeout_ms AS "startTimeoutMs", b.created_at AS "createdAt",
+  b.created_by AS "createdBy", b.started_at AS "startedAt", b.ended_at AS "endedAt", b.error, b.places, 512 +
+    coalesce(octet_length(b.places::text), 0) AS bytes FROM punctual.batches b
+WHERE b.tenant = $1::text AND b.id < $2::uuid AND ($3::text[] IS NULL OR b.state = ANY ($3::text[]))
+ORDER BY b.id DESC LIMIT $4::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
+WHERE place_in_portion <= $4::int AND bytes_before < $5::bigint ORDER BY id DESC;
+
 -- list-found-jobs
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
@@ -2252,8 +2542,8 @@ SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length
 FROM (
   SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    backoff, requires, schedule, occurrence, workflow, batch, held, fence, worker, epoch, claimed_at, cancelled_at,
+    progress, started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
     CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
       octet_length(payload::text) <= 2048) THEN payload END AS payload,
     CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
@@ -2276,9 +2566,9 @@ earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
-  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  j.schedule, j.occurrence, j.workflow, j.batch, false AS held, c.fence, c.worker, c.epoch, c.claimed_at,
+  c.cancelled_at, c.progress, c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE
+  'running' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY ($2::uuid[])
@@ -2289,10 +2579,11 @@ SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coales
   AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
   l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
   l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
-  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
-  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
-  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
-  outcome, NULL::json AS result, NULL::json AS error
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.workflow, l.batch,
+  l.held, NULL::int AS fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint
+  AS cancelled_at, NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, CASE WHEN
+  l.blocked THEN 'blocked' ELSE 'pending' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS
+  error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY ($3::uuid[])
@@ -2300,8 +2591,8 @@ LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY
 SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
-  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
-  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+  h.schedule, h.occurrence, h.workflow, h.batch, false AS held, h.fence, h.worker, h.epoch, h.claimed_at,
+  NULL::bigint AS cancelled_at, h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY ($4::uuid[]) AND h.finished_at >=
   $5::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
@@ -2319,7 +2610,7 @@ ORDER BY started_at, id;
 
 -- list-queues
 SELECT id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
-rate_burst, full_at FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3::int + 1;
+rate_burst, full_at, debt FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3::int + 1;
 
 -- list-schedules
   SELECT * FROM (
@@ -2358,9 +2649,9 @@ SELECT * FROM (
 WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY name;
 
 -- list-tenants
-SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs, quota_later_jobs,
-  quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM punctual.tenants WHERE id >
-  $1 ORDER BY id LIMIT $2;
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, quota_live_jobs,
+  quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM
+  punctual.tenants WHERE id > $1 ORDER BY id LIMIT $2;
 
 -- list-workers
 SELECT * FROM (
@@ -2372,25 +2663,35 @@ SELECT * FROM (
    $3::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
 WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY id DESC;
 
+-- list-workflows
+SELECT w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
+  w.stopping, w.held, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at FROM punctual.workflows w
+WHERE w.tenant = $1 AND w.id < $2::uuid AND ($4::text[] IS NULL OR w.state = ANY ($4::text[]))
+  AND ($5::text IS NULL OR w.name = $5::text) AND ($6::text IS NULL OR w.key = $6::text)
+ORDER BY w.id DESC LIMIT $3;
+
 -- locate-jobs
 SELECT j.id, 'live' AS place, CASE WHEN (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL THEN
   'pending' ELSE 'running' END AS state, false AS held,
   false AS raw, j.at_most_once AS "atMostOnce", j.run_at AS "runAt", j.start_before AS "startBefore",
   j.created_at AS "createdAt", j.created_by AS "createdBy", (256 + coalesce(pg_column_size(j.target), 0) +
     coalesce(pg_column_size(j.requires), 0) + coalesce(pg_column_size(j.payload), 0) +
-    coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes
+    coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes, j.workflow,
+  j.batch, false AS blocked
 FROM unnest($2::uuid[]) u(id) JOIN punctual.jobs j ON j.id BETWEEN u.id AND u.id WHERE j.tenant = $1
 UNION ALL
-SELECT l.id, 'later', 'pending', l.held, l.submission IS NOT NULL, coalesce(l.at_most_once, false),
+SELECT l.id, 'later', CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END, l.held, l.submission IS NOT NULL,
+  coalesce(l.at_most_once, false),
   coalesce(l.run_at, l.admit_at), l.start_before, l.created_at, l.created_by, (256 +
     coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
-    coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0))
+    coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)), l.workflow, l.batch,
+    l.blocked
 FROM unnest($2::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id WHERE l.tenant = $1
 UNION ALL
 SELECT h.id, 'history', h.state, false, false, h.at_most_once, h.run_at, NULL, h.created_at, h.created_by,
   (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
     coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-    coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0))
+    coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)), h.workflow, h.batch, false
 FROM unnest($2::uuid[]) u(id) JOIN punctual.job_history h
   ON h.tenant = $1 AND h.id BETWEEN u.id AND u.id AND h.finished_at >= $3;
 
@@ -2423,8 +2724,18 @@ l.session_pid IS NOT NULL AND l.session_start IS NOT NULL AND NOT EXISTS (
 SELECT
 array_to_string(ARRAY(
   SELECT j.id FROM punctual.jobs j WHERE j.id >= $1::uuid AND j.id > $2::uuid ORDER BY j.id LIMIT $3), ',') AS ids,
-EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND admit_at <= $4) AS admit,
-EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel;
+EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND NOT blocked AND admit_at <= $4) AS admit,
+EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel,
+EXISTS (SELECT 1 FROM punctual.steps WHERE wake_at <= $4) AS wake;
+
+-- mark-swept
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.workflows w SET swept = true
+  WHERE w.id = $4::uuid AND w.stopping IS NOT DISTINCT FROM $5::text AND w.run = $6::int AND EXISTS (SELECT 1 FROM
+    term)
+  RETURNING w.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- mark-task-tenant
 INSERT INTO punctual.task_tenants (tenant, version, tasks, bytes) VALUES ($1, $2, $3, $4)
@@ -2435,7 +2746,7 @@ RETURNING tasks, bytes;
 -- measure-to-admit
 SELECT l.id, octet_length(l.submission::text) AS bytes, l.said_at AS "saidAt"
 FROM unnest($2::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id
-WHERE NOT l.held AND l.admit_at <= $1;
+WHERE NOT l.held AND NOT l.blocked AND l.admit_at <= $1;
 
 -- move-audit-anchor
 UPDATE punctual.audit_chain c SET removed_sequence = last.sequence, removed_hash = last.hash
@@ -2480,6 +2791,9 @@ SELECT fire_at AS at FROM punctual.schedules WHERE fire_at IS NOT NULL ORDER BY 
 
 -- next-judgement
 SELECT judge_at AS at FROM punctual.occurrences WHERE judge_at IS NOT NULL ORDER BY judge_at LIMIT 1;
+
+-- next-wake
+SELECT min(wake_at) AS at FROM punctual.steps WHERE wake_at > $1::bigint;
 
 -- parse-later
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2531,7 +2845,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   UPDATE punctual.queues SET paused = $6::boolean
   WHERE tenant = $4::text AND name = $5::text AND paused <> $6::boolean AND EXISTS (SELECT 1 FROM term)
   RETURNING id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
-rate_burst, full_at
+rate_burst, full_at, debt
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- pause-queue-audited
@@ -2540,7 +2854,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   UPDATE punctual.queues SET paused = $6::boolean
   WHERE tenant = $4::text AND name = $5::text AND paused <> $6::boolean AND EXISTS (SELECT 1 FROM term)
   RETURNING id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
-rate_burst, full_at
+rate_burst, full_at, debt
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
   subject, before, after, outcome)
   SELECT $2::bigint, $7::uuid, $8::bigint, $9::text, $10::uuid, $11::text, $12::text, $13::text, $14::text,
@@ -2560,13 +2874,14 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
-    size_kib, admit_at, held)
+    workflow, batch, size_kib, admit_at, held)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, coalesce(m.new_rank, m.rank) AS rank, coalesce(m.new_run_at,
     m.run_at) AS run_at, m.attempts, m.failures, m.losses, m.max_attempts, m.max_losses, m.at_most_once,
     m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
     m.backoff, m.requires, m.traceparent, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts,
-    m.schedule, m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text),
-    0)) >> 10, m.size_kib) AS size_kib, coalesce(m.admit_at, m.new_run_at, m.run_at) AS admit_at, m.held AS held
+    m.schedule, m.occurrence, m.workflow, m.batch, coalesce((octet_length((m.new_payload)::text) +
+    coalesce(octet_length(m.target::text), 0)) >> 10, m.size_kib) AS size_kib, coalesce(m.admit_at, m.new_run_at,
+    m.run_at) AS admit_at, m.held AS held
   FROM gone m
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -2584,13 +2899,14 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
-    size_kib, admit_at, held)
+    workflow, batch, size_kib, admit_at, held)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, coalesce(m.new_rank, m.rank) AS rank, coalesce(m.new_run_at,
     m.run_at) AS run_at, m.attempts, m.failures, m.losses, m.max_attempts, m.max_losses, m.at_most_once,
     m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target,
     m.backoff, m.requires, m.traceparent, coalesce(m.new_payload, m.payload) AS payload, m.earlier_attempts,
-    m.schedule, m.occurrence, coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text),
-    0)) >> 10, m.size_kib) AS size_kib, coalesce(m.admit_at, m.new_run_at, m.run_at) AS admit_at, m.held AS held
+    m.schedule, m.occurrence, m.workflow, m.batch, coalesce((octet_length((m.new_payload)::text) +
+    coalesce(octet_length(m.target::text), 0)) >> 10, m.size_kib) AS size_kib, coalesce(m.admit_at, m.new_run_at,
+    m.run_at) AS admit_at, m.held AS held
   FROM gone m
   RETURNING id
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
@@ -2623,6 +2939,19 @@ SELECT sequence, encode(hash, 'hex') AS hash, removed_sequence AS "removedSequen
   encode(removed_hash, 'hex') AS "removedHash"
 FROM punctual.audit_chain;
 
+-- read-batch
+SELECT b.id, b.tenant, b.state, b.on_failure AS "onFailure", cardinality(b.members) AS size, b.run,
+  b.due_at AS "dueAt", b.start_timeout_ms AS "startTimeoutMs", b.created_at AS "createdAt",
+  b.created_by AS "createdBy", b.started_at AS "startedAt", b.ended_at AS "endedAt", b.error, b.places, ARRAY(
+  SELECT m.id || ' ' || coalesce(
+    (SELECT 'running' FROM punctual.jobs j WHERE j.id = m.id),
+    (SELECT 'blocked' FROM punctual.later l WHERE l.id = m.id),
+    (SELECT h.state FROM punctual.job_history h
+     WHERE h.tenant = $1::text AND h.id = m.id AND h.finished_at >= b.created_at - 172800000),
+    '')
+  FROM unnest(b.members) WITH ORDINALITY m(id, place) ORDER BY m.place) AS jobs
+FROM punctual.batches b WHERE b.tenant = $1::text AND b.id = $2::uuid;
+
 -- read-cancel-requests
 SELECT c.id, c.tenant, c.job, c.requested_by AS "requestedBy" FROM punctual.cancel_requests c
 WHERE c.id > $1 ORDER BY c.id LIMIT $2;
@@ -2648,11 +2977,38 @@ s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by,
     FROM (SELECT * FROM punctual.schedules WHERE fire_at <= $1 ORDER BY fire_at LIMIT $2) s) s
   WHERE s.bytes_before < $3;
 
+-- read-edges
+SELECT e.n, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft", s.ok, s.bad, s.released,
+  s.outcome, s.delay_ms AS "delayMs", s.wait, s.refers
+FROM (
+  SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
+  CROSS JOIN LATERAL (
+    SELECT e.child FROM punctual.edges e WHERE e.parent = u.job AND e.child > u.place ORDER BY e.child LIMIT $3) e
+  ORDER BY u.n, e.child LIMIT $3) e
+JOIN punctual.steps s ON s.id BETWEEN e.child AND e.child;
+
+-- read-ended-members
+SELECT h.id, h.state FROM unnest($2::uuid[]) u(id)
+JOIN punctual.job_history h ON h.tenant = $1::text AND h.id = u.id AND h.finished_at >= $3::bigint;
+
+-- read-graph
+SELECT e.parent, e.child FROM punctual.steps s JOIN punctual.edges e ON e.child BETWEEN s.id AND s.id
+WHERE s.workflow = $1 AND s.tenant = $2;
+
+-- read-graph-steps
+SELECT s.id, s.name, s.run_if AS "runIf", s.outcome, s.finished_at AS "finishedAt", s.released, s.wait, s.refers,
+  h.id IS NOT NULL AS "hasHistory", coalesce(h.at_most_once AND h.attempts > 0, false) AS "ranOnce"
+FROM punctual.steps s
+LEFT JOIN LATERAL (
+  SELECT h.id, h.at_most_once, h.attempts FROM punctual.job_history h
+  WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at = s.finished_at LIMIT 1) h ON true
+WHERE s.workflow = $1::uuid ORDER BY s.place;
+
 -- read-job
   SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, held, fence, worker, epoch, claimed_at, cancelled_at, progress,
-    started_at, finished_at, state, outcome, payload, result, error, array_to_json(
+    backoff, requires, schedule, occurrence, workflow, batch, held, fence, worker, epoch, claimed_at, cancelled_at,
+    progress, started_at, finished_at, state, outcome, payload, result, error, array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):]) AS earlier_attempts,
     coalesce(cardinality(earlier_attempts), 0) AS earlier_count
   FROM (
@@ -2660,9 +3016,9 @@ earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):]) AS earlier_a
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, false AS held, c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.progress,
-  c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  j.schedule, j.occurrence, j.workflow, j.batch, false AS held, c.fence, c.worker, c.epoch, c.claimed_at,
+  c.cancelled_at, c.progress, c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE
+  'running' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = $2::uuid
@@ -2673,10 +3029,11 @@ SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coales
   AS max_losses, coalesce(l.at_most_once, false) AS at_most_once, coalesce(l.timeout_ms, 1200000) AS timeout_ms,
   l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
   l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
-  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.held, NULL::int AS
-  fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint AS cancelled_at,
-  NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, 'pending' AS state, NULL::text AS
-  outcome, NULL::json AS result, NULL::json AS error
+  s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.workflow, l.batch,
+  l.held, NULL::int AS fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint
+  AS cancelled_at, NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, CASE WHEN
+  l.blocked THEN 'blocked' ELSE 'pending' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS
+  error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = $2::uuid
@@ -2684,8 +3041,8 @@ LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = $2:
 SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
-  h.schedule, h.occurrence, false AS held, h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at,
-  h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+  h.schedule, h.occurrence, h.workflow, h.batch, false AS held, h.fence, h.worker, h.epoch, h.claimed_at,
+  NULL::bigint AS cancelled_at, h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p;
 
@@ -2723,8 +3080,30 @@ SELECT * FROM (
    in_order AS (ORDER BY seq)) t
 WHERE place_in_portion <= $5::int AND bytes_before < $6::bigint ORDER BY seq;
 
+-- read-member-ids
+SELECT b.members FROM punctual.batches b WHERE b.tenant = $1::text AND b.id = $2::uuid;
+
 -- read-needs
 SELECT id, tenant, target, handler, labels FROM punctual.needs WHERE id = ANY($1::int[]);
+
+-- read-open-batch
+SELECT b.id, b.tenant, b.on_failure AS "onFailure", b.members, b.due_at AS "dueAt",
+b.start_timeout_ms AS "startTimeoutMs", b.cancelled_at AS "cancelledAt", b.state, b.run FROM punctual.batches b
+  WHERE b.tenant = $1::text AND b.id = $2::uuid;
+
+-- read-open-batches
+SELECT b.id, b.tenant, b.on_failure AS "onFailure", b.members, b.due_at AS "dueAt",
+  b.start_timeout_ms AS "startTimeoutMs", b.cancelled_at AS "cancelledAt" FROM punctual.batches b
+WHERE b.state = $1::text AND b.ended_at IS NULL AND (b.due_at, b.id) > ($2::bigint, $3::uuid)
+ORDER BY b.due_at, b.id LIMIT $4::int;
+
+-- read-outbox
+SELECT o.job, o.workflow, o.state, o.finished_at AS "finishedAt", o.place FROM punctual.outbox o
+WHERE o.job > $1::uuid ORDER BY o.job LIMIT $2;
+
+-- read-outbox-of
+SELECT o.job, o.workflow, o.state, o.finished_at AS "finishedAt", o.place
+FROM punctual.steps s JOIN punctual.outbox o ON o.job BETWEEN s.id AND s.id WHERE s.workflow = $1 LIMIT $2;
 
 -- read-pages
 SELECT p.* FROM unnest($1::int[], $2::int[], $3::int[], $4::smallint[], $5::bigint[], $6::uuid[])
@@ -2738,6 +3117,12 @@ CROSS JOIN LATERAL (
   ORDER BY j.run_at, j.id
   LIMIT $7) p;
 
+-- read-parents
+SELECT s.name, s.outcome IS NOT NULL OR (SELECT true FROM punctual.outbox o WHERE o.job = s.id) IS NOT NULL AS
+  "hasEnded"
+FROM punctual.edges e JOIN punctual.steps s ON s.id BETWEEN e.parent AND e.parent
+WHERE e.child = $1::uuid ORDER BY s.place;
+
 -- read-previous
 SELECT s.id, coalesce(
   (SELECT true FROM punctual.jobs j WHERE j.id = s.last_job),
@@ -2747,7 +3132,7 @@ FROM unnest($1::uuid[]) u(id) JOIN punctual.schedules s ON s.id = u.id;
 
 -- read-queues
 SELECT id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
-rate_burst, full_at FROM punctual.queues WHERE id = ANY($1::int[]);
+rate_burst, full_at, debt FROM punctual.queues WHERE id = ANY($1::int[]);
 
 -- read-ready-occurrences
 WITH RECURSIVE waiting AS (
@@ -2763,6 +3148,17 @@ SELECT w.schedule, w.at, s.tenant, s.name, s.last_job AS "lastJob", NOT coalesce
   (SELECT true FROM punctual.later l WHERE l.id = s.last_job), false) AS ready
 FROM waiting w JOIN punctual.schedules s ON s.id = w.schedule;
 
+-- read-relatives
+WITH RECURSIVE up AS (
+  SELECT e.parent AS id FROM punctual.edges e WHERE e.child = $1::uuid
+  UNION
+  SELECT e.parent FROM up u JOIN punctual.edges e ON e.child BETWEEN u.id AND u.id
+)
+SELECT
+  ARRAY(SELECT e.parent FROM punctual.edges e WHERE e.child = $1::uuid ORDER BY 1 LIMIT 1000) AS "dependsOn",
+  ARRAY(SELECT e.child FROM punctual.edges e WHERE e.parent = $1::uuid ORDER BY 1 LIMIT 1000) AS dependents,
+  ARRAY(SELECT u.id FROM up u LIMIT 1000) AS ancestors;
+
 -- read-runs
 SELECT o.at FROM punctual.occurrences o
 WHERE o.schedule = $1::uuid AND o.at >= $2 AND o.at <= $3 AND NOT o.by_hand
@@ -2776,6 +3172,35 @@ LEFT JOIN LATERAL (
   SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run FROM punctual.occurrences o
   WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true
   WHERE s.tenant = $1 AND s.name = $3 AND s.deleted_at IS NULL;
+
+-- read-sources
+SELECT s.id, s.bad, s.workflow, w.tenant, w.state, w.on_failure AS "onFailure", w.running, w.stopping,
+  w.steps_left AS "stepsLeft", w.failed
+FROM unnest($1::uuid[]) u(id) JOIN punctual.steps s ON s.id BETWEEN u.id AND u.id
+JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow;
+
+-- read-step-ids
+SELECT s.id FROM punctual.steps s WHERE s.workflow = $1::uuid AND s.tenant = $2;
+
+-- read-step-payloads
+SELECT l.id, l.payload, l.task FROM punctual.later l WHERE l.id = ANY($1::uuid[]);
+
+-- read-step-result
+SELECT h.result FROM punctual.job_history h
+WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at = $3::bigint AND h.state = 'succeeded';
+
+-- read-steps
+SELECT s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at,
+  CASE WHEN s.outcome IS NOT NULL THEN s.outcome
+    WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
+    WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
+    ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state
+FROM punctual.steps s
+LEFT JOIN LATERAL (
+  SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
+LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
+LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
+WHERE s.workflow = $1 AND s.tenant = $2 ORDER BY s.place;
 
 -- read-submissions
 SELECT l.id, l.submission FROM unnest($1::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id
@@ -2791,8 +3216,9 @@ WHERE c.id = 1 ORDER BY t.version;
 SELECT name, definition FROM punctual.tasks WHERE tenant = $1 AND name = ANY($2::text[]);
 
 -- read-tenants
-SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, quota_live_jobs, quota_later_jobs,
-  quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM punctual.tenants
+SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, quota_live_jobs,
+  quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM
+  punctual.tenants
 WHERE id = ANY(ARRAY(SELECT DISTINCT q.tenant FROM punctual.queues q WHERE q.id = ANY($1::int[])));
 
 -- read-to-admit
@@ -2802,7 +3228,7 @@ WITH oldest AS MATERIALIZED (
     coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) +
     coalesce(pg_column_size(l.submission), 0)
   * CASE WHEN pg_column_compression(l.submission) IS NULL THEN 1 ELSE 8 END AS bytes
-  FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
+  FROM punctual.later l WHERE NOT l.held AND NOT l.blocked AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
   ORDER BY l.admit_at LIMIT $2::int)
 SELECT * FROM oldest
 UNION ALL
@@ -2812,7 +3238,8 @@ UNION ALL
     coalesce(pg_column_size(l.submission), 0)
   * CASE WHEN pg_column_compression(l.submission) IS NULL THEN 1 ELSE 8 END AS bytes
  FROM (
-   SELECT * FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
+   SELECT * FROM punctual.later l WHERE NOT l.held AND NOT l.blocked AND l.admit_at <= $1 AND l.id <> ALL
+     ($3::uuid[])
      AND (SELECT count(*) FROM oldest) = $2::int
    ORDER BY l.admit_at OFFSET $2::int LIMIT 100000) l
  WHERE l.tenant <> ALL (ARRAY(SELECT DISTINCT o.tenant FROM oldest o)) LIMIT 500);
@@ -2827,6 +3254,27 @@ FROM punctual.audit_chain c LEFT JOIN LATERAL (
   ORDER BY a.id LIMIT $3::int) e ON true
 ORDER BY e.id;
 
+-- read-unended-steps
+SELECT s.id, l.id IS NOT NULL AS later, coalesce(l.blocked, false) AS blocked,
+  coalesce(l.attempts, j.attempts) AS attempts, c.job IS NOT NULL AS claimed, (l.id IS NULL AND j.id IS NULL) AS
+    gone
+FROM (
+  SELECT s.id FROM punctual.steps s WHERE s.workflow = $1 AND s.id > $2 AND s.outcome IS NULL
+  ORDER BY s.id LIMIT $3) s
+LEFT JOIN LATERAL (
+  SELECT l.id, l.blocked, l.attempts FROM punctual.later l WHERE l.id = s.id LIMIT 1) l ON true
+LEFT JOIN LATERAL (SELECT j.id, j.attempts FROM punctual.jobs j WHERE j.id = s.id LIMIT 1) j ON true
+LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE c.job = s.id LIMIT 1) c ON true
+ORDER BY s.id;
+
+-- read-unswept
+SELECT w.id, w.tenant, w.run, w.stopping, w.running FROM punctual.workflows w
+WHERE NOT w.swept ORDER BY w.id LIMIT $1;
+
+-- read-wait
+SELECT s.wait, s.wake_at AS "wakeAt" FROM punctual.steps s WHERE s.id = $1::uuid AND s.released AND s.wait IS NOT
+  NULL;
+
 -- read-waiting
 SELECT j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore",
   j.concurrency_key AS "key",
@@ -2840,6 +3288,21 @@ SELECT u.id FROM unnest($1::uuid[]) u(id) WHERE coalesce(
   NULL),
 (SELECT true FROM punctual.later l WHERE l.id = u.id), false);
 
+-- read-waiting-members
+SELECT l.id, l.tenant, l.queue, l.needs, l.lane, l.rank, l.run_at AS "runAt", l.start_before AS "startBefore",
+  l.concurrency_key AS "key",
+l.attempts + 1 AS fence, l.size_kib AS "sizeKib" FROM punctual.later l WHERE l.id = ANY($1::uuid[]) AND l.blocked;
+
+-- read-waiting-steps
+SELECT s.id, s.workflow, s.tenant, s.wait FROM punctual.steps s WHERE s.workflow = $1::uuid AND s.released AND
+  s.outcome IS NULL AND s.wait IS NOT NULL;
+
+-- read-woken-steps
+SELECT s.id, s.workflow, s.tenant, s.wait FROM punctual.steps s
+WHERE s.wake_at <= $1::bigint AND s.outcome IS NULL
+  AND NOT EXISTS (SELECT 1 FROM punctual.outbox o WHERE o.job = s.id)
+ORDER BY s.wake_at LIMIT $2;
+
 -- read-work
 SELECT j.id, j.payload, j.target, j.traceparent FROM punctual.jobs j WHERE j.id = ANY($1::uuid[]);
 
@@ -2851,6 +3314,11 @@ SELECT * FROM (
     operator, octet_length(registration::text) + 256 AS bytes FROM punctual.workers
  WHERE state <> 'dead' AND id > $1::uuid ORDER BY id LIMIT $2::int + 1) s WINDOW in_order AS (ORDER BY id)) t
 WHERE place_in_portion <= $2::int AND bytes_before < $3::bigint ORDER BY id;
+
+-- read-workflow
+SELECT w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
+w.stopping, w.held, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at FROM punctual.workflows w WHERE
+  w.tenant = $1 AND w.id = $2::uuid;
 
 -- record-occurrences
 WITH recorded AS (
@@ -2872,12 +3340,13 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
   DELETE FROM punctual.job_history h USING unnest($5::uuid[]) u(id)
   WHERE h.tenant = $4::text AND h.id = u.id AND h.state IN ('failed', 'cancelled') AND NOT h.at_most_once
-    AND EXISTS (SELECT 1 FROM term)
+    AND h.workflow IS NULL AND h.batch IS NULL AND EXISTS (SELECT 1 FROM term)
   RETURNING h.*
 ), answer AS (
   INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
+    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, workflow, batch,
+    size_kib, edited)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, $6::bigint AS run_at, m.attempts, 0 AS failures, 0 AS
     losses, m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, NULL AS start_before,
     m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent,
@@ -2885,8 +3354,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     ELSE array_append(m.earlier_attempts, json_build_object(
       'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
       'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END AS earlier_attempts, m.schedule,
-        m.occurrence, (octet_length((m.payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10 AS
-        size_kib, true AS edited
+        m.occurrence, m.workflow, m.batch, (octet_length((m.payload)::text) + coalesce(octet_length(m.target::text),
+        0)) >> 10 AS size_kib, true AS edited
   FROM gone m
   RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
     jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
@@ -2901,12 +3370,13 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
   DELETE FROM punctual.job_history h USING unnest($5::uuid[]) u(id)
   WHERE h.tenant = $4::text AND h.id = u.id AND h.state IN ('failed', 'cancelled') AND NOT h.at_most_once
-    AND EXISTS (SELECT 1 FROM term)
+    AND h.workflow IS NULL AND h.batch IS NULL AND EXISTS (SELECT 1 FROM term)
   RETURNING h.*
 ), answer AS (
   INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
-    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, size_kib, edited)
+    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, workflow, batch,
+    size_kib, edited)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, $6::bigint AS run_at, m.attempts, 0 AS failures, 0 AS
     losses, m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, NULL AS start_before,
     m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent,
@@ -2914,8 +3384,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     ELSE array_append(m.earlier_attempts, json_build_object(
       'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
       'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END AS earlier_attempts, m.schedule,
-        m.occurrence, (octet_length((m.payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10 AS
-        size_kib, true AS edited
+        m.occurrence, m.workflow, m.batch, (octet_length((m.payload)::text) + coalesce(octet_length(m.target::text),
+        0)) >> 10 AS size_kib, true AS edited
   FROM gone m
   RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
     jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
@@ -2994,6 +3464,103 @@ WHERE shard = $1 AND epoch = $2 AND holder = $3 AND expires_at > clock_timestamp
 RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, (extract(epoch FROM
   pg_postmaster_start_time()) * 1000)::bigint AS "serverStartedAt";
 
+-- reopen-steps
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked AS MATERIALIZED (
+  SELECT h.id FROM unnest($6::uuid[], $7::bigint[]) u(id, finished_at)
+  JOIN punctual.job_history h ON h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at
+  WHERE EXISTS (SELECT 1 FROM term) FOR UPDATE OF h
+), own AS MATERIALIZED (
+  SELECT 1 AS yes WHERE (SELECT count(*) FROM locked) = cardinality($6::uuid[]) AND EXISTS (SELECT 1 FROM term)
+), gone AS (
+  DELETE FROM punctual.job_history h
+  USING unnest($6::uuid[], $7::bigint[], $8::boolean[]) u(id, finished_at, blocked)
+  WHERE h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at AND EXISTS (SELECT 1 FROM own)
+  RETURNING h.*, u.blocked AS is_blocked
+), moved AS (
+  INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    workflow, batch, size_kib, admit_at, blocked)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, $9::bigint AS run_at, m.attempts, 0 AS failures, 0 AS
+    losses, m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, NULL AS start_before,
+    m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent,
+    coalesce((SELECT s.template FROM punctual.steps s WHERE s.id = m.id), m.payload) AS payload, CASE WHEN m.fence
+    IS NULL THEN m.earlier_attempts
+    ELSE array_append(m.earlier_attempts, json_build_object(
+      'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
+      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END AS earlier_attempts, m.schedule,
+        m.occurrence, m.workflow, m.batch, (octet_length(m.payload::text) + coalesce(octet_length(m.target::text),
+        0)) >> 10 AS size_kib, CASE WHEN m.is_blocked THEN 4503599627370496 ELSE $9::bigint END AS admit_at,
+        m.is_blocked AS blocked
+  FROM gone m
+  RETURNING id
+), changed AS (
+  UPDATE punctual.steps s SET parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
+    wake_at = u.wake_at, outcome = NULL, finished_at = NULL
+  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[])
+    u(id, parents_left, ok, bad, released, wake_at)
+  WHERE s.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
+), again AS (
+  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps_left = $16::int, failed = $17::int,
+    stopping = NULL, swept = true, ended_at = NULL
+  WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_retried)
+  SELECT $9::bigint, $5::text, count(*) FROM moved HAVING count(*) > 0
+), answer AS (SELECT (SELECT count(*) FROM moved) AS moved FROM own) SELECT answer.* FROM term LEFT JOIN answer ON
+  true;
+
+-- reopen-steps-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked AS MATERIALIZED (
+  SELECT h.id FROM unnest($6::uuid[], $7::bigint[]) u(id, finished_at)
+  JOIN punctual.job_history h ON h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at
+  WHERE EXISTS (SELECT 1 FROM term) FOR UPDATE OF h
+), own AS MATERIALIZED (
+  SELECT 1 AS yes WHERE (SELECT count(*) FROM locked) = cardinality($6::uuid[]) AND EXISTS (SELECT 1 FROM term)
+), gone AS (
+  DELETE FROM punctual.job_history h
+  USING unnest($6::uuid[], $7::bigint[], $8::boolean[]) u(id, finished_at, blocked)
+  WHERE h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at AND EXISTS (SELECT 1 FROM own)
+  RETURNING h.*, u.blocked AS is_blocked
+), moved AS (
+  INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    workflow, batch, size_kib, admit_at, blocked)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, $9::bigint AS run_at, m.attempts, 0 AS failures, 0 AS
+    losses, m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, NULL AS start_before,
+    m.late_by, m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent,
+    coalesce((SELECT s.template FROM punctual.steps s WHERE s.id = m.id), m.payload) AS payload, CASE WHEN m.fence
+    IS NULL THEN m.earlier_attempts
+    ELSE array_append(m.earlier_attempts, json_build_object(
+      'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
+      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END AS earlier_attempts, m.schedule,
+        m.occurrence, m.workflow, m.batch, (octet_length(m.payload::text) + coalesce(octet_length(m.target::text),
+        0)) >> 10 AS size_kib, CASE WHEN m.is_blocked THEN 4503599627370496 ELSE $9::bigint END AS admit_at,
+        m.is_blocked AS blocked
+  FROM gone m
+  RETURNING id
+), changed AS (
+  UPDATE punctual.steps s SET parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
+    wake_at = u.wake_at, outcome = NULL, finished_at = NULL
+  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[])
+    u(id, parents_left, ok, bad, released, wake_at)
+  WHERE s.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
+), again AS (
+  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps_left = $16::int, failed = $17::int,
+    stopping = NULL, swept = true, ended_at = NULL
+  WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_retried)
+  SELECT $9::bigint, $5::text, count(*) FROM moved HAVING count(*) > 0
+), answer AS (SELECT (SELECT count(*) FROM moved) AS moved FROM own), entry AS (INSERT INTO punctual.audit (epoch,
+  id, at, tenant, key_id, key_name, address, request_id, action, kind, subject, before, after, outcome)
+  SELECT $2::bigint, $18::uuid, $19::bigint, $20::text, $21::uuid, $22::text, $23::text, $24::text, $25::text,
+    $26::text, $27::text, $28::json, $29::json, $30::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- replace-later
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -3041,16 +3608,55 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
-    size_kib, admit_at, held)
+    workflow, batch, size_kib, admit_at, held)
   SELECT m.new_id AS id, m.tenant, m.new_queue AS queue, m.new_needs AS needs, m.new_lane AS lane, m.new_rank AS
     rank, m.new_run_at AS run_at, m.attempts, m.failures, m.losses, m.new_max_attempts AS max_attempts,
     m.new_max_losses AS max_losses, m.new_at_most_once AS at_most_once, m.new_timeout_ms AS timeout_ms,
     m.created_at, m.new_start_before AS start_before, m.late_by, m.new_task AS task, m.created_by, m.new_key AS key,
     m.new_concurrency_key AS concurrency_key, m.new_target AS target, m.new_backoff AS backoff, m.new_requires AS
     requires, m.new_traceparent AS traceparent, m.new_payload AS payload, m.earlier_attempts, m.schedule,
-    m.occurrence, m.new_size_kib AS size_kib, m.new_admit_at AS admit_at, m.new_held AS held
+    m.occurrence, m.workflow, m.batch, m.new_size_kib AS size_kib, m.new_admit_at AS admit_at, m.new_held AS held
   FROM gone m
   RETURNING id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- retry-batch
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked AS (
+  SELECT h.id FROM punctual.job_history h
+  WHERE h.tenant = $4::text AND h.id = ANY($6::uuid[]) AND h.finished_at >= $7::bigint
+    AND NOT (h.at_most_once AND h.attempts > 0) AND EXISTS (SELECT 1 FROM term)
+  FOR UPDATE
+), gone AS (
+  DELETE FROM punctual.job_history h
+  WHERE h.tenant = $4::text AND h.id = ANY(ARRAY(SELECT id FROM locked)) AND h.finished_at >= $7::bigint
+    AND (SELECT count(*) FROM locked) = cardinality($6::uuid[])
+  RETURNING h.*
+), answer AS (
+  INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    workflow, batch, size_kib, admit_at, blocked)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, $8::bigint AS run_at, m.attempts, 0 AS failures, 0 AS
+    losses, m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by,
+    m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload, CASE
+    WHEN m.fence IS NULL THEN m.earlier_attempts
+    ELSE array_append(m.earlier_attempts, json_build_object(
+      'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
+      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END AS earlier_attempts, m.schedule,
+        m.occurrence, m.workflow, m.batch, (octet_length((m.payload)::text) + coalesce(octet_length(m.target::text),
+        0)) >> 10 AS size_kib, $8::bigint AS admit_at, true AS blocked
+  FROM gone m
+  RETURNING later.id, later.tenant, later.queue, later.needs, later.lane, later.rank, later.run_at AS "runAt",
+    later.start_before AS "startBefore", later.concurrency_key AS "key",
+    later.attempts + 1 AS fence, later.size_kib AS "sizeKib"
+), reopened AS (
+  UPDATE punctual.batches b SET state = 'pending', run = b.run + 1, due_at = $8::bigint, started_at = NULL,
+    cancelled_at = NULL, ended_at = NULL, error = NULL
+  WHERE b.id = $5::uuid AND EXISTS (SELECT 1 FROM gone)
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_retried)
+  SELECT $8::bigint, $4::text, count(*) FROM gone HAVING count(*) > 0
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- retry-jobs
@@ -3101,11 +3707,13 @@ RETURNING id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expi
 -- save-buckets
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), of_queues AS (
-  UPDATE punctual.queues q SET full_at = u.full_at
-  FROM unnest($4::int[], $5::bigint[]) u(id, full_at) WHERE q.id = u.id AND EXISTS (SELECT 1 FROM term)
+  UPDATE punctual.queues q SET full_at = u.full_at, debt = u.debt
+  FROM unnest($4::int[], $5::bigint[], $6::int[]) u(id, full_at, debt) WHERE q.id = u.id AND EXISTS (SELECT 1 FROM
+    term)
 ), answer AS (
-  UPDATE punctual.tenants t SET full_at = u.full_at
-  FROM unnest($6::text[], $7::bigint[]) u(id, full_at) WHERE t.id = u.id AND EXISTS (SELECT 1 FROM term)
+  UPDATE punctual.tenants t SET full_at = u.full_at, debt = u.debt
+  FROM unnest($7::text[], $8::bigint[], $9::int[]) u(id, full_at, debt) WHERE t.id = u.id AND EXISTS (SELECT 1 FROM
+    term)
   RETURNING t.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
@@ -3162,10 +3770,85 @@ WHERE o.schedule = $1::uuid AND o.at = u.at AND NOT o.by_hand;
 UPDATE punctual.occurrences o SET state = 'skipped', reason = $2
 WHERE o.schedule = $1::uuid AND o.state = 'waiting';
 
+-- start-batch
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked AS (
+  SELECT l.id FROM punctual.later l
+  WHERE l.id = ANY($9::uuid[]) AND l.batch = $5::uuid AND l.blocked
+    AND l.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE nullif(($11::int[])[width_bucket(l.id,
+      $9::uuid[])], -1) END AND EXISTS (SELECT 1 FROM term)
+  FOR UPDATE
+), gone AS (
+  DELETE FROM punctual.later l
+  WHERE l.id = ANY(ARRAY(SELECT id FROM locked)) AND (SELECT count(*) FROM locked) = cardinality($9::uuid[])
+  RETURNING l.*
+), moved AS (
+  INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
+    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, workflow, batch,
+    size_kib, edited)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
+    m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, m.size_kib, true AS edited
+  FROM gone m
+), claimed AS (
+  INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
+  SELECT g.id, CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE nullif(($11::int[])[width_bucket(g.id,
+    $9::uuid[])], -1) END, CASE WHEN ($13::uuid[]) IS NULL THEN $12::uuid ELSE ($13::uuid[])[width_bucket(g.id,
+    $9::uuid[])] END, $2, $4 FROM gone g
+), started AS (
+  UPDATE punctual.batches b SET state = 'running', started_at = $4::bigint
+  WHERE b.id = $5::uuid AND EXISTS (SELECT 1 FROM gone)
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness, lateness_ms)
+  SELECT $4::bigint, $6::text, count(*), $7::bigint[], $8::bigint FROM gone HAVING count(*) > 0
+), answer AS (SELECT g.id, g.task, g.timeout_ms AS "timeoutMs", g.failures, g.losses, g.max_attempts AS
+  "maxAttempts", g.max_losses AS "maxLosses", g.at_most_once AS "atMostOnce", g.backoff, g.run_at AS "runAt",
+  g.late_by AS "lateBy", g.schedule FROM gone g) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- start-waiting-occurrence
 UPDATE punctual.occurrences o SET state = 'ran', reason = NULL, job = $3::uuid, judge_at = $4::bigint
 WHERE o.schedule = $1::uuid AND o.at = $2::bigint AND NOT o.by_hand AND o.state = 'waiting'
 RETURNING o.at;
+
+-- store-batch
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), valid AS MATERIALIZED (SELECT (SELECT count(*)
+    FROM unnest($5::int[], $6::text[], $7::text[]) n(id, tenant, name)
+      JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+        cardinality($5::int[])
+    AND (SELECT count(*) FROM unnest($8::int[], $9::bytea[]) n(id, signature)
+      JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($8::int[]) AS
+        named),
+made AS (
+  INSERT INTO punctual.batches (id, tenant, on_failure, members, places, due_at, start_timeout_ms, created_at,
+    created_by)
+  SELECT $10::uuid, $11::text, $12::text, $13::uuid[], $14::json, $15::bigint, $16::bigint, $4::bigint, $17::text
+  WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM term)
+), stored AS (
+  INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent, admit_at, blocked, batch)
+  SELECT u.id, coalesce(u.payload, $42::json), coalesce(u.size_kib, $43::int), coalesce(u.tenant, $44::text),
+    coalesce(u.queue, $45::int), coalesce(u.needs, $46::int), coalesce(u.lane, $47::int), coalesce(u.rank,
+    $48::smallint), coalesce(u.run_at, $49::bigint), coalesce(u.max_attempts, $50::smallint), coalesce(u.max_losses,
+    $51::smallint), coalesce(u.at_most_once, $52::boolean), coalesce(u.timeout_ms, $53::bigint),
+    coalesce(u.created_at, $54::bigint), coalesce(u.start_before, $55::bigint), coalesce(u.task, $56::text),
+    coalesce(u.created_by, $57::text), coalesce(u.key, $58::text), coalesce(u.concurrency_key, $59::text),
+    coalesce(u.target, $60::json), coalesce(u.backoff, $61::json), coalesce(u.requires, $62::json),
+    coalesce(u.traceparent, $63::text), coalesce(u.admit_at, $64::bigint), true, $10::uuid FROM unnest($18::uuid[],
+    $19::json[], $20::int[], $21::text[], $22::int[], $23::int[], $24::int[], $25::smallint[], $26::bigint[],
+    $27::smallint[], $28::smallint[], $29::boolean[], $30::bigint[], $31::bigint[], $32::bigint[], $33::text[],
+    $34::text[], $35::text[], $36::text[], $37::json[], $38::json[], $39::json[], $40::text[], $41::bigint[]) u(id,
+    payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
+    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent,
+    admit_at) WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM term)
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+  SELECT $4::bigint, $11::text, cardinality($13::uuid[]) WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM
+    term)
+), answer AS (SELECT named FROM valid) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- submit-and-claim
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -3318,6 +4001,41 @@ UPDATE punctual.queues n SET used_at = greatest(n.used_at, $2::bigint)
 FROM (SELECT * FROM unnest($1::int[]) u(id) ORDER BY u.id) u
 WHERE n.id BETWEEN u.id AND u.id
 RETURNING n.id, n.used_at AS "usedAt";
+
+-- void-batch
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked AS (
+  SELECT c.job FROM punctual.claims c
+  WHERE c.job = ANY($5::uuid[]) AND c.fence = CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE
+    nullif(($7::int[])[width_bucket(c.job, $5::uuid[])], -1) END AND EXISTS (SELECT 1 FROM term)
+  FOR UPDATE
+), freed AS (
+  DELETE FROM punctual.claims c
+  WHERE c.job = ANY(ARRAY(SELECT job FROM locked)) AND (SELECT count(*) FROM locked) = cardinality($5::uuid[])
+  RETURNING c.job
+), gone AS (
+  DELETE FROM punctual.jobs j WHERE j.id = ANY(ARRAY(SELECT job FROM freed)) RETURNING j.*
+), moved AS (
+  INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    workflow, batch, size_kib, admit_at, blocked)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE
+    nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END AS attempts, m.failures, m.losses, m.max_attempts,
+    m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task, m.created_by,
+    m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload, CASE WHEN (CASE WHEN
+    $9::bytea IS NULL THEN $8::json ELSE convert_from(substring($9::bytea FROM ($10::int[])[width_bucket(m.id,
+    $5::uuid[])] FOR nullif(($11::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END) IS NULL THEN
+    m.earlier_attempts
+      ELSE array_append(m.earlier_attempts, CASE WHEN $9::bytea IS NULL THEN $8::json ELSE
+        convert_from(substring($9::bytea FROM ($10::int[])[width_bucket(m.id, $5::uuid[])] FOR
+        nullif(($11::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END) END AS earlier_attempts,
+        m.schedule, m.occurrence, m.workflow, m.batch, m.size_kib, m.run_at AS admit_at, true AS blocked
+  FROM gone m
+), waiting AS (
+  UPDATE punctual.batches b SET state = 'pending', started_at = NULL
+  WHERE b.id = $4::uuid AND EXISTS (SELECT 1 FROM gone)
+), answer AS (SELECT g.id FROM gone g) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- write-task
 INSERT INTO punctual.tasks (tenant, name, definition, published_by, created_at, created_by, changed_at, changed_by)

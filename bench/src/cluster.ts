@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { operatorKey } from './access.js';
 import { now } from './moments.js';
 import { PROGRAM } from './product.js';
 import { freePort } from './redis.js';
-import { operatorKey } from './systems/punctual-wire.js';
 
 const alive = new Set<ChildProcess>();
 process.on('exit', () => {

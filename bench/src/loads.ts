@@ -1,5 +1,5 @@
 import { ROUNDS } from './rounds.js';
-import type { SliceTask } from './slices/slice.js';
+import type { ThroughputTask } from './slices/slice.js';
 
 /**
  * The load of every throughput measurement, the same for all systems: bulks of 1,000, two on their way at a time,
@@ -11,15 +11,15 @@ const BULK = 1_000;
 const LANES = 2;
 
 /** The seconds per system are shared out evenly among the rounds. */
-export function secondsOfSlice(seconds: number): number {
-  return Math.max(1, Math.round(seconds / ROUNDS));
+export function secondsOfSlice(seconds: number, rounds = ROUNDS): number {
+  return Math.max(1, Math.round(seconds / rounds));
 }
 
-export function throughput(seconds: number): SliceTask {
+export function throughput(seconds: number, rounds = ROUNDS): ThroughputTask {
   return {
     kind: 'throughput',
     load: {
-      seconds: secondsOfSlice(seconds),
+      seconds: secondsOfSlice(seconds, rounds),
       warmUpSeconds: WARM_UP_SECONDS,
       ...{ ahead: AHEAD, bulk: BULK, lanes: LANES },
     },

@@ -26,7 +26,8 @@ async function main(options: Options): Promise<number> {
   for (const scenario of options.scenarios) {
     const seconds = options.seconds ?? scenario.defaultSeconds;
     progress.say(`${scenario.name}: ${scenario.title} (${seconds} s)`);
-    const context = { seconds, peers, redis, progress, profileFolder, signal: interrupted.signal };
+    const { quotas } = options;
+    const context = { seconds, peers, redis, quotas, progress, profileFolder, signal: interrupted.signal };
     const stolen = watchStolenTime();
     const run = await scenario.run(context).catch((error: unknown) => failure(scenario, seconds, error));
     const result = { ...run, environment: { ...run.environment, 'cpu stolen': percentText(stolen()) } };

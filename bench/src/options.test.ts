@@ -21,6 +21,10 @@ describe('the command line of the bench', () => {
     expect(parse('--peers', 'none').peers).toEqual([]);
   });
 
+  it('leaves quotas out unless they are asked for', () => {
+    expect([parse().quotas, parse('--quotas').quotas]).toEqual([false, true]);
+  });
+
   it.each([
     [['--scenario', 'speed'], /There is no scenario "speed"\. There are: sustained, /],
     [['--seconds', 'ten'], /--seconds must be a whole number/],

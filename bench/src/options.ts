@@ -10,6 +10,8 @@ export interface Options {
   /** Seconds per scenario; null means each scenario's own default. */
   readonly seconds: number | null;
   readonly peers: readonly Peer[];
+  /** Whether ours also runs for a tenant with quotas, in scenarios that can. */
+  readonly quotas: boolean;
   readonly json: boolean;
   readonly profile: string | null;
   readonly help: boolean;
@@ -29,6 +31,7 @@ export function parseOptions(args: readonly string[], scenarios: readonly Scenar
     full,
     seconds: values.seconds === undefined ? null : secondsFrom(values.seconds),
     peers: values.peers === undefined ? PEERS : peersFrom(values.peers),
+    quotas: values.quotas ?? false,
     json: values.json ?? false,
     profile: values.profile ?? null,
     help: values.help ?? false,
@@ -43,6 +46,7 @@ function read(args: readonly string[]) {
         scenario: { type: 'string', multiple: true },
         seconds: { type: 'string' },
         peers: { type: 'string' },
+        quotas: { type: 'boolean' },
         json: { type: 'boolean' },
         profile: { type: 'string' },
         help: { type: 'boolean', short: 'h' },
@@ -91,6 +95,7 @@ Options:
   --scenario NAME  what to run; several with commas or by repeating the option; default ${ALL}
   --seconds N      how long (see below)
   --peers LIST     ${PEERS.join(',')} or none; default all that are here (BullMQ needs redis-server)
+  --quotas         sustained, wire and latency also run ours for a tenant with quotas of every kind
   --json           end with one line of JSON
   --profile DIR    write CPU profiles of our processes, and what statements cost the server, to this folder
   --help

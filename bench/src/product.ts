@@ -4,11 +4,12 @@ import { pathToFileURL } from 'node:url';
 import type * as EmbeddedPostgres from '../../src/embedded/embedded-postgres.js';
 import type * as Sdk from '../../src/index.js';
 import type * as Server from '../../src/server.js';
+import type * as Partitions from '../../src/store/partitions.js';
 import { repository } from './repository.js';
 
 /**
  * The built product, as its users import it. Only the embedded Postgres comes from within, because the server is
- * shared with the peers.
+ * shared with the peers, and what makes tables for days that are over.
  */
 
 async function load<Module>(...path: string[]): Promise<Module> {
@@ -18,6 +19,8 @@ async function load<Module>(...path: string[]): Promise<Module> {
 export const loadSdk = () => load<typeof Sdk>('index.js');
 export const loadServer = () => load<typeof Server>('server.js');
 export const loadPostgres = () => load<typeof EmbeddedPostgres>('embedded', 'embedded-postgres.js');
+
+export const loadPartitions = () => load<typeof Partitions>('store', 'partitions.js');
 
 /** The program that `bin/punctual` is. */
 export const PROGRAM = join(repository, 'bin', 'punctual');

@@ -30,10 +30,27 @@ export interface Contestant {
   readonly system: SystemName;
   readonly role: SystemResult['role'];
   readonly task: SliceTask;
+  /** Whether the jobs are of a tenant with quotas of every kind; default false. */
+  readonly quotas?: boolean;
   /** A database that outlives the slice; default a new one for each. */
   readonly url?: string;
   /** Surrounds every slice with a condition, such as a transaction that stays open. */
   readonly around?: <T>(url: string, slice: () => Promise<T>) => Promise<T>;
+}
+
+/** The contestant, and if it was asked for, the same with quotas. */
+export function alsoWithQuotas({ quotas }: Context, contestant: Contestant): readonly Contestant[] {
+  const name = `${contestant.name}-quotas`;
+  return quotas ? [contestant, { ...contestant, name, role: 'reference', quotas }] : [contestant];
+}
+
+/** What the contestants with quotas are, in words. */
+export function quotasInWords({ quotas }: Context): readonly string[] {
+  return quotas
+    ? [
+        "`punctual-quotas` is ours for a tenant with quotas of every kind, all of them too generous to refuse anything. Where it speaks HTTP, it has a key of that tenant, and `punctual` an operator's.",
+      ]
+    : [];
 }
 
 /** What all slices of a scenario came to. */
@@ -58,7 +75,8 @@ export async function runRoundsOn(
   const environment = environmentOf(postgres);
   const slices = new Map<string, SliceResult[]>(contestants.map(({ name }) => [name, []]));
   for (let round = 1; round <= rounds; round++) {
-    for (const contestant of contestants) {
+    // In the other order every second time: the first slice on a new server is slower than the rest.
+    for (const contestant of round % 2 === 1 ? contestants : [...contestants].reverse()) {
       const { name } = contestant;
       context.progress.say(`  ${name}, round ${round} of ${rounds}`);
       const tell = (text: string) => context.progress.tell(`${name}: ${text}`);
@@ -101,12 +119,12 @@ async function runOne(
   contestant: Contestant,
   tell: (text: string) => void,
 ): Promise<SliceResult> {
-  const { system, task, around = (_url, slice) => slice() } = contestant;
+  const { system, task, quotas = false, around = (_url, slice) => slice() } = contestant;
   const ours = system.startsWith('punctual');
   const profileFolder = ours ? context.profileFolder : null;
   const folder = await mkdtemp(join(tmpdir(), 'punctual-bench-slice-'));
   const run = (url: string) =>
-    around(url, () => runSlice({ system, url, folder, task, profileFolder }, tell, context.signal));
+    around(url, () => runSlice({ system, url, folder, task, quotas, profileFolder }, tell, context.signal));
   try {
     if (contestant.url !== undefined) return await run(contestant.url);
     if (system === 'bullmq') return await withRedis(context.redis!, run);
@@ -141,6 +159,7 @@ function summarize({ name, role, system }: Contestant, slices: readonly SliceRes
       slices: rates.map((rate) => rounded(rate, 5)),
       perSecond: slices.map((slice) => slice.perSecond!),
     }),
+    ...averages(slices),
     ...(slices[0]!.delays && {
       ...spread(delays),
       ...(slices[0]!.early !== undefined && {
@@ -150,6 +169,14 @@ function summarize({ name, role, system }: Contestant, slices: readonly SliceRes
       slicesP99Ms: slices.map((slice) => rounded(slice.spread!.p99Ms)),
     }),
   };
+}
+
+/** The further figures of all slices. */
+function averages(slices: readonly SliceResult[]): Readonly<Record<string, number>> {
+  const names = Object.keys(slices[0]!.figures ?? {});
+  return Object.fromEntries(
+    names.map((name) => [name, rounded(mean(slices.map(({ figures }) => figures![name]!)), 3)]),
+  );
 }
 
 export function versionOf(system: SystemName): string {

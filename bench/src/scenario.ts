@@ -9,6 +9,8 @@ export interface Context {
   readonly peers: readonly Peer[];
   /** Where `redis-server` is, if BullMQ takes part. */
   readonly redis: string | null;
+  /** Whether scenarios that can also run ours for a tenant with quotas. */
+  readonly quotas: boolean;
   readonly progress: Progress;
   /** Aborts when the user does not want to wait any longer. */
   readonly signal: AbortSignal;

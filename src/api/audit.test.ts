@@ -2,8 +2,8 @@ import { expect, it } from 'vitest';
 import { AUDIT_ACTIONS } from '../core/audit.js';
 import { ROUTES } from './routes.js';
 
-/** Submissions are not recorded: the job itself says who made it and when. */
-const SUBMISSIONS = ['submitJob', 'submitJobs'];
+/** Submissions are not recorded: the job, workflow or batch itself says who made it and when. */
+const SUBMISSIONS = ['submitJob', 'submitJobs', 'submitWorkflow', 'submitBatch'];
 /** The protocol of workers and of nodes. */
 const PROTOCOL = ['work', 'attempt', 'node'];
 

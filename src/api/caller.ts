@@ -15,7 +15,7 @@ export interface Caller {
 /** What is known about the key of a caller. */
 export interface CallerKey {
   readonly id: string;
-  /** Empty for an operator's key, which may do everything. */
+  /** Empty for an operator's key that may do everything. */
   readonly scopes: readonly KeyScope[];
   readonly expiresAt: number | null;
   /** What the key is restricted to; missing if it is not. */
@@ -76,8 +76,8 @@ export interface Asked {
 
 /**
  * Null if a credential satisfies the scope of a route, else why it does not. Access is decided here and nowhere else. An
- * operator's key satisfies every scope of a key. Of a tenant's key, each scope allows one kind of routes, except that
- * `admin` includes `read`; it never acts for another tenant.
+ * operator's key satisfies every scope of a key, or `read` alone if it has scopes. Of a tenant's key, each scope allows one
+ * kind of routes, except that `admin` includes `read`; it never acts for another tenant.
  */
 export function refusalOf(
   credential: KeyIdentity | AttemptCredential,
@@ -92,13 +92,16 @@ export function refusalOf(
     const isItsOwn = scope === 'attempt' && credential.jobId === id;
     return isItsOwn ? null : 'The token of an attempt can report about its own job only.';
   }
-  if (credential.operator) return null;
+  const scopes = credential.key?.scopes ?? [];
+  if (credential.operator) {
+    const isGranted = scopes.length === 0 || (scope === 'read' && scopes.includes('read'));
+    return isGranted ? null : 'This key of an operator may only read.';
+  }
   // A key that is not an operator's must name its tenant; a guess could give access to another tenant.
   if (credential.tenant === undefined) return 'The key belongs to no tenant.';
   if (tenant !== undefined && tenant !== credential.tenant) return 'The key belongs to another tenant.';
   if (scope === 'operator') return 'Only a key of an operator may do this.';
   const wanted = scope === 'attempt' ? 'work' : scope;
-  const scopes = credential.key?.scopes ?? [];
   const isGranted = scopes.includes(wanted) || (wanted === 'read' && scopes.includes('admin'));
   return isGranted ? null : `The key lacks the scope ${wanted}.`;
 }

@@ -54,6 +54,8 @@ function row(change: Partial<PlacedRow> = {}): PlacedRow {
     progress: null,
     schedule: null,
     occurrence: null,
+    workflow: null,
+    batch: null,
     ...change,
   };
 }

@@ -15,6 +15,7 @@ import { type Backoff, DEFAULT_BACKOFF } from '../core/retry.js';
 import type { PlacedRow, StoredAttempt } from '../store/job-places.js';
 import type { JobRow } from '../store/job-row.js';
 import type { ListedRow } from '../store/list-jobs.js';
+import type { Relatives } from '../store/read-workflows.js';
 import { JsonText } from './json-text.js';
 
 /** The parts of a job that a list left out. */
@@ -27,6 +28,8 @@ export class JobView extends JsonText {
     private readonly newestProgress: Progress | null,
     /** What the answer to a submission says about its key; missing in all other answers. */
     private readonly repetition?: Repetition,
+    /** The steps around it, if it is a step of a workflow; lists leave them out. */
+    private readonly relatives?: Relatives,
   ) {
     super();
   }
@@ -93,8 +96,8 @@ export class JobView extends JsonText {
       scheduledAt: maybeTime(row.occurrence),
       scheduledBy: row.occurrence === null ? null : row.created_by,
       schedule: row.schedule,
-      workflow: null,
-      batch: null,
+      workflow: row.workflow,
+      batch: row.batch,
       attempt: earlierLeft + attempts.length,
       failures: row.failures,
       maxAttempts: row.max_attempts,
@@ -109,9 +112,9 @@ export class JobView extends JsonText {
       finishedAt: maybeTime(row.finished_at),
       lateBy: row.late_by ?? (row.claimed_at === null ? null : Math.max(0, row.claimed_at - row.run_at)),
       progress: this.newestProgress ?? (parse(row.progress) as Progress | null),
-      dependsOn: [],
-      dependents: [],
-      ancestors: [],
+      dependsOn: this.relatives?.dependsOn ?? [],
+      dependents: this.relatives?.dependents ?? [],
+      ancestors: this.relatives?.ancestors ?? [],
       attempts,
       ...(omitted.length > 0 && { omitted }),
     };
@@ -158,6 +161,8 @@ export function newlyPlaced(row: JobRow, queue: string, held: boolean): PlacedRo
     cancelled_at: null,
     schedule: null,
     occurrence: null,
+    workflow: null,
+    batch: null,
   };
 }
 

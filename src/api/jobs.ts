@@ -31,6 +31,7 @@ import { type LogRow, readLogLines } from '../store/job-logs.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { RolledBackError } from '../store/leader-statement.js';
 import { readJob } from '../store/read-job.js';
+import { type Relatives, readRelatives, readWorkflow } from '../store/read-workflows.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { idRange } from './id-range.js';
@@ -41,7 +42,15 @@ import { JobView, newlyPlaced } from './job-view.js';
 import type { Answered } from './json-text.js';
 import { writePage } from './page-text.js';
 import { mustFitPayload, withinRate } from './quota-checks.js';
-import { keyGuardOf, limitsOf, mayTouch, mustAllow, narrowed } from './restrictions.js';
+import {
+  forbidden,
+  keyGuardOf,
+  limitsOf,
+  mayTouch,
+  mustAllow,
+  narrowed,
+  reachesWorkflow,
+} from './restrictions.js';
 import {
   Answer,
   type Call,
@@ -87,7 +96,10 @@ export const jobRoutes: readonly Route[] = [
     summary:
       'Submit many jobs, all or none. The ids are in the order of the jobs; `repetitions` names those whose keys had jobs.',
     scope: 'submit',
-    body: jsonCheckedByRun(BulkSubmission, { maxBytes: MANY_PAYLOADS, text: 'payload', lists: ['jobs'] }),
+    body: jsonCheckedByRun(BulkSubmission, {
+      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', lists: ['jobs'] },
+      mostItems: ({ maxBulkJobs }) => maxBulkJobs,
+    }),
     answers: { 201: BulkAnswer },
     idempotent: true,
     run: ({ node, caller, body, call }) => submitJobs(node, caller, body, call),
@@ -173,7 +185,9 @@ export const jobRoutes: readonly Route[] = [
     run: async ({ node, caller, params }) => {
       const shard = node.shardOf(caller.tenant);
       const leader = await shard.leader();
-      return leader.why(await mustRead(shard, caller, params.id), caller.operator);
+      const row = await mustRead(shard, caller, params.id);
+      const namesSteps = await reachesGraph(shard.hot, caller, row);
+      return leader.why(row, { forOperator: caller.operator, namesSteps });
     },
   }),
   route({
@@ -217,6 +231,7 @@ function steering(verb: 'cancel' | 'retry' | 'hold' | 'release', summary: string
     run: async ({ node, caller, params: { id }, call }) => {
       const shard = node.shardOf(caller.tenant);
       await mustReach(shard, caller, id);
+      if (verb === 'retry') await mustReachGraph(shard, caller, id);
       const { jobControl } = await shard.leader();
       return answerOf(
         shard,
@@ -369,7 +384,7 @@ function bulkAnswer(stored: readonly OneStored[]): Stored {
 }
 
 /** The definitions of the tasks that submissions name; at once where they are known, so that most wait for nothing. */
-function findTasks(
+export function findTasks(
   { tasks }: Shard,
   tenant: string,
   inputs: readonly unknown[],
@@ -414,7 +429,9 @@ async function viewJob(
   id: string,
   db: Queryable = shard.hot,
 ): Promise<JobView> {
-  return viewOf(shard, await mustRead(shard, caller, id, db));
+  const row = await mustRead(shard, caller, id, db);
+  const hasGraph = row.workflow !== null && (await reachesGraph(db, caller, row));
+  return viewOf(shard, row, undefined, hasGraph ? await readRelatives(db, id) : undefined);
 }
 
 async function mustRead(
@@ -433,12 +450,29 @@ async function mustReach(shard: Shard, caller: Caller, id: string): Promise<void
   if (limitsOf(caller)) await mustRead(shard, caller, id);
 }
 
-function viewOf(shard: Shard, row: PlacedRow, repetition?: Repetition): JobView {
-  const progress = row.state === 'running' ? shard.currentLeader()?.progressOf(row.id) : undefined;
-  return new JobView(row, progress ?? null, repetition);
+/** Whether the caller may know the other steps of the job's workflow. */
+async function reachesGraph(db: Queryable, caller: Caller, { workflow }: PlacedRow): Promise<boolean> {
+  if (workflow === null || !limitsOf(caller)) return true;
+  const row = await readWorkflow(db, caller.tenant, workflow);
+  return row !== null && reachesWorkflow(caller, row);
 }
 
-function submissionContext({ config }: NodeContext, { clock }: Shard, tasks: TaskLookup): SubmissionContext {
+/** A step that runs again lets others run, too. */
+async function mustReachGraph(shard: Shard, caller: Caller, id: string): Promise<void> {
+  if (!limitsOf(caller) || (await reachesGraph(shard.hot, caller, await mustRead(shard, caller, id)))) return;
+  throw forbidden('The job is a step of a workflow that your key does not reach as a whole.');
+}
+
+function viewOf(shard: Shard, row: PlacedRow, repetition?: Repetition, relatives?: Relatives): JobView {
+  const progress = row.state === 'running' ? shard.currentLeader()?.progressOf(row.id) : undefined;
+  return new JobView(row, progress ?? null, repetition, relatives);
+}
+
+export function submissionContext(
+  { config }: NodeContext,
+  { clock }: Shard,
+  tasks: TaskLookup,
+): SubmissionContext {
   return { ...config, now: clock.now(), tasks };
 }
 

@@ -1,5 +1,6 @@
 import {
   areWithin,
+  checkOperatorScopes,
   type KeyInput as Input,
   type KeyLimits,
   type KeyScope,
@@ -209,12 +210,11 @@ function rightsOf(caller: Caller, input: Input, now: number): Rights & { readonl
   const expiresAt = expiryOf(caller, input.expiresAt, now);
   if (operator) {
     if (!caller.operator) throw forbidden('Only an operator may make keys of operators.');
-    const given = (['scopes', 'queues', 'tasks', 'tenant'] as const).find(
-      (field) => input[field] !== undefined,
-    );
+    const given = (['queues', 'tasks', 'tenant'] as const).find((field) => input[field] !== undefined);
     if (given)
-      throw invalid([{ pointer: `/${given}`, detail: "an operator's key may do everything; leave it out" }]);
-    return { tenant: null, scopes: [], queues: null, tasks: null, expiresAt };
+      throw invalid([{ pointer: `/${given}`, detail: "an operator's key is for everything; leave it out" }]);
+    checkOperatorScopes(scopes);
+    return { tenant: null, scopes, queues: null, tasks: null, expiresAt };
   }
   if (scopes.length === 0) throw invalid([{ pointer: '/scopes', detail: 'is missing' }]);
   // What the maker is restricted to holds for what it makes, unless that is restricted further.

@@ -38,6 +38,9 @@ const TOTALS: Record<keyof TotalFigures, [name: string, help: string]> = {
   unserved: ['punctual_jobs_unserved', 'Due jobs that no live worker has served for a while.'],
   workers: ['punctual_workers', 'Live worker sessions.'],
   slots: ['punctual_worker_slots', 'Slots of the workers that take jobs.'],
+  batchesWaiting: ['punctual_batches_waiting', "Batches that wait in the leader's memory."],
+  batchesRunning: ['punctual_batches_running', 'Batches that run.'],
+  slotsKept: ['punctual_worker_slots_kept', 'Free slots that are kept for batches.'],
 };
 
 const QUEUES: readonly [name: string, help: string, of: (queue: QueueFigures) => number][] = [

@@ -1,13 +1,19 @@
 import type { JobError } from '../core/job.js';
+import { JsonText } from '../core/json-reader.js';
 import { readJson } from '../core/submission.js';
 
 /** Reports of workers, cut to the limits of what is stored. */
+
+const NO_RESULT = { json: 'null' } as const;
 
 /** The result as JSON text, or an error when it is too large or too deep. */
 export function resultText(
   result: unknown,
   limits: { readonly maxPayload: number; readonly maxDepth: number },
 ): { readonly json: string } | { readonly error: JobError } {
+  // Most results are stored as they came, so nothing is made ahead for the others.
+  if (result === undefined || result === null) return NO_RESULT;
+  if (result instanceof JsonText && result.bytes <= limits.maxPayload) return { json: result.text };
   let error: JobError = { message: 'the result cannot be stored' };
   const json = readJson(result, limits, (detail, code) => {
     error =

@@ -2,6 +2,7 @@ import { areWithin, handlerOf, isWithin, type KeyLimits, type StoredWork } from 
 import { PunctualError } from '../core/errors.js';
 import type { KeyGuard } from '../store/keys.js';
 import { readQueues } from '../store/queues.js';
+import type { WorkflowRow } from '../store/read-workflows.js';
 import type { AttemptCredential, Caller } from './caller.js';
 
 /**
@@ -27,6 +28,16 @@ export function limitsOf(caller: Caller | AttemptCredential): KeyLimits | undefi
 export function mayTouch(caller: Caller | AttemptCredential, place: Place): boolean {
   const limits = limitsOf(caller);
   return limits === undefined || isWithin(limits, place);
+}
+
+/** A restricted key reaches a workflow if it reaches all of its steps. */
+export function reachesWorkflow(
+  caller: Caller,
+  { queues, tasks }: Pick<WorkflowRow, 'queues' | 'tasks'>,
+): boolean {
+  if (limitsOf(caller) === undefined) return true;
+  if (queues === null || tasks === null) return false;
+  return queues.every((queue) => tasks.every((task) => mayTouch(caller, { queue, task: task || null })));
 }
 
 /** Whether the caller may report about a job: for workers, the tasks of a key are the handlers that they run. */

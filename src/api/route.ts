@@ -4,7 +4,7 @@ import type { AuditAction, AuditAuthor } from '../core/audit.js';
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import { type Defaulted, Nothing } from '../core/schemas/object.js';
-import { validate, validateLong } from '../core/schemas/validate.js';
+import { maxItemsOf, validate, validateLong } from '../core/schemas/validate.js';
 import type { AttemptCredential, Caller, Scope } from './caller.js';
 import type { NodeContext } from './context.js';
 import type { AnswerKeeper } from './idempotency.js';
@@ -15,7 +15,10 @@ import type { AnswerKeeper } from './idempotency.js';
  */
 
 /** The limits of requests that the operator can set. */
-export type HttpLimits = Pick<Config, 'maxBulkBytes' | 'maxPayload' | 'maxDepth' | 'maxConnections'>;
+export type HttpLimits = Pick<
+  Config,
+  'maxBulkBytes' | 'maxBulkJobs' | 'maxPayload' | 'maxDepth' | 'maxConnections'
+>;
 
 /** The most bytes of a body besides its payloads. */
 const OVERHEAD_BYTES = 64 * 1024;
@@ -30,10 +33,14 @@ type MaxBytes = number | ((limits: HttpLimits) => number);
 interface JsonOptions {
   /** Default: 1 MiB. */
   readonly maxBytes?: MaxBytes;
-  /** The field of the body, or of each item of its lists, that is kept as its original text. */
+  /** The field of the body, or of each item of its lists and maps, that is kept as its original text. */
   readonly text?: 'payload' | 'result';
   /** Fields of the body that hold long lists. */
   readonly lists?: readonly string[];
+  /** The most items of such a list. Default: what the schema says. */
+  readonly mostItems?: (limits: HttpLimits) => number;
+  /** Fields of the body that hold many objects by their names. */
+  readonly maps?: readonly string[];
   /** Whether the body may be left out, which means an empty object; `explained`: `run` says what an empty one lacks. */
   readonly optional?: true | 'explained';
 }
@@ -61,7 +68,11 @@ export function json<S extends TSchema>(schema: S, options: JsonOptions = {}): J
   const { optional, lists } = options;
   const check = (value: unknown) =>
     lists ? validateLong(schema, value, lists) : validate(schema, optional ? (value ?? {}) : value);
-  return { ...options, kind: 'json', schema, check };
+  const longest = lists?.reduce((most, name) => Math.max(most, maxItemsOf(schema, name)), 0);
+  return {
+    ...(longest !== undefined && { mostItems: () => longest }),
+    ...{ ...options, kind: 'json', schema, check },
+  };
 }
 
 /** A body of JSON that is documented by the schema but checked by the route's `run`. */
@@ -188,11 +199,13 @@ export interface Input<S extends Scope, P extends TSchema, Q extends TObject, B>
 /** The sections of the OpenAPI document. */
 export const TAGS = {
   jobs: 'Submit, read and steer jobs.',
+  batches: 'Jobs that start together or not at all.',
   attempts: 'Reports about one attempt, by a key or by its token.',
   workers: 'What workers say, and what is known about them.',
   queues: 'Named lists of waiting jobs of a tenant.',
   tasks: 'Definitions: what the jobs of a name run and take by default.',
   schedules: 'When tasks run, and the ledger of what became of it.',
+  workflows: 'Graphs of jobs: steps that wait for other steps.',
   tenants: 'Tenants, their shares and limits.',
   events: 'What happens, as it happens.',
   keys: 'Keys, what they may do, and their ends.',

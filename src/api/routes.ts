@@ -1,5 +1,6 @@
 import { attemptRoutes } from './attempts.js';
 import { auditRoutes } from './audit.js';
+import { batchRoutes } from './batches.js';
 import { clusterRoutes } from './cluster.js';
 import { eventRoutes } from './events.js';
 import { healthRoutes } from './health.js';
@@ -14,11 +15,13 @@ import { scheduleRoutes } from './schedules.js';
 import { taskRoutes } from './tasks.js';
 import { tenantRoutes } from './tenants.js';
 import { workerRoutes } from './workers.js';
+import { workflowRoutes } from './workflows.js';
 
 /** Every route of a node. */
 export const ROUTES: readonly Route[] = [
   ...jobRoutes,
   ...manyJobRoutes,
+  ...batchRoutes,
   ...idRoutes,
   ...attemptRoutes,
   ...workerRoutes,
@@ -28,6 +31,7 @@ export const ROUTES: readonly Route[] = [
   ...keyRoutes,
   ...auditRoutes,
   ...scheduleRoutes,
+  ...workflowRoutes,
   ...eventRoutes,
   ...clusterRoutes,
   ...healthRoutes,

@@ -11,7 +11,10 @@ import type { Waiting } from '../store/read-backlog.js';
 import { type NewJob, submitJobs } from '../store/submit-jobs.js';
 import { type Owned, Submitter } from './submitter.js';
 
-vi.mock('../store/submit-jobs.js', () => ({ submitJobs: vi.fn() }));
+vi.mock('../store/submit-jobs.js', async (original) => ({
+  ...(await original<object>()),
+  submitJobs: vi.fn(),
+}));
 const store = vi.mocked(submitJobs);
 
 const { config } = resolveConfig({}, {}, () => '');

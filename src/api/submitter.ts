@@ -8,6 +8,7 @@ import { SerialQueues } from '../core/serial-queue.js';
 import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
 import { TimeSlice } from '../core/time-slice.js';
 import { uuidv7 } from '../core/uuid.js';
+import type { ParsedWorkflow } from '../core/workflow/parse-workflow.js';
 import { admissionTime } from '../dispatch/admission-time.js';
 import { bisect } from '../store/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
@@ -24,6 +25,7 @@ import {
   type Submitted,
   submitJobs,
 } from '../store/submit-jobs.js';
+import { type NewWorkflow, type SubmittedWorkflow, submitWorkflow } from '../store/submit-workflow.js';
 import {
   awaitRoom,
   countRoom,
@@ -32,6 +34,7 @@ import {
   type Room,
   RoomLockedError,
 } from '../store/tenant-usage.js';
+import { newWorkflow } from './new-workflow.js';
 
 /** Whose a submission is, and what its request says of it. The submissions of a bulk share one. */
 export interface Owner {
@@ -58,6 +61,12 @@ export interface Stored {
   readonly repetition: Repetition | null;
   /** The row of a new job. */
   readonly row: JobRow | null;
+}
+
+/** The outcome of the submission of a workflow: the new one, or null for the earlier one with the same key. */
+export interface StoredWorkflow {
+  readonly id: string;
+  readonly workflow: NewWorkflow | null;
 }
 
 interface SubmitterOptions {
@@ -122,20 +131,44 @@ export class Submitter {
     }
   }
 
-  private store(owned: readonly Owned[], keep?: Keep<readonly Stored[]>): Promise<Stored[]> {
+  /** The same for the members of a batch, which wait in `later` and are stored together with their batch. */
+  async submitMembers(
+    owned: readonly Owned[],
+    storeMembers: StoreMembers,
+    keep?: Keep<readonly Stored[]>,
+  ): Promise<Stored[]> {
+    try {
+      return await this.store(owned, keep, storeMembers);
+    } catch (error) {
+      throw explainDatabaseError(error);
+    }
+  }
+
+  private store(
+    owned: readonly Owned[],
+    keep?: Keep<readonly Stored[]>,
+    storeMembers?: StoreMembers,
+  ): Promise<Stored[]> {
     const owner = owned[0]?.owner;
-    const how = { keep, guard: owner?.guard };
+    const how = { keep, guard: owner?.guard, storeMembers };
     return owner?.isCounted ? this.storeCounted(owner.tenant, owned, how) : this.storeNamed(owned, how);
   }
 
   /** Stores jobs of one tenant, which has a quota of jobs; throws JobQuotaError if they do not fit. */
   private storeCounted(tenant: string, owned: readonly Owned[], how: StoreOptions): Promise<Stored[]> {
+    return this.withRoom(tenant, (counted) => this.storeNamed(owned, { ...how, ...counted }));
+  }
+
+  private withRoom<T>(
+    tenant: string,
+    store: (counted: { readonly counted?: string }) => Promise<T>,
+  ): Promise<T> {
     const { pool } = this.options;
     return this.counted.run(tenant, async () => {
       // Others may take the room that was found before this is stored, or have it locked again.
       for (let tries = 0; tries < ROOM_TRIES; tries += 1) {
         try {
-          return await this.storeNamed(owned, { ...how, counted: tenant });
+          return await store({ counted: tenant });
         } catch (error) {
           if (error instanceof RoomLockedError) {
             if (await awaitRoom(pool, tenant)) continue;
@@ -143,7 +176,7 @@ export class Submitter {
           }
           if (!(error instanceof NoRoomForError)) throw error;
           const room = await countRoom(pool, tenant);
-          if (room === null) return this.storeNamed(owned, how);
+          if (room === null) return store({});
           const { live, later } = error.wanted;
           if (live > room.live || later > room.later)
             throw new JobQuotaError(tenant, error.wanted, room, error.places);
@@ -157,17 +190,53 @@ export class Submitter {
   /** Stores the jobs; if the database no longer has their names, resolves the names again, once. */
   private async storeNamed(owned: readonly Owned[], how: StoreOptions): Promise<Stored[]> {
     const kinds = kindsOf(owned);
+    return this.withNames(kinds, (resolved) => this.storeKinds(kinds, resolved, how));
+  }
+
+  private async withNames<T>(
+    kinds: readonly NamedKind[],
+    store: (resolved: readonly Resolved[]) => Promise<T>,
+  ): Promise<T> {
     const resolved = await this.resolve(kinds);
     try {
-      return await this.storeKinds(kinds, resolved, how);
+      return await store(resolved);
     } catch (error) {
       if (!(error instanceof StaleNamesError)) throw error;
       this.options.names.forget(resolved);
-      return this.storeKinds(kinds, await this.resolve(kinds), how);
+      return store(await this.resolve(kinds));
     }
   }
 
-  private resolve(kinds: readonly Kind[]): Promise<Resolved[]> {
+  /** Stores a workflow, or finds the one that has its key; null if that is gone by now. */
+  async submitWorkflow(
+    owner: Owner,
+    parsed: ParsedWorkflow,
+    keep?: Keep<StoredWorkflow>,
+  ): Promise<StoredWorkflow | null> {
+    const { hot, clock, config, databaseNow } = this.options;
+    const { tenant } = owner;
+    const kinds = parsed.steps.map(({ definition }) => ({ owner, definition }));
+    const store = (how: { readonly counted?: string }) =>
+      this.withNames(kinds, async (resolved) => {
+        const now = clock.now();
+        const made: Made = { names: distinct(resolved), at: databaseNow(), since: performance.now(), ...how };
+        const workflow = await newWorkflow(owner, parsed, resolved, now, config.laterThreshold);
+        const keepIt: Keep<SubmittedWorkflow> | undefined =
+          keep && ((db, { id, isNew }) => keep(db, { id, workflow: isNew ? workflow : null }));
+        const stored = await submitWorkflow(hot, workflow, made, now, keepIt).catch((error: unknown) => {
+          throw error instanceof NoRoomError ? new NoRoomForError(workflow.steps, error) : error;
+        });
+        if (stored?.isNew) this.tell(workflow.steps);
+        return stored && { id: stored.id, workflow: stored.isNew ? workflow : null };
+      });
+    try {
+      return await (owner.isCounted ? this.withRoom(tenant, store) : store({}));
+    } catch (error) {
+      throw explainDatabaseError(error);
+    }
+  }
+
+  private resolve(kinds: readonly NamedKind[]): Promise<Resolved[]> {
     const { names, clock } = this.options;
     return names.resolve(
       kinds.map(({ owner: { tenant }, definition: { queue, needs } }) => ({ tenant, queue, needs })),
@@ -178,7 +247,7 @@ export class Submitter {
   private async storeKinds(
     kinds: readonly Kind[],
     resolved: readonly Resolved[],
-    { keep, counted, guard }: StoreOptions,
+    { keep, counted, guard, storeMembers }: StoreOptions,
   ): Promise<Stored[]> {
     const { clock, config, hot, databaseNow } = this.options;
     const now = clock.now();
@@ -196,7 +265,7 @@ export class Submitter {
       // Its times count from when it was submitted; so a delay can be read off the row.
       const origin = { queue, needs, tenant, createdAt: definition.at, createdBy, traceparent };
       const stored = toStored(definition, origin);
-      const admitAt = admitAtOf(definition, now, config.laterThreshold);
+      const admitAt = storeMembers ? definition.runAt : admitAtOf(definition, now, config.laterThreshold);
       for (const payload of payloads) {
         const row = { id: uuidv7(now), payload, definition: stored };
         jobs.push({ row, admitAt, held: hold, keyRule, saidAt: null });
@@ -210,13 +279,15 @@ export class Submitter {
     }
     const keepThem: Keep<Registrations> | undefined =
       keep && ((db, registered) => keep(db, storedOf(jobs, registered)));
-    const storing = jobs.some(({ keyRule }) => mayReplace(keyRule))
-      ? this.options.submitKeyed(jobs, made, now, keepThem)
-      : submitJobs(hot, jobs, made, now, keepThem);
+    const storing = storeMembers
+      ? storeMembers(jobs, made, now, keepThem)
+      : jobs.some(({ keyRule }) => mayReplace(keyRule))
+        ? this.options.submitKeyed(jobs, made, now, keepThem)
+        : submitJobs(hot, jobs, made, now, keepThem);
     const { registered, fresh } = await storing.catch((error: unknown) => {
       throw error instanceof NoRoomError ? new NoRoomForError(jobs, error) : error;
     });
-    this.tell(fresh);
+    if (!storeMembers) this.tell(fresh);
     return storedOf(jobs, registered);
   }
 
@@ -300,7 +371,7 @@ export class Submitter {
     return batch;
   }
 
-  private tell(jobs: readonly NewJob[]): void {
+  private tell(jobs: readonly Pick<NewJob, 'row' | 'admitAt'>[]): void {
     const live = jobs.filter((job) => job.admitAt === null).map(({ row }) => toWaiting(row));
     const later = jobs.filter((job) => job.admitAt !== null && job.row.definition.start_before !== null);
     const startBefore =
@@ -329,8 +400,17 @@ function admitAtOf({ hold, runAt }: JobDefinition, now: number, threshold: numbe
   return hold ? runAt : admissionTime(runAt, now, threshold);
 }
 
+/** Stores the members of a batch with it; only the leader can. */
+export type StoreMembers = (
+  jobs: readonly NewJob[],
+  made: Made,
+  now: number,
+  keep: Keep<Registrations> | undefined,
+) => Promise<Submitted>;
+
 /** How submissions are stored, beside what they say. */
 interface StoreOptions {
+  readonly storeMembers?: StoreMembers | undefined;
   readonly keep?: Keep<readonly Stored[]> | undefined;
   readonly guard?: KeyGuard | undefined;
   /** The tenant of all of them, if room for them is to be taken. */
@@ -345,7 +425,7 @@ class NoRoomForError extends Error {
   readonly wanted: JobCounts;
   readonly places: readonly Place[];
 
-  constructor(jobs: readonly NewJob[], error: NoRoomError) {
+  constructor(jobs: readonly Pick<NewJob, 'row'>[], error: NoRoomError) {
     super(error.message, { cause: error });
     this.wanted = error.wanted;
     const places = new Map(
@@ -407,11 +487,20 @@ export class JobQuotaError extends PunctualError {
   }
 }
 
-/** Consecutive submissions that differ in their payloads only. */
-interface Kind {
+/** What decides about the names that a job is stored with. */
+interface NamedKind {
   readonly owner: Owner;
   readonly definition: JobDefinition;
+}
+
+/** Consecutive submissions that differ in their payloads only. */
+interface Kind extends NamedKind {
   readonly payloads: string[];
+}
+
+/** The names of many steps, each once: they are checked by the name, not by the step. */
+function distinct(resolved: readonly Resolved[]): Resolved[] {
+  return [...new Map(resolved.map((names) => [`${names.queue} ${names.needs}`, names])).values()];
 }
 
 /** Groups submissions by kind: a bulk is mostly of one kind, whose definition is then converted once. */

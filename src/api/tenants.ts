@@ -7,6 +7,7 @@ import { PageQuery, TenantPath } from '../core/schemas/query.js';
 import type * as wire from '../core/wire.js';
 import { rateOfRow } from '../store/queues.js';
 import { findTenant, listTenants, quotasOfRow, type TenantRow } from '../store/tenants.js';
+import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { answerOf } from './idempotency.js';
 import { json, type Route, route } from './route.js';
@@ -50,12 +51,14 @@ export const tenantRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/tenants',
     tag: 'tenants',
-    summary: 'List the tenants, by id.',
-    scope: 'operator',
+    summary: 'List the tenants, by id; a key of a tenant is shown its own.',
+    scope: 'read',
     query: PageQuery,
     answers: { 200: TenantPage },
-    run: async ({ node, query: { after = '', limit } }) => {
-      const rows = await listTenants(node.shards[0].pool, after, limit + 1);
+    run: async ({ node, caller, query: { after = '', limit } }) => {
+      const rows = caller.operator
+        ? await listTenants(node.shards[0].pool, after, limit + 1)
+        : await ownRows(node, caller, after);
       const data = rows.slice(0, limit).map((row) => viewOf(node, row));
       return { data, next: rows.length > limit ? data.at(-1)!.id : null };
     },
@@ -65,12 +68,13 @@ export const tenantRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/tenants/:id',
     tag: 'tenants',
-    summary: 'Read a tenant.',
-    scope: 'operator',
+    summary: 'Read a tenant; for a key of a tenant, there is no other than its own.',
+    scope: 'read',
     params: TenantPath,
     answers: { 200: TenantView },
-    run: async ({ node, params: { id } }) => {
-      const row = await findTenant(node.shardOf(id).pool, id);
+    run: async ({ node, caller, params: { id } }) => {
+      const isShown = caller.operator || id === caller.tenant;
+      const row = isShown ? await findTenant(node.shardOf(id).pool, id) : null;
       if (!row) throw notFound(id);
       return viewOf(node, row);
     },
@@ -100,6 +104,12 @@ export const tenantRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** What the list shows to a key of a tenant: its own tenant, if that was added. */
+async function ownRows(node: NodeContext, { tenant }: Caller, after: string): Promise<TenantRow[]> {
+  const own = await findTenant(node.shardOf(tenant).pool, tenant);
+  return own && own.id > after ? [own] : [];
+}
 
 function viewOf(node: NodeContext, row: TenantRow): wire.TenantView {
   const rate = rateOfRow(row);

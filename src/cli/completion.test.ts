@@ -36,7 +36,7 @@ _punctual; printf '%s\\n' "\${COMPREPLY[@]}"`;
 
 describe('completion', () => {
   it('offers nouns, verbs and options in bash', () => {
-    expect(offered('punctual wo')).toEqual(['worker']);
+    expect(offered('punctual wo')).toEqual(['worker', 'workflow']);
     expect(offered('punctual job re')).toEqual(['release', 'retry', 'redrive']);
     expect(offered('punctual job submit --ma')).toEqual(['--max-attempts']);
     expect(offered('punctual job list --te')).toEqual(['--tenant']);

@@ -9,6 +9,7 @@ import {
   resolveConfig,
   SETTINGS,
   type SettingName,
+  unknownVariables,
 } from '../core/config.js';
 import { formatDuration } from '../core/duration.js';
 import { messageOf, PunctualError } from '../core/errors.js';
@@ -24,6 +25,12 @@ export function resolveSettings(cli: Cli, flags: ConfigInput): ResolvedConfig {
   } catch (error) {
     throw nameFlag(error, flags);
   }
+}
+
+/** Warns of variables in the environment that are probably misspelt; once, and not by each process of `punctual up`. */
+export function warnOfVariables(cli: Cli, warn: (text: string) => void): void {
+  const unknown = cli.supervisor ? null : unknownVariables(cli.environment);
+  if (unknown !== null) warn(unknown);
 }
 
 function readSetting(path: string): string {

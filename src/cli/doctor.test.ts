@@ -1,10 +1,15 @@
-import { describe, expect, it } from 'vitest';
+import { once } from 'node:events';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { testCertificate } from '../../test/test-certificate.js';
 import type { Job } from '../core/job.js';
 import { VERSION } from '../core/version.js';
 import type { ClusterView, UnservedView, Why, WorkerView } from '../core/wire.js';
 import {
   checkClock,
   checkCluster,
+  checkNode,
   checkNodeVersion,
   checkWaiting,
   checkWorkers,
@@ -39,6 +44,16 @@ describe('doctor', () => {
       status: 'fail',
       advice: expect.stringContaining('20.19'),
     });
+  });
+
+  it('names the variable for a private authority if that is not trusted', async () => {
+    const server = createServer(testCertificate('node')).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    expect(await checkNode(url, Date.now)).toMatchObject([
+      { status: 'fail', advice: expect.stringContaining('NODE_EXTRA_CA_CERTS') },
+    ]);
   });
 
   it('finds a shard without a leader, paused dispatch, dead nodes and other versions', () => {

@@ -12,6 +12,7 @@ import type { ClusterView, Page, UnservedView, Why, WorkerView } from '../core/w
 import { migrationStatus } from '../store/migrate.js';
 import { findSettingsBy } from '../store/pooler.js';
 import { findWall } from '../store/tenant-wall.js';
+import { tlsMistake } from '../transport/tls-mistakes.js';
 import type { RequestOptions, Transport } from '../transport/transport.js';
 import {
   findCredentials,
@@ -132,7 +133,8 @@ async function checkServer(cli: Cli, options: GlobalOptions): Promise<Check[]> {
   return checks;
 }
 
-async function checkNode(url: string, now: () => number): Promise<Check[]> {
+/** Whether a node answers, and whether the clocks agree. */
+export async function checkNode(url: string, now: () => number): Promise<Check[]> {
   const name = `node ${url}`;
   try {
     const askedAt = now();
@@ -149,15 +151,11 @@ async function checkNode(url: string, now: () => number): Promise<Check[]> {
       ...(Number.isNaN(date) ? [] : [checkClock(date - midpoint)]),
     ];
   } catch (error) {
-    const reason = error instanceof Error && error.cause ? messageOf(error.cause) : messageOf(error);
-    return [
-      {
-        name,
-        status: 'fail',
-        detail: `not reachable: ${reason}`,
-        advice: 'Check --url, or start it with `punctual up`.',
-      },
-    ];
+    const cause = error instanceof Error && error.cause ? error.cause : error;
+    const reason = messageOf(cause);
+    const mistake = tlsMistake(url, String((cause as { code?: unknown } | null)?.code), reason);
+    const advice = mistake?.advice ?? 'Check --url, or start it with `punctual up`.';
+    return [{ name, status: 'fail', detail: `not reachable: ${reason}`, advice }];
   }
 }
 

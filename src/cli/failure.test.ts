@@ -50,7 +50,7 @@ describe('renderFailure', () => {
     const lines = renderFailure(failure, paint).split('\n');
     expect(lines[0]).toBe('error: /a: bad (and 1 more) (INVALID_REQUEST)');
     expect(lines).toContain('  /b: worse');
-    expect(lines).toContain(`  ${ERROR_CODES.INVALID_REQUEST.hint}`);
+    expect(lines).toContain(`  ${ERROR_CODES.INVALID_REQUEST.hint} \`--help\` lists what the command takes.`);
     expect(JSON.parse(failureDocument(failure)).error).toMatchObject({
       code: 'INVALID_REQUEST',
       errors: { length: 2 },

@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander';
-import { ERROR_CODES, type FieldError, messageOf, PunctualError } from '../core/errors.js';
+import { ERROR_CODES, type ErrorCode, type FieldError, messageOf, PunctualError } from '../core/errors.js';
 import { type Paint, printable } from '../core/paint.js';
 
 /** A wrong field of a request, and what was typed for it. */
@@ -20,13 +20,23 @@ export interface Failure {
 export const EXIT_USAGE = 2;
 export const EXIT_INTERRUPTED = 130;
 
+/** What is added to the hint of an error for somebody who typed a command. */
+const HELP: Partial<Record<ErrorCode, string>> = {
+  INVALID_REQUEST: '`--help` lists what the command takes.',
+  USAGE: '`--help` after any command shows how it is used.',
+};
+
+function hintOf(code: ErrorCode, hint: string | null): string | null {
+  return [hint, HELP[code]].filter(Boolean).join(' ') || null;
+}
+
 const SUGGESTION = /^error: |\n\(Did you mean (one of )?(.+)\?\)$/gs;
 
 function usageFailure(error: CommanderError): Failure {
   const detail = error.message.replace(SUGGESTION, (_match, _several, names?: string) =>
     names ? `; did you mean ${names}?` : '',
   );
-  return { exitCode: EXIT_USAGE, code: 'USAGE', detail, hint: ERROR_CODES.USAGE.hint, errors: [] };
+  return { exitCode: EXIT_USAGE, code: 'USAGE', detail, hint: hintOf('USAGE', null), errors: [] };
 }
 
 /** Explains anything that was thrown; null when it was no failure but the answer to `--help` or `--version`. */
@@ -41,7 +51,7 @@ export function failureOf(thrown: unknown): Failure | null {
   }
   if (thrown instanceof PunctualError) {
     const { exitCode, code, message, hint, errors } = thrown;
-    return { exitCode, code, detail: message, hint, errors };
+    return { exitCode, code, detail: message, hint: hintOf(code, hint), errors };
   }
   const { exit: exitCode, hint } = ERROR_CODES.INTERNAL;
   return { exitCode, code: 'INTERNAL', detail: messageOf(thrown), hint, errors: [] };

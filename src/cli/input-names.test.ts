@@ -54,6 +54,18 @@ describe('nameInputs', () => {
     });
   });
 
+  it('keeps the quota that was exceeded, and the advice about it', () => {
+    const error = new PunctualError('PAYLOAD_TOO_LARGE', '/payload: too large', {
+      errors: [{ pointer: '/payload', detail: 'too large' }],
+      quota: { name: 'payloadBytes', limit: 100 },
+    });
+    expect(named(error)).toMatchObject({
+      message: '--payload: too large',
+      quota: { name: 'payloadBytes', limit: 100 },
+      hint: expect.stringContaining('--quota payloadBytes=N'),
+    });
+  });
+
   it('leaves everything else as it is', () => {
     for (const thrown of [new Error('x'), new PunctualError('NO_LEADER', 'wait'), undefined]) {
       expect(named(thrown)).toBe(thrown);

@@ -46,7 +46,7 @@ function camelCase([first = '', ...rest]: readonly string[]): string {
 /** The error with what `inputAt` says was typed instead of the fields of the request; anything else as it is. */
 export function nameInputs(thrown: unknown, inputAt: (pointer: string) => string | null): unknown {
   if (!(thrown instanceof PunctualError) || thrown.errors.length === 0) return thrown;
-  const { code, message, cause, retryAfter } = thrown;
+  const { code, message, cause, retryAfter, quota, hint } = thrown;
   const errors = thrown.errors.map((error: InputError): InputError => {
     const input = error.input ?? inputAt(error.pointer);
     return input === null ? error : { ...error, input };
@@ -54,5 +54,9 @@ export function nameInputs(thrown: unknown, inputAt: (pointer: string) => string
   const [first] = errors;
   const isNamed = first?.input !== undefined && message.startsWith(`${first.pointer}: `);
   const detail = isNamed ? first.input + message.slice(first.pointer.length) : message;
-  return new PunctualError(code, detail, { cause, errors, ...(retryAfter !== undefined && { retryAfter }) });
+  return new PunctualError(code, detail, {
+    ...{ cause, errors, hint },
+    ...(retryAfter !== undefined && { retryAfter }),
+    ...(quota && { quota }),
+  });
 }

@@ -29,6 +29,8 @@ const FILTERS: Readonly<Record<Exclude<keyof JobFilterOptions, 'state'>, FilterO
   key: { flags: '--key <key>', description: 'only the job with this key' },
   keyPrefix: { flags: '--key-prefix <text>', description: 'only jobs whose keys begin so' },
   schedule: { flags: '--schedule <name>', description: 'only jobs of this schedule' },
+  workflow: { flags: '--workflow <id>', description: 'only steps of this workflow' },
+  batch: { flags: '--batch <id>', description: 'only members of this batch' },
   since: {
     flags: '--since <time>',
     description: 'only jobs created since then: a moment, or how long ago, such as 2h',

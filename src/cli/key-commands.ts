@@ -1,5 +1,11 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { KEY_SCOPES, type KeyScope, type KeyView, type NewKeyView } from '../core/access.js';
+import {
+  checkOperatorScopes,
+  KEY_SCOPES,
+  type KeyScope,
+  type KeyView,
+  type NewKeyView,
+} from '../core/access.js';
 import { type Duration, humanDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import { migrate } from '../store/migrate.js';
@@ -82,25 +88,25 @@ function addCreateCommand(key: Command, cli: Cli): void {
       '--name <name>',
       'recorded as the creator of what the key creates (default: operator, with --operator)',
     )
-    .option('--scopes <list>', `what it may do: ${KEY_SCOPES.join(',')}`, scopeList)
+    .option('--scopes <list>', `what it may do: ${KEY_SCOPES.join(',')}; with --operator: read`, scopeList)
     .option('--queues <list>', 'the only queues it may touch', commaList)
     .option('--tasks <list>', 'the only tasks it may touch', commaList)
     .option('--expires <moment>', 'when it expires, such as 2027-01-01T00:00:00Z', moment)
-    .option('--operator', 'a key that may do everything, for every tenant')
+    .option('--operator', 'a key for every tenant that may do everything, or with --scopes read only read')
     .option('--database-url <url>', 'with --operator: create it in this Postgres, without a key');
   runsLocally<CreateOptions>(cli, create, ['url', 'apiKey', 'tenant', 'profile', 'json'], async (call) => {
     const { output, options } = call;
     const { operator, databaseUrl, scopes, queues, tasks, expires } = options;
     const name = options.name ?? (operator ? 'operator' : '');
     if (operator && isInDatabase(cli, options)) {
-      const unused = { scopes, queues, tasks, expires };
+      const unused = { queues, tasks, expires };
       const given = Object.entries(unused).find(([, value]) => value !== undefined)?.[0];
-      if (given)
-        throw new PunctualError('USAGE', `--${given} has no meaning for a key that is made in the database.`);
+      if (given) throw notInDatabase(given, databaseUrl !== undefined);
+      checkOperatorScopes(scopes ?? []);
       const { config } = resolveSettings(cli, { databaseUrl });
       const url = firstDatabase(config.databaseUrl);
       await migrate(url);
-      const made = await createOperatorKey(url, name);
+      const made = await createOperatorKey(url, name, scopes);
       output.document(made, () => `${made.key}\n`);
       return;
     }
@@ -136,6 +142,15 @@ function isInDatabase(cli: Cli, options: CreateOptions & GlobalOptions): boolean
   const { PUNCTUAL_DATABASE_URL, PUNCTUAL_DATABASE_URL_FILE } = cli.environment;
   const names = Boolean(PUNCTUAL_DATABASE_URL || PUNCTUAL_DATABASE_URL_FILE);
   return names && options.url === undefined && options.profile === undefined;
+}
+
+/** The error for an option that only a node can put into effect. */
+function notInDatabase(option: string, isNamed: boolean): PunctualError {
+  const [why, remedy] = isNamed
+    ? ['--database-url is given', 'leave that out']
+    : ['PUNCTUAL_DATABASE_URL is set', 'name a node with --url'];
+  const detail = `--${option} is for keys that a node makes. This one is made in the database, because ${why}; ${remedy}.`;
+  return new PunctualError('USAGE', detail);
 }
 
 /** Scopes separated by commas. */
@@ -177,12 +192,17 @@ function limitedTo({ queues, tasks }: KeyView): string | null {
   return parts.length === 0 ? null : parts.join('; ');
 }
 
+function scopesOf({ operator, scopes }: KeyView): string {
+  if (!operator) return scopes.join(',');
+  return scopes.length === 0 ? 'operator' : `operator, ${scopes.join(',')} only`;
+}
+
 function row(view: KeyView, now: number): Cell[] {
   return [
     view.id,
     view.name,
     view.tenant ?? '-',
-    view.operator ? 'operator' : view.scopes.join(','),
+    scopesOf(view),
     limitedTo(view) ?? '-',
     view.expiresAt === null ? 'never' : relativeTime(view.expiresAt, now),
     lastUseOf(view, now) ?? '-',
@@ -206,7 +226,7 @@ function details(output: Output, view: KeyView, now: number): string {
     ['key', view.id],
     ['name', view.name],
     ['tenant', view.tenant],
-    ['scopes', view.operator ? 'operator' : view.scopes.join(',')],
+    ['scopes', scopesOf(view)],
     ['limited to', limitedTo(view)],
     ['expires', view.expiresAt],
     ['created', view.createdAt],

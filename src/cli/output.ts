@@ -45,6 +45,11 @@ export class Output {
     this.#redraws = true;
   }
 
+  /** How text that fits the terminal is made. */
+  get screen(): TableOptions {
+    return { paint: this.paint, width: this.#width() };
+  }
+
   table(columns: readonly Column[], rows: readonly (readonly Cell[])[]): string {
     return renderTable(columns, rows, { paint: this.paint, width: this.#width() });
   }

@@ -522,12 +522,29 @@ describe('errors', () => {
     ['a missing argument', ['job', 'get'], 'Give the id'],
     ['an option without effect', ['up', '--tenant', 'acme'], '--tenant has no meaning'],
     ['no node at all', ['up', '--nodes', '0'], 'from 1 to 100'],
+    ['a worker without a module', ['worker', 'run', '--queues', '*'], 'name a module with --module'],
+    [
+      'a schedule without a time',
+      ['schedule', 'create', 'x', '--task', 't'],
+      'one of --cron, --every and --at',
+    ],
+    ['two times', ['schedule', 'preview', '--every', '1h', '--cron', '@daily'], 'give exactly one of --cron'],
     ['another database', ['up', '--database-url', 'mysql://a'], '--database-url: expected the address of a'],
     ['a state that is none', ['job', 'list', '--state', 'done'], 'Allowed choices are blocked, pending'],
   ])('exits 2 on %s', async (_what, args, part) => {
     const run = await punctual(args);
     expect(run.code).toBe(2);
     expect(run.stderr).toContain(part);
+  });
+
+  it.each([
+    ['up', ['up', '--module', 'missing.mjs']],
+    ['server', ['server']],
+    ['worker run', ['worker', 'run', '--module', 'missing.mjs']],
+  ])('warns of a misspelt variable of the environment: %s', async (_, args) => {
+    const environment = { PUNCTUAL_LEASE_TLL: '7s', PUNCTUAL_URL: 'http://127.0.0.1:1' };
+    const { stderr } = await punctual(args, { environment });
+    expect(stderr.match(/PUNCTUAL_LEASE_TLL \(did you mean PUNCTUAL_LEASE_TTL\?\)/g)).toHaveLength(1);
   });
 
   it('prints help on stdout and exits 0', async () => {

@@ -2,6 +2,7 @@ import { Command, type Help } from 'commander';
 import { painterFor } from '../core/paint.js';
 import { VERSION } from '../core/version.js';
 import { addAuditCommands } from './audit-commands.js';
+import { addBatchCommands } from './batch-commands.js';
 import { exitCodeOf, globalsOf, refuseUnusedGlobals } from './call.js';
 import type { Cli } from './cli.js';
 import { addClusterCommands } from './cluster-commands.js';
@@ -20,6 +21,7 @@ import { addTaskCommands } from './task-commands.js';
 import { addTenantCommands } from './tenant-commands.js';
 import { addUpCommand } from './up-command.js';
 import { addWorkerCommands } from './worker-commands.js';
+import { addWorkflowCommands } from './workflow-commands.js';
 
 /** Shows the global options in the help of the commands that use them. */
 const HELP: Partial<Help> = {
@@ -59,6 +61,8 @@ export function buildProgram(cli: Cli): Command {
   addTaskCommands(program, cli);
   addJobCommands(program, cli);
   addScheduleCommands(program, cli);
+  addWorkflowCommands(program, cli);
+  addBatchCommands(program, cli);
   addQueueCommands(program, cli);
   addClusterCommands(program, cli);
   addTenantCommands(program, cli);

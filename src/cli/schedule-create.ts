@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { ApiClient } from '../client/api-client.js';
 import { putSchedule } from '../client/schedule-handle.js';
 import { type Duration, parseDuration } from '../core/duration.js';
+import { PunctualError } from '../core/errors.js';
 import type { Delivery, Labels } from '../core/job.js';
 import { jitterOf } from '../core/schedule/jitter.js';
 import {
@@ -83,6 +84,12 @@ export function whenOf(options: WhenOptions): ScheduleDefinition {
   };
 }
 
+/** Refuses what says nothing, or several things, about when a schedule is due, in the words of the command line. */
+function mustSayWhen(when: ScheduleDefinition): void {
+  if (TIMING_FIELDS.filter((name) => when[name] !== undefined).length === 1) return;
+  throw new PunctualError('USAGE', 'Say when it is due: give exactly one of --cron, --every and --at.');
+}
+
 /** A catch-up policy: a word, or a duration. */
 function catchUp(text: string): NonNullable<ScheduleDefinition['catchUp']> {
   if ((CATCH_UPS as readonly string[]).includes(text)) return text as (typeof CATCH_UPS)[number];
@@ -132,10 +139,12 @@ export function addCreateCommand(schedule: Command, cli: Cli): void {
       ]),
     );
   callsServer<CreateOptions>(cli, command, async ({ api, output, options, args }) => {
+    const when = whenOf(options);
+    mustSayWhen(when);
     const payload = await readPayload(cli, options.payload);
     const name = args[0]!;
     const definition = {
-      ...whenOf(options),
+      ...when,
       ...given(options, ['task', 'catchUp', 'overlap', 'jitter', 'lateAfter', 'paused', 'queue', 'priority']),
       ...given(options, ['timeout', 'concurrencyKey', 'requires', 'delivery']),
       ...(options.maxAttempts !== undefined && { retry: { maxAttempts: options.maxAttempts } }),
@@ -213,6 +222,7 @@ export function addPreviewCommand(schedule: Command, cli: Cli): void {
     const signal = cli.interrupted;
     const changes = whenOf(options);
     const [name] = args;
+    if (name === undefined) mustSayWhen(changes);
     const view =
       name === undefined ? null : await api.request<ScheduleView>('GET', schedulePath(name), { signal });
     const when = view === null ? changes : whenOfSchedule(view, changes);

@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
+import { HeapPace } from '../host/heap-pace.js';
 import { openLineLog } from '../host/line-log.js';
 import { type LocalCall, runsLocally } from './call.js';
 import type { Cli } from './cli.js';
 import { anyAborted } from './cli.js';
-import { printConfig, resolveSettings } from './configuration.js';
+import { printConfig, resolveSettings, warnOfVariables } from './configuration.js';
 import { wholeNumber } from './option-values.js';
 
 interface ServerOptions {
@@ -48,8 +49,10 @@ async function runServer({ cli, output, options }: LocalCall<ServerOptions>): Pr
   if (print) return printConfig(output, resolved);
   const { config } = resolved;
   const log = openLineLog(cli.stderr, config.logLevel, cli.environment);
+  warnOfVariables(cli, (text) => log.warn({}, text));
   // Imported here, so that other commands start faster without the code of a node.
   const { startNode } = await import('../node/start-node.js');
+  const pace = new HeapPace().start();
   const node = await startNode({ config, log, paused, ...(id !== undefined && { id }) });
   try {
     output.document({ ready: true, url: node.url }, () => `ready ${node.url}\n`);
@@ -57,5 +60,6 @@ async function runServer({ cli, output, options }: LocalCall<ServerOptions>): Pr
     await anyAborted(cli.interrupted, ...(cli.supervisor ? [cli.supervisor.gone] : []));
   } finally {
     await node.stop();
+    await pace.stop();
   }
 }

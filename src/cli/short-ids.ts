@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import type { KeyView } from '../core/access.js';
 import { PunctualError } from '../core/errors.js';
 import { isUuid } from '../core/uuid.js';
 import type { MatchingIds, Page } from '../core/wire.js';
@@ -7,11 +6,20 @@ import type { Transport } from '../transport/transport.js';
 import { inputOfArgument } from './input-names.js';
 import { kindOfArgument, kindOfOption } from './value-kinds.js';
 
-/** Ids of jobs, workers and keys may be shortened to a beginning that is unique; the node knows what it stands for. */
+/** Ids of jobs, workers, keys, workflows and batches may be shortened to a beginning that is unique; the node knows what it stands for. */
 
-type IdKind = 'job' | 'worker' | 'key';
+const NOT_FOUND = {
+  job: 'JOB_NOT_FOUND',
+  worker: 'WORKER_NOT_FOUND',
+  key: 'KEY_NOT_FOUND',
+  workflow: 'WORKFLOW_NOT_FOUND',
+  batch: 'BATCH_NOT_FOUND',
+} as const;
 
-const NOT_FOUND = { job: 'JOB_NOT_FOUND', worker: 'WORKER_NOT_FOUND', key: 'KEY_NOT_FOUND' } as const;
+type IdKind = keyof typeof NOT_FOUND;
+
+/** The lists of what is listed by id, the highest first. */
+const LISTS = { key: '/v1/keys', workflow: '/v1/workflows', batch: '/v1/batches' } as const;
 
 const BEGINNING = /^[0-9a-f]{8,32}$/;
 
@@ -53,7 +61,7 @@ export async function completeOptions<O extends object>(
 }
 
 function isIdKind(kind: string | null): kind is IdKind {
-  return kind === 'job' || kind === 'worker' || kind === 'key';
+  return kind !== null && Object.hasOwn(NOT_FOUND, kind);
 }
 
 async function completeId(
@@ -70,34 +78,40 @@ async function completeId(
     const detail = `must be the id of a ${kind}, or at least its first 8 characters`;
     throw new PunctualError('INVALID_REQUEST', `${input}: ${detail}; got ${JSON.stringify(text)}.`);
   }
-  const { ids, more } = await (kind === 'key'
-    ? findKeys(api, digits, signal)
-    : findIds(api, kind, digits, signal));
+  const { ids, more } = await (kind === 'job' || kind === 'worker'
+    ? findIds(api, kind, digits, signal)
+    : findListed(api, LISTS[kind], digits, signal));
   if (ids.length === 1 && !more) return ids[0]!;
   if (ids.length === 0 && !more) {
     throw new PunctualError(NOT_FOUND[kind], `There is no ${kind} whose id begins with ${text}.`);
   }
   const some = ids.length === 0 ? '' : `: ${ids.join(', ')}${more ? ' …' : ''}`;
-  throw new PunctualError('AMBIGUOUS_ID', `The ids of several ${kind}s begin with ${text}${some}.`);
+  const several = kind === 'batch' ? 'batches' : `${kind}s`;
+  throw new PunctualError('AMBIGUOUS_ID', `The ids of several ${several} begin with ${text}${some}.`);
 }
 
 function findIds(
   api: Transport,
-  kind: Exclude<IdKind, 'key'>,
+  kind: 'job' | 'worker',
   prefix: string,
   signal: AbortSignal,
 ): Promise<MatchingIds> {
   return api.request<MatchingIds>('GET', `/v1/ids?${new URLSearchParams({ kind, prefix })}`, { signal });
 }
 
-/** How many keys are told: enough to choose from. */
+/** How many ids are told: enough to choose from. */
 const TOLD = 5;
 
-/** Keys are listed by id, the highest first, so those with this beginning come right after the last id that has it. */
-async function findKeys(api: Transport, prefix: string, signal: AbortSignal): Promise<MatchingIds> {
+/** In such a list, the ids with this beginning come right after the last id that has it. */
+async function findListed(
+  api: Transport,
+  list: string,
+  prefix: string,
+  signal: AbortSignal,
+): Promise<MatchingIds> {
   const last = prefix.padEnd(32, 'f').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
-  const path = `/v1/keys?limit=${TOLD + 1}&after=${last}`;
-  const { data } = await api.request<Page<KeyView>>('GET', path, { signal });
+  const path = `${list}?limit=${TOLD + 1}&after=${last}`;
+  const { data } = await api.request<Page<{ readonly id: string }>>('GET', path, { signal });
   const found = data.map(({ id }) => id).filter((id) => id.replaceAll('-', '').startsWith(prefix));
   return { ids: found.slice(0, TOLD), more: found.length > TOLD };
 }

@@ -29,6 +29,13 @@ it('refuses modules that cannot be loaded, hold no task, or clash', async () => 
   await expect(loadTasks(folder, ['a.mjs', 'b.mjs'])).rejects.toThrow('exported twice');
 });
 
+it('says what reads the TypeScript that Node cannot strip', async () => {
+  // As Node 22.18 and newer says it; older ones read no TypeScript.
+  const said = 'TypeScript enum is not supported in strip-only mode';
+  writeFileSync(join(folder, 'a.mjs'), `throw new SyntaxError('${said}');`);
+  await expect(loadTasks(folder, ['a.mjs'])).rejects.toThrow(`${said}. Install tsx`);
+});
+
 it('finds what a CommonJS module exports under `default` only', async () => {
   writeFileSync(join(folder, 'a.mjs'), `export default { a: ${TASK('a')}, other: 5 };`);
   expect((await loadTasks(folder, ['a.mjs'])).map((task) => task.name)).toEqual(['a']);

@@ -62,6 +62,7 @@ async function load(folder: string, module: string): Promise<Record<string, unkn
 /** What Node says, and for the mistakes of a first module also what to do. */
 function reasonOf(error: unknown): string {
   if (isUnreadTypeScript(error)) return NO_TYPESCRIPT;
+  if (NOT_STRIPPED.test(messageOf(error))) return `${messageOf(error).trim()}. ${USE_TSX}`;
   return TAKEN_FOR_COMMONJS.test(messageOf(error)) ? `${messageOf(error)}. ${USE_MODULES}` : messageOf(error);
 }
 
@@ -69,6 +70,11 @@ function reasonOf(error: unknown): string {
 const TAKEN_FOR_COMMONJS = /^(Cannot use import statement outside a module|Unexpected token 'export')/;
 
 const USE_MODULES = 'Write "type": "module" into the package.json, or name the module .mjs or .mts';
+
+/** What Node says about the parts of TypeScript that it cannot just leave out, such as enums. */
+const NOT_STRIPPED = /not supported in strip-only mode/;
+
+const USE_TSX = 'Install tsx beside the module, which reads all of TypeScript (npm install --save-dev tsx)';
 
 const NO_TYPESCRIPT =
   `Node ${process.versions.node} does not read TypeScript. Install tsx beside the module ` +

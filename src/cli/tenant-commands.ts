@@ -39,7 +39,7 @@ const QUOTA = [
   quota,
 ] as const;
 
-/** `--tenant` is not among them: these commands need an operator key and act for no tenant. */
+/** `--tenant` is not among them: these commands act for no tenant, and name those that they are about. */
 const GLOBALS = ['url', 'apiKey', 'json'] as const;
 
 /** `punctual tenant …`: creating, listing and limiting tenants. */

@@ -7,7 +7,7 @@ import { PunctualError } from '../core/errors.js';
 import { type LocalCall, runsLocally } from './call.js';
 import type { Cli } from './cli.js';
 import { anyAborted } from './cli.js';
-import { printConfig, resolveSettings } from './configuration.js';
+import { printConfig, resolveSettings, warnOfVariables } from './configuration.js';
 import { DEMO_MODULE, endDemo, runDemo } from './demo.js';
 import { waitUntilIdle } from './idle.js';
 import { several, wholeNumber } from './option-values.js';
@@ -58,6 +58,7 @@ async function runUp({ cli, output, options }: LocalCall<UpOptions>): Promise<vo
   const resolved = resolveSettings(cli, { port, data, databaseUrl, logLevel });
   if (options.printConfig) return printConfig(output, resolved);
   const progress = new Progress({ screen: cli.stderr, now: cli.now });
+  warnOfVariables(cli, (text) => progress.line(`warning: ${text}`));
   const up = await begin(cli, resolved, options, (line) => progress.line(line));
   if (up === null) return;
   try {

@@ -1,7 +1,16 @@
 import type { Argument, Command, Option } from 'commander';
 
 /** What a value on the command line names: known by the option or the argument that takes it. */
-export type ValueKind = 'job' | 'worker' | 'key' | 'queue' | 'schedule' | 'task' | 'tenant';
+export type ValueKind =
+  | 'job'
+  | 'worker'
+  | 'key'
+  | 'workflow'
+  | 'batch'
+  | 'queue'
+  | 'schedule'
+  | 'task'
+  | 'tenant';
 
 const BY_OPTION: Readonly<Record<string, ValueKind>> = {
   queue: 'queue',
@@ -21,6 +30,8 @@ const BY_NOUN: Readonly<Record<string, { readonly argument: string; readonly kin
   job: { argument: 'id', kind: 'job' },
   worker: { argument: 'id', kind: 'worker' },
   key: { argument: 'id', kind: 'key' },
+  workflow: { argument: 'id', kind: 'workflow' },
+  batch: { argument: 'id', kind: 'batch' },
   tenant: { argument: 'id', kind: 'tenant' },
   queue: { argument: 'name', kind: 'queue' },
   schedule: { argument: 'name', kind: 'schedule' },

@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
+import { PunctualError } from '../core/errors.js';
 import type { Labels } from '../core/job.js';
 import type { Log } from '../core/log.js';
 import type { Style } from '../core/paint.js';
@@ -20,7 +21,7 @@ import {
   type ServerCall,
 } from './call.js';
 import type { Cli } from './cli.js';
-import { printConfig, resolveSettings } from './configuration.js';
+import { printConfig, resolveSettings, warnOfVariables } from './configuration.js';
 import { EXIT_INTERRUPTED } from './failure.js';
 import { commaList, durationMs, label, rate, several, wholeNumber } from './option-values.js';
 import { type Cell, type Column, relativeTime } from './output.js';
@@ -100,6 +101,7 @@ interface RunOptions {
  * restarts soon.
  */
 const ORPHAN_MS = 20_000;
+const WITHOUT_MODULE = 'A worker without tasks gets no jobs; name a module with --module FILE.';
 /** Signals that make the worker log its status; on macOS Ctrl-T sends SIGINFO. */
 const STATUS_SIGNALS =
   process.platform === 'darwin' ? (['SIGUSR2', 'SIGINFO'] as const) : (['SIGUSR2'] as const);
@@ -120,7 +122,7 @@ export function addRunCommand(worker: Command, cli: Cli): void {
     .option('--rate <rate>', 'the most jobs to start in a time, such as 100/1s', rate)
     .option('--shared', 'take jobs of all tenants; needs an operator key')
     .option('--label <label>', 'a label that jobs may require, such as region=eu; repeatable', label)
-    .option('--module <file>', 'a module whose exported tasks it runs; repeatable', several)
+    .option('--module <file>', 'a module whose exported tasks it runs; at least one, repeatable', several)
     .addOption(
       new Option(
         '--publish [mode]',
@@ -147,7 +149,11 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
   const resolved = resolveSettings(cli, { url, apiKey, logLevel });
   if (options.printConfig) return printConfig(output, resolved);
   const log = openLineLog(cli.stderr, resolved.config.logLevel, cli.environment);
-  const tasks = await loadTasks(cli.folder, options.module ?? []);
+  warnOfVariables(cli, (text) => log.warn({}, text));
+  const { module: modules = [] } = options;
+  // `punctual up` starts its workers whether or not there are tasks yet; whoever starts one alone has forgotten something.
+  if (modules.length === 0 && !cli.supervisor) throw new PunctualError('USAGE', WITHOUT_MODULE);
+  const tasks = await loadTasks(cli.folder, modules);
   const credentials = findCredentials(cli, options);
   const transport = new HttpTransport({ ...credentials, ...(tenant !== undefined && { tenant }) });
   const keepResultsIn = await resultsFolder(cli, options, resolved.config.data);

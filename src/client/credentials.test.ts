@@ -89,6 +89,19 @@ describe('credentials', () => {
     expect(found({})).toBe('stored');
   });
 
+  it('with an address that lacks its scheme are refused as that, whether or not there is a key', () => {
+    const resolve = (url: string) => resolveCredentials({ folder, environment: {}, url });
+    expect(() => resolve('localhost:8080')).toThrow('"localhost:8080" is not the address of a node');
+    expect(() => resolve('http://a:1,node-2')).toThrow('"node-2" is not the address of a node');
+  });
+
+  it('that are not set are no mistake in a setting', () => {
+    for (const more of [{}, { url: 'http://a:1' }, { profile: 'none' }]) {
+      const find = () => resolveCredentials({ folder, environment: { HOME: folder }, ...more });
+      expect(find).toThrow(expect.objectContaining({ code: 'CONFIGURATION', hint: null }));
+    }
+  });
+
   it('that are nowhere, or in a broken file, are an error that says what to do', () => {
     expect(() => resolveCredentials({ folder, environment: {} })).toThrow(/punctual up.*PUNCTUAL_URL/);
     store('{broken');

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { environmentName, SETTINGS } from '../core/config.js';
 import { messageOf, PunctualError } from '../core/errors.js';
+import { nodeAddress } from '../transport/node-address.js';
 import { DEFAULT_PROFILE, findProfile, type Profile } from './profiles.js';
 
 interface CredentialOptions {
@@ -41,16 +42,15 @@ export function resolveCredentials(options: CredentialOptions = {}): Credentials
   const stored = url && apiKey ? null : findStored(path, environment, profile);
   const urls = url ? splitUrls(url) : (stored?.urls ?? []);
   if (urls.length === 0) {
-    throw new PunctualError(
-      'CONFIGURATION',
+    throw unknown(
       `No address of a node is known. Start one in this folder with "punctual up", log in with "punctual login URL", or set PUNCTUAL_URL and PUNCTUAL_API_KEY. (${path} was looked for.)`,
     );
   }
+  for (const each of urls) nodeAddress(each);
   const isForThese = stored !== null && (!url || isForSameHosts(stored.url, urls));
   const key = apiKey || (isForThese ? stored.apiKey : '');
   if (!key) {
-    throw new PunctualError(
-      'CONFIGURATION',
+    throw unknown(
       `No key is known for ${urls.join(', ')}. Set PUNCTUAL_API_KEY, or PUNCTUAL_API_KEY_FILE to a file that holds it.`,
     );
   }
@@ -66,8 +66,12 @@ function findStored(
   if (!name) return readStored(path) ?? ofProfile(findProfile(environment, DEFAULT_PROFILE));
   const found = ofProfile(findProfile(environment, name));
   if (found) return found;
-  const detail = `There is no profile ${name}; make it with "punctual login URL --profile ${name}".`;
-  throw new PunctualError('CONFIGURATION', detail);
+  throw unknown(`There is no profile ${name}; make it with "punctual login URL --profile ${name}".`);
+}
+
+/** The error for what is not set at all; its message says what to do, and the hint about wrong settings would not fit. */
+function unknown(detail: string): PunctualError {
+  return new PunctualError('CONFIGURATION', detail, { hint: null });
 }
 
 function ofProfile(profile: Profile | null): Stored | null {

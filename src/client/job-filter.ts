@@ -23,6 +23,8 @@ export const JOB_FILTER_OPTIONS: OptionNames<JobFilterOptions> = {
   keyPrefix: true,
   worker: true,
   schedule: true,
+  workflow: true,
+  batch: true,
   since: true,
   until: true,
   errorCode: true,

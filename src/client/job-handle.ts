@@ -4,16 +4,10 @@ import type { Repetition } from '../core/keys.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
 import type { Page, StoredLogLine } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
+import { EndWait } from './end-wait.js';
 import { filterQuery, JOB_FILTER_OPTIONS, type JobFilterOptions } from './job-filter.js';
 import { eachItem, PAGE_OPTIONS, type PageOptions } from './pages.js';
 import { momentOf } from './task-submission.js';
-
-/** How long one long poll waits for the end of a job. */
-const WAIT_MS = 20_000;
-/** The same when very many results are awaited at once, so that all of them get a connection in turn. */
-const CROWDED_WAIT_MS = 1_000;
-const CROWD = 256;
-const WAIT_SLACK_MS = 10_000;
 
 /** Options of waiting for a result. */
 export interface ResultOptions {
@@ -55,10 +49,11 @@ export class JobFailedError extends PunctualError {
 /** Requests about jobs. */
 export class Jobs {
   readonly #transport: Transport;
-  #waiting = 0;
+  readonly #ends: EndWait;
 
   constructor(transport: Transport) {
     this.#transport = transport;
+    this.#ends = new EndWait(transport);
   }
 
   get(id: string): Promise<Job> {
@@ -98,22 +93,8 @@ export class Jobs {
   }
 
   /** Waits for the end of a job, however long that takes. */
-  async ended(id: string, { signal }: ResultOptions): Promise<Job> {
-    this.#waiting += 1;
-    try {
-      for (;;) {
-        signal?.throwIfAborted();
-        const waitMs = this.#waiting > CROWD ? CROWDED_WAIT_MS : WAIT_MS;
-        const job = await this.#transport.request<Job>('GET', `${pathOf(id)}?wait=${waitMs}ms`, {
-          longPoll: true,
-          timeoutMs: waitMs + WAIT_SLACK_MS,
-          ...(signal && { signal }),
-        });
-        if (isEnded(job.state)) return job;
-      }
-    } finally {
-      this.#waiting -= 1;
-    }
+  ended(id: string, { signal }: ResultOptions): Promise<Job> {
+    return this.#ends.of<Job>(pathOf(id), ({ state }) => isEnded(state), signal);
   }
 
   /** The result of a job once it has succeeded; rejects with JobFailedError if it ends otherwise. */

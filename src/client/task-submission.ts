@@ -60,6 +60,16 @@ export async function buildSubmission(
   return withInput(commonPart(taskOrName, options), input);
 }
 
+/** The same for an input that refers to results of other jobs: its task can check it only when they are there. */
+export function buildOpenSubmission(
+  taskOrName: AnyTask | string,
+  input: unknown,
+  options: SubmitOptions,
+): JobSubmission {
+  mustBeTask(taskOrName);
+  return withInput(commonPart(taskOrName, options), input);
+}
+
 /** A program without types may pass anything: most often something that its module does not export. */
 function mustBeTask(given: unknown): void {
   if (typeof given === 'string') return;

@@ -1,10 +1,21 @@
 import type { Duration } from './duration.js';
+import { invalid } from './errors.js';
 import type { Target } from './job.js';
 
-/** What a tenant's key may do. */
+/** What a key may do. */
 export const KEY_SCOPES = ['read', 'submit', 'work', 'admin'] as const;
 
 export type KeyScope = (typeof KEY_SCOPES)[number];
+
+/** The scopes that the key of an operator may have; without any it may do everything. */
+export const OPERATOR_SCOPES: readonly KeyScope[] = ['read'];
+
+/** Throws INVALID_REQUEST for scopes that the key of an operator cannot have. */
+export function checkOperatorScopes(scopes: readonly KeyScope[]): void {
+  if (scopes.every((scope) => OPERATOR_SCOPES.includes(scope))) return;
+  const detail = "an operator's key may do everything, or with the scope read alone only read";
+  throw invalid([{ pointer: '/scopes', detail }]);
+}
 
 /** The queues and tasks that a key is limited to; null is no limit. */
 export interface KeyLimits {
@@ -40,7 +51,7 @@ export interface NewKeyView extends KeyView {
 /** What a key is made from. */
 export interface KeyInput {
   readonly name: string;
-  /** At least one for a tenant's key; none for an operator's. */
+  /** At least one for a tenant's key; for an operator's `read` alone, or none: it may do everything then. */
   readonly scopes?: readonly KeyScope[];
   readonly expiresAt?: string;
   readonly queues?: readonly string[];

@@ -41,10 +41,14 @@ export const AUDIT_ACTIONS = [
   'jobs.release',
   'jobs.redrive',
   'jobs.delete',
+  'batch.cancel',
+  'batch.retry',
   'worker.drain',
   'task.create',
   'task.change',
   'task.delete',
+  'workflow.cancel',
+  'workflow.retry',
 ] as const;
 
 /** One of the actions that the audit records. */
@@ -55,7 +59,18 @@ export type AuditOutcome = 'done' | 'failed' | 'unknown';
 
 /** What an action is about. */
 export interface AuditSubject {
-  readonly kind: 'tenant' | 'key' | 'queue' | 'cluster' | 'schedule' | 'job' | 'jobs' | 'worker' | 'task';
+  readonly kind:
+    | 'tenant'
+    | 'key'
+    | 'queue'
+    | 'cluster'
+    | 'schedule'
+    | 'job'
+    | 'jobs'
+    | 'worker'
+    | 'task'
+    | 'workflow'
+    | 'batch';
   /** The id or the name. */
   readonly name: string;
   /** Whose it is; null for what belongs to the operator. */

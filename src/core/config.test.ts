@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { environmentName, resolveConfig, SETTINGS, type SettingName } from './config.js';
+import { environmentName, resolveConfig, SETTINGS, type SettingName, unknownVariables } from './config.js';
 import { PunctualError } from './errors.js';
 
 const noFile = (path: string): string => expect.unreachable(`no file was to be read, but ${path} was`);
@@ -187,5 +187,33 @@ describe('the configuration', () => {
     }
     const databaseUrl = 'postgres://a:b@c/d?sslmode=verify-full&sslrootcert=x';
     expect(() => resolveConfig({ databaseUrl }, {}, noFile)).not.toThrow();
+  });
+});
+
+describe('variables of the environment that are no settings', () => {
+  it('are named, with the ones that were probably meant', () => {
+    const environment = {
+      PUNCTUAL_LEASE_TLL: '5s',
+      PUNCTUAL_API_KEY_FIEL: 'k',
+      PUNCTUAL_NONSENSE: '1',
+      PATH: '/',
+    };
+    expect(unknownVariables(environment)).toBe(
+      'ignored, because there is no such setting: PUNCTUAL_LEASE_TLL (did you mean PUNCTUAL_LEASE_TTL?), PUNCTUAL_API_KEY_FIEL (did you mean PUNCTUAL_API_KEY_FILE?), PUNCTUAL_NONSENSE',
+    );
+  });
+
+  it('are not those that we read', () => {
+    const settings = NAMES.map(environmentName);
+    const files = settings.map((name) => `${name}_FILE`);
+    const others = [
+      'PUNCTUAL_PROFILE',
+      'PUNCTUAL_SUPERVISED',
+      'PUNCTUAL_TEST',
+      'PUNCTUAL_TEST_WITHOUT',
+      'PUNCTUALLY',
+    ];
+    const names = [...settings, ...files, ...others];
+    expect(unknownVariables(Object.fromEntries(names.map((name) => [name, '1'])))).toBeNull();
   });
 });

@@ -1,5 +1,6 @@
 import { formatDuration, parseDuration } from './duration.js';
 import { messageOf, PunctualError } from './errors.js';
+import { nearestName } from './nearest-name.js';
 
 /**
  * Every setting of the product, declared once: type, default, environment variable and description. A flag takes
@@ -86,6 +87,11 @@ export const SETTINGS = {
     1_000,
   ),
   laterThreshold: duration('15m', 'Jobs due beyond this wait outside the live table.', 1_000),
+  batchAgeing: duration(
+    '5s',
+    'How long a batch waits for free slots before slots that fall free are kept for it.',
+    0,
+  ),
   hints: boolean(true, 'Wake the leader after each submission; without it the look-back finds new jobs.'),
 } as const;
 
@@ -107,6 +113,30 @@ export type ConfigInput = { readonly [N in SettingName]?: string | number | bool
 /** The environment variable of a setting: `leaseTtl` → `PUNCTUAL_LEASE_TTL`. */
 export function environmentName(name: SettingName): string {
   return `PUNCTUAL_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
+}
+
+const PREFIX = 'PUNCTUAL_';
+
+/** Variables of ours that are no settings: the profile of `punctual login`, and what `punctual up` tells its processes. */
+const OTHER_VARIABLES: readonly string[] = ['PUNCTUAL_PROFILE', 'PUNCTUAL_SUPERVISED'];
+/** For tests of the product itself. */
+const TEST_VARIABLE = /^PUNCTUAL_TEST(_|$)/;
+
+/** Which variables look like settings and are none, with those that were probably meant; null if there are none. */
+export function unknownVariables(environment: Readonly<Record<string, string | undefined>>): string | null {
+  const settings = (Object.keys(SETTINGS) as SettingName[]).map(environmentName);
+  const known = new Set([...settings, ...settings.map((name) => `${name}_FILE`), ...OTHER_VARIABLES]);
+  const unknown = Object.keys(environment).filter(
+    (name) => name.startsWith(PREFIX) && !known.has(name) && !TEST_VARIABLE.test(name),
+  );
+  if (unknown.length === 0) return null;
+  // The prefix, which all have, must not make them alike.
+  const rests = [...known].map((name) => name.slice(PREFIX.length));
+  const told = unknown.map((name) => {
+    const meant = nearestName(name.slice(PREFIX.length), rests);
+    return meant === undefined ? name : `${name} (did you mean ${PREFIX}${meant}?)`;
+  });
+  return `ignored, because there is no such setting: ${told.join(', ')}`;
 }
 
 function parse(name: SettingName, value: string | number | boolean, from: string): string | number | boolean {

@@ -16,6 +16,12 @@ export const EVENT_TYPES = [
   'job.cancelled',
   'job.skipped',
   'job.changed',
+  'batch.submitted',
+  'batch.started',
+  'batch.succeeded',
+  'batch.failed',
+  'batch.cancelled',
+  'batch.retried',
   'queue.paused',
   'queue.resumed',
   'queue.changed',
@@ -32,7 +38,7 @@ export const EVENT_TYPES = [
 export type EventType = (typeof EVENT_TYPES)[number];
 
 /** What every type of one kind begins with. */
-export const EVENT_KINDS = ['job', 'queue', 'worker', 'schedule', 'leader'] as const;
+export const EVENT_KINDS = ['job', 'batch', 'queue', 'worker', 'schedule', 'leader'] as const;
 /** A kind of events, for filters: `job.*` is every type of jobs. */
 export type EventKind = `${(typeof EVENT_KINDS)[number]}.*`;
 
@@ -49,6 +55,8 @@ export interface PunctualEvent {
   readonly tenant?: string;
   /** The id of the job. */
   readonly job?: string;
+  /** The id of the batch. */
+  readonly batch?: string;
   readonly queue?: string;
   readonly task?: string;
   /** The number of the attempt. */
@@ -58,7 +66,7 @@ export interface PunctualEvent {
   /** Set if the worker belongs to the operators, who alone are told of it. */
   readonly operator?: true;
   readonly schedule?: string;
-  /** The state of the job since. */
+  /** The state of the job or batch since. */
   readonly state?: JobState;
   /** What was done to the job or the schedule, such as `hold`, `redrive`, `paused` or `deleted`. */
   readonly change?: string;

@@ -20,6 +20,11 @@ export interface TotalFigures {
   readonly unserved: number;
   readonly workers: number;
   readonly slots: number;
+  /** Batches in memory that wait, and that run. */
+  readonly batchesWaiting: number;
+  readonly batchesRunning: number;
+  /** Slots that are kept for waiting batches, as far as they are free. */
+  readonly slotsKept: number;
 }
 
 /** The figures of the queues of one name. */
@@ -68,7 +73,10 @@ export function mergeFigures(all: readonly Figures[]): Figures {
 }
 
 const NO_FIGURES: Figures = {
-  totals: { running: 0, waiting: 0, ready: 0, unserved: 0, workers: 0, slots: 0 },
+  totals: {
+    ...{ running: 0, waiting: 0, ready: 0, unserved: 0, workers: 0, slots: 0 },
+    ...{ batchesWaiting: 0, batchesRunning: 0, slotsKept: 0 },
+  },
   queues: [],
   attempts: [],
 };

@@ -4,6 +4,7 @@ import { JsonText, readJsonText, readLargeJsonText } from './json-reader.js';
 import { MOST_VALUES, MOST_VALUES_AT_ONCE } from './json-scanner.js';
 
 const BULK = { maxDepth: 64, text: 'payload', lists: ['jobs'] };
+const MAP = { maxDepth: 64, text: 'payload', maps: ['jobs'] };
 const ONE = { maxDepth: 64, text: 'payload' };
 
 function depthOf(value: unknown): number {
@@ -46,6 +47,13 @@ const submissions = fc
       fc.array(fc.dictionary(fc.constantFrom('payload', 'task', 'é\n'), fc.jsonValue({ maxDepth: 2 })), {
         maxLength: 5,
       }),
+      fc.dictionary(
+        fc.constantFrom('a', 'b', 'jobs', 'payload', 'é"'),
+        fc.oneof(
+          fc.jsonValue({ maxDepth: 1 }),
+          fc.dictionary(fc.constantFrom('payload', 'task', 'é\n'), fc.jsonValue({ maxDepth: 2 })),
+        ),
+      ),
       fc.array(fc.jsonValue({ maxDepth: 1 }), { maxLength: 3 }),
     ),
   )
@@ -70,7 +78,7 @@ describe('reading JSON', () => {
         fc.pre(!text.includes('__proto__'));
         const bytes = Buffer.from(text);
         fc.pre(bytes.toString() === text);
-        for (const shape of [BULK, ONE, { maxDepth: 64 }]) {
+        for (const shape of [BULK, MAP, ONE, { maxDepth: 64 }]) {
           const here = outcomeOf(() => readJsonText(bytes, shape));
           if (here === 'INVALID_REQUEST') continue;
           expect(here).toBe(parsed(text));
@@ -118,6 +126,11 @@ describe('reading JSON', () => {
     ['{"jobs":[{"payload":1},{"payload":{"\\u005f_proto__":1}}]}', BULK, '/jobs/1/payload/__proto__'],
     ['{"jobs":[{"payload":1,"payload":2}]}', BULK, '/jobs/0/payload'],
     ['{"jobs":[],"jobs":[]}', BULK, '/jobs'],
+    ['{"jobs":{},"jobs":{"a":{}}}', MAP, '/jobs'],
+    ['{"jobs":{"a":{"task":"x"},"b":{},"\\u0061":{}}}', MAP, '/jobs/a'],
+    ['{"jobs":{"a":{"payload":1,"payload":2}}}', MAP, '/jobs/a/payload'],
+    ['{"jobs":{"a":{"payload":{"__proto__":1}}}}', MAP, '/jobs/a/payload/__proto__'],
+    ['{"jobs":{"__proto__":{}}}', MAP, '/jobs/__proto__'],
     ['{"payload":1,"p\\u0061yload":2}', ONE, '/payload'],
     ['{"jobs":[{"n":[0,1e999]}]}', BULK, '/jobs/0/n/1'],
     ['{"n":12345678901234567890}', ONE, '/n'],
@@ -141,6 +154,38 @@ describe('reading JSON', () => {
     },
   );
 
+  it('keeps the texts in a map to the letter, under the names of their objects', async () => {
+    const payload = '{ "n": 12345678901234567890, "é":[1e999] }';
+    const items = [
+      `"b":{"task":"x"}`,
+      `"1":{"payload": ${payload} ,"task":"x"}`,
+      `"constructor":{"payload":1}`,
+    ];
+    const body = Buffer.from(`{"name":"w","jobs": {${items.join(' , ')}, "c": 7},"onFailure":"stop"}`);
+    const expected = {
+      name: 'w',
+      jobs: {
+        b: { task: 'x' },
+        '1': { task: 'x', payload: new JsonText(payload, Buffer.byteLength(payload)) },
+        constructor: { payload: new JsonText('1', 1) },
+        c: 7,
+      },
+      onFailure: 'stop',
+    };
+    expect(readJsonText(body, MAP)).toEqual(expected);
+    expect(await readLargeJsonText(body, MAP)).toEqual(expected);
+  });
+
+  it('reads a map of ten thousand in slices, each with its own payload', async () => {
+    const names = Array.from({ length: 10_000 }, (_, i) => `step-${i}`);
+    const items = names.map((name, i) => `"${name}":{"task":"t","payload":${i}}`);
+    const read = (await readLargeJsonText(Buffer.from(`{"jobs":{${items.join(',')}}}`), MAP)) as {
+      jobs: Record<string, { payload: JsonText }>;
+    };
+    expect(Object.keys(read.jobs)).toEqual(names);
+    expect(names.every((name, i) => read.jobs[name]!.payload.text === String(i))).toBe(true);
+  });
+
   it('keeps a text to the letter, with its numbers and blanks', () => {
     const payload = '{ "n": 12345678901234567890, "big":1e999, "s":"\\u00e9ü" }';
     const body = Buffer.from(`{"jobs":[{"task":"a","payload": ${payload} ,"queue":"ü"},{"payload":1e999}]}`);
@@ -150,6 +195,29 @@ describe('reading JSON', () => {
         { payload: new JsonText('1e999', 5) },
       ],
     });
+  });
+
+  it('reads a very large text as any other, with characters of one byte or of more', async () => {
+    const jobs = (filler: string) =>
+      Array.from({ length: 2_000 }, (_, n) => ({ task: `t${n}`, labels: { n }, payload: filler.repeat(n) }));
+    for (const filler of ['x', 'é']) {
+      const text = JSON.stringify({ jobs: jobs(filler), note: filler });
+      const bytes = Buffer.from(text);
+      expect(bytes.length).toBeGreaterThan(1024 * 1024);
+      expect(opened(readJsonText(bytes, BULK))).toEqual(JSON.parse(text));
+      expect(opened(await readLargeJsonText(bytes, BULK))).toEqual(JSON.parse(text));
+    }
+  });
+
+  it('refuses a list that is too long before it has scanned the rest', async () => {
+    const shape = { ...BULK, mostItems: 10 };
+    const long = Buffer.from(`{"jobs":[${'{},'.repeat(200_000)}`);
+    await expect(readLargeJsonText(long, shape)).rejects.toMatchObject({
+      code: 'INVALID_REQUEST',
+      errors: [{ pointer: '/jobs', detail: 'must have at most 10 entries' }],
+    });
+    const other = Buffer.from(`{"other":[${Array(15_000).fill('{}').join(',').padEnd(600_000)}]}`);
+    expect(await readLargeJsonText(other, shape)).toMatchObject({ other: { length: 15_000 } });
   });
 
   it('counts values outside of texts before it builds any, at once and in all', () => {

@@ -1,6 +1,6 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { PunctualError } from './errors.js';
-import { JsonScanner, type JsonShape, type ListSpan, OpenValues } from './json-scanner.js';
+import { JsonScanner, type JsonShape, type ListSpan, NUMBERS, OpenValues } from './json-scanner.js';
 import { TimeSlice } from './time-slice.js';
 
 /**
@@ -36,7 +36,7 @@ export function readJsonText(bytes: Buffer, shape: JsonShape): unknown {
   const lists = scanner.lists.map((list) => {
     const items = new Items(source, shape, list);
     while (!items.readSome(bytes.length));
-    return items.read;
+    return items.whole();
   });
   return readRest(source, shape, scanner, lists);
 }
@@ -50,11 +50,11 @@ export async function readLargeJsonText(bytes: Buffer, shape: JsonShape): Promis
   while (!scanner.advance(PORTION_BYTES)) if (slice.isOver) await slice.next();
   const source = new Source(bytes);
   if (slice.isOver) await slice.next();
-  const lists: unknown[][] = [];
+  const lists: unknown[] = [];
   for (const list of scanner.lists) {
     const items = new Items(source, shape, list);
     while (!items.readSome(BYTES_AT_ONCE)) if (slice.isOver) await slice.next();
-    lists.push(items.read);
+    lists.push(items.whole());
   }
   if (slice.isOver) await slice.next();
   return readRest(source, shape, scanner, lists);
@@ -62,14 +62,18 @@ export async function readLargeJsonText(bytes: Buffer, shape: JsonShape): Promis
 
 /** The text, from which parts are cut by their byte offsets. */
 class Source {
+  private readonly encoding: 'latin1' | 'utf8';
   private readonly text: string | null;
 
   constructor(private readonly bytes: Buffer) {
-    // In ASCII, byte offsets are character offsets: cutting a part costs a fraction of decoding it.
-    this.text = isAscii(bytes) ? bytes.toString('latin1') : null;
-    if (this.text === null && !isUtf8(bytes)) {
+    this.encoding = isAscii(bytes) ? 'latin1' : 'utf8';
+    if (this.encoding === 'utf8' && !isUtf8(bytes)) {
       throw new PunctualError('MALFORMED_JSON', 'The text is not UTF-8.');
     }
+    // In ASCII, byte offsets are character offsets: cutting a part costs a fraction of decoding it. A very large body is
+    // not decoded as a whole, because it would be in memory twice.
+    const isDecoded = this.encoding === 'latin1' && bytes.length <= VERY_LARGE_BYTES;
+    this.text = isDecoded ? bytes.toString('latin1') : null;
   }
 
   get length(): number {
@@ -77,7 +81,7 @@ class Source {
   }
 
   part(start: number, end: number): string {
-    return this.text === null ? this.bytes.toString('utf8', start, end) : this.text.slice(start, end);
+    return this.text === null ? this.bytes.toString(this.encoding, start, end) : this.text.slice(start, end);
   }
 
   /** The text from `start` to `end`, with `null` in place of what lies between `from` and `to`. */
@@ -88,9 +92,7 @@ class Source {
   /** Copies the part out of a large text, because a slice would keep the whole text in memory. */
   textOf(start: number, end: number): JsonText {
     const isOwn = this.text !== null && this.length <= SMALL_BYTES;
-    const text = isOwn
-      ? this.text.slice(start, end)
-      : this.bytes.toString(this.text === null ? 'utf8' : 'latin1', start, end);
+    const text = isOwn ? this.text.slice(start, end) : this.bytes.toString(this.encoding, start, end);
     return new JsonText(text, end - start);
   }
 
@@ -105,12 +107,10 @@ const SMALL_BYTES = 1_024;
 /** Bytes of items that are parsed between two looks at the clock; a larger item is parsed at once. */
 const BYTES_AT_ONCE = 4 * 1024;
 const ITEMS_AT_ONCE = 64;
-/** How many numbers describe one item in `ListSpan.spans`. */
-const NUMBERS = 4;
 
-/** Parses the items of a list, many in one call of JSON.parse, without the texts in them. */
+/** Parses the items of a list or map, many in one call of JSON.parse, without the texts in them. */
 class Items {
-  readonly read: unknown[] = [];
+  private readonly read: unknown[] = [];
   private position = 0;
   /** The last item that had a text. Mostly the next one differs in its text alone, and is copied instead of parsed. */
   private last: object | null = null;
@@ -139,15 +139,15 @@ class Items {
       isLike.push(like);
       if (like) continue;
       left -= to - start - (textEnd - textStart);
-      // Consecutive items without a text are cut out together, with the commas between them.
-      if (textStart < 0) {
+      // Consecutive items without a text are cut out together, with the commas between them; in a map, keys are there too.
+      if (textStart < 0 && list.keys === null) {
         if (runStart < 0) runStart = start;
         runEnd = to;
         continue;
       }
       if (runStart >= 0) texts.push(source.part(runStart, runEnd));
       runStart = -1;
-      texts.push(source.around(start, textStart, textEnd, to));
+      texts.push(textStart < 0 ? source.part(start, to) : source.around(start, textStart, textEnd, to));
     }
     if (runStart >= 0) texts.push(source.part(runStart, runEnd));
     const parsed = texts.length === 0 ? [] : (JSON.parse(`[${texts.join(',')}]`) as unknown[]);
@@ -163,6 +163,12 @@ class Items {
     }
     this.position = end;
     return end === spans.length;
+  }
+
+  /** What was read, as the list or map that it is. */
+  whole(): unknown {
+    const { keys } = this.list;
+    return keys ? Object.fromEntries(keys.map((key, i) => [key, this.read[i]])) : this.read;
   }
 
   /** Whether an item equals the one before it in everything but its text. */
@@ -187,7 +193,7 @@ function readRest(
   source: Source,
   shape: JsonShape,
   scanner: JsonScanner,
-  lists: readonly unknown[][],
+  lists: readonly unknown[],
 ): unknown {
   const { text } = scanner;
   if (text) {

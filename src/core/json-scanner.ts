@@ -12,10 +12,14 @@ import { invalid, PunctualError, pointerStep } from './errors.js';
 /** The limits of a text, and which of its parts are treated apart from the rest. */
 export interface JsonShape {
   readonly maxDepth: number;
-  /** The field that is kept as text: of every item if there are `lists`, else of the object itself. */
+  /** The field that is kept as text: of every item if there are `lists` or `maps`, else of the object itself. */
   readonly text?: string | undefined;
   /** Fields of the object that hold lists whose items are read one by one. */
   readonly lists?: readonly string[] | undefined;
+  /** The most items of such a list. One that is much too long is refused before the rest of it is scanned. */
+  readonly mostItems?: number | undefined;
+  /** Fields of the object that hold objects whose members are read one by one; no two may have the same name. */
+  readonly maps?: readonly string[] | undefined;
   /** Whether a field may be called `__proto__`. */
   readonly allowProto?: boolean | undefined;
   /** Lifts the limits on the number of values: the reader is the process of whoever wrote the text. */
@@ -28,10 +32,15 @@ interface Span {
   readonly end: number;
 }
 
+/** How many numbers describe one item in `ListSpan.spans`. */
+export const NUMBERS = 4;
+
 /** Where a list and its items lie. `spans` holds start and end of each item and of its text (-1 without). */
 export interface ListSpan extends Span {
   readonly name: string;
   readonly spans: readonly number[];
+  /** Of a map, the names of the items. */
+  readonly keys: readonly string[] | null;
 }
 
 /** Values that one call of JSON.parse may build, for one item of a list or for everything else: some 10 ms. */
@@ -114,6 +123,7 @@ export class JsonScanner {
   private inList = false;
   private listStart = 0;
   private items: number[] = [];
+  private keys: Set<string> | null = null;
   private itemStart = 0;
   private keyStart = 0;
   private keyHasEscapes = false;
@@ -125,7 +135,8 @@ export class JsonScanner {
   ) {
     this.isObject = open.isObject;
     this.positions = open.positions;
-    this.textDepth = shape.text === undefined ? -1 : shape.lists === undefined ? 1 : 3;
+    const hasItems = shape.lists !== undefined || shape.maps !== undefined;
+    this.textDepth = shape.text === undefined ? -1 : hasItems ? 3 : 1;
   }
 
   /** Scans about so many more bytes; true at the end of a valid text. Throws what is wrong with it. */
@@ -210,12 +221,23 @@ export class JsonScanner {
     this.at = at;
     this.next = next;
     if (!this.shape.anySize && this.values > MOST_VALUES) throw tooManyValues('', MOST_VALUES);
-    if (at < length) return false;
+    if (at < length) {
+      this.mustNotBeTooLong();
+      return false;
+    }
     if (next !== END) throw new PunctualError('MALFORMED_JSON', 'The text ends too early.');
     if (!this.shape.anySize && this.values - this.valuesInItems > MOST_VALUES_AT_ONCE) {
       throw tooManyValues('', MOST_VALUES_AT_ONCE);
     }
     return true;
+  }
+
+  /** The spans of small items take ten times as much memory as their text, so a list that is too long is not scanned to its end. */
+  private mustNotBeTooLong(): void {
+    const { mostItems = Number.POSITIVE_INFINITY } = this.shape;
+    if (!this.inList || this.items.length <= NUMBERS * mostItems) return;
+    const pointer = pointerStep(this.keyAt(this.positions[1]!));
+    throw invalid([{ pointer, detail: `must have at most ${mostItems} entries` }]);
   }
 
   private open(isObject: boolean): number {
@@ -239,8 +261,10 @@ export class JsonScanner {
       if (this.textStart >= 0) throw this.wrong('is given twice');
       this.keeping = true;
       this.textStart = at;
-    } else if (this.depth === 1 && byte === OPEN_ARRAY) this.beginList(at);
+    } else if (this.depth === 1 && byte === OPEN_ARRAY) this.beginList(at, this.shape.lists, false);
+    else if (this.depth === 1 && byte === OPEN_OBJECT) this.beginList(at, this.shape.maps, true);
     else if (this.depth === 2 && this.inList) {
+      this.addKey();
       this.itemStart = at;
       this.valuesBeforeItem = this.values - 1;
       this.textStart = -1;
@@ -248,12 +272,21 @@ export class JsonScanner {
     }
   }
 
-  private beginList(at: number): void {
-    const { lists } = this.shape;
-    if (!lists || !this.isObject[1] || !lists.includes(this.keyAt(this.positions[1]!))) return;
+  private beginList(at: number, names: readonly string[] | undefined, isMap: boolean): void {
+    if (!names || !this.isObject[1] || !names.includes(this.keyAt(this.positions[1]!))) return;
     this.inList = true;
     this.listStart = at;
     this.items = [];
+    this.keys = isMap ? new Set() : null;
+  }
+
+  /** Notes the name of an item of a map. */
+  private addKey(): void {
+    const { keys } = this;
+    if (!keys) return;
+    const key = this.keyAt(this.positions[2]!);
+    if (keys.has(key)) throw this.wrong('is given twice');
+    keys.add(key);
   }
 
   /** A value ends before this byte; `depth` is that of the value around it. */
@@ -274,7 +307,8 @@ export class JsonScanner {
       this.inList = false;
       const name = this.keyAt(this.positions[1]!);
       if (this.lists.some((list) => list.name === name)) throw this.wrong('is given twice');
-      this.lists.push({ name, start: this.listStart, end: at, spans: this.items });
+      const keys = this.keys && [...this.keys];
+      this.lists.push({ name, start: this.listStart, end: at, spans: this.items, keys });
     }
     return depth === 0 ? END : AFTER_VALUE;
   }

@@ -83,6 +83,18 @@ describe('a token bucket', () => {
     expect(Bucket.resumed(rate, 0, clockAt(1_000)).isOpen(1_000)).toBe(true);
   });
 
+  it('that others left in debt, for a batch that started as a whole, is not forgiven its debt', () => {
+    const rate = { limit: 10, perMs: 1_000, burst: 3 };
+    const bucket = new Bucket(rate, 0);
+    for (let member = 0; member < 20; member += 1) bucket.draw(1_000);
+    expect(bucket.debt(1_000)).toBe(17);
+    const { fullAt, debt } = bucket.mark(clockAt(1_000));
+    expect(Bucket.resumed(rate, fullAt, clockAt(1_000), debt).opensAt).toBe(bucket.opensAt);
+    expect(bucket.opensAt).toBe(2_800);
+    // Without it, the next leader would let the queue go on as if the batch had been three jobs.
+    expect(Bucket.resumed(rate, fullAt, clockAt(1_000)).opensAt).toBe(1_100);
+  });
+
   it('keeps to its rate and makes nobody wait longer than that, however often the clock is set back', () => {
     const setBacks = fc.array(fc.nat({ max: 3_600_000 }), { minLength: 60, maxLength: 60 });
     fc.assert(

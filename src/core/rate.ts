@@ -100,12 +100,22 @@ export class Bucket {
   }
 
   /**
-   * A bucket that another leader has passed on. No bucket takes longer to fill than an empty one; a later moment stems
-   * from another rate or another clock, and is limited to that.
+   * A bucket that another leader has passed on. No bucket takes longer to fill than one that is empty, and as far in debt as
+   * that leader left it; a later moment stems from another rate or another clock, and is limited to that.
    */
-  static resumed(rate: Rate, fullAt: number, clock: Pick<Clock, 'now' | 'steady'>): Bucket {
-    const fullInMs = Math.min(fullAt - clock.now(), rate.burst * (rate.perMs / rate.limit));
+  static resumed(rate: Rate, fullAt: number, clock: Pick<Clock, 'now' | 'steady'>, debt = 0): Bucket {
+    const fullInMs = Math.min(fullAt - clock.now(), (rate.burst + debt) * (rate.perMs / rate.limit));
     return new Bucket(rate, clock.steady() + fullInMs);
+  }
+
+  /** What the next leader goes on from. */
+  mark(clock: Pick<Clock, 'now' | 'steady'>): { readonly fullAt: number; readonly debt: number } {
+    return { fullAt: this.fullAt(clock), debt: this.debt(clock.steady()) };
+  }
+
+  /** How many draws it is in debt for: a batch starts as a whole if the bucket is open, and draws once per member. */
+  debt(now: number): number {
+    return Math.max(0, Math.ceil((this.full - now) / this.intervalMs) - this.rate.burst);
   }
 
   /** When the bucket will be full again, on the database's clock. */

@@ -80,6 +80,8 @@ export interface SubmissionContext {
   readonly maxDepth: number;
   /** The definitions of the tasks that the submissions name; default none. */
   readonly tasks?: TaskLookup;
+  /** Whether the payload will be completed later, and is checked then. */
+  readonly hasOpenPayload?: boolean;
 }
 
 /** How long the JSON of labels may be: the leader keeps the label sets of waiting jobs in memory. */
@@ -118,28 +120,40 @@ export function taskNamesOf(inputs: readonly unknown[]): string[] {
   return [...names];
 }
 
+/** Where the submissions of a list stand in the request, and which payloads are not complete yet. */
+interface ListPlace {
+  readonly pointerOf: (index: number) => string;
+  /** Whether the payload becomes what it will be only later; then it is checked then. */
+  readonly isOpen?: (index: number) => boolean;
+}
+
+const IN_BULK: ListPlace = { pointerOf: (index) => `/jobs/${index}` };
+
 /** Checks many; either all are good or the error names what is wrong with each. */
 export async function parseSubmissions(
   inputs: readonly unknown[],
-  context: SubmissionContext,
+  given: SubmissionContext,
+  { pointerOf, isOpen }: ListPlace = IN_BULK,
 ): Promise<ParsedSubmission[]> {
+  const open = { ...given, hasOpenPayload: true };
   const errors: FieldError[] = [];
   const parsed: ParsedSubmission[] = [];
   const turn = new TimeSlice();
   // A definition may have each payload parsed and checked, which takes longer than all else.
-  const lookEvery = context.tasks && context.tasks.size > 0 ? 1 : 16;
+  const lookEvery = given.tasks && given.tasks.size > 0 ? 1 : 16;
   let place = 0;
   // One for all submissions: making one for each would cost more than most of what else is done for it.
-  const pointer = () => `/jobs/${place}/payload`;
+  const pointer = () => `${pointerOf(place)}/payload`;
   const wrong: SayWrong = (detail, code) => addWrongJson(errors, pointer(), detail, code);
   const payloadPlace = { pointer, wrong, errors };
   for (let i = 0; i < inputs.length && errors.length <= MOST_ERRORS; i++) {
     if (i % lookEvery === 0 && turn.isOver) await turn.next();
     place = i;
+    const context = isOpen?.(i) ? open : given;
     const like = i > 0 && isAlike(inputs[i - 1], inputs[i]) ? parsed[i - 1] : undefined;
     const one = like
       ? withPayload(like, inputs[i], context, payloadPlace)
-      : readSubmission(inputs[i], context, `/jobs/${i}`, errors);
+      : readSubmission(inputs[i], context, pointerOf(i), errors);
     if (one) parsed.push(one);
   }
   if (errors.length > 0) throw invalid(errors);
@@ -177,7 +191,7 @@ function withPayload(
   const text = readJson(payload, context, wrong);
   if (text === null) return null;
   const rules = rulesOf(definition.task, context);
-  if (!rules || !readsPayloads(rules)) return { definition, payload: text };
+  if (!rules || !readsPayloads(rules) || context.hasOpenPayload) return { definition, payload: text };
   const pointer = pointerOf();
   const before = errors.length;
   const value = checkPayload(rules, text, pointer, errors);
@@ -247,7 +261,9 @@ export function completeSubmission(
   }
   const retry = readRetry(fields.retry, delivery, place);
   const payload = readJsonAt('/payload', given.payload, context, place);
-  const concurrencyKey = readConcurrencyKey(said.concurrencyKey, payload, place);
+  const concurrencyKey = context.hasOpenPayload
+    ? keyWithoutPayload(said.concurrencyKey, rules)
+    : readConcurrencyKey(said.concurrencyKey, payload, place);
   const keyRule = readKeyRule(fields, given, place);
   const runAt = readRunAt(fields, given, keyRule, context.now, place);
   const startBefore = fields.startBefore === undefined ? null : parseMoment(fields.startBefore)!;
@@ -286,6 +302,12 @@ function readConcurrencyKey(said: string | undefined, payload: string | null, pl
   if (said !== undefined) return said;
   const { concurrencyKey } = rules.definition;
   return typeof concurrencyKey === 'string' ? concurrencyKey : keyInPayload(rules, value, pointer, errors);
+}
+
+/** The key of a job whose payload is not complete yet: one that the task takes from payloads is not known. */
+function keyWithoutPayload(said: string | undefined, rules: TaskRules | undefined): string | null {
+  const ofTask = rules?.definition.concurrencyKey;
+  return said ?? (typeof ofTask === 'string' ? ofTask : null);
 }
 
 function needsOf(task: string | undefined, target: Target | undefined, labels: Labels): Needs {

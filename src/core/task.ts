@@ -4,6 +4,7 @@ import { type Delivery, type Labels, NAME_PATTERN, NAME_RULE, type RetryInput } 
 import { checkOptions, type OptionNames } from './known-options.js';
 import { checkRetry } from './nested-options.js';
 import { fieldErrorsOf, isStandardSchema, type StandardSchema } from './standard-schema.js';
+import { checkValues } from './task-values.js';
 
 /** How jobs of a task run unless their submission says otherwise. */
 export interface TaskDefaults {
@@ -89,6 +90,7 @@ export function task(
   const of = `task(${JSON.stringify(name)})`;
   checkOptions(of, options, OPTIONS);
   checkRetry(of, options.retry);
+  checkValues(of, options);
   if (typeof handler !== 'function') {
     throw new PunctualError('INVALID_REQUEST', `The task ${name} has no handler; pass a function last.`);
   }

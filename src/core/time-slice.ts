@@ -28,6 +28,16 @@ function schedule(): void {
   });
 }
 
+/** Runs work that yields where it can pause, and lets the event loop run when it takes long. */
+export async function inSlices<T>(work: Generator<void, T, void>): Promise<T> {
+  const slice = new TimeSlice();
+  for (;;) {
+    const step = work.next();
+    if (step.done) return step.value;
+    if (slice.isOver) await slice.next();
+  }
+}
+
 /** Tells long work when to let the event loop run. */
 export class TimeSlice {
   /** Whether it is time to call `next`. */

@@ -265,6 +265,8 @@ export interface ClusterView {
 
 /** What a job that is not running waits for. */
 export type Gate =
+  | 'parents'
+  | 'event'
   | 'due-time'
   | 'hold'
   | 'cluster-paused'
@@ -277,6 +279,7 @@ export type Gate =
   | 'behind-others'
   | 'not-admitted'
   | 'being-claimed'
+  | 'batch'
   | 'not-waiting';
 
 export interface Why {
@@ -475,6 +478,10 @@ export interface JobFilter {
   /** The id of the worker that runs or ran the job. */
   readonly worker?: string;
   readonly schedule?: string;
+  /** The id of the workflow that the job is a step of. */
+  readonly workflow?: string;
+  /** The batch that a job is a member of. */
+  readonly batch?: string;
   /** Created at this moment or later; a moment (RFC 3339) or a duration, which means so long ago. */
   readonly since?: string;
   /** Created before this moment. */

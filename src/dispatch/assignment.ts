@@ -1,4 +1,4 @@
-import type { Target } from '../core/job.js';
+import type { HandlerTarget, Target } from '../core/job.js';
 import { signAttemptToken } from '../core/tokens.js';
 import type { Assignment } from '../core/wire.js';
 import type { Work } from '../store/claims.js';
@@ -65,7 +65,7 @@ export class OwnAssignment implements Assignment {
   get target(): Target {
     const { target } = this.work;
     const { task } = this.running;
-    return target === null ? { type: 'handler', name: task! } : (JSON.parse(target) as Target);
+    return target === null ? handlerTarget(task!) : (JSON.parse(target) as Target);
   }
 
   get payload(): unknown {
@@ -140,6 +140,14 @@ export function assignmentsOf(
   return attempts.map(
     ({ running, work }) => new SignedAssignment(running, work, queueOf(running), secret, graceMs),
   );
+}
+
+/** A cache of one entry: most jobs that are handed over together have the same handler. */
+let lastHandler: HandlerTarget = { type: 'handler', name: '' };
+
+function handlerTarget(name: string): HandlerTarget {
+  if (lastHandler.name !== name) lastHandler = { type: 'handler', name };
+  return lastHandler;
 }
 
 /** A cache of one entry: the text that most assignments of an answer have in common. */

@@ -27,7 +27,8 @@ function emptyTable(running: readonly Cursor[] = []) {
     running: new Map(running.map((cursor) => [cursor.id, { cursor }])),
     directory: { knows: () => true, learn: async () => undefined },
   };
-  const parts = { onAdmit: () => undefined, onCancel: () => undefined, onStartBefore: () => undefined };
+  const nothing = () => undefined;
+  const parts = { onAdmit: nothing, onCancel: nothing, onWake: nothing, onStartBefore: nothing };
   const reading = new BacklogReader(state as unknown as LeaderState, SUBMIT_TIMEOUT_MS, parts);
   onTestFinished(() => reading.stop());
   return { clock, lookedFrom, readFrom, table, state, reading };

@@ -60,7 +60,12 @@ export class BacklogReader {
   constructor(
     private readonly state: LeaderState,
     private readonly submitTimeoutMs: number,
-    private readonly parts: { onAdmit(): void; onCancel(): void; onStartBefore(at: number | null): void },
+    private readonly parts: {
+      onAdmit(): void;
+      onCancel(): void;
+      onWake(): void;
+      onStartBefore(at: number | null): void;
+    },
   ) {
     const onError = (loop: string, error: unknown) => {
       if (!state.term.over)
@@ -231,6 +236,7 @@ export class BacklogReader {
       const found = await lookBack(state.reads, from, after, LOOK_BACK_JOBS, now);
       if (found.admit) this.parts.onAdmit();
       if (found.cancel) this.parts.onCancel();
+      if (found.wake) this.parts.onWake();
       const unknown = found.ids.filter((id) => !state.backlog.find(id) && !state.isTaken(id));
       if (unknown.length > 0) await this.hint(await readWaiting(state.hot, unknown));
       if (found.ids.length < LOOK_BACK_JOBS) break;

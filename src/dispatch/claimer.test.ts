@@ -30,6 +30,7 @@ const QUEUES = ['red', 'green', 'blue'].map((name, i) => ({
   rate_per: null,
   rate_burst: null,
   full_at: 0,
+  debt: 0,
 }));
 const NEEDS = ['mail', 'bill'].map((handler, i) => ({
   id: i + 1,
@@ -79,6 +80,7 @@ class Leader {
       onExpired: this.onExpired,
       onDrained: () => undefined,
       onOrphans: (orphans) => this.orphans.push(...orphans.map((each) => each.id)),
+      startGang: () => Promise.resolve(false),
     });
   }
 

@@ -5,10 +5,10 @@ import { addAll } from '../core/long-lists.js';
 import { Loop, logFailure } from '../core/loop.js';
 import { bisect } from '../store/bisect.js';
 import { type ClaimCounts, type ClaimIntent, claimJobs, claimKnownJobs } from '../store/claim-jobs.js';
-import type { Work } from '../store/claims.js';
 import type { StoredDefinition } from '../store/job-row.js';
 import { leaderTransaction } from '../store/leader-statement.js';
-import { type BucketState, saveBuckets } from '../store/queues.js';
+import { type BucketMark, type BucketState, saveBuckets } from '../store/queues.js';
+import type { Spare } from './gang-board.js';
 import { type Claimed, handOver, MAX_ANSWER_KIB } from './hand-over.js';
 import type { LeaderState } from './leader-state.js';
 import type { Round } from './round.js';
@@ -43,6 +43,8 @@ interface OpenPoll {
   room: number;
   /** Room left in its answer, in kibibytes; the last job may exceed it. */
   roomKib: number;
+  /** The slots that batches leave of its worker's pool; missing if they hold none there. */
+  readonly spare: Spare | undefined;
 }
 
 function isOpen(session: WorkerSession, now: number): boolean {
@@ -65,6 +67,8 @@ export class Claimer {
       onDrained(): void;
       /** Called with claims whose sessions ended before the hand-over. */
       onOrphans(orphans: readonly Running[]): void;
+      /** Starts a batch, if one can start now; answers whether one could. */
+      startGang(): Promise<boolean>;
     },
   ) {
     this.loop = new Loop({
@@ -91,6 +95,7 @@ export class Claimer {
   /** Claims until no waiting worker can get a job. */
   async runOnce(): Promise<void> {
     while (!this.state.term.over) {
+      if (this.state.gangs.isWaiting && (await this.parts.startGang())) continue;
       const intents = this.choose();
       if (intents.length === 0) return;
       this.parts.onDrained();
@@ -110,12 +115,14 @@ export class Claimer {
     for (let before = -1; before < intents.length && !isFull(); ) {
       before = intents.length;
       for (const openPoll of openPolls) {
-        if (openPoll.room === 0 || isFull()) continue;
+        const { spare } = openPoll;
+        if (openPoll.room === 0 || isFull() || (spare && spare.left <= 0)) continue;
         const entry = isOpen(openPoll.poll.session, now) ? this.nextFor(openPoll, now) : undefined;
         if (entry) {
           intents.push(intend(entry, openPoll.poll));
           sizeKib += entry.sizeKib;
           openPoll.roomKib -= entry.sizeKib;
+          if (spare) spare.left -= 1;
         }
         openPoll.room = entry && openPoll.roomKib > 0 ? openPoll.room - 1 : 0;
       }
@@ -124,8 +131,9 @@ export class Claimer {
   }
 
   private openPolls(now: number): OpenPoll[] {
-    const { shares, fitness, sessions } = this.state;
+    const { shares, fitness, sessions, gangs } = this.state;
     const openPolls: OpenPoll[] = [];
+    const spare = gangs.spareSlots(sessions.values(), now);
     for (const session of sessions.values()) {
       if (session.draining || session.polls.size === 0) continue;
       if (!isOpen(session, now)) {
@@ -141,6 +149,7 @@ export class Claimer {
             roomKib: MAX_ANSWER_KIB,
             round: shares.round(session),
             canRun,
+            spare: spare?.get(session.poolKey),
           });
       }
     }
@@ -243,15 +252,15 @@ export class Claimer {
   /** The token buckets that these jobs have drawn on. */
   private bucketsOf(intents: readonly Intent[]): BucketState {
     const { shares, clock } = this.state;
-    const queues = new Map<number, number>();
-    const tenants = new Map<string, number>();
+    const queues = new Map<number, BucketMark>();
+    const tenants = new Map<string, BucketMark>();
     let last: number | undefined;
     for (const { entry } of intents) {
       if (entry.queue === last) continue;
       last = entry.queue;
       const share = shares.queue(entry.queue);
-      if (share.bucket) queues.set(entry.queue, share.bucket.fullAt(clock));
-      if (share.tenant.bucket) tenants.set(entry.tenant, share.tenant.bucket.fullAt(clock));
+      if (share.bucket) queues.set(entry.queue, share.bucket.mark(clock));
+      if (share.tenant.bucket) tenants.set(entry.tenant, share.tenant.bucket.mark(clock));
     }
     return { queues, tenants };
   }
@@ -268,9 +277,9 @@ export class Claimer {
     for (const intent of intents) {
       const { entry, poll, worker } = intent;
       if (claim?.worker !== worker) claim = { worker, epoch, claimedAt: now, since };
-      const found = find(entry);
+      const found = find(entry, claim, poll);
       if (found) {
-        claimed.push({ running: new Running(entry, found.facts, claim), work: found.work, poll });
+        claimed.push(found);
         state.backlog.claimed(entry);
       } else {
         state.backlog.abandon(entry);
@@ -284,8 +293,8 @@ export class Claimer {
   }
 }
 
-/** What a claim returned for a job; null when the job was not claimed. */
-type Found = (entry: Entry) => { readonly facts: JobFacts; readonly work: Work } | null;
+/** A job as it was claimed for a poll; null when it was not claimed. */
+type Found = (entry: Entry, claim: ClaimFacts, poll: Poll) => Claimed | null;
 
 type Claim = (...args: Parameters<typeof claimJobs>) => Promise<Found>;
 
@@ -293,21 +302,23 @@ type Claim = (...args: Parameters<typeof claimJobs>) => Promise<Found>;
 const claimFromMemory: Claim = async (...args) => {
   const refused = await claimKnownJobs(...args);
   let last: { readonly definition: StoredDefinition; readonly facts: JobFacts } | undefined;
-  return (entry) => {
+  return (entry, claim, poll) => {
     if (refused.has(entry.id)) return null;
     const { definition, payload, schedule = null } = entry.row!;
     if (last?.definition !== definition) last = { definition, facts: factsOfNew(definition, schedule) };
     const { target, traceparent } = definition;
-    return { facts: last.facts, work: { payload, target, traceparent } };
+    const running = new Running(entry, last.facts, claim);
+    return { running, work: { payload, target, traceparent }, poll };
   };
 };
 
 const claimFromTable: Claim = async (...args) => {
   const rows = new Map((await claimJobs(...args)).map((row) => [row.id, row]));
-  return (entry) => {
+  return (entry, claim, poll) => {
     const row = rows.get(entry.id);
     if (!row) return null;
     const { payload, target, traceparent } = row;
-    return { facts: factsOf(row), work: { payload, target, traceparent } };
+    const running = new Running(entry, factsOf(row), claim);
+    return { running, work: { payload, target, traceparent }, poll };
   };
 };

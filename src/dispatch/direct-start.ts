@@ -77,6 +77,8 @@ export class DirectStart {
   /** The queue of the job, if none of its jobs could start first and it has no limit to check. */
   private freeQueue({ id, definition }: JobRow, now: number): QueueShare | null {
     const { state } = this;
+    // What a batch waits for is decided by the claimer alone.
+    if (state.gangs.isWaiting) return null;
     if (state.paused || state.term.over || !state.isLoaded || !state.directory.knows(definition)) return null;
     const { queue, run_at, key, concurrency_key, start_before } = definition;
     if (run_at > now || concurrency_key !== null || key !== null) return null;

@@ -14,11 +14,14 @@ export interface QueueInfo extends QueueLimits {
   readonly paused: boolean;
   /** When the token bucket will be full again, as the last leader stored it. */
   readonly fullAt: number;
+  /** How many starts the bucket was in debt for then. */
+  readonly debt: number;
 }
 
 /** A tenant as the leader knows it. */
 export interface TenantInfo extends TenantLimits {
   readonly fullAt: number;
+  readonly debt: number;
 }
 
 /** What a kind of jobs needs of a worker. */
@@ -43,7 +46,7 @@ interface DirectoryUse {
   onNeedsForgotten(needs: number): void;
 }
 
-const UNKNOWN_TENANT: TenantInfo = { ...DEFAULT_TENANT_LIMITS, fullAt: 0 };
+const UNKNOWN_TENANT: TenantInfo = { ...DEFAULT_TENANT_LIMITS, fullAt: 0, debt: 0 };
 
 /** The number of names of a kind above which unused ones are forgotten. */
 const CROWDED_AT = 20_000;
@@ -95,7 +98,8 @@ export class Directory {
   }
 
   setTenant(row: TenantRow): void {
-    this.tenants.set(row.id, { weight: row.weight, rate: rateOfRow(row), fullAt: row.full_at });
+    const { weight, full_at: fullAt, debt } = row;
+    this.tenants.set(row.id, { weight, rate: rateOfRow(row), fullAt, debt });
   }
 
   /** Whether the tables still have these names as memory does. */
@@ -200,5 +204,6 @@ export function toQueueInfo(row: QueueRow): QueueInfo {
     keyConcurrency: row.key_concurrency,
     rate: rateOfRow(row),
     fullAt: row.full_at,
+    debt: row.debt,
   };
 }

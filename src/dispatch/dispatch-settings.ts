@@ -39,6 +39,7 @@ export class DispatchSettings {
         : new PunctualError('NOT_PAUSED', 'Dispatch is not paused.');
     }
     state.paused = paused;
+    state.gangs.changed();
     state.wakeClaiming();
   }
 
@@ -178,6 +179,7 @@ export class DispatchSettings {
     const { state } = this;
     state.directory.setQueue(row);
     state.shares.queueChanged(row.id);
+    state.gangs.changed();
     if (state.events.isHeard) state.events.queue(event, row.tenant, row.name);
   }
 
@@ -185,5 +187,6 @@ export class DispatchSettings {
     this.state.addedJobs.setTenant(row.id, countsJobs(quotasOfRow(row)));
     this.state.directory.setTenant(row);
     this.state.shares.tenantChanged(row.id);
+    this.state.gangs.changed();
   }
 }

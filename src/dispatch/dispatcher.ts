@@ -3,6 +3,7 @@ import { handlerOf, isWithin, type KeyLimits } from '../core/access.js';
 import { messageOf } from '../core/errors.js';
 import type { Figures } from '../core/figures.js';
 import type { Progress } from '../core/job.js';
+import { SerialQueues } from '../core/serial-queue.js';
 import { PORTION } from '../core/time-slice.js';
 import type { AttemptEnd } from '../core/transition.js';
 import type { FencedJob, Why } from '../core/wire.js';
@@ -14,9 +15,11 @@ import type { JobRow } from '../store/job-row.js';
 import type { Resolved } from '../store/names.js';
 import type { Waiting } from '../store/read-backlog.js';
 import { readJob } from '../store/read-job.js';
+import { Workflows } from '../workflow/workflows.js';
 import { Admitter } from './admitter.js';
 import { AuditChain } from './audit-chain.js';
 import { BacklogReader } from './backlog-reader.js';
+import { BatchControl } from './batch-control.js';
 import { CancelRequests } from './cancel-requests.js';
 import { Claimer } from './claimer.js';
 import { DirectStart } from './direct-start.js';
@@ -24,6 +27,9 @@ import { DispatchSettings } from './dispatch-settings.js';
 import type { EventRecorder, TasksOfJobs } from './event-recorder.js';
 import { Expirer } from './expirer.js';
 import { type EndListener, Finisher } from './finisher.js';
+import { GangKeeper } from './gang-keeper.js';
+import { GangPlanner } from './gang-planner.js';
+import { GangStarter } from './gang-starter.js';
 import { JobControl } from './job-control.js';
 import { KeyedSubmissions } from './keyed-submissions.js';
 import { LeaderFigures } from './leader-figures.js';
@@ -32,7 +38,7 @@ import { ManyControl } from './many-control.js';
 import { type Running, resumeRunning } from './running.js';
 import { UnservedJobs } from './unserved-jobs.js';
 import { Upkeep } from './upkeep.js';
-import { explainWaiting } from './why.js';
+import { type Audience, explainWaiting } from './why.js';
 import { Workers } from './worker-sessions.js';
 
 /** An attempt's end as a worker reports it. */
@@ -59,8 +65,10 @@ export class Dispatcher {
   readonly workers: Workers;
   readonly jobControl: JobControl;
   readonly manyControl: ManyControl;
+  readonly batches: BatchControl;
   readonly settings: DispatchSettings;
   readonly schedules: Schedules;
+  readonly workflows: Workflows;
   readonly unserved: UnservedJobs;
   private readonly leaderFigures: LeaderFigures;
   readonly keyed: KeyedSubmissions;
@@ -68,6 +76,8 @@ export class Dispatcher {
   private readonly state: LeaderState;
   private readonly finisher: Finisher;
   private readonly claimer: Claimer;
+  private readonly gangPlanner: GangPlanner;
+  private readonly gangKeeper: GangKeeper;
   private readonly backlogReader: BacklogReader;
   private readonly admitter: Admitter;
   private readonly cancelRequests: CancelRequests;
@@ -83,26 +93,52 @@ export class Dispatcher {
     this.backlogReader = new BacklogReader(this.state, options.submitTimeoutMs, {
       onAdmit: () => this.admitter.wake(),
       onCancel: () => this.cancelRequests.wake(),
+      onWake: () => this.workflows.wakeSteps(),
       onStartBefore: (at) => this.expirer.expect(at),
     });
     this.admitter = new Admitter(this.state, this.backlogReader, (at) => this.expirer.expect(at));
+    this.gangPlanner = new GangPlanner(this.state);
+    const changes = new SerialQueues();
+    const starter = new GangStarter(this.state, this.gangPlanner, {
+      changes,
+      offer: (sessions) => this.workers.offer(sessions),
+      onMissing: (gang) => this.gangKeeper.missing(gang),
+    });
+    this.gangKeeper = new GangKeeper(this.state, {
+      ...{ changes, planner: this.gangPlanner, starter, finisher: this.finisher },
+      onCancelRunning: (running) => this.workers.cancelled(running),
+    });
+    this.batches = new BatchControl(this.state, this.gangKeeper, changes);
     this.claimer = new Claimer(this.state, {
       onExpired: () => this.expirer.wake(),
       onDrained: () => this.backlogReader.wake(),
       onOrphans: (orphans) => this.giveBack(orphans),
+      startGang: () => starter.startNext(),
     });
     this.workers = new Workers(this.state, this.finisher);
     const parts = {
       onStartBefore: (at: number | null) => this.expirer.expect(at),
       onCancelRunning: (running: Running) => this.workers.cancelled(running),
     };
-    this.jobControl = new JobControl(this.state, this.admitter, parts);
+    this.jobControl = new JobControl(this.state, this.admitter, {
+      ...parts,
+      retryStep: (tenant, workflow, job, requested) =>
+        this.workflows.retryStep(tenant, workflow, job, requested),
+    });
     this.manyControl = new ManyControl(this.state, this.admitter, parts);
     this.cancelRequests = new CancelRequests(this.state, this.jobControl);
     this.keyed = new KeyedSubmissions(this.state, parts.onStartBefore);
     this.settings = new DispatchSettings(this.state);
     this.directStart = new DirectStart(this.state, (orphans) => this.giveBack(orphans));
     this.schedules = new Schedules(this.state, (tenant, jobId) => this.jobControl.cancel(tenant, jobId));
+    this.workflows = new Workflows(
+      this.state,
+      (tenant, jobId) => this.jobControl.cancel(tenant, jobId),
+      (tenant, jobs) => {
+        this.state.addedJobs.note(tenant, 0, jobs);
+        this.admitter.wake();
+      },
+    );
     this.unserved = new UnservedJobs(this.state);
     this.leaderFigures = new LeaderFigures(this.state, this.unserved);
     this.auditChain = new AuditChain(this.state);
@@ -134,10 +170,11 @@ export class Dispatcher {
       for (const claim of portion) state.resume(resumeRunning(claim, state.clock));
     }
     await this.workers.load();
-    await this.backlogReader.load();
+    await Promise.all([this.backlogReader.load(), this.gangKeeper.load()]);
     if (state.term.over) return;
     state.addedJobs.start();
-    for (const part of [this.finisher, this.claimer, this.backlogReader, this.workers]) part.start();
+    const first = [this.finisher, this.gangPlanner, this.claimer, this.backlogReader, this.workers];
+    for (const part of [...first, this.gangKeeper]) part.start();
     this.rest = setTimeout(() => this.startRest(), AFTER_TAKEOVER_MS).unref();
   }
 
@@ -148,6 +185,7 @@ export class Dispatcher {
       this.cancelRequests,
       this.expirer,
       this.schedules,
+      this.workflows,
       this.unserved,
       this.upkeep,
       this.auditChain,
@@ -166,12 +204,15 @@ export class Dispatcher {
     return [
       this.finisher,
       this.claimer,
+      this.gangPlanner,
+      this.gangKeeper,
       this.backlogReader,
       this.admitter,
       this.cancelRequests,
       this.expirer,
       this.workers,
       this.schedules,
+      this.workflows,
       this.unserved,
       this.upkeep,
       this.auditChain,
@@ -302,8 +343,8 @@ export class Dispatcher {
   }
 
   /** Why a job is not running; only an operator is told about workers of other tenants. */
-  why(job: PlacedRow, forOperator: boolean): Promise<Why> {
-    return explainWaiting(this.state, job, forOperator);
+  why(job: PlacedRow, audience: Audience): Promise<Why> {
+    return explainWaiting(this.state, job, audience);
   }
 
   get paused(): boolean {

@@ -1,3 +1,4 @@
+import type { BatchState } from '../core/batch.js';
 import type { Clock, Timer } from '../core/clock.js';
 import { PunctualError } from '../core/errors.js';
 import { EventRing, ringEntry, ringLimits } from '../core/event-ring.js';
@@ -170,6 +171,14 @@ export class EventRecorder {
     const { queue, task } = place ?? {};
     const about = { ...(queue !== undefined && { queue }), ...(task && { task }) };
     for (const job of jobs) this.tell('job.changed', tenant, { job, ...about }, `,"change":"${change}"`);
+  }
+
+  batch(
+    type: Extract<EventType, `batch.${string}`>,
+    { id, tenant }: { readonly id: string; readonly tenant: string },
+    state: BatchState,
+  ): void {
+    this.tell(type, tenant, {}, `,"batch":"${id}","state":"${state}"`);
   }
 
   queue(type: 'queue.paused' | 'queue.resumed' | 'queue.changed', tenant: string, queue: string): void {

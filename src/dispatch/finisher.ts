@@ -9,7 +9,7 @@ import { bisect } from '../store/bisect.js';
 import { type HandedOn, handOnClaims } from '../store/claims.js';
 import { isDatabaseBusy, isMissingPartition } from '../store/database.js';
 import type { EndedJob } from '../store/ended-jobs.js';
-import { type Ending, finishJobs, type Retrying, retryJobs } from '../store/finish-jobs.js';
+import { type Ending, type Finished, finishJobs, type Retrying, retryJobs } from '../store/finish-jobs.js';
 import type { StoredAttempt } from '../store/job-places.js';
 import { makePartition } from '../store/partitions.js';
 import { type LeaderState, noLeader } from './leader-state.js';
@@ -138,22 +138,14 @@ export class Finisher {
             now,
           ),
         ),
-        this.write(agains, (part, now) =>
-          retryJobs(
-            hot,
-            term,
-            part.map((each) => toRetrying(each, now)),
-            now,
-          ),
-        ),
-        this.write(handOns, (part, now) =>
-          handOnClaims(
-            hot,
-            term,
-            part.map((each) => toHandedOn(each, now)),
-            now,
-          ),
-        ),
+        this.write(agains, async (part, now) => {
+          const retries = part.map((each) => toRetrying(each, now));
+          return withoutSteps(await retryJobs(hot, term, retries, now));
+        }),
+        this.write(handOns, async (part, now) => {
+          const handedOn = part.map((each) => toHandedOn(each, now));
+          return withoutSteps(await handOnClaims(hot, term, handedOn, now));
+        }),
       ]);
       for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
       this.batcher.worked(batch, performance.now() - startedAt);
@@ -162,7 +154,7 @@ export class Finisher {
 
   private async write(
     batch: readonly Pending[],
-    store: (part: readonly Pending[], now: number) => Promise<ReadonlySet<string>>,
+    store: (part: readonly Pending[], now: number) => Promise<Finished>,
   ): Promise<void> {
     if (batch.length === 0) return;
     const now = this.state.clock.now();
@@ -171,7 +163,7 @@ export class Finisher {
         bisect(
           batch,
           async (part) => {
-            const refused = await store(part, now);
+            const { refused, steps } = await store(part, now);
             const ended: EndedJob[] = [];
             for (const pending of part) {
               const { id, tenant } = pending.running;
@@ -184,6 +176,7 @@ export class Finisher {
               }
             }
             this.state.ended(ended);
+            if (steps.length > 0) this.state.noteSteps(steps);
             if (this.state.events.isHeard) this.tellEvents(part, refused);
             return part;
           },
@@ -287,6 +280,11 @@ export class Finisher {
     if (isMissingPartition(error)) await makePartition(state.hot, 'job_history', state.clock.now());
     else this.batcher.failed(batch);
   }
+}
+
+/** What became of attempts that end no job. */
+function withoutSteps(refused: ReadonlySet<string>): Finished {
+  return { refused, steps: [] };
 }
 
 /** About how many bytes an attempt's end writes: the payload moves to history with the job. */

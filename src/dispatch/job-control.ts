@@ -24,7 +24,7 @@ import type { Admitter } from './admitter.js';
 import { jobView } from './audit-views.js';
 import { type LeaderState, noLeader } from './leader-state.js';
 import type { Running } from './running.js';
-import { ended, notFound, type Refusal, refusalOf, running } from './steering-rules.js';
+import { ended, notFound, ofBatch, type Refusal, refusalOf, running } from './steering-rules.js';
 
 /** What can be changed about a job that has not started. */
 export interface Change {
@@ -45,6 +45,7 @@ export class JobControl {
     private readonly parts: {
       onStartBefore(at: number | null): void;
       onCancelRunning(running: Running): Promise<void>;
+      retryStep(tenant: string, workflow: string, job: string, requested: Requested<void>): Promise<void>;
     },
   ) {}
 
@@ -109,6 +110,7 @@ export class JobControl {
   async change(tenant: string, id: string, change: Change, author?: AuditAuthor): Promise<void> {
     await this.changing(tenant, id, 'change', async (job) => {
       this.mustWait(job);
+      if (job.batch !== null) throw refused(ofBatch(id, job.batch));
       if (job.attempts > 0) throw new PunctualError('JOB_STARTED', `Job ${id} has had an attempt already.`);
       if (job.start_before !== null && (change.runAt ?? 0) >= job.start_before) {
         throw invalid([{ pointer: '/runAt', detail: "must lie before the job's startBefore" }]);
@@ -123,8 +125,14 @@ export class JobControl {
     });
   }
 
-  /** Redrives one dead letter. */
+  /** Redrives one dead letter; a step of a workflow continues that. */
   async retry(tenant: string, id: string, { author, keep }: Requested<void> = {}): Promise<void> {
+    const first = await this.mustRead(tenant, id);
+    const { workflow } = first;
+    if (workflow !== null) {
+      this.mustAllow('redrive', { ...first, workflow: null });
+      return this.parts.retryStep(tenant, workflow, id, { author, keep });
+    }
     await this.changing(tenant, id, 'redrive', async (job) => {
       this.mustAllow('redrive', job);
       const now = this.state.clock.now();
@@ -157,7 +165,7 @@ export class JobControl {
     const later = { ...changed, admitAt: admitAt ?? runAt, held };
     this.parts.onStartBefore(job.start_before);
     const wasLater = job.place === 'later';
-    const isLater = held || admitAt !== null;
+    const isLater = held || job.state === 'blocked' || admitAt !== null;
     const moved = await this.write(entry, keep, async (db, term): Promise<readonly unknown[]> => {
       if (isLater) return wasLater ? changeLater(db, term, [later]) : postponeJobs(db, term, [later]);
       if (wasLater) return admitJobs(db, term, [changed]);
@@ -214,9 +222,10 @@ export class JobControl {
     if (this.state.running.has(job.id)) throw refused(running(job));
   }
 
-  private mustAllow(verb: ManyVerb, job: PlacedRow): void {
+  private mustAllow(verb: ManyVerb, job: Steerable): void {
     const state = this.state.running.has(job.id) ? 'running' : job.state;
-    const refusal = refusalOf(verb, { ...job, state, atMostOnce: job.at_most_once });
+    const { id, place, held, workflow, batch, at_most_once: atMostOnce } = job;
+    const refusal = refusalOf(verb, { id, place, held, workflow, batch, state, atMostOnce });
     if (refusal) throw refused(refusal);
   }
 
@@ -272,6 +281,8 @@ export class JobControl {
     return job;
   }
 }
+
+type Steerable = Pick<PlacedRow, 'id' | 'place' | 'state' | 'held' | 'at_most_once' | 'workflow' | 'batch'>;
 
 /** The answer shows the job as it is then, whatever the statement returned. */
 function withoutResult(keep: Keep<void> | undefined): Keep<unknown> | undefined {

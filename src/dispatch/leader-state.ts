@@ -8,7 +8,7 @@ import type { Log } from '../core/log.js';
 import { SharedRun } from '../core/shared-run.js';
 import { PORTION } from '../core/time-slice.js';
 import type { Pool, Queryable } from '../store/database.js';
-import type { EndedJob } from '../store/ended-jobs.js';
+import { type EndedJob, type EndedStep, stepsAmong } from '../store/ended-jobs.js';
 import { type Keep, leaderEffect } from '../store/idempotency.js';
 import { audited, InDoubtError, type TermKey, TermOverError } from '../store/leader-statement.js';
 import { lookAtLease } from '../store/lease.js';
@@ -22,6 +22,7 @@ import { Directory, type NameIds } from './directory.js';
 import { EventRecorder } from './event-recorder.js';
 import { FailureLog } from './failure-log.js';
 import { Fitness } from './fitness.js';
+import { GangBoard } from './gang-board.js';
 import type { Running } from './running.js';
 import { Shares } from './shares.js';
 import { Turns } from './turns.js';
@@ -85,12 +86,16 @@ export class LeaderState {
   readonly addedJobs: AddedJobs;
   readonly turns = new Turns((jobId) => this.isMarked(jobId));
   readonly running = new Map<string, Running>();
+  /** The batches that wait or run. */
+  readonly gangs: GangBoard;
   readonly sessions = new Map<string, WorkerSession>();
   paused = false;
   /** Whether all segments of the table are known; until then the table may hold older jobs than memory. */
   isLoaded = false;
   /** Set by the claimer; called whenever a job or a slot may have become available. */
   wakeClaiming: () => void = () => undefined;
+  /** Set by the workflows; called after the commit with the steps that have ended. */
+  noteSteps: (steps: readonly EndedStep[]) => void = () => undefined;
   /** Set by the chain of the audit; called after an entry was written. */
   noteEntry: () => void = () => undefined;
   private readonly renounce: LeaderOptions['renounce'];
@@ -114,9 +119,10 @@ export class LeaderState {
     this.addedJobs = new AddedJobs(options.hot, options.log);
     this.renounce = options.renounce;
     this.startedAt = options.clock.steady();
+    this.gangs = new GangBoard(options.clock);
     this.directory = new Directory(options.hot, {
-      isQueueInUse: (queue) => this.shares.find(queue) !== undefined,
-      isNeedsInUse: (needs) => this.shares.hasNeeds(needs),
+      isQueueInUse: (queue) => this.shares.find(queue) !== undefined || this.gangs.usesQueue(queue),
+      isNeedsInUse: (needs) => this.shares.hasNeeds(needs) || this.gangs.usesNeeds(needs),
       onNeedsForgotten: (needs) => this.fitness.forget(needs),
     });
     this.events = new EventRecorder(options.term.epoch, options.clock, this.directory);
@@ -175,6 +181,11 @@ export class LeaderState {
     return value;
   }
 
+  /** How long the term has lasted. */
+  get termMs(): number {
+    return this.clock.steady() - this.startedAt;
+  }
+
   /** Whether the term is over. */
   get isOver(): boolean {
     return this.term.over;
@@ -196,6 +207,7 @@ export class LeaderState {
     this.sessions.set(session.id, session);
     this.shares.join(session);
     this.shares.servingChanged(this.fitness.join(session));
+    this.gangs.changed();
   }
 
   /** Removes a session; its worker is given no jobs from here on. */
@@ -203,6 +215,7 @@ export class LeaderState {
     if (!this.sessions.delete(session.id)) return;
     this.shares.leave(session);
     this.shares.servingChanged(this.fitness.leave(session));
+    this.gangs.changed();
   }
 
   /** Takes over a claim of an earlier leader, which counts against the limits of its queue. */
@@ -216,6 +229,7 @@ export class LeaderState {
     running.isHandedOn = true;
     running.startedAt ??= startedAt;
     running.list?.remove(running);
+    this.gangs.changed();
     this.wakeClaiming();
   }
 
@@ -224,6 +238,7 @@ export class LeaderState {
     this.running.delete(running.id);
     running.list?.remove(running);
     this.shares.release(running);
+    this.gangs.changed();
   }
 
   /**
@@ -348,7 +363,7 @@ export class LeaderState {
     throw noLeader();
   }
 
-  /** Calls back once when the job or the term ends; answers with a function that unsubscribes. */
+  /** Calls back once when the job or batch, or the term, ends; answers with a function that unsubscribes. */
   onJobEnd(jobId: string, listener: () => void): () => void {
     const listeners = this.endListeners.get(jobId) ?? new Set();
     listeners.add(listener);
@@ -361,19 +376,24 @@ export class LeaderState {
 
   /** Tells the listeners of jobs that have ended. Must be called after the commit. */
   ended(jobs: readonly EndedJob[]): void {
+    if (this.gangs.isInUse) this.gangs.noteEnds(jobs);
     if (this.endListeners.size === 0) return;
-    for (const { id } of jobs) {
-      const listeners = this.endListeners.get(id);
-      if (!listeners) continue;
-      this.endListeners.delete(id);
-      for (const listener of listeners) listener();
-    }
+    for (const { id } of jobs) this.tellEnd(id);
+  }
+
+  /** Tells the listeners of a job or a batch that has ended. Must be called after the commit. */
+  tellEnd(id: string): void {
+    const listeners = this.endListeners.get(id);
+    if (!listeners) return;
+    this.endListeners.delete(id);
+    for (const listener of listeners) listener();
   }
 
   /** Runs a write that ends jobs, and tells their listeners after the commit. */
   async writeEnds<J extends EndedJob>(work: () => Promise<readonly J[]>): Promise<readonly J[]> {
     const ended = await this.write(work);
     this.ended(ended);
+    this.noteSteps(stepsAmong(ended));
     if (this.events.isHeard) this.events.endedWaiting(ended);
     return ended;
   }

@@ -152,9 +152,10 @@ export class ManyChanges {
     const { state } = this;
     const now = state.clock.now();
     for (const job of jobs) this.parts.onStartBefore(job.startBefore);
-    const timed = jobs.map(({ id, runAt }) => ({
+    const timed = jobs.map(({ id, runAt, blocked }) => ({
       ...unchanged(id),
-      admitAt: admissionTime(runAt, now, state.config.laterThreshold),
+      // A blocked job stays where it is, and is admitted when that no longer holds.
+      admitAt: blocked ? runAt : admissionTime(runAt, now, state.config.laterThreshold),
       held: false,
     }));
     const far = timed.filter(({ admitAt }) => admitAt !== null);

@@ -50,6 +50,8 @@ export class OverdueAttempts {
       if (running.cancelledAt !== null) return { outcome: 'cancelled', error: null };
       return now > running.deadline ? timedOut(running) : null;
     }
+    // What became of its batch is decided by those who look after batches.
+    if (state.gangs.isUntouched(running)) return null;
     if (!state.sessions.has(running.worker)) {
       // Its session ended before the claim was committed, or never sent a heartbeat to this leader.
       const overdue = now - running.handedAt > state.config.workerTimeout;

@@ -33,10 +33,17 @@ export class SegmentGroup {
 /** The most groups and lanes that are searched for a single job. */
 const QUICK_LOOK = 8;
 
-/** How much of its limit a concurrency key uses, and the segments that wait for it. */
+/** How much of its limit a concurrency key uses and gangs hold, and the segments that wait for it. */
 interface KeyUse {
   running: number;
+  held: number;
   readonly parked: Set<Segment>;
+}
+
+/** Room in the limits of a queue that waiting gangs hold: how many of its jobs may not start, in all and by key. */
+export interface HeldRoom {
+  readonly jobs: number;
+  readonly keys: ReadonlyMap<string, number>;
 }
 
 /** A job that was chosen or runs, as it counts against the limits of its queue. */
@@ -63,28 +70,34 @@ export class QueueShare {
   /** Groups with a job that may start by the limit of its key and for which there is a worker. */
   readonly ready = new Set<SegmentGroup>();
   running = 0;
+  /** How many of the jobs that its limit allows are held for gangs. */
+  held = 0;
+  /** Whether the next tokens of its bucket are for a gang. */
+  isReserved = false;
   /** Whether it takes part in the round robins now. */
   listed = false;
   bucket: Bucket | null;
   /** Set while it waits for its token bucket. */
   timer: Timer | undefined;
   private readonly keys = new Map<string, KeyUse>();
+  /** The keys of which gangs hold room. */
+  private heldKeys: readonly string[] = [];
 
   constructor(
     readonly info: QueueInfo,
     readonly tenant: TenantShare,
     private readonly options: QueueShareOptions,
   ) {
-    this.bucket = info.rate && Bucket.resumed(info.rate, info.fullAt, options.clock);
+    this.bucket = info.rate && Bucket.resumed(info.rate, info.fullAt, options.clock, info.debt);
   }
 
   get isSaturated(): boolean {
-    return this.info.concurrency !== null && this.running >= this.info.concurrency;
+    return this.info.concurrency !== null && this.running + this.held >= this.info.concurrency;
   }
 
   /** Whether none of its jobs or limits is in memory, so that it can be forgotten. */
   get isEmpty(): boolean {
-    return this.groups.size === 0 && this.running === 0 && this.bucket === null;
+    return this.groups.size === 0 && this.running + this.held === 0 && this.bucket === null;
   }
 
   /** Whether no other job of the queue could start before a new one. False if that would take long to find out. */
@@ -154,7 +167,7 @@ export class QueueShare {
     if (use.key === null) return;
     const key = this.keys.get(use.key);
     if (key) key.running += 1;
-    else this.keys.set(use.key, { running: 1, parked: new Set() });
+    else this.keys.set(use.key, { running: 1, held: 0, parked: new Set() });
   }
 
   /** Uncounts a job; segments that were parked for its key may be free again. */
@@ -163,8 +176,28 @@ export class QueueShare {
     const key = use.key === null ? undefined : this.keys.get(use.key);
     if (!key) return;
     key.running -= 1;
-    if (key.running === 0) this.keys.delete(use.key!);
+    if (key.running + key.held === 0) this.keys.delete(use.key!);
     for (const segment of [...key.parked]) this.refresh(segment);
+  }
+
+  /** Holds room for gangs, instead of what was held before. */
+  hold({ jobs, keys }: HeldRoom): void {
+    this.held = jobs;
+    const before = this.heldKeys;
+    this.heldKeys = [...keys.keys()];
+    for (const name of before) {
+      const key = this.keys.get(name);
+      const held = keys.get(name) ?? 0;
+      if (!key || held >= key.held) continue;
+      key.held = held;
+      if (key.running + held === 0) this.keys.delete(name);
+      for (const segment of [...key.parked]) this.refresh(segment);
+    }
+    for (const [name, held] of keys) {
+      const key = this.keys.get(name);
+      if (key) key.held = held;
+      else this.keys.set(name, { running: 0, held, parked: new Set() });
+    }
   }
 
   /** How many jobs of the key run or are being claimed. */
@@ -194,6 +227,6 @@ export class QueueShare {
 
   private parkingOf(key: string | null): Set<Segment> | undefined {
     const use = key === null ? undefined : this.keys.get(key);
-    return use && use.running >= this.info.keyConcurrency ? use.parked : undefined;
+    return use && use.running + use.held >= this.info.keyConcurrency ? use.parked : undefined;
   }
 }

@@ -120,7 +120,10 @@ export class Reconciler {
   ): Promise<void> {
     const { state } = this;
     // While the list was made in slices, an attempt may have ended and its job may wait again.
-    const current = given.filter((running) => state.running.get(running.id) === running);
+    const stillRunning = given.filter((running) => state.running.get(running.id) === running);
+    const current = stillRunning.filter(({ id }) => !state.gangs.runOf(id));
+    if (current.length < stillRunning.length)
+      await state.gangs.listener?.givenUp(stillRunning.filter(({ id }) => state.gangs.runOf(id)));
     const mine = current.filter((running) => state.turns.tryTake(running.id));
     if (mine.length === 0) return;
     let freed = new Set<string>();

@@ -59,7 +59,8 @@ export class RoundRobinCursor<T> {
     if (!this.at) return;
     const [member, quantum] = this.at;
     quantum.left = Math.min(quantum.left || weight, weight) - 1;
-    if (quantum.left > 0) return;
+    // A single member is at the end already.
+    if (quantum.left > 0 || this.members.size === 1) return;
     this.members.delete(member);
     this.members.set(member, { left: 0 });
     this.next();

@@ -161,7 +161,9 @@ describe('turns', () => {
     fc.assert(
       fc.property(weights, fc.integer({ min: 1, max: 4 }), (each, queuesOfFirst) => {
         const desk = new Desk();
-        each.forEach((weight, i) => void desk.setup.tenants.set(`t${i}`, { weight, rate: null, fullAt: 0 }));
+        each.forEach(
+          (weight, i) => void desk.setup.tenants.set(`t${i}`, { weight, rate: null, fullAt: 0, debt: 0 }),
+        );
         each.forEach((_, i) => void desk.setup.queue(i, { tenant: `t${i}` }));
         for (let extra = 0; extra < queuesOfFirst; extra++) {
           desk.setup.queue(100 + extra, { tenant: 't0' });
@@ -186,7 +188,7 @@ describe('turns', () => {
         (each, steps) => {
           const desk = new Desk();
           for (const i of [0, 1, 2])
-            desk.setup.tenants.set(`t${i}`, { weight: each[8 + i]!, rate: null, fullAt: 0 });
+            desk.setup.tenants.set(`t${i}`, { weight: each[8 + i]!, rate: null, fullAt: 0, debt: 0 });
           for (let queue = 0; queue < 8; queue++) {
             desk.setup.queue(queue, { tenant: `t${queue % 3}`, weight: each[queue]! });
           }
@@ -246,7 +248,7 @@ describe('turns', () => {
 
   it('of a tenant with workers of its own starve no other tenant at the shared ones', () => {
     const desk = new Desk();
-    desk.setup.tenants.set('a', { weight: 2, rate: null, fullAt: 0 });
+    desk.setup.tenants.set('a', { weight: 2, rate: null, fullAt: 0, debt: 0 });
     desk.setup.queue(1, { tenant: 'a' });
     desk.setup.queue(2, { tenant: 'b' });
     desk.submit(1, 50);
@@ -300,15 +302,50 @@ describe('a scope', () => {
   });
 });
 
+describe('room that gangs hold', () => {
+  it('in a queue is left by its other jobs, and given back', () => {
+    const desk = new Desk();
+    desk.setup.queue(1, { concurrency: 3 });
+    desk.submit(1, 5);
+    desk.shares.hold(new Map([[1, { jobs: 2, keys: new Map() }]]));
+    expect(desk.queuesOf(2)).toEqual([1, undefined]);
+    desk.shares.hold(new Map());
+    expect(desk.queuesOf(3)).toEqual([1, 1, undefined]);
+  });
+
+  it('of a concurrency key parks the jobs of that key only', () => {
+    const desk = new Desk();
+    desk.setup.queue(1, { keyConcurrency: 1 });
+    desk.submit(1, 2, { key: 'a' });
+    desk.submit(1, 1, { key: 'b' });
+    desk.shares.hold(new Map([[1, { jobs: 1, keys: new Map([['a', 1]]) }]]));
+    expect(desk.take()?.key).toBe('b');
+    expect(desk.take()).toBeUndefined();
+    desk.shares.hold(new Map());
+    expect(desk.take()?.key).toBe('a');
+  });
+
+  it('lets nobody draw on a rate that a gang waits for', () => {
+    const desk = new Desk();
+    desk.setup.queue(1, { rate: { limit: 10, perMs: 1_000, burst: 5 } });
+    desk.submit(1, 3);
+    desk.submit(2, 1);
+    desk.shares.reserveRates(new Set([1]), new Set());
+    expect(desk.queuesOf(2)).toEqual([2, undefined]);
+    desk.shares.reserveRates(new Set(), new Set());
+    expect(desk.take()?.queue).toBe(1);
+  });
+});
+
 describe('a rate', () => {
   const HOURLY = { limit: 1, perMs: 3_600_000, burst: 1 };
 
   it('of a tenant stays as it is when something else about the tenant changes', () => {
     const desk = new Desk();
-    desk.setup.tenants.set('default', { weight: 1, rate: HOURLY, fullAt: 0 });
+    desk.setup.tenants.set('default', { weight: 1, rate: HOURLY, fullAt: 0, debt: 0 });
     desk.submit(1, 5);
     expect(desk.queuesOf(2)).toEqual([1, undefined]);
-    desk.setup.tenants.set('default', { weight: 5, rate: { ...HOURLY }, fullAt: 0 });
+    desk.setup.tenants.set('default', { weight: 5, rate: { ...HOURLY }, fullAt: 0, debt: 0 });
     desk.shares.tenantChanged('default');
     expect(desk.take()).toBeUndefined();
     desk.clock.advance(3_600_000);
@@ -317,7 +354,7 @@ describe('a rate', () => {
 
   it('of a tenant lets another job through at once when the one it let through does not start', () => {
     const desk = new Desk();
-    desk.setup.tenants.set('default', { weight: 1, rate: HOURLY, fullAt: 0 });
+    desk.setup.tenants.set('default', { weight: 1, rate: HOURLY, fullAt: 0, debt: 0 });
     desk.submit(1, 2);
     const entry = desk.take()!;
     expect(desk.take()).toBeUndefined();
@@ -331,7 +368,7 @@ describe('a rate', () => {
     const fullAt = desk.clock.now() + 3_600_000;
     const rate = { limit: 100, perMs: 1_000, burst: 5 };
     desk.setup.queue(1, { rate, fullAt });
-    desk.setup.tenants.set('t', { weight: 1, rate, fullAt });
+    desk.setup.tenants.set('t', { weight: 1, rate, fullAt, debt: 0 });
     desk.setup.queue(2, { tenant: 't' });
     desk.submit(1, 2);
     desk.submit(2, 2);
@@ -343,7 +380,7 @@ describe('a rate', () => {
   it('holds up no other queue and no other tenant', () => {
     const desk = new Desk();
     desk.setup.queue(1, { rate: HOURLY });
-    desk.setup.tenants.set('slow', { weight: 9, rate: HOURLY, fullAt: 0 });
+    desk.setup.tenants.set('slow', { weight: 9, rate: HOURLY, fullAt: 0, debt: 0 });
     desk.setup.queue(2, { tenant: 'slow' });
     for (const queue of [1, 2, 3]) desk.submit(queue, 4);
     expect(desk.queuesOf(7)).toEqual([1, 2, 3, 3, 3, 3, undefined]);

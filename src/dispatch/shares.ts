@@ -2,7 +2,7 @@ import type { Clock } from '../core/clock.js';
 import type { Bucket } from '../core/rate.js';
 import { TimeSlice } from '../core/time-slice.js';
 import type { QueueInfo, TenantInfo } from './directory.js';
-import { QueueShare, type SegmentGroup, type Use } from './queue-share.js';
+import { type HeldRoom, QueueShare, type SegmentGroup, type Use } from './queue-share.js';
 import { Round } from './round.js';
 import { RoundRobin } from './round-robin.js';
 import type { Segment } from './segment.js';
@@ -24,6 +24,13 @@ export interface WorkerScope {
   /** Null serves all queues. */
   readonly queues: ReadonlySet<string> | null;
 }
+
+interface Reserved {
+  readonly queues: ReadonlySet<number>;
+  readonly tenants: ReadonlySet<string>;
+}
+
+const NO_ROOM: HeldRoom = { jobs: 0, keys: new Map() };
 
 /** Groups that are visited between two looks at the clock. */
 const VISITED_AT_ONCE = 64;
@@ -54,6 +61,9 @@ export class Shares {
   /** Caches the key of each worker's set of names, which takes sorting. */
   private readonly workerGroupKeys = new WeakMap<ReadonlySet<string>, string>();
   private stopped = false;
+  /** What waiting gangs hold: queues with room, and whose tokens are theirs. */
+  private heldQueues = new Set<number>();
+  private reserved: Reserved = { queues: new Set(), tenants: new Set() };
 
   constructor(private readonly options: SharesOptions) {}
 
@@ -157,7 +167,7 @@ export class Shares {
   /** The segment whose first job is next for the worker; `now` is on the steady clock. */
   choose(round: Round, canRun: (needs: number) => boolean, now: number): Segment | undefined {
     for (let tenant = round.tenant; tenant; tenant = round.nextTenant()) {
-      if (tenant.bucket && !tenant.bucket.isOpen(now)) continue;
+      if (tenant.isReserved || (tenant.bucket && !tenant.bucket.isOpen(now))) continue;
       for (let share = round.queue; share; share = round.nextQueue()) {
         const segment = share.best(canRun);
         if (segment) return segment;
@@ -191,6 +201,55 @@ export class Shares {
     if (!refund || !share.tenant.bucket) return;
     share.tenant.bucket.refund();
     this.updateTenant(share.tenant);
+  }
+
+  /** Counts the members of a gang that is about to start; its buckets may come into debt. */
+  spendTogether(uses: readonly Use[], now: number): void {
+    const shares = new Set<QueueShare>();
+    for (const use of uses) {
+      const share = this.queue(use.queue);
+      shares.add(share);
+      share.reserve(use);
+      share.bucket?.draw(now);
+      share.tenant.bucket?.draw(now);
+    }
+    for (const share of shares) {
+      this.update(share, false);
+      if (share.tenant.bucket) this.updateTenant(share.tenant);
+    }
+  }
+
+  /** Holds room in the limits of these queues for gangs, instead of what was held before. */
+  hold(rooms: ReadonlyMap<number, HeldRoom>): void {
+    const before = this.heldQueues;
+    this.heldQueues = new Set(rooms.keys());
+    for (const queue of before) if (!rooms.has(queue)) this.holdIn(queue, NO_ROOM);
+    for (const [queue, room] of rooms) this.holdIn(queue, room);
+  }
+
+  private holdIn(queue: number, room: HeldRoom): void {
+    const share = this.queue(queue);
+    const before = share.held;
+    share.hold(room);
+    this.update(share, room.jobs < before);
+  }
+
+  /** Keeps the next tokens of these queues and tenants for gangs, instead of those before. */
+  reserveRates(queues: ReadonlySet<number>, tenants: ReadonlySet<string>): void {
+    const before = this.reserved;
+    this.reserved = { queues, tenants };
+    for (const id of new Set([...before.queues, ...queues])) {
+      const share = this.queues.get(id);
+      if (!share || share.isReserved === queues.has(id)) continue;
+      share.isReserved = queues.has(id);
+      this.update(share);
+    }
+    for (const id of new Set([...before.tenants, ...tenants])) {
+      const tenant = this.tenants.get(id);
+      if (!tenant || tenant.isReserved === tenants.has(id)) continue;
+      tenant.isReserved = tenants.has(id);
+      this.updateTenant(tenant);
+    }
   }
 
   /** Adds the queue to the round robins or removes it. Must be called after every change of what it could start. */
@@ -254,7 +313,7 @@ export class Shares {
   }
 
   private isEligible(share: QueueShare): boolean {
-    if (share.ready.size === 0 || share.info.paused || share.isSaturated) return false;
+    if (share.ready.size === 0 || share.info.paused || share.isSaturated || share.isReserved) return false;
     if (!share.bucket || share.bucket.isOpen(this.options.clock.steady())) return true;
     share.timer ??= this.later(share.bucket, () => {
       share.timer = undefined;
@@ -289,6 +348,7 @@ export class Shares {
   }
 
   private isOpen(tenant: TenantShare): boolean {
+    if (tenant.isReserved) return false;
     if (!tenant.bucket || tenant.bucket.isOpen(this.options.clock.steady())) return true;
     tenant.timer ??= this.later(tenant.bucket, () => {
       tenant.timer = undefined;

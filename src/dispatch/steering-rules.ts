@@ -9,6 +9,10 @@ export interface Steered {
   readonly state: JobState;
   readonly held: boolean;
   readonly atMostOnce: boolean;
+  /** The workflow that it is a step of. */
+  readonly workflow: string | null;
+  /** The batch that it is a member of. */
+  readonly batch: string | null;
 }
 
 /** Why a job cannot be changed. */
@@ -19,9 +23,9 @@ export interface Refusal {
 
 /** The states that a job may have for a change; the first of a redrive is meant when none is named. */
 export const STATES_FOR = {
-  cancel: ['pending', 'running'],
-  hold: ['pending'],
-  release: ['pending'],
+  cancel: ['blocked', 'pending', 'running'],
+  hold: ['blocked', 'pending'],
+  release: ['blocked', 'pending'],
   redrive: ['failed', 'cancelled'],
   delete: ['succeeded', 'failed', 'cancelled', 'skipped'],
 } as const satisfies Readonly<Record<ManyVerb, readonly JobState[]>>;
@@ -30,6 +34,8 @@ export const STATES_FOR = {
 export function refusalOf(verb: ManyVerb, job: Steered): Refusal | null {
   const { id, state } = job;
   const hasEnded = job.place === 'history';
+  if (job.batch && (verb === 'hold' || verb === 'release' || verb === 'redrive'))
+    return ofBatch(id, job.batch);
   switch (verb) {
     case 'cancel':
       return hasEnded ? ended(job) : null;
@@ -41,6 +47,7 @@ export function refusalOf(verb: ManyVerb, job: Steered): Refusal | null {
       return job.held ? null : { code: 'JOB_NOT_HELD', detail: `Job ${id} is not on hold.` };
     case 'redrive':
       if (!hasEnded) return { code: 'JOB_NOT_ENDED', detail: `Job ${id} has not ended.` };
+      if (job.workflow !== null) return stepOf(job, 'retry the step or the workflow by themselves');
       if (job.atMostOnce)
         return {
           code: 'AT_MOST_ONCE',
@@ -49,15 +56,29 @@ export function refusalOf(verb: ManyVerb, job: Steered): Refusal | null {
       if ((STATES_FOR.redrive as readonly JobState[]).includes(state)) return null;
       return { code: 'JOB_ENDED', detail: `Job ${id} ${state}; there is nothing to retry.` };
     case 'delete':
-      return hasEnded ? null : { code: 'JOB_NOT_ENDED', detail: `Job ${id} has not ended; cancel it first.` };
+      if (!hasEnded) return { code: 'JOB_NOT_ENDED', detail: `Job ${id} has not ended; cancel it first.` };
+      return job.workflow === null ? null : stepOf(job, 'its history goes with that of the workflow');
     default:
       return assertNever(verb);
   }
 }
 
+/** The refusal for a step of a workflow, which is kept together. */
+function stepOf({ id, workflow }: Steered, what: string): Refusal {
+  return { code: 'STEP_OF_WORKFLOW', detail: `Job ${id} is a step of workflow ${workflow}: ${what}.` };
+}
+
 /** The refusal for a job that the tenant does not have. */
 export function notFound(id: string): Refusal {
   return { code: 'JOB_NOT_FOUND', detail: `There is no job ${id}.` };
+}
+
+/** The refusal for a member of a batch. */
+export function ofBatch(id: string, batch: string): Refusal {
+  return {
+    code: 'BATCH_MEMBER',
+    detail: `Job ${id} is a member of batch ${batch}, which is steered as a whole.`,
+  };
 }
 
 /** The refusal for a job that has ended. */

@@ -13,13 +13,15 @@ export class TenantShare {
   bucket: Bucket | null = null;
   timer: Timer | undefined;
   weight = 1;
+  /** Whether the next tokens of its bucket are for a gang. */
+  isReserved = false;
 
   constructor(readonly id: string) {}
 
   /** Continues with the limits as an earlier leader stored them. */
-  resume({ weight, rate, fullAt }: TenantInfo, clock: Clock): void {
+  resume({ weight, rate, fullAt, debt }: TenantInfo, clock: Clock): void {
     this.weight = weight;
-    this.bucket = rate && Bucket.resumed(rate, fullAt, clock);
+    this.bucket = rate && Bucket.resumed(rate, fullAt, clock, debt);
   }
 
   /** Applies new limits. A new rate begins with one token. */

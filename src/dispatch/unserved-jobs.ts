@@ -6,9 +6,9 @@ import type { UnservedView } from '../core/wire.js';
 import type { Portion } from '../store/portion.js';
 import type { NeedsInfo } from './directory.js';
 import type { LeaderState } from './leader-state.js';
+import { describeNeeds } from './needs-text.js';
 import type { QueueShare, SegmentGroup } from './queue-share.js';
 import type { WorkerGroup } from './shares.js';
-import { describeNeeds } from './why.js';
 
 /** How often the backlog is compared with the workers, at most. */
 const MAX_EVERY_MS = 5_000;

@@ -2,6 +2,7 @@ import { Loop, logFailure } from '../core/loop.js';
 import { saveProgress } from '../store/claims.js';
 import { forgetSilentNodes, publishLimits } from '../store/cluster-state.js';
 import { forgetOld } from '../store/forget-old.js';
+import { forgetWorkflows } from '../store/forget-workflows.js';
 import { makePartitionsAhead, removeOldDays } from '../store/retention.js';
 import { addStale, foldTallies } from '../store/tallies.js';
 import { forgetDeadWorkers } from '../store/workers.js';
@@ -101,12 +102,13 @@ export class Upkeep {
     const { state } = this;
     const removed = await state.write(() => removeOldDays(state.hot, state.term, this.oldest));
     if (removed > 0) state.log.info({ removed }, 'old days were removed from history');
+    while (await state.write(() => forgetWorkflows(state.hot, state.term, this.oldest)));
   }
 
   private async forgetOld(): Promise<void> {
     const { state } = this;
     const answers = state.clock.now() - state.config.idempotencyRetention;
-    const before = { minutes: this.oldest, answers };
+    const before = { minutes: this.oldest, answers, batches: this.oldest };
     while (await state.write(() => forgetOld(state.hot, state.term, before)));
   }
 

@@ -3,18 +3,35 @@ import type { Labels, Target } from '../core/job.js';
 import { least } from '../core/long-lists.js';
 import { type Bucket, rateView } from '../core/rate.js';
 import type { Gate, Why } from '../core/wire.js';
+import { eventOf, type Waits } from '../core/workflow/waiting.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { findQueue } from '../store/queues.js';
+import { readParents, readWait, type WaitRow } from '../store/read-workflows.js';
 import { type NeedsInfo, type QueueInfo, toQueueInfo } from './directory.js';
+import { Gang } from './gang.js';
+import { explainGang } from './gang-reasons.js';
 import type { LeaderState } from './leader-state.js';
+import { describeNeeds } from './needs-text.js';
 import type { QueueShare } from './queue-share.js';
 import type { WorkerSession } from './worker-session.js';
 
 type Figures = Why['figures'];
 type Needs = Omit<NeedsInfo, 'id'>;
 
-/** Why a job is not running, by the first gate it cannot pass. Only an operator is told about workers of other tenants. */
-export async function explainWaiting(state: LeaderState, job: PlacedRow, forOperator: boolean): Promise<Why> {
+/** What the one who asks may be told. */
+export interface Audience {
+  /** Only an operator is told about workers of other tenants. */
+  readonly forOperator: boolean;
+  /** Whether other steps of the job's workflow are named. */
+  readonly namesSteps: boolean;
+}
+
+/** Why a job is not running, by the first gate it cannot pass. */
+export async function explainWaiting(
+  state: LeaderState,
+  job: PlacedRow,
+  { forOperator, namesSteps }: Audience,
+): Promise<Why> {
   const answer = (gate: Gate, detail: string, figures: Figures = {}): Why => ({
     jobId: job.id,
     state: job.state,
@@ -32,6 +49,21 @@ export async function explainWaiting(state: LeaderState, job: PlacedRow, forOper
         : ` Its worker was told at ${new Date(cancelled_at).toISOString()} to stop, and has not confirmed yet.`;
     return answer('not-waiting', `The job is running.${cancelled}`, { worker });
   }
+  const gang = state.gangs.of(job.id);
+  if (gang instanceof Gang) {
+    await state.directory.learn(gang.kinds);
+    const { waitingFor, detail, figures } = await explainGang(state, gang);
+    const batch = { batch: gang.id, waitingFor, ...figures };
+    if (gang.dueAt > now)
+      return answer('batch', `The batch may start at ${new Date(gang.dueAt).toISOString()}.`, batch);
+    if (state.paused) return answer('cluster-paused', 'Dispatch is paused for the whole cluster.', batch);
+    return answer('batch', detail, batch);
+  }
+  if (job.batch !== null)
+    return answer('batch', 'The job waits for its batch, which the leader has not read yet.', {
+      batch: job.batch,
+    });
+  if (job.state === 'blocked') return explainBlocked(state, job, namesSteps, answer);
   if (job.held) return answer('hold', 'The job is on hold; release it to let it run.');
   if (job.raw)
     return answer('not-admitted', 'The job was submitted inside a transaction and is about to be admitted.');
@@ -54,6 +86,38 @@ export async function explainWaiting(state: LeaderState, job: PlacedRow, forOper
   if (!queue || !isCovered(state, job, queue))
     return answer('not-admitted', 'The leader has not read the job yet; it looks for new jobs every second.');
   return explainLimits(state, job, queue, answer) ?? explainWorkers(state, job, queue, answer, forOperator);
+}
+
+/** The most parents that a sentence names. */
+const MOST_PARENTS = 5;
+
+/** The steps of its workflow that a blocked job waits for. */
+async function explainBlocked(
+  state: LeaderState,
+  job: PlacedRow,
+  namesSteps: boolean,
+  answer: Answer,
+): Promise<Why> {
+  const waiting = await readWait(state.hot, job.id);
+  if (waiting) return explainWait(waiting, answer);
+  const parents = await readParents(state.hot, job.id);
+  const left = parents.filter(({ hasEnded }) => !hasEnded).map(({ name }) => name);
+  const figures = { parents: parents.length, parentsLeft: left.length, workflow: job.workflow };
+  if (left.length === 0)
+    return answer('parents', 'The steps before it have ended; it is decided about.', figures);
+  if (!namesSteps) return answer('parents', 'The job waits for the end of steps of its workflow.', figures);
+  const more = left.length > MOST_PARENTS ? ` and ${left.length - MOST_PARENTS} more` : '';
+  const names = `${left.slice(0, MOST_PARENTS).join(', ')}${more}`;
+  const what = left.length === 1 ? `step ${names}` : `steps ${names}`;
+  return answer('parents', `The job waits for the end of ${what} of its workflow.`, figures);
+}
+
+/** The time or the event that a step of a workflow waits for. */
+function explainWait({ wait, wakeAt }: WaitRow, answer: Answer): Why {
+  const event = eventOf(JSON.parse(wait) as Waits);
+  const until = wakeAt === null ? '' : ` until ${new Date(wakeAt).toISOString()}`;
+  if (event === null) return answer('due-time', `The step waits${until}.`, { wakeAt });
+  return answer('event', `The step waits for the event ${event}${until}.`, { event, wakeAt });
 }
 
 /** Whether the job is in memory, or a cursor may cover it. */
@@ -236,12 +300,4 @@ function needsOf(job: PlacedRow): Needs {
   const handler = target === null ? (job.task ?? '') : target.type === 'handler' ? target.name : '';
   const labels = job.requires === null ? {} : (JSON.parse(job.requires) as Labels);
   return { tenant: job.tenant, target: target?.type ?? 'handler', handler, labels };
-}
-
-/** Needs as the end of a sentence about workers. */
-export function describeNeeds(needs: Needs): string {
-  const labels = Object.entries(needs.labels).map(([name, value]) => `${name}=${value}`);
-  const target =
-    needs.target === 'handler' ? ` with handler ${needs.handler}` : ` with target ${needs.target}`;
-  return target + (labels.length > 0 ? ` and labels ${labels.join(', ')}` : '');
 }

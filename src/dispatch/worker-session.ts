@@ -63,6 +63,7 @@ export class WorkerSession {
   readonly slots: number;
   /** The length of the registration as it is stored. */
   readonly bytes: number;
+  private cachedPoolKey: string | undefined;
 
   constructor(
     readonly id: string,
@@ -118,6 +119,12 @@ export class WorkerSession {
 
   servesTenant(tenant: string): boolean {
     return this.ability.servesTenant(tenant);
+  }
+
+  /** Equal for workers that can run the same jobs: of the same ability, and serving queues of the same names. */
+  get poolKey(): string {
+    this.cachedPoolKey ??= `${this.ability.key} ${this.queues === null ? '*' : [...this.queues].sort().join()}`;
+    return this.cachedPoolKey;
   }
 
   get freeSlots(): number {

@@ -229,6 +229,11 @@ export class Workers {
     if (state.events.isHeard) state.events.worker('worker.left', session);
   }
 
+  /** Offers claims that were never handed over to the polls of these sessions that are open; others get them with their next. */
+  offer(sessions: Iterable<WorkerSession>): void {
+    for (const session of sessions) this.polls.offerAgain(session);
+  }
+
   /** Requeues claims whose sessions ended before the hand-over. */
   async giveBack(orphans: readonly Running[]): Promise<void> {
     await this.reconciler.giveBack(orphans);
@@ -244,6 +249,7 @@ export class Workers {
       seeWorkers(db, term, [{ id: workerId, lastSeen, state: 'draining' }]),
     );
     session.draining = true;
+    state.gangs.changed();
     if (state.events.isHeard) state.events.worker('worker.draining', session);
     for (const poll of session.polls) poll.settle({ epoch: state.term.epoch, jobs: [] });
   }
@@ -340,7 +346,13 @@ export class Workers {
 
   private async lose(attempts: readonly Running[], why: string): Promise<void> {
     const end = lost(why);
-    await Promise.all(attempts.map(({ id, fence }) => this.finisher.end(id, fence, end, null)));
+    const { gangs } = this.state;
+    const untouched = attempts.filter((running) => gangs.isUntouched(running));
+    const begun = attempts.filter((running) => !gangs.isUntouched(running));
+    await Promise.all([
+      ...begun.map(({ id, fence }) => this.finisher.end(id, fence, end, null)),
+      untouched.length > 0 && gangs.listener?.givenUp(untouched),
+    ]);
   }
 
   /**

@@ -1,3 +1,11 @@
+import {
+  Batches,
+  BatchHandle,
+  type BatchListOptions,
+  type BatchOptions,
+  type Member,
+  type MemberResults,
+} from '../client/batch-handle.js';
 import { cancelInTransaction, noJobOfKey } from '../client/cancel-in-transaction.js';
 import { EVENT_OPTIONS, type EventOptions, listenToEvents, type StreamedEvent } from '../client/events.js';
 import { type Headers, type RepeatableRequest, repeatableWith } from '../client/idempotency-key.js';
@@ -39,6 +47,15 @@ import {
 } from '../client/task-submission.js';
 import { Tasks } from '../client/tasks.js';
 import type { TransactionClient } from '../client/transaction-client.js';
+import type { WorkflowDefinition } from '../client/workflow-builder.js';
+import {
+  START_OPTIONS,
+  type StartOptions,
+  WorkflowHandle,
+  type WorkflowListOptions,
+  Workflows,
+} from '../client/workflow-handle.js';
+import type { BatchSummary } from '../core/batch.js';
 import type { Duration } from '../core/duration.js';
 import { invalid } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
@@ -49,6 +66,7 @@ import { checkRate, checkRetry } from '../core/nested-options.js';
 import { RATE_RULE, type RateText, type RateView, readRate } from '../core/rate.js';
 import type { AnyTask } from '../core/task.js';
 import type { OccurrenceView, QueueView, RedriveAnswer, StatsView, StoredLogLine } from '../core/wire.js';
+import type { ListedWorkflow } from '../core/workflow.js';
 import { type Attributes, submitTraced } from '../transport/tracing.js';
 import type { Transport } from '../transport/transport.js';
 import { HandlerRunner } from '../worker/runners/handler.js';
@@ -106,11 +124,15 @@ export class Punctual {
   readonly tasks: Tasks;
   readonly #parts: PunctualParts;
   readonly #jobs: Jobs;
+  readonly #workflows: Workflows;
+  readonly #batches: Batches;
 
   constructor(parts: PunctualParts) {
     this.#parts = parts;
     this.tasks = new Tasks(parts.transport);
     this.#jobs = new Jobs(parts.transport);
+    this.#workflows = new Workflows(parts.transport, this.#jobs);
+    this.#batches = new Batches(parts.transport, this.#jobs);
   }
 
   /**
@@ -164,6 +186,49 @@ export class Punctual {
     const about = { ...this.#about(submissions[0] ?? {}), 'punctual.jobs': submissions.length };
     const submitted = await submitTraced(about, send, () => ({}));
     return submitted.map(({ id, repetition }) => new JobHandle(id, this.#jobs, repetition));
+  }
+
+  /**
+   * Starts a workflow: all of its steps are stored, or none. If the answer is lost, the call rejects and it is unknown
+   * whether the workflow exists; with a `key` or an `idempotencyKey` the request is repeated instead.
+   */
+  async start<Input, Output>(
+    workflow: WorkflowDefinition<Input, Output>,
+    ...rest: InputArguments<NoInfer<Input>, StartOptions>
+  ): Promise<WorkflowHandle<Output>> {
+    const [input, options = {}] = rest as [input: Input, options?: StartOptions];
+    checkOptions('start()', options, START_OPTIONS);
+    const built = await workflow.build(input);
+    const about = { 'punctual.tenant': this.#parts.tenant, 'punctual.workflow': built.submission.name };
+    const send = (headers?: Headers) => this.#workflows.submit(built, options, headers);
+    const { id } = await submitTraced(about, send, (stored) => ({ 'punctual.workflow.id': stored.id }));
+    return new WorkflowHandle(id, this.#workflows, built.returned);
+  }
+
+  /** A workflow by its id; its handle does not know which of its steps make its result. */
+  workflow(id: string): WorkflowHandle<undefined> {
+    return new WorkflowHandle(id, this.#workflows, null);
+  }
+
+  /** Workflows that fit, newest first and without their steps, read page by page. */
+  workflows(options: WorkflowListOptions = {}): AsyncGenerator<ListedWorkflow, void, undefined> {
+    return this.#workflows.list(options);
+  }
+
+  /** Submits jobs that start together or not at all: `punctual.batch([member(train, { shard: 0 }), …])`. */
+  async batch<const Members extends readonly Member<unknown>[]>(
+    members: Members,
+    options: BatchOptions = {},
+  ): Promise<BatchHandle<MemberResults<Members>>> {
+    const about = { 'punctual.tenant': this.#parts.tenant, 'punctual.jobs': members.length };
+    const send = (headers?: Headers) => this.#batches.submit(members, options, headers);
+    const { id } = await submitTraced(about, send, (stored) => ({ 'punctual.batch.id': stored.id }));
+    return new BatchHandle(id, this.#batches);
+  }
+
+  /** Batches that fit, newest first and without their members, read page by page. */
+  batches(options: BatchListOptions = {}): AsyncGenerator<BatchSummary, void, undefined> {
+    return this.#batches.list(options);
   }
 
   /** What the span of a submission says. */

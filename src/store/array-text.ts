@@ -5,7 +5,8 @@
 
 /** An array of values that need no quotes: numbers, booleans, UUIDs. */
 export function plainArray(values: readonly (string | number | boolean | null)[]): string {
-  return `{${values.map((value) => value ?? 'NULL').join(',')}}`;
+  const texts = values.includes(null) ? values.map((value) => value ?? 'NULL') : values;
+  return `{${texts.join(',')}}`;
 }
 
 /** An array of arbitrary texts. */

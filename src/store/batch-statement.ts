@@ -32,9 +32,10 @@ export interface Changed extends Record<string, unknown> {
   readonly ids: readonly string[] | null;
 }
 
-/** The SQL of that answer for the rows of `part`, of which there should be `expected`. */
-export function changedRows(part: string, id: string, expected: string): string {
-  return `SELECT count(*) AS changed, CASE WHEN count(*) < ${expected} THEN array_agg(${id}) END AS ids FROM ${part}`;
+/** The SQL of that answer for the rows of `part`, of which there should be `expected`, and of what else it returns. */
+export function changedRows(part: string, id: string, expected: string, also?: string): string {
+  const ids = `CASE WHEN count(*) < ${expected} THEN array_agg(${id}) END AS ids`;
+  return `SELECT count(*) AS changed, ${ids}${also ? `, ${also}` : ''} FROM ${part}`;
 }
 
 /** The jobs that a statement should have changed and did not. */

@@ -12,7 +12,7 @@ const ENDS = 'unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_w
 const parts = (from: 'jobs' | 'later') => `
   ${endParts({ from, rows: 'gone', at: '$7::bigint', state: 'm.ended_as', set: { error: 'm.ended_why' } })},
   answer AS (
-    SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule,
+    SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
       (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
     FROM gone g
   )`;
@@ -87,7 +87,7 @@ export async function endWaitingJobs(
     now,
   ]);
   const reasons = new Map(ends.map(({ id, error }) => [id, error]));
-  return ended.map((job) => ({ ...job, error: reasons.get(job.id) ?? null }));
+  return ended.map((job) => ({ ...job, error: reasons.get(job.id) ?? null, finishedAt: now }));
 }
 
 /** A waiting job whose `startBefore` has passed. */

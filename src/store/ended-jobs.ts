@@ -3,7 +3,8 @@ import { type ColumnOf, insertMoved } from './job-columns.js';
 
 /**
  * The parts shared by all statements that end jobs (a report, a cancel, an expiry, a refusal): they move the row to
- * history and append the tally.
+ * history, append the tally, and leave a row in the outbox for a step of a workflow, which is all that an end does to its
+ * graph.
  *
  * Anything that must follow an end in the same transaction is added here, as a data-modifying part that reads from
  * `ended`. It is fenced by that, because `ended` has no rows when the term is over.
@@ -20,6 +21,24 @@ export interface EndedJob {
   readonly schedule?: string | null;
   /** The reason as JSON. */
   readonly error?: string | null;
+  /** The workflow that it is a step of, and when it ended. */
+  readonly workflow?: string | null;
+  readonly finishedAt?: number;
+}
+
+/** The steps of workflows among ended jobs. */
+export function stepsAmong(jobs: readonly EndedJob[]): EndedStep[] {
+  return jobs.flatMap(({ id, workflow, state, finishedAt }) =>
+    workflow && finishedAt !== undefined ? [{ job: id, workflow, state, finishedAt }] : [],
+  );
+}
+
+/** The end of a step of a workflow, which its workflow's executor has to count. */
+export interface EndedStep {
+  readonly job: string;
+  readonly workflow: string;
+  readonly state: EndState;
+  readonly finishedAt: number;
 }
 
 interface End {
@@ -34,15 +53,28 @@ interface End {
   readonly set: { readonly [N in Exclude<ColumnOf<'job_history'>, 'state' | 'finished_at'>]?: string };
 }
 
-/** Parts of a WITH that end jobs; the part `ended` returns their ids, tenants, states and schedules. */
+/** Parts of a WITH that end jobs; the part `ended` returns their ids, tenants, states, schedules and workflows. */
 export function endParts({ from, rows, at, state, set }: End): string {
   return `ended AS (
     ${insertMoved({ from, to: 'job_history', rows, set: { ...set, state, finished_at: at } })}
-    RETURNING id, tenant, state, schedule
+    RETURNING id, tenant, state, schedule, workflow
   ), counted AS (
     INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
     SELECT ${at}, tenant, count(*) FILTER (WHERE state = 'succeeded'),
       count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
     FROM ended GROUP BY tenant
+  ), left_over AS (
+    INSERT INTO punctual.outbox (job, workflow, state, finished_at)
+    SELECT id, workflow, state, ${at} FROM ended WHERE workflow IS NOT NULL
   )`;
+}
+
+/** The steps among the jobs of the part `ended`, as one JSON text; null if there are none, as mostly. */
+export const ENDED_STEPS = `(SELECT json_agg(json_build_array(id, workflow, state)) FROM ended WHERE workflow IS NOT NULL)`;
+
+/** What `ENDED_STEPS` returned. */
+export function endedSteps(text: string | null | undefined, finishedAt: number): EndedStep[] {
+  if (!text) return [];
+  const rows = JSON.parse(text) as [string, string, EndState][];
+  return rows.map(([job, workflow, state]) => ({ job, workflow, state, finishedAt }));
 }

@@ -143,15 +143,16 @@ const LOCATE_JOBS = statement(
   `
     SELECT j.id, 'live' AS place, CASE WHEN ${NOT_CLAIMED} THEN 'pending' ELSE 'running' END AS state, false AS held,
       false AS raw, j.at_most_once AS "atMostOnce", j.run_at AS "runAt", j.start_before AS "startBefore",
-      j.created_at AS "createdAt", j.created_by AS "createdBy", ${rowBytes('j', 'jobs')} AS bytes
+      j.created_at AS "createdAt", j.created_by AS "createdBy", ${rowBytes('j', 'jobs')} AS bytes, j.workflow,
+      j.batch, false AS blocked
     FROM unnest($2::uuid[]) u(id) JOIN punctual.jobs j ON ${byIndex('j.id', 'u.id')} WHERE j.tenant = $1
     UNION ALL
-    SELECT l.id, 'later', 'pending', l.held, l.submission IS NOT NULL, coalesce(l.at_most_once, false),
-      coalesce(l.run_at, l.admit_at), l.start_before, l.created_at, l.created_by, ${rowBytes('l', 'later')}
+    SELECT l.id, 'later', CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END, l.held, l.submission IS NOT NULL, coalesce(l.at_most_once, false),
+      coalesce(l.run_at, l.admit_at), l.start_before, l.created_at, l.created_by, ${rowBytes('l', 'later')}, l.workflow, l.batch, l.blocked
     FROM unnest($2::uuid[]) u(id) JOIN punctual.later l ON ${byIndex('l.id', 'u.id')} WHERE l.tenant = $1
     UNION ALL
     SELECT h.id, 'history', h.state, false, false, h.at_most_once, h.run_at, NULL, h.created_at, h.created_by,
-      ${rowBytes('h', 'job_history')}
+      ${rowBytes('h', 'job_history')}, h.workflow, h.batch, false
     FROM unnest($2::uuid[]) u(id) JOIN punctual.job_history h
       ON h.tenant = $1 AND ${byIndex('h.id', 'u.id')} AND h.finished_at >= $3`,
 );
@@ -160,7 +161,7 @@ const LOCATE_JOBS = statement(
 export interface LocatedJob extends Record<string, unknown> {
   readonly id: string;
   readonly place: 'live' | 'later' | 'history';
-  readonly state: Exclude<JobState, 'blocked'>;
+  readonly state: JobState;
   readonly held: boolean;
   readonly raw: boolean;
   readonly atMostOnce: boolean;
@@ -168,8 +169,14 @@ export interface LocatedJob extends Record<string, unknown> {
   readonly startBefore: number | null;
   readonly createdAt: number;
   readonly createdBy: string;
+  /** The batch that it is a member of. */
+  readonly batch: string | null;
   /** About the size of its row. */
   readonly bytes: number;
+  /** The workflow that it is a step of. */
+  readonly workflow: string | null;
+  /** Whether it waits for other jobs. */
+  readonly blocked: boolean;
 }
 
 /** Those of the jobs that the tenant has, by id. */

@@ -16,9 +16,10 @@ interface JobColumn {
   /** Tables in which it may be null. */
   readonly nullIn: readonly JobTable[];
   /**
-   * Written when a job is stored: differs for each job, is mostly the same for a bulk, or only for jobs of schedules.
+   * Written when a job is stored: differs for each job, is mostly the same for a bulk, or only for jobs of schedules or
+   * steps of workflows.
    */
-  readonly insert?: 'each' | 'bulk' | 'scheduled';
+  readonly insert?: 'each' | 'bulk' | 'scheduled' | 'step';
   /** Read when the API shows a job. Lists leave out large columns, unless they are requested. */
   readonly read?: 'small' | 'large';
   /** Its length depends on the user, so it counts towards the size of a batch. */
@@ -67,11 +68,17 @@ const TABLE = {
   // The name of the schedule that made the job, and the moment of its occurrence; null for a run by hand.
   schedule: { type: 'text', in: ALL, nullIn: ALL, insert: 'scheduled', read: 'small' },
   occurrence: { type: 'bigint', in: ALL, nullIn: ALL, insert: 'scheduled', read: 'small' },
+  // The workflow that it is a step of.
+  workflow: { type: 'uuid', in: ALL, nullIn: ALL, insert: 'step', read: 'small' },
+  // The batch that it is a member of.
+  batch: { type: 'uuid', in: ALL, nullIn: ALL, read: 'small' },
   // The size of its assignment in kibibytes, rounded down.
   size_kib: { type: 'int', in: WAITING, nullIn: NONE, insert: 'each' },
   edited: { type: 'boolean', in: ['jobs'], nullIn: NONE },
   admit_at: { type: 'bigint', in: ['later'], nullIn: NONE },
   held: { type: 'boolean', in: ['later'], nullIn: NONE, read: 'small' },
+  // Whether it waits for other jobs; it is not admitted then, held or not.
+  blocked: { type: 'boolean', in: ['later'], nullIn: NONE },
   submission: { type: 'json', in: ['later'], nullIn: UNPARSED },
   // When it was submitted, in microseconds: the order of submissions with one key.
   said_at: { type: 'bigint', in: ['later'], nullIn: ['later'] },
@@ -140,11 +147,13 @@ export function columnsOf<T extends JobTable>(table: T): readonly (JobColumn & {
   return COLUMNS.filter((column) => column.in.includes(table)) as (JobColumn & { name: ColumnOf<T> })[];
 }
 
+type Inserted = NonNullable<JobColumn['insert']>;
+
 /** The name of a column with this kind of `insert`. */
-export type InsertedColumn<I extends 'each' | 'bulk' | 'scheduled'> = NamesWith<{ insert: I }>;
+export type InsertedColumn<I extends Inserted> = NamesWith<{ insert: I }>;
 
 /** The names of the columns with this kind of `insert`. */
-export function insertedColumns<I extends 'each' | 'bulk' | 'scheduled'>(insert: I): InsertedColumn<I>[] {
+export function insertedColumns<I extends Inserted>(insert: I): InsertedColumn<I>[] {
   return COLUMNS.filter((column) => column.insert === insert).map(({ name }) => name as InsertedColumn<I>);
 }
 

@@ -39,7 +39,7 @@ export const LIVE_ARM = `${arm('live', 'j', {
 export const LATER_ARM = `${arm('later', 'l', {
   raw: 'l.submission IS NOT NULL',
   queue: `coalesce(q.name, s.raw ->> 'queue', 'default')`,
-  state: `'pending'`,
+  state: `CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END`,
   rank: 'coalesce(l.rank, 5::smallint)',
   run_at: 'coalesce(l.run_at, l.admit_at)',
   max_attempts: 'coalesce(l.max_attempts, 4::smallint)',
@@ -94,7 +94,7 @@ export interface PlacedRow
   readonly raw: boolean;
   /** The name of the queue. */
   readonly queue: string;
-  readonly state: Exclude<JobState, 'blocked'>;
+  readonly state: JobState;
   /** The newest of its earlier attempts. */
   readonly earlier_attempts: StoredAttempt[] | null;
   /** The number of its earlier attempts. */

@@ -160,7 +160,7 @@ const FILTERS: readonly Filter[] = [
     parameters: { states: 'text[]' },
     values: ({ states }) => one(states),
     live: (of) => `CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY (${of('states')})`,
-    later: (of) => `'pending' = ANY (${of('states')})`,
+    later: (of) => `CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END = ANY (${of('states')})`,
     ended: (of) => `h.state = ANY (${of('states')})`,
   },
   {
@@ -419,7 +419,7 @@ function placesOf({ states, errorCode, worker, held }: JobSearch): Places {
   const waits = errorCode === undefined && held !== true;
   return {
     live: waits && (mayBe('running') || (mayBe('pending') && worker === undefined)),
-    later: errorCode === undefined && worker === undefined && mayBe('pending'),
+    later: errorCode === undefined && worker === undefined && (mayBe('pending') || mayBe('blocked')),
     ended: held === undefined && (states === undefined || states.some(isEnded)),
   };
 }

@@ -32,6 +32,8 @@ export interface QueueRow {
   readonly rate_burst: number | null;
   /** When the queue's bucket will be full again. */
   readonly full_at: number;
+  /** How many starts its bucket is in debt for. */
+  readonly debt: number;
 }
 
 export interface NeedsRow {

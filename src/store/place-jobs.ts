@@ -16,7 +16,7 @@ import { selectWaiting, type Waiting } from './read-backlog.js';
 /** Moves of waiting jobs between the live table, `later` and history; each in one fenced statement. */
 
 /** The SQL for the size of a job with a new payload. */
-const newSize = (payload: string, target: string) =>
+export const newSize = (payload: string, target: string) =>
   `(octet_length((${payload})::text) + coalesce(octet_length(${target}::text), 0)) >> 10`;
 
 /** The columns that may change when a job moves to another place; null keeps the old value. */
@@ -56,7 +56,7 @@ const CHANGE_LATER = auditedStatement(
       rank = coalesce(u.rank, l.rank),
       payload = coalesce(u.payload, l.payload),
       size_kib = coalesce(${newSize('u.payload', 'l.target')}, l.size_kib),
-      admit_at = coalesce(u.admit_at, u.run_at, l.run_at),
+      admit_at = CASE WHEN l.blocked THEN l.admit_at ELSE coalesce(u.admit_at, u.run_at, l.run_at) END,
       held = u.held
     FROM ${POSTPONED}
     WHERE ${byIndex('l.id', 'u.id')} AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
@@ -83,7 +83,7 @@ const ADMIT_JOBS = auditedStatement(
   `taken AS (
     DELETE FROM punctual.later l
     USING unnest($4::uuid[], $5::bigint[], $6::smallint[], $7::json[]) u(id, run_at, rank, payload)
-    WHERE ${byIndex('l.id', 'u.id')} AND l.submission IS NULL AND ${WHILE_TERM_LASTS}
+    WHERE ${byIndex('l.id', 'u.id')} AND l.submission IS NULL AND NOT l.blocked AND ${WHILE_TERM_LASTS}
     RETURNING l.*, u.run_at AS new_run_at, u.rank AS new_rank, u.payload AS new_payload
   ), answer AS (
     ${insertMoved({ from: 'later', to: 'jobs', rows: 'taken', set: { ...CHANGED, edited: 'true' } })}
@@ -121,7 +121,7 @@ const PARSE_LATER = leaderStatement(
 );
 
 /** All attempts of an ended job: the earlier ones and the last. */
-const WITH_LAST_ATTEMPT = `CASE WHEN m.fence IS NULL THEN m.earlier_attempts
+export const WITH_LAST_ATTEMPT = `CASE WHEN m.fence IS NULL THEN m.earlier_attempts
       ELSE array_append(m.earlier_attempts, json_build_object(
         'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
         'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END`;
@@ -132,7 +132,7 @@ const REDRIVE_JOBS = auditedStatement(
   `gone AS (
     DELETE FROM punctual.job_history h USING unnest($5::uuid[]) u(id)
     WHERE h.tenant = $4::text AND h.id = u.id AND h.state IN ('failed', 'cancelled') AND NOT h.at_most_once
-      AND ${WHILE_TERM_LASTS}
+      AND h.workflow IS NULL AND h.batch IS NULL AND ${WHILE_TERM_LASTS}
     RETURNING h.*
   ), answer AS (
     ${insertMoved({
@@ -177,13 +177,13 @@ const READ_TO_ADMIT = statement(
   `
     WITH oldest AS MATERIALIZED (
       SELECT ${rowsToAdmit}
-      FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
+      FROM punctual.later l WHERE NOT l.held AND NOT l.blocked AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
       ORDER BY l.admit_at LIMIT $2::int)
     SELECT * FROM oldest
     UNION ALL
     (SELECT ${rowsToAdmit}
      FROM (
-       SELECT * FROM punctual.later l WHERE NOT l.held AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
+       SELECT * FROM punctual.later l WHERE NOT l.held AND NOT l.blocked AND l.admit_at <= $1 AND l.id <> ALL ($3::uuid[])
          AND (SELECT count(*) FROM oldest) = $2::int
        ORDER BY l.admit_at OFFSET $2::int LIMIT ${LOOK_BEYOND}) l
      WHERE l.tenant <> ALL (ARRAY(SELECT DISTINCT o.tenant FROM oldest o)) LIMIT ${FROM_BEYOND})`,
@@ -195,7 +195,7 @@ const MEASURE_TO_ADMIT = statement(
   `
     SELECT l.id, octet_length(l.submission::text) AS bytes, l.said_at AS "saidAt"
     FROM unnest($2::uuid[]) u(id) JOIN punctual.later l ON ${byIndex('l.id', 'u.id')}
-    WHERE NOT l.held AND l.admit_at <= $1`,
+    WHERE NOT l.held AND NOT l.blocked AND l.admit_at <= $1`,
 );
 
 const READ_SUBMISSIONS = statement(

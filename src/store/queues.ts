@@ -14,7 +14,7 @@ import type { Portion } from './portion.js';
 /** Reading queues and needs, and writing the limits of queues. */
 
 const COLUMNS = `id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
-  rate_burst, full_at`;
+  rate_burst, full_at, debt`;
 
 const READ_QUEUES = statement(
   'read-queues',
@@ -98,11 +98,11 @@ const LIMIT_QUEUE = auditedStatement(
 const SAVE_BUCKETS = leaderStatement(
   'save-buckets',
   `of_queues AS (
-    UPDATE punctual.queues q SET full_at = u.full_at
-    FROM unnest($4::int[], $5::bigint[]) u(id, full_at) WHERE q.id = u.id AND ${WHILE_TERM_LASTS}
+    UPDATE punctual.queues q SET full_at = u.full_at, debt = u.debt
+    FROM unnest($4::int[], $5::bigint[], $6::int[]) u(id, full_at, debt) WHERE q.id = u.id AND ${WHILE_TERM_LASTS}
   ), answer AS (
-    UPDATE punctual.tenants t SET full_at = u.full_at
-    FROM unnest($6::text[], $7::bigint[]) u(id, full_at) WHERE t.id = u.id AND ${WHILE_TERM_LASTS}
+    UPDATE punctual.tenants t SET full_at = u.full_at, debt = u.debt
+    FROM unnest($7::text[], $8::bigint[], $9::int[]) u(id, full_at, debt) WHERE t.id = u.id AND ${WHILE_TERM_LASTS}
     RETURNING t.id
   )`,
 );
@@ -154,18 +154,23 @@ export async function limitQueue(
   return rows[0]!;
 }
 
-/** When the token buckets of queues and tenants will be full again. */
+/** When a token bucket will be full again, and how many starts it is in debt for. */
+export interface BucketMark {
+  readonly fullAt: number;
+  readonly debt: number;
+}
+
+/** The state of the token buckets of queues and tenants. */
 export interface BucketState {
-  readonly queues: ReadonlyMap<number, number>;
-  readonly tenants: ReadonlyMap<string, number>;
+  readonly queues: ReadonlyMap<number, BucketMark>;
+  readonly tenants: ReadonlyMap<string, BucketMark>;
 }
 
 /** Writes the state of token buckets. */
 export async function saveBuckets(db: Queryable, term: TermKey, buckets: BucketState): Promise<void> {
-  await runAsLeader(db, term, SAVE_BUCKETS, [
-    [...buckets.queues.keys()],
-    [...buckets.queues.values()],
-    [...buckets.tenants.keys()],
-    [...buckets.tenants.values()],
-  ]);
+  const columns = [buckets.queues, buckets.tenants].flatMap((marks) => {
+    const values = [...marks.values()];
+    return [[...marks.keys()], values.map(({ fullAt }) => fullAt), values.map(({ debt }) => debt)];
+  });
+  await runAsLeader(db, term, SAVE_BUCKETS, columns);
 }

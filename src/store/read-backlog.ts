@@ -105,8 +105,9 @@ const LOOK_BACK = statement(
     SELECT
       array_to_string(ARRAY(
         SELECT j.id FROM punctual.jobs j WHERE j.id >= $1::uuid AND j.id > $2::uuid ORDER BY j.id LIMIT $3), ',') AS ids,
-      EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND admit_at <= $4) AS admit,
-      EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel`,
+      EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND NOT blocked AND admit_at <= $4) AS admit,
+      EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel,
+      EXISTS (SELECT 1 FROM punctual.steps WHERE wake_at <= $4) AS wake`,
 );
 
 /** One rank of a segment: jobs that differ, for choosing, only in when they are due. */
@@ -153,6 +154,8 @@ interface LookBack {
   readonly admit: boolean;
   /** Whether there are requests to cancel jobs. */
   readonly cancel: boolean;
+  /** Whether steps of workflows have waited long enough. */
+  readonly wake: boolean;
 }
 
 /** Live jobs with ids from `from` on and after `after`, in order of id. */
@@ -163,12 +166,13 @@ export async function lookBack(
   limit: number,
   now: number,
 ): Promise<LookBack> {
-  type Row = { ids: string; admit: boolean; cancel: boolean };
+  type Row = { ids: string; admit: boolean; cancel: boolean; wake: boolean };
   const [row] = await run<Row>(db, LOOK_BACK, [from, after, limit, now]);
   return {
     ids: row?.ids ? row.ids.split(',') : [],
     admit: row?.admit ?? false,
     cancel: row?.cancel ?? false,
+    wake: row?.wake ?? false,
   };
 }
 

@@ -36,7 +36,11 @@ const FIND_ENDED = statement(
   'find-ended',
   `
     SELECT h.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
-    JOIN punctual.job_history h ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3`,
+    JOIN punctual.job_history h ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3
+    UNION ALL
+    SELECT asked.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
+    WHERE (SELECT w.tenant = asked.tenant AND w.ended_at IS NOT NULL FROM punctual.workflows w WHERE w.id = asked.id)
+      OR (SELECT b.tenant = asked.tenant AND b.ended_at IS NOT NULL FROM punctual.batches b WHERE b.id = asked.id)`,
 );
 
 const FIND_KEY = statement(
@@ -53,7 +57,7 @@ export async function readJob(db: Queryable, tenant: string, id: string): Promis
   return rows[0] ? toPlacedRow(tenant, rows[0]) : null;
 }
 
-/** Which of these jobs have ended. */
+/** Which of these jobs, workflows and batches have ended. */
 export async function findEnded(
   db: Queryable,
   jobs: readonly { readonly tenant: string; readonly id: string }[],

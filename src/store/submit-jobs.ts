@@ -129,19 +129,30 @@ export async function storeNew(
   now: number,
   take = takeRoom,
 ): Promise<void> {
-  if (made.counted !== undefined) {
-    const live = jobs.reduce((count, job) => count + (job.admitAt === null ? 1 : 0), 0);
-    await take(db, made.counted, { live, later: jobs.length - live }, jobs);
-  }
+  await takeRoomFor(db, jobs, made, take);
   await insertJobs(db, jobs, made, now);
   mustStillBeFound(made);
 }
 
-function mustStillBeFound({ since }: Made): void {
+/** Takes room for the jobs if those of their tenant are counted. */
+export async function takeRoomFor(
+  db: Queryable,
+  jobs: readonly Pick<NewJob, 'row' | 'admitAt'>[],
+  { counted }: Made,
+  take = takeRoom,
+): Promise<void> {
+  if (counted === undefined) return;
+  const live = jobs.reduce((count, job) => count + (job.admitAt === null ? 1 : 0), 0);
+  await take(db, counted, { live, later: jobs.length - live }, jobs);
+}
+
+/** Throws if the jobs became visible later than the look-back reaches. */
+export function mustStillBeFound({ since }: Made): void {
   if (performance.now() - since > VISIBLE_WITHIN_MS / 2) throw tookTooLong();
 }
 
-function tookTooLong(): PunctualError {
+/** The error for jobs whose ids are too old to be stored. */
+export function tookTooLong(): PunctualError {
   return new PunctualError(
     'DATABASE_UNAVAILABLE',
     'It took too long to store the jobs; nothing was stored. Try again.',

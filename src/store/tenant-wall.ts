@@ -23,6 +23,10 @@ export const WALLED_TABLES = [
   'occurrences',
   'tasks',
   'audit',
+  'batches',
+  'workflows',
+  'steps',
+  'edges',
 ] as const;
 
 /** What the role may use beside them. Names of queues are joined to lists of jobs, and a policy makes that slow. */

@@ -16,6 +16,7 @@ export interface TenantRow extends Record<string, unknown> {
   readonly rate_burst: number | null;
   /** When the tenant's token bucket will be full again. */
   readonly full_at: number;
+  readonly debt: number;
   readonly created_at: number;
   readonly quota_live_jobs: number | null;
   readonly quota_later_jobs: number | null;
@@ -29,7 +30,7 @@ export interface TenantRow extends Record<string, unknown> {
 const QUOTA_COLUMNS =
   'quota_live_jobs, quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes';
 
-const COLUMNS = `id, name, weight, rate_limit, rate_per, rate_burst, full_at, created_at, ${QUOTA_COLUMNS}`;
+const COLUMNS = `id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, ${QUOTA_COLUMNS}`;
 
 const READ_TENANTS = statement(
   'read-tenants',

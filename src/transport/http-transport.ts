@@ -1,7 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import { type Dispatcher, Pool } from 'undici';
 import { messageOf, PunctualError } from '../core/errors.js';
-import { tlsMistake } from './tls-mistakes.js';
+import { nodeAddress } from './node-address.js';
+import { type TlsMistake, tlsMistake } from './tls-mistakes.js';
 import {
   connectionClosed,
   errorFromAnswer,
@@ -59,7 +60,9 @@ export class UnreachableError extends PunctualError {
 /** One error for several nodes that did not answer; `last` is what the newest of them met. */
 export function noneReachable(last: UnreachableError, all: readonly UnreachableError[]): UnreachableError {
   const tried = all.map(({ url, reason }) => `${url} (${reason})`).join(', ');
-  const detail = `None of the nodes can be reached: ${tried}. Check the addresses, or start one with "punctual up".`;
+  const mistake = all.map(tlsMistakeOf).find((each) => each?.nothingSent);
+  const advice = mistake?.advice ?? 'Check the addresses, or start one with "punctual up".';
+  const detail = `None of the nodes can be reached: ${tried}. ${advice}`;
   return new UnreachableError(detail, last, last);
 }
 
@@ -70,9 +73,13 @@ export function inDoubt(
   repeatable: boolean,
 ): UnreachableError {
   const tried = all.map(({ url, reason }) => `${url} (${reason})`).join(', ');
-  const mistake = last.timedOut ? null : tlsMistake(last.url, codeOf(last.cause), last.reason);
+  const mistake = tlsMistakeOf(last);
   const detail = `No answer from ${tried}. It is not known whether the request was carried out. ${adviceInDoubt(repeatable)}${mistake ? ` ${mistake.advice}` : ''}`;
   return new UnreachableError(detail, { ...last, sent: true }, last);
+}
+
+function tlsMistakeOf({ url, timedOut, cause, reason }: UnreachableError): TlsMistake | null {
+  return timedOut ? null : tlsMistake(url, codeOf(cause), reason);
 }
 
 /** What to do about a request that may have taken effect. */
@@ -272,13 +279,7 @@ class RequestLimit {
 }
 
 function openNode(url: string): Node {
-  const parsed = URL.canParse(url) ? new URL(url) : null;
-  if (!parsed || !/^https?:$/.test(parsed.protocol)) {
-    throw new PunctualError(
-      'CONFIGURATION',
-      `${JSON.stringify(url)} is not the address of a node; expected something like http://127.0.0.1:8080.`,
-    );
-  }
+  const parsed = nodeAddress(url);
   // Timeouts are set per request here; undici's own would cut long polls short.
   const settings = { headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_TIMEOUT_MS } };
   return {

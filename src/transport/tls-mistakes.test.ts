@@ -4,6 +4,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { testCertificate } from '../../test/test-certificate.js';
+import { ApiClient } from '../client/api-client.js';
 import { HttpTransport } from './http-transport.js';
 
 let requests = 0;
@@ -35,6 +36,19 @@ it('a certificate of an unknown authority is explained with the variable that na
     message: expect.stringContaining('NODE_EXTRA_CA_CERTS'),
   });
   expect(requests).toBe(0);
+});
+
+it('a certificate of an unknown authority is explained if there are several nodes, too', async () => {
+  const server = createHttpsServer(testCertificate('node'), answer).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const urls = [`https://127.0.0.1:${port}`, `https://localhost:${port}`];
+  const client = new ApiClient({ urls, apiKey: 'x', retryForMs: 0 });
+  onTestFinished(async () => {
+    await client.close();
+    server.close();
+  });
+  await expect(client.request('GET', '/v1/jobs')).rejects.toThrow(/None of the nodes.*NODE_EXTRA_CA_CERTS/);
 });
 
 it('https to a node that serves http says so, and that nothing was sent', async () => {

@@ -1,6 +1,7 @@
 /** Mistakes about TLS between a client and a node, and what to do about them. */
 
-interface TlsMistake {
+/** A mistake about TLS. */
+export interface TlsMistake {
   readonly advice: string;
   /** Whether the handshake failed, so that certainly no request was sent. */
   readonly nothingSent: boolean;

@@ -54,10 +54,10 @@ export class AttemptLedger<Entry extends object> {
   }
 
   /** Adds an attempt and returns its entry; null when it must not be started because it is known or was refused. */
-  receive(offered: FencedJob, accept: () => Entry): Entry | null {
+  receive<Offered extends FencedJob>(offered: Offered, accept: (offered: Offered) => Entry): Entry | null {
     const key = keyOf(offered);
     if (this.#isKnown(key) && STARTS_ONCE) return null;
-    const entry = accept();
+    const entry = accept(offered);
     this.#attempts.set(key, entry);
     this.#unanswered += 1;
     return entry;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { TimerClock } from '../core/clock.js';
-import { Deadlines, type Timed } from './deadlines.js';
+import { Deadlines, Timed } from './deadlines.js';
 
 /** Follows the faked time of the test. */
 const clock = new TimerClock(() => Date.now());
@@ -8,12 +8,21 @@ const clock = new TimerClock(() => Date.now());
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
+class Entry extends Timed {
+  constructor(
+    override dueAt: number,
+    public expire: () => void,
+  ) {
+    super();
+  }
+}
+
 describe('deadlines', () => {
   function watch() {
     const deadlines = new Deadlines(clock);
     const expired: string[] = [];
     const add = (name: string, ms: number): Timed => {
-      const entry = { dueAt: clock.now() + ms, expire: () => void expired.push(name) };
+      const entry = new Entry(clock.now() + ms, () => void expired.push(name));
       deadlines.add(entry);
       return entry;
     };
@@ -42,6 +51,15 @@ describe('deadlines', () => {
     expect(expired).toEqual(['open']);
   });
 
+  it('of any of many can be taken back', () => {
+    const { deadlines, expired, add } = watch();
+    const entries = ['a', 'b', 'c', 'd'].map((name) => add(name, 100));
+    for (const index of [3, 1, 1, 0]) deadlines.remove(entries[index]!);
+    deadlines.add(entries[1]!);
+    vi.advanceTimersByTime(100);
+    expect(expired.sort()).toEqual(['b', 'c']);
+  });
+
   it('share one timer, and need none when nothing runs', () => {
     const { deadlines, add } = watch();
     for (let i = 0; i < 1_000; i++) add(String(i), 1_000 + i);
@@ -61,14 +79,11 @@ describe('deadlines', () => {
 
   it('may be set anew by what passes', () => {
     const { deadlines, expired, add } = watch();
-    const twice: Timed = {
-      dueAt: clock.now() + 10,
-      expire: () => {
-        twice.dueAt = clock.now() + 10;
-        twice.expire = () => void expired.push('second');
-        deadlines.add(twice);
-      },
-    };
+    const twice = new Entry(clock.now() + 10, () => {
+      twice.dueAt = clock.now() + 10;
+      twice.expire = () => void expired.push('second');
+      deadlines.add(twice);
+    });
     deadlines.add(twice);
     add('other', 15);
     vi.advanceTimersByTime(20);

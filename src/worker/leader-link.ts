@@ -1,7 +1,7 @@
 import type { PunctualError } from '../core/errors.js';
 import { asPunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
-import type { AttemptResult, FencedJob, ReportAnswer } from '../core/wire.js';
+import type { Assignment, AttemptResult, FencedJob, ReportAnswer } from '../core/wire.js';
 import { stands } from '../host/test-switches.js';
 import type { AttemptLedger } from './attempt-ledger.js';
 import { type Claimed, NOTHING, startInPortions } from './claim-loop.js';
@@ -60,6 +60,7 @@ export class LeaderLink implements HeartbeatSource {
     const { key } = registration;
     const claim = ledger.openClaim();
     const received: Attempt[] = [];
+    const accept = (job: Assignment) => executor.accept(job);
     let stopped = 0;
     try {
       const answer = await gateway.claim(key, { max, wait }, signal);
@@ -67,7 +68,7 @@ export class LeaderLink implements HeartbeatSource {
       stopped = this.#stop(answer.stop ?? []);
       // All attempts are recorded before the first one starts, and before the claim counts as ended.
       for (const job of answer.jobs) {
-        const attempt = ledger.receive(job, () => executor.accept(job));
+        const attempt = ledger.receive(job, accept);
         if (attempt) received.push(attempt);
       }
     } catch (error) {

@@ -32,6 +32,7 @@ export class Registration {
   readonly #parts: RegistrationParts;
   readonly #highestEpochs = new Map<number, number>();
   #welcome: WorkerWelcome | null = null;
+  #pace = paceOf(null);
   #registeredAt = Number.NEGATIVE_INFINITY;
   #registering: Promise<void> | null = null;
 
@@ -66,11 +67,12 @@ export class Registration {
   }
 
   get heartbeatIntervalMs(): number {
-    return parseDuration(this.#welcome?.heartbeatInterval ?? '') ?? 3_000;
+    return this.#pace.heartbeatIntervalMs;
   }
 
+  /** Read for every attempt that starts. */
   get workerTimeoutMs(): number {
-    return parseDuration(this.#welcome?.workerTimeout ?? '') ?? 10_000;
+    return this.#pace.workerTimeoutMs;
   }
 
   /** Records the epoch of an answer; false when the answer must be dropped. */
@@ -142,8 +144,17 @@ export class Registration {
     clock.compare(welcome.now, askedAt);
     this.#highestEpochs.set(welcome.shard, welcome.epoch);
     this.#welcome = welcome;
+    this.#pace = paceOf(welcome);
     this.#registeredAt = askedAt;
     onRegistered(this.key);
     return true;
   }
+}
+
+/** The durations of a welcome in milliseconds; the server's defaults before the first one. */
+function paceOf(welcome: WorkerWelcome | null): { heartbeatIntervalMs: number; workerTimeoutMs: number } {
+  return {
+    heartbeatIntervalMs: parseDuration(welcome?.heartbeatInterval ?? '') ?? 3_000,
+    workerTimeoutMs: parseDuration(welcome?.workerTimeout ?? '') ?? 10_000,
+  };
 }

@@ -3,7 +3,7 @@ import type { JobLog, MiddlewareContext } from '../core/task.js';
 import type { Assignment, FencedJob } from '../core/wire.js';
 import type { AttemptTrace } from '../transport/tracing.js';
 import type { LogSender, ProgressSender } from './attempt-output.js';
-import type { Timed } from './deadlines.js';
+import { Timed } from './deadlines.js';
 
 /** Why an attempt should end before it is done. */
 export type StopCause = 'leader' | 'stale' | 'timeout' | 'shutdown';
@@ -24,7 +24,7 @@ export interface AttemptOwner {
  * One attempt in this worker. Tens of thousands of these are made a second, so the signal, the log and the progress
  * are created only when the handler uses them.
  */
-export class Attempt implements FencedJob, Timed {
+export class Attempt extends Timed implements FencedJob {
   readonly assignment: Assignment;
   readonly jobId: string;
   readonly fence: number;
@@ -35,8 +35,6 @@ export class Attempt implements FencedJob, Timed {
   startedAt: string | undefined;
   /** The same on the process's monotonic clock; null before. */
   startedMs: number | null = null;
-  /** When the attempt is told to stop; after it was told, when it is abandoned. */
-  dueAt = Number.POSITIVE_INFINITY;
   stopCause: StopCause | null = null;
   /** The number of the first heartbeat that listed it; null before that. */
   listedIn: number | null = null;
@@ -48,6 +46,7 @@ export class Attempt implements FencedJob, Timed {
   #controller: AbortController | null = null;
 
   constructor(assignment: Assignment, owner: AttemptOwner) {
+    super();
     this.assignment = assignment;
     this.jobId = assignment.jobId;
     this.fence = assignment.fence;
@@ -55,6 +54,7 @@ export class Attempt implements FencedJob, Timed {
     this.#owner = owner;
   }
 
+  /** At `dueAt` the attempt is told to stop; after it was told, it is abandoned then. */
   expire(): void {
     this.#owner.expired(this);
   }

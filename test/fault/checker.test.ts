@@ -1,7 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { check, loadInvariants, storyOf } from './checker.js';
-import { end, goodHistory, order, start } from './good-history.js';
-import type { AuditEntry, FaultRecord, History, JobRecord, Order, ScheduleRecord } from './history.js';
+import { withGraphs } from './good-graphs.js';
+import { end, goodHistory, inOwnTransactions, order, start } from './good-history.js';
+import type {
+  AuditEntry,
+  BatchRecord,
+  FaultRecord,
+  History,
+  JobRecord,
+  Order,
+  ScheduleRecord,
+  WorkflowRecord,
+} from './history.js';
 
 const invariants = await loadInvariants();
 
@@ -10,6 +20,26 @@ type Planted = (good: History) => Partial<History>;
 
 const changeJob = (id: string, change: Partial<JobRecord>): Planted => {
   return ({ jobs }) => ({ jobs: jobs.map((job) => (job.id === id ? { ...job, ...change } : job)) });
+};
+
+/** The same with a workflow and a batch in the history. */
+const graphs = (plant: Planted): Planted => {
+  return (good) => {
+    const history = withGraphs(good);
+    return { ...history, ...plant(history) };
+  };
+};
+
+const changeWorkflow = (change: Partial<WorkflowRecord>): Planted => {
+  return graphs(({ workflows }) => ({ workflows: workflows.map((each) => ({ ...each, ...change })) }));
+};
+
+const changeBatch = (change: Partial<BatchRecord>): Planted => {
+  return graphs(({ batches }) => ({ batches: batches.map((each) => ({ ...each, ...change })) }));
+};
+
+const without = (isGone: (entry: AuditEntry) => boolean): Planted => {
+  return graphs(({ audit }) => ({ audit: audit.filter((entry) => !isGone(entry)) }));
 };
 
 const changeOrder = (n: number, change: Partial<Order>): Planted => {
@@ -25,8 +55,8 @@ const changeSchedule = (change: (schedule: ScheduleRecord) => Partial<ScheduleRe
   return ({ schedules }) => ({ schedules: schedules.map((each) => ({ ...each, ...change(each) })) });
 };
 
-const withAudit = (entry: Omit<AuditEntry, 'seq' | 'at'>): Planted => {
-  return ({ audit }) => ({ audit: [...audit, { seq: 16, at: 3_500, ...entry }] });
+const withAudit = (entry: Omit<AuditEntry, 'seq' | 'tx' | 'at'>): Planted => {
+  return ({ audit }) => ({ audit: [...audit, ...inOwnTransactions([{ seq: 16, at: 3_500, ...entry }])] });
 };
 
 /** A schedule whose jobs wait for each other, with the order in which they were claimed. */
@@ -38,9 +68,19 @@ const queueing = (...claimed: string[]): Planted => {
     }))(history),
     audit: [
       ...history.audit,
-      ...claimed.map((job, index) => ({
-        ...{ seq: 16 + index, at: 3_500, kind: 'claimed' as const, job, fence: 1, epoch: 2, writer: 'n2.1' },
-      })),
+      ...inOwnTransactions(
+        claimed.map((job, index) => ({
+          ...{
+            seq: 16 + index,
+            at: 3_500,
+            kind: 'claimed' as const,
+            job,
+            fence: 1,
+            epoch: 2,
+            writer: 'n2.1',
+          },
+        })),
+      ),
     ],
   });
 };
@@ -60,11 +100,13 @@ const restored: Planted = ({ audit, faults, leases, effects, answers }) => ({
   })),
   audit: [
     ...audit.filter(({ seq }) => seq <= 10),
-    { seq: 11, kind: 'term', job: null, fence: null, epoch: 2, writer: 'n3.1', at: 3_450 },
-    { seq: 12, kind: 'freed', job: 'hard', fence: 2, epoch: 1, writer: 'n3.1', at: 3_460 },
-    { seq: 13, kind: 'claimed', job: 'hard', fence: 3, epoch: 2, writer: 'n3.1', at: 3_470 },
-    { seq: 14, kind: 'freed', job: 'hard', fence: 3, epoch: 2, writer: 'n3.1', at: 3_490 },
-    { seq: 15, kind: 'ended', job: 'hard', fence: 3, epoch: 2, writer: 'n3.1', at: 3_490 },
+    ...inOwnTransactions([
+      { seq: 11, kind: 'term', job: null, fence: null, epoch: 2, writer: 'n3.1', at: 3_450 },
+      { seq: 12, kind: 'freed', job: 'hard', fence: 2, epoch: 1, writer: 'n3.1', at: 3_460 },
+      { seq: 13, kind: 'claimed', job: 'hard', fence: 3, epoch: 2, writer: 'n3.1', at: 3_470 },
+      { seq: 14, kind: 'freed', job: 'hard', fence: 3, epoch: 2, writer: 'n3.1', at: 3_490 },
+      { seq: 15, kind: 'ended', job: 'hard', fence: 3, epoch: 2, writer: 'n3.1', at: 3_490 },
+    ]),
   ],
   effects: [...effects, start('hard', 3, 3, 'w1.1', 3_480), end('hard', 3, 3, 'w1.1', 3_485)],
   answers,
@@ -92,9 +134,19 @@ const clockBack = (starts: readonly number[]): Planted => {
       jobs: [...jobs, ...limited.map(({ id, n }) => ({ ...jobs[0]!, id, n, state: 'failed' as const }))],
       audit: [
         ...audit,
-        ...limited.map(({ id, at }, index) => ({
-          ...{ seq: 100 + index, kind: 'claimed' as const, job: id, fence: 1, epoch: 2, writer: 'n2.1', at },
-        })),
+        ...inOwnTransactions(
+          limited.map(({ id, at }, index) => ({
+            ...{
+              seq: 100 + index,
+              kind: 'claimed' as const,
+              job: id,
+              fence: 1,
+              epoch: 2,
+              writer: 'n2.1',
+              at,
+            },
+          })),
+        ),
       ],
     };
   };
@@ -177,6 +229,87 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
       jobs: jobs.map((job) => ({ ...job, state: 'live' })),
     })),
     'those that wait for each other were claimed in another order': queueing('job-15', 'first'),
+  },
+  workflows: {
+    'a step is claimed before the one that it waits for has ended': graphs(({ audit }) => ({
+      audit: audit.map((entry) =>
+        entry.job === 'b' && entry.kind === 'ended' ? { ...entry, seq: 900 } : entry,
+      ),
+    })),
+    'a step starts before the one that it waits for has returned': graphs((good) => ({
+      ...changeJob('a', { state: 'succeeded' })(good),
+      effects: [...good.effects, end('a', 50, 1, 'w2.1', 4_500), start('b', 51, 1, 'w2.1', 4_400)],
+    })),
+    'a step is skipped although its condition holds': graphs(changeJob('c', { state: 'skipped' })),
+    'a step runs although its condition does not hold': graphs(({ audit }) => ({
+      audit: [...audit, { ...audit.at(-1)!, seq: 300, kind: 'claimed', job: 'b', fence: 1 }],
+    })),
+    'a step that was skipped has started': graphs(({ effects }) => ({
+      effects: [...effects, start('b', 51, 1, 'w2.1', 4_400)],
+    })),
+    'a step gets another result than the one that it refers to': graphs(({ workflows }) => ({
+      workflows: workflows.map(({ steps, ...rest }) => ({
+        ...rest,
+        steps: steps.map((step) => (step.name === 'c' ? { ...step, refersTo: 'b' } : step)),
+      })),
+    })),
+    'a step fails that should not': graphs(changeJob('c', { state: 'failed' })),
+    'a step runs after a failure that stops the workflow': changeWorkflow({ onFailure: 'stop' }),
+    'a workflow never ends': changeWorkflow({ row: { id: 'graph', state: 'running', stepsLeft: 0 } }),
+    'a workflow ends twice': graphs(({ audit }) => ({
+      audit: [...audit, { ...audit.at(-1)!, seq: 300, job: 'graph' }],
+    })),
+    'a workflow ends with steps left': changeWorkflow({
+      row: { id: 'graph', state: 'failed', stepsLeft: 1 },
+    }),
+    'a workflow with a failure succeeds': changeWorkflow({
+      row: { id: 'graph', state: 'succeeded', stepsLeft: 0 },
+    }),
+    'a workflow is cancelled by nobody': changeWorkflow({
+      row: { id: 'graph', state: 'cancelled', stepsLeft: 0 },
+    }),
+    'a workflow goes on although it was cancelled': changeWorkflow({
+      cancel: { sentAt: 4_001, answeredAt: 4_002, outcome: 'ok' },
+    }),
+    'a workflow is stored without its steps': graphs(({ jobs }) => ({
+      jobs: jobs.filter(({ id }) => id !== 'b'),
+    })),
+    'steps are stored without their workflow': changeWorkflow({ row: null }),
+  },
+  batches: {
+    'members are claimed one after another': graphs(({ audit }) => ({
+      audit: audit.map((entry) => (entry.job === 'm2' ? { ...entry, tx: entry.tx + 100 } : entry)),
+    })),
+    'a member is claimed alone': without(
+      ({ job, kind, tx }) => job === 'm2' && kind === 'claimed' && tx === 206,
+    ),
+    'a start is taken back although a member had begun': graphs(({ effects }) => ({
+      effects: [...effects, start('m1', 60, 1, 'w2.1', 4_110)],
+    })),
+    'a member starts that was never claimed': graphs(({ effects }) => ({
+      effects: [...effects, start('m1', 60, 3, 'w2.1', 4_130)],
+    })),
+    'a batch never ends': changeBatch({ row: { id: 'gang', state: 'running', error: null } }),
+    'a batch ends twice': graphs(({ audit }) => ({ audit: [...audit, { ...audit.at(-1)!, seq: 300 }] })),
+    'a batch fails whose members have all succeeded': changeBatch({
+      row: { id: 'gang', state: 'failed', error: null },
+    }),
+    'a batch is cancelled by nobody': graphs((good) => ({
+      ...changeJob('m1', { state: 'cancelled' })(good),
+      batches: good.batches.map((each) => ({ ...each, row: { ...each.row!, state: 'cancelled' } })),
+    })),
+    'a member is lost although nothing had happened to its worker': graphs((good) => ({
+      ...changeJob('m1', { state: 'failed', attempts: [{ fence: 2, epoch: 2, outcome: 'lost' }] })(good),
+      batches: good.batches.map((each) => ({ ...each, row: { ...each.row!, state: 'failed' } })),
+    })),
+    'a batch gives up although it may wait for ever': changeBatch({
+      row: { id: 'gang', state: 'failed', error: 'BATCH_NOT_STARTED' },
+    }),
+    'a batch starts that nobody could run': graphs((good) => changeOrder(61, { servable: false })(good)),
+    'a batch is stored without a member': graphs(({ jobs }) => ({
+      jobs: jobs.filter(({ id }) => id !== 'm2'),
+    })),
+    'members are stored without their batch': changeBatch({ row: null }),
   },
   'one-owner': {
     'a job is claimed after its end': withAudit({
@@ -369,6 +502,10 @@ describe('the checker', () => {
     const good = goodHistory();
     const found = check({ ...good, ...clockBack(everyMs(100))(good) }, invariants);
     expect(found.filter(({ invariant }) => invariant === 'rates')).toEqual([]);
+  });
+
+  it('has nothing to say about a workflow and a batch that went as they should', () => {
+    expect(check(withGraphs(goodHistory()), invariants)).toEqual([]);
   });
 
   it('lets a job be cancelled that nobody can run', () => {

@@ -28,6 +28,9 @@ export interface Seen extends History {
   readonly endsByJob: ReadonlyMap<string, readonly Effect[]>;
   readonly auditByJob: ReadonlyMap<string, readonly AuditEntry[]>;
   readonly orderByNumber: ReadonlyMap<number, Order>;
+  readonly jobByNumber: ReadonlyMap<number, JobRecord>;
+  /** When the last of the steps before it had ended, for the jobs of steps that have some. */
+  readonly readyByJob: ReadonlyMap<string, number>;
   /** Submissions that a restored copy of the database may know nothing of. */
   readonly mayBeLost: ReadonlySet<Submission>;
   /** Jobs to which something happened that a restored copy knows nothing of, so that it happens again. */
@@ -83,6 +86,8 @@ export function storyOf(history: History, jobId: string): string[] {
 }
 
 function look(history: History): Seen {
+  const jobByNumber = new Map(history.jobs.map((job) => [job.n, job]));
+  const auditByJob = byJob(history.audit.filter((entry) => entry.job !== null));
   const starts = history.effects.filter((effect) => effect.kind === 'start');
   starts.sort((a, b) => a.fence - b.fence || a.at - b.at);
   const restores = restoresOf(history);
@@ -92,7 +97,9 @@ function look(history: History): Seen {
     jobById: new Map(history.jobs.map((job) => [job.id, job])),
     startsByJob: byJob(starts),
     endsByJob: byJob(history.effects.filter((effect) => effect.kind === 'end')),
-    auditByJob: byJob(history.audit.filter((entry) => entry.job !== null)),
+    auditByJob,
+    jobByNumber,
+    readyByJob: readyTimes(history, jobByNumber, auditByJob),
     orderByNumber: new Map(
       history.submissions.flatMap(({ orders }) => orders.map((order) => [order.n, order])),
     ),
@@ -102,6 +109,25 @@ function look(history: History): Seen {
       ...restores.flatMap(({ lost: entries }) => entries.flatMap(({ job }) => job ?? [])),
     ]),
   };
+}
+
+function readyTimes(
+  { workflows }: History,
+  jobByNumber: Seen['jobByNumber'],
+  auditByJob: Seen['auditByJob'],
+): Map<string, number> {
+  const times = new Map<string, number>();
+  for (const { steps } of workflows) {
+    const ends = new Map<string, number>();
+    for (const { name, n, after } of steps) {
+      const job = jobByNumber.get(n)?.id;
+      if (job === undefined) continue;
+      const ended = auditByJob.get(job)?.findLast(({ kind }) => kind === 'ended');
+      if (ended) ends.set(name, ended.at);
+      if (after.length > 0) times.set(job, Math.max(...after.map((parent) => ends.get(parent) ?? 0)));
+    }
+  }
+  return times;
 }
 
 function byJob<T extends { readonly job: string | null }>(things: readonly T[]): Map<string, T[]> {

@@ -14,9 +14,22 @@ export async function keepEvidence(
 ): Promise<string> {
   const evidence = join(folder, 'evidence');
   mkdirSync(evidence, { recursive: true });
-  const { submissions, effects, faults, audit, jobs, answers, probes, leases, deaths, ...rest } = history;
+  const { submissions, effects, faults, audit, jobs, answers, probes, leases, deaths, ...others } = history;
+  const { workflows, batches, ...rest } = others;
   writeFileSync(join(evidence, 'run.json'), JSON.stringify({ ...rest, violations }, null, 2));
-  const streams = { submissions, effects, faults, audit, jobs, answers, probes, leases, deaths };
+  const streams = {
+    submissions,
+    effects,
+    faults,
+    audit,
+    jobs,
+    answers,
+    probes,
+    leases,
+    deaths,
+    workflows,
+    batches,
+  };
   for (const [name, rows] of Object.entries(streams)) {
     const file = createWriteStream(join(evidence, `${name}.jsonl`));
     for (const row of rows) file.write(`${JSON.stringify(row)}\n`);

@@ -1,4 +1,5 @@
 import type {
+  AuditEntry,
   Effect,
   History,
   JobRecord,
@@ -13,7 +14,7 @@ import type {
 const ORDER: Order = {
   ...{ n: 1, workMs: 0, failures: 0, blocking: false, maxAttempts: 4, atMostOnce: false },
   ...{ timeoutMs: 60_000, delayMs: 0, key: null },
-  ...{ tenant: 'default', queue: 'default', requires: {}, servable: true, bytes: 0 },
+  ...{ tenant: 'default', queue: 'default', requires: {}, servable: true, bytes: 0, partOf: null },
 };
 
 export function order(change: Partial<Order>): Order {
@@ -21,7 +22,7 @@ export function order(change: Partial<Order>): Order {
 }
 
 export function start(job: string, n: number, fence: number, worker: string, at: number): Effect {
-  return { kind: 'start', job, n, fence, worker, tenant: 'default', at, result: null };
+  return { kind: 'start', job, n, fence, worker, tenant: 'default', at, result: null, from: null };
 }
 
 export function end(
@@ -32,7 +33,7 @@ export function end(
   at: number,
   result: Effect['result'] = 'returned',
 ): Effect {
-  return { kind: 'end', job, n, fence, worker, tenant: 'default', at, result };
+  return { kind: 'end', job, n, fence, worker, tenant: 'default', at, result, from: null };
 }
 
 const plain: JobRecord = {
@@ -97,13 +98,18 @@ const schedule: ScheduleRecord = {
   ],
 };
 
+/** Writes of which each is a transaction. */
+export function inOwnTransactions(entries: readonly Omit<AuditEntry, 'tx'>[]): AuditEntry[] {
+  return entries.map((entry) => ({ tx: entry.seq, ...entry }));
+}
+
 /** The history; each call gives one of its own. */
 export function goodHistory(): History {
   return {
     ...{ scenario: 'planted', seed: 1, submissions },
     settings: {
       ...{ leaseTtlMs: 1_000, heartbeatMs: 200, workerTimeoutMs: 1_000 },
-      ...{ nodes: 3, workers: 2, slots: 10, jobsPerSecond: 10 },
+      ...{ nodes: 3, workers: 2, slots: 10, jobsPerSecond: 10, workflowsPerSecond: 0, batchesPerSecond: 0 },
     },
     effects: [
       ...[start('plain', 1, 1, 'w1.1', 1_010), end('plain', 1, 1, 'w1.1', 1_011)],
@@ -116,7 +122,7 @@ export function goodHistory(): History {
       { kind: 'worker-kill', from: 1_300, to: 1_900, targets: ['w1.1'], effective: true, detail: '' },
       { kind: 'leader-kill', from: 1_500, to: 1_700, targets: ['n1.1'], effective: true, detail: '' },
     ],
-    audit: [
+    audit: inOwnTransactions([
       { seq: 1, kind: 'term', job: null, fence: null, epoch: 1, writer: 'n1.1', at: 900 },
       { seq: 2, kind: 'claimed', job: 'plain', fence: 1, epoch: 1, writer: 'n1.1', at: 1_005 },
       { seq: 3, kind: 'claimed', job: 'once', fence: 1, epoch: 1, writer: 'n1.1', at: 1_005 },
@@ -132,7 +138,7 @@ export function goodHistory(): History {
       { seq: 13, kind: 'claimed', job: 'hard', fence: 3, epoch: 2, writer: 'n2.1', at: 2_900 },
       { seq: 14, kind: 'freed', job: 'hard', fence: 3, epoch: 2, writer: 'n2.1', at: 3_020 },
       { seq: 15, kind: 'ended', job: 'hard', fence: 3, epoch: 2, writer: 'n2.1', at: 3_020 },
-    ],
+    ]),
     jobs: [plain, once, hard],
     answers: [
       { job: 'plain', fence: 1, outcome: 'succeeded', verdict: 'accepted', at: 1_016 },
@@ -148,7 +154,7 @@ export function goodHistory(): History {
     deaths: [],
     memory: [{ member: 'n1.1', megabytes: 150 }],
     load: { seconds: 1, heldBackSeconds: 0 },
-    schedules: [schedule],
+    ...{ schedules: [schedule], workflows: [], batches: [] },
     aftermath: { leaders: ['n2.1'], liveNodes: ['n2.1', 'n3.1'], claims: 0, rateBefore: 100, rateAfter: 95 },
   };
 }

@@ -1,4 +1,6 @@
+import type { BatchState, OnMemberFailure } from '../../src/core/batch.js';
 import type { AttemptOutcome, JobState } from '../../src/core/job.js';
+import type { FailurePolicy, RunIf, RunningPolicy, WorkflowState } from '../../src/core/workflow.js';
 
 /**
  * What the observers of a run saw, and nothing that the scheduler says about itself except the tables it leaves
@@ -20,6 +22,8 @@ export interface History {
   readonly memory: readonly MemoryPeak[];
   readonly load: LoadRecord;
   readonly schedules: readonly ScheduleRecord[];
+  readonly workflows: readonly WorkflowRecord[];
+  readonly batches: readonly BatchRecord[];
   readonly aftermath: Aftermath;
 }
 
@@ -32,6 +36,9 @@ export interface Settings {
   readonly workers: number;
   readonly slots: number;
   readonly jobsPerSecond: number;
+  /** Beside the jobs; 0 if the run has none. */
+  readonly workflowsPerSecond: number;
+  readonly batchesPerSecond: number;
 }
 
 /** What a job of the load is asked to do. */
@@ -57,6 +64,8 @@ export interface Order {
   readonly servable: boolean;
   /** How much its payload and its result weigh beyond the few fields that the handler needs. */
   readonly bytes: number;
+  /** Whether others decide when it starts: the steps before it, or the other members. */
+  readonly partOf: 'workflow' | 'batch' | null;
 }
 
 /** One request of the client, with all its jobs: stored as a whole or not at all. */
@@ -83,6 +92,8 @@ export interface Effect {
   readonly at: number;
   /** Of an end: whether the handler returned, threw, or was told to stop. */
   readonly result: 'returned' | 'threw' | 'stopped' | null;
+  /** Of a step that refers to the result of another: the number of that one's order, as the payload told it. */
+  readonly from: number | null;
 }
 
 /** One injected fault, from the first touch to the last of the repair. */
@@ -140,7 +151,11 @@ export interface ClockBack extends Span {
 /** A write as the database itself recorded it, in the order that the fence imposes. */
 export interface AuditEntry {
   readonly seq: number;
-  readonly kind: 'claimed' | 'freed' | 'ended' | 'term';
+  /** Writes with the same number are of one transaction. */
+  readonly tx: number;
+  /** `over` is the end of a workflow or a batch. */
+  readonly kind: 'claimed' | 'freed' | 'ended' | 'over' | 'term';
+  /** The job, or what is over. */
   readonly job: string | null;
   readonly fence: number | null;
   readonly epoch: number;
@@ -228,6 +243,56 @@ export interface ScheduleRecord {
   readonly until: number;
   readonly ledger: readonly LedgerRecord[];
   readonly jobs: readonly { readonly id: string; readonly occurrence: number; readonly state: string }[];
+}
+
+/** What became of a request to cancel something. */
+export interface CancelRecord {
+  readonly sentAt: number;
+  readonly answeredAt: number;
+  readonly outcome: Submission['outcome'];
+}
+
+/** A step of a workflow as it was ordered. */
+export interface StepOrder {
+  readonly name: string;
+  /** The number of its order. */
+  readonly n: number;
+  readonly after: readonly string[];
+  readonly runIf: RunIf;
+  /** The step whose result its payload refers to. */
+  readonly refersTo: string | null;
+}
+
+/** A workflow of the run. */
+export interface WorkflowRecord {
+  readonly name: string;
+  readonly onFailure: FailurePolicy;
+  readonly running: RunningPolicy;
+  /** Each behind the steps that it waits for. */
+  readonly steps: readonly StepOrder[];
+  readonly cancel: CancelRecord | null;
+  /** As the table holds it at the end; null if it is not there. */
+  readonly row: {
+    readonly id: string;
+    readonly state: WorkflowState;
+    readonly stepsLeft: number;
+  } | null;
+}
+
+/** A batch of the run. */
+export interface BatchRecord {
+  /** The numbers of the orders of its members. */
+  readonly members: readonly number[];
+  readonly onFailure: OnMemberFailure;
+  readonly startTimeoutMs: number | null;
+  readonly cancel: CancelRecord | null;
+  /** As the table holds it at the end; null if it is not there. */
+  readonly row: {
+    readonly id: string;
+    readonly state: BatchState;
+    /** The code of the error if it never started. */
+    readonly error: string | null;
+  } | null;
 }
 
 /** A process that ended although nobody had told it to. */

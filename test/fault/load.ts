@@ -8,7 +8,7 @@ const EVERY_MS = 100;
 const PLAIN: Omit<Order, 'n'> = {
   ...{ workMs: 0, failures: 0, blocking: false, maxAttempts: 4, atMostOnce: false },
   ...{ timeoutMs: 60_000, delayMs: 0, key: null },
-  ...{ tenant: 'default', queue: 'default', requires: {}, servable: true, bytes: 0 },
+  ...{ tenant: 'default', queue: 'default', requires: {}, servable: true, bytes: 0, partOf: null },
 };
 
 /** What jobs are like, and how many of a hundred are so. */
@@ -69,9 +69,9 @@ export class Load {
     return this.client.submit(this.make(wishes), this.#stopped.signal, way);
   }
 
-  /** Orders for a fault that submits them in a way of its own. */
-  make(wishes: readonly Partial<Order>[]): Order[] {
-    return wishes.map((wish) => this.#make(wish, true));
+  /** Orders for whoever submits them in a way of its own. */
+  make(wishes: readonly Partial<Order>[], keyed = true): Order[] {
+    return wishes.map((wish) => this.#make(wish, keyed));
   }
 
   async #run(): Promise<void> {
@@ -87,7 +87,9 @@ export class Load {
       // After a standstill of this very process the load goes on at its rate instead of making up for it.
       const count = Math.min(Math.floor(due), this.jobsPerSecond);
       due = Math.min(due - count, 1);
-      const orders = Array.from({ length: count }, () => this.#make(this.#draw(), keyed));
+      const orders = Array.from({ length: count }, () =>
+        this.#make(this.random.weighted(MIXTURE)(this.random), keyed),
+      );
       if (orders.length > 0) this.#submit(orders);
       await sleep(EVERY_MS);
     }
@@ -103,14 +105,5 @@ export class Load {
   #make(wish: Partial<Order>, keyed: boolean): Order {
     this.#n += 1;
     return { ...PLAIN, ...wish, n: this.#n, key: keyed ? `order-${this.#n}` : null };
-  }
-
-  #draw(): Partial<Order> {
-    let left = this.random.next() * 100;
-    for (const [share, make] of MIXTURE) {
-      left -= share;
-      if (left < 0) return make(this.random);
-    }
-    return {};
   }
 }

@@ -39,7 +39,7 @@ async function main(): Promise<number> {
   const outcome = await run({
     ...{ scenario, seconds, seed, say },
     faults: faultsOf(all, scenario),
-    settings: settingsFor(seconds),
+    settings: settingsFor(seconds, scenario),
   });
   const { history, violations } = outcome;
   const summary = summarize(history, violations, seconds);

@@ -8,8 +8,12 @@ import { monotonic } from './monotonic.js';
 import type { Random } from './random.js';
 import type { Scene } from './scene.js';
 
-/** The scenario of all faults together. */
+/** The scenario of all faults together. Workflows and batches join it when their own scenarios are clean. */
 export const MIXED = 'mixed';
+/** All faults while mostly workflows, or mostly batches, are submitted. */
+export const WORKFLOW_MIXED = 'workflow-mixed';
+export const BATCH_MIXED = 'batch-mixed';
+const ALL_FAULTS: readonly string[] = [WORKFLOW_MIXED, BATCH_MIXED, MIXED];
 
 /**
  * In a mixed run every kind comes once in this time. Twice as often would leave the scheduler no time to work between
@@ -44,19 +48,22 @@ export function hasSchedules(scenario: string): boolean {
 
 /** The names of all scenarios. */
 export function scenariosOf(faults: readonly Fault[]): string[] {
-  return [...new Set(faults.map((fault) => fault.scenario)), ...Object.keys(WITH_SCHEDULES), MIXED];
+  const own = new Set(faults.map((fault) => fault.scenario));
+  return [...own, ...Object.keys(WITH_SCHEDULES), ...ALL_FAULTS.filter((scenario) => !own.has(scenario))];
 }
 
 /** The faults of a scenario. */
 export function faultsOf(faults: readonly Fault[], scenario: string): Fault[] {
-  if (scenario === MIXED) return [...faults];
+  // Faults of the others find nothing to break.
+  if (ALL_FAULTS.includes(scenario))
+    return faults.filter((fault) => fault.scenario === scenario || !ALL_FAULTS.includes(fault.scenario));
   const kind = WITH_SCHEDULES[scenario];
   return faults.filter((fault) => (kind ? fault.kind === kind : fault.scenario === scenario));
 }
 
 /** How often each kind of fault must be seen to take effect; a fault that no observer saw has proven nothing. */
 export function wantedOfEach(scenario: string, seconds: number): number {
-  return scenario === MIXED ? mixedRounds(seconds * 1_000) : 1;
+  return ALL_FAULTS.includes(scenario) ? mixedRounds(seconds * 1_000) : 1;
 }
 
 export interface Plan {
@@ -91,7 +98,7 @@ async function runLane(
   for (const { fault, at, source } of timetable(plan, random)) {
     await sleep(Math.max(0, begin + at - monotonic()));
     // A lane of faults that follow each other without a pause comes to its end when the time is up.
-    if (plan.scenario !== MIXED && monotonic() - begin > plan.forMs) return;
+    if (!ALL_FAULTS.includes(plan.scenario) && monotonic() - begin > plan.forMs) return;
     for (let go = 0; go < MAX_GOES; go += 1) {
       await sleep(source.between(200, 1_200));
       const from = monotonic();
@@ -112,7 +119,7 @@ interface Appointment {
 
 /** Mixed faults are spread evenly over the time; those of a scenario of their own follow each other for as long as it lasts. */
 function* timetable({ scenario, faults, forMs }: Plan, random: Random): Generator<Appointment> {
-  const rounds = scenario === MIXED ? mixedRounds(forMs) : Number.POSITIVE_INFINITY;
+  const rounds = ALL_FAULTS.includes(scenario) ? mixedRounds(forMs) : Number.POSITIVE_INFINITY;
   const everyMs = forMs / (rounds * faults.length);
   const offset = random.next() * everyMs * 0.5;
   for (let round = 0, count = 0; round < rounds; round += 1) {

@@ -24,6 +24,16 @@ export class Random {
     return choices[Math.floor(this.next() * choices.length)]!;
   }
 
+  /** One of the choices, each as often as its share of a hundred says. */
+  weighted<T>(choices: readonly (readonly [share: number, choice: T])[]): T {
+    let left = this.next() * 100;
+    for (const [share, choice] of choices) {
+      left -= share;
+      if (left < 0) return choice;
+    }
+    return choices[0]![1];
+  }
+
   /** The same things in another order. */
   shuffle<T>(things: readonly T[]): T[] {
     const shuffled = [...things];

@@ -19,6 +19,9 @@ export interface Summary {
   /** Milliseconds from the end of a leader to the first start under the next one, by kind of fault. */
   readonly gapMs: Readonly<Record<string, Gap>>;
   readonly submissions: Readonly<Record<string, number>>;
+  /** Workflows and batches by their states. */
+  readonly workflows: Readonly<Record<string, number>>;
+  readonly batches: Readonly<Record<string, number>>;
   /** Jobs ordered a second while the load ran, the time included in which it was held back by a backlog. */
   readonly jobsPerSecond: number;
   readonly heldBackSeconds: number;
@@ -53,6 +56,8 @@ export function summarize(history: History, violations: readonly Violation[], se
     worstLatenessMs: worstLateness(history, starts),
     gapMs: gaps(history),
     submissions: countBy(history.submissions.map((submission) => submission.outcome)),
+    workflows: countBy(history.workflows.map(({ row }) => row?.state ?? 'not stored')),
+    batches: countBy(history.batches.map(({ row }) => row?.error ?? row?.state ?? 'not stored')),
     jobsPerSecond: Math.round(history.jobs.length / history.load.seconds),
     heldBackSeconds: Math.round(history.load.heldBackSeconds),
     nodeMemoryMb: Math.max(0, ...history.memory.map(({ megabytes }) => megabytes)),
@@ -74,6 +79,8 @@ export function describe(summary: Summary): string {
     `scenario       ${summary.scenario}, ${summary.seconds} s, seed ${summary.seed}`,
     `jobs           ${summary.jobs} (submissions: ${list(submissions)})`,
     `load           ${summary.jobsPerSecond} jobs a second, held back by a backlog for ${summary.heldBackSeconds} s`,
+    `workflows      ${list(summary.workflows)}`,
+    `batches        ${list(summary.batches)}`,
     `faults         ${list(faults)}`,
     `attempts       ${summary.attempts}`,
     `elections      ${summary.elections}`,

@@ -8,7 +8,7 @@ import { settingsFor } from './settings.js';
 
 const SECONDS = 30;
 /** Less load than in a run of its own, because other work may go on beside the tests. */
-const SETTINGS = { ...settingsFor(SECONDS), jobsPerSecond: 250 };
+const SETTINGS = { ...settingsFor(SECONDS, MIXED), jobsPerSecond: 250 };
 
 it('a short round of all faults loses nothing, doubles nothing and recovers', async () => {
   const seed = randomInt(2 ** 31);

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { BatchLoad } from './batch-load.js';
 import { check, loadInvariants, type Violation } from './checker.js';
 import type { Fault } from './fault.js';
-import type { Aftermath, FaultRecord, History, ReportAnswer, Settings } from './history.js';
+import type { Aftermath, FaultRecord, History, JobRecord, ReportAnswer, Settings } from './history.js';
 import { Load } from './load.js';
 import { monotonic } from './monotonic.js';
 import { Client } from './observers/client.js';
@@ -14,6 +15,7 @@ import { Random } from './random.js';
 import { Rig } from './rig/rig.js';
 import { Scene } from './scene.js';
 import { SCHEDULED_ORDER, ScheduleLoad } from './schedule-load.js';
+import { WorkflowLoad } from './workflow-load.js';
 
 export interface RunOptions {
   readonly scenario: string;
@@ -90,6 +92,8 @@ class Run {
   private readonly prober: StaleProber;
   private readonly memory: MemoryObserver;
   private readonly load: Load;
+  private readonly workflows: WorkflowLoad;
+  private readonly batches: BatchLoad;
   private readonly faults: FaultRecord[] = [];
   private readonly pace: Pace;
   private telling = true;
@@ -107,9 +111,12 @@ class Run {
     this.effects = new EffectFiles(rig.folder);
     this.prober = new StaleProber(this.client, this.effects);
     this.memory = new MemoryObserver(() => rig.nodes.map(({ member }) => member));
-    const { jobsPerSecond } = options.settings;
+    const { jobsPerSecond, workflowsPerSecond, batchesPerSecond } = options.settings;
     const isTooMuch = () => this.database.waiting > jobsPerSecond * MAX_BACKLOG_SECONDS;
     this.load = new Load(this.client, this.random.branch(), jobsPerSecond, isTooMuch);
+    const { client, load, random } = this;
+    this.workflows = new WorkflowLoad(client, load, random.branch(), workflowsPerSecond, isTooMuch);
+    this.batches = new BatchLoad(client, load, random.branch(), batchesPerSecond, isTooMuch);
   }
 
   async history(): Promise<History> {
@@ -121,7 +128,7 @@ class Run {
     const loadBegin = monotonic();
     const schedules = hasSchedules(scenario) ? new ScheduleLoad(this.client, this.database) : null;
     await schedules?.start();
-    this.load.start();
+    for (const load of [this.load, this.workflows, this.batches]) load.start();
     this.prober.start();
     void this.tell();
     const rateBefore = await this.warmRate();
@@ -135,7 +142,8 @@ class Run {
     await this.settle();
     const rateAfter = await this.recoveredRate(rateBefore);
     const loadSeconds = (monotonic() - loadBegin) / 1_000;
-    await Promise.all([this.load.stop(), this.prober.stop(), schedules?.stop()]);
+    const loads = [this.load, this.workflows, this.batches, this.prober];
+    await Promise.all([...loads.map((load) => load.stop()), schedules?.stop()]);
     await this.client.cancelUnservable();
     await this.drained();
     await schedules?.drained();
@@ -145,6 +153,7 @@ class Run {
     // What was answered before the tables are read must be in them; what a handler did before, too.
     const answers = [...this.answers];
     const [audit, jobs] = [await this.database.audit(), await this.database.jobs()];
+    const [workflows, batches] = await this.records(jobs);
     const records = (await schedules?.records()) ?? [];
     const scheduled = new Set(records.flatMap((record) => record.jobs.map(({ id }) => id)));
     await this.database.stop();
@@ -158,12 +167,20 @@ class Run {
       faults: this.faults,
       answers,
       probes: this.prober.probes.filter(({ job }) => !scheduled.has(job)),
-      schedules: records,
+      ...{ schedules: records, workflows, batches },
       leases: this.database.leases,
       deaths: this.rig.deaths,
       memory: this.memory.peaks,
       load: { seconds: loadSeconds, heldBackSeconds: this.load.heldBackMs / 1_000 },
     };
+  }
+
+  /** What is on record of workflows and batches. */
+  private async records(jobs: readonly JobRecord[]) {
+    const numbers = new Map(jobs.map(({ id, n }) => [id, n]));
+    const workflows = await this.workflows.records(this.database);
+    const batches = await this.batches.records(this.database, (job) => numbers.get(job));
+    return [workflows, batches] as const;
   }
 
   /** Starts a second while nothing is done to the cluster, counted by the time of the starts themselves. */

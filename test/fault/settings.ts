@@ -1,12 +1,20 @@
 import type { Settings } from './history.js';
+import { BATCH_MIXED, WORKFLOW_MIXED } from './plan.js';
 
-const SIZES = { nodes: 3, workers: 3, slots: 60, jobsPerSecond: 550 };
+const SIZES = { nodes: 3, workers: 3, slots: 60 };
+const JOBS_ALONE = { jobsPerSecond: 550, workflowsPerSecond: 0, batchesPerSecond: 0 };
+/** What is submitted in scenarios with more than jobs. A workflow has five steps on average, a batch six members. */
+const LOADS: Readonly<Record<string, typeof JOBS_ALONE>> = {
+  [WORKFLOW_MIXED]: { jobsPerSecond: 250, workflowsPerSecond: 20, batchesPerSecond: 0 },
+  [BATCH_MIXED]: { jobsPerSecond: 250, workflowsPerSecond: 0, batchesPerSecond: 12 },
+};
 /** From here on a run is long enough for the times that users get when they set nothing. */
 const LONG_RUN_SECONDS = 300;
 
 /** The settings of a run: short runs use short times, so that the same things happen in less of it. */
-export function settingsFor(seconds: number): Settings {
+export function settingsFor(seconds: number, scenario: string): Settings {
+  const sizes = { ...SIZES, ...(LOADS[scenario] ?? JOBS_ALONE) };
   return seconds >= LONG_RUN_SECONDS
-    ? { ...SIZES, leaseTtlMs: 5_000, heartbeatMs: 3_000, workerTimeoutMs: 10_000 }
-    : { ...SIZES, leaseTtlMs: 2_000, heartbeatMs: 500, workerTimeoutMs: 3_000 };
+    ? { ...sizes, leaseTtlMs: 5_000, heartbeatMs: 3_000, workerTimeoutMs: 10_000 }
+    : { ...sizes, leaseTtlMs: 2_000, heartbeatMs: 500, workerTimeoutMs: 3_000 };
 }

@@ -5,6 +5,7 @@ import type { Job } from '../../src/core/job.js';
 import { signAttemptToken } from '../../src/core/tokens.js';
 import { uuidv7 } from '../../src/core/uuid.js';
 import type { WorkerWelcome } from '../../src/core/wire.js';
+import type { Workflow } from '../../src/core/workflow.js';
 import { addKey, hashKey, makeKey } from '../../src/store/api-keys.js';
 import { TestNode } from '../node-for-tests.js';
 
@@ -46,6 +47,8 @@ interface Things {
   readonly queue: string;
   readonly schedule: string;
   readonly task: string;
+  readonly workflow: string;
+  readonly tenant: string;
 }
 
 let node: TestNode;
@@ -71,6 +74,8 @@ beforeAll(async () => {
   for (const { id, method, path, scope, tag } of ROUTES) {
     if (tag === 'internal') operations.push({ id, method, path: path.replace(/:(\w+)/g, '{$1}'), scope });
   }
+  const reader = { name: 'reader', operator: true, scopes: ['read'] };
+  keys.set('operator read', (await node.get<NewKeyView>('POST', '/v1/keys', { body: reader })).key);
   const { secret, shards } = node.node.context;
   for (const tenant of TENANTS) {
     for (const scope of KEY_SCOPES) {
@@ -111,14 +116,33 @@ async function populate(tenant: Tenant): Promise<Things> {
   });
   const task = `definition-of-${tenant}`;
   await node.get('POST', '/v1/tasks', { tenant, body: { name: task, priority: 4 } });
-  return { job: job.id, worker: workerId, key: made.id, queue: `queue-of-${tenant}`, schedule, task };
+  const workflow = await node.get<Workflow>('POST', '/v1/workflows', {
+    tenant,
+    body: {
+      name: 'w',
+      key: 'the-same',
+      jobs: { a: { task: 't', delay: '1h' }, b: { task: 't', after: ['a'] } },
+    },
+  });
+  await node.get('POST', '/v1/tenants', { body: { id: tenant } });
+  const queue = `queue-of-${tenant}`;
+  return {
+    job: job.id,
+    worker: workerId,
+    key: made.id,
+    queue,
+    schedule,
+    task,
+    tenant,
+    workflow: workflow.id,
+  };
 }
 
 /** The path of a route about something of a tenant; null if the route is about nothing that tenants have. */
 function pathAbout({ path }: Called, of: Things): string | null {
   const noun = path.split('/')[2];
-  const named = { queues: of.queue, schedules: of.schedule, tasks: of.task };
-  const thing = { jobs: of.job, workers: of.worker, keys: of.key, ...named }[noun!];
+  const named = { queues: of.queue, schedules: of.schedule, tasks: of.task, tenants: of.tenant };
+  const thing = { workflows: of.workflow, jobs: of.job, workers: of.worker, keys: of.key, ...named }[noun!];
   return thing !== undefined && /\{(id|name)\}/.test(path) ? path.replace(/\{\w+\}/, thing) : null;
 }
 
@@ -129,6 +153,8 @@ const NOBODYS: Things = {
   queue: 'queue-of-nobody',
   schedule: 'schedule-of-nobody',
   task: 'definition-of-nobody',
+  workflow: '0198c0de-0000-7000-8000-00000000beef',
+  tenant: 'nobody',
 };
 
 /** A path that is about nothing that exists. */
@@ -189,6 +215,12 @@ describe('access', () => {
   it(
     'with the key of an operator is to everything but what nodes say to each other',
     () => walk(node.apiKey, (scope) => scope !== 'node', 403),
+    60_000,
+  );
+
+  it(
+    'with a read-only key of an operator is to what may be read',
+    () => walk(keys.get('operator read')!, (scope) => scope === 'read', 403),
     60_000,
   );
 

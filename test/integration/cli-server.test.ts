@@ -108,7 +108,13 @@ it('queues and the whole cluster can be paused and resumed; doing it twice is a 
 
 it('a worker with a wrong key says so and ends', async () => {
   const environment = { ...(await startServer()), PUNCTUAL_API_KEY: 'wrong' };
-  const run = await punctual(['worker', 'run', '--log-level', 'error'], { folder, environment });
+  const module = join(folder, 'tasks.mjs');
+  await writeFile(
+    module,
+    `import { task } from ${JSON.stringify(BUILT_SDK)}; export const one = task('one', () => 1);`,
+  );
+  const args = ['worker', 'run', '--module', module, '--log-level', 'error'];
+  const run = await punctual(args, { folder, environment });
   expect(run).toMatchObject({ code: 4, stdout: '' });
 });
 

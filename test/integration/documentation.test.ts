@@ -41,7 +41,7 @@ describe('the page', () => {
     onTestFinished(() => database.drop());
     const reader = await DocumentationReader.open(database);
     onTestFinished(() => reader.close(), 30_000);
-    if (page === 'docs/http.md' || page === 'docs/events.md')
+    if (['docs/http.md', 'docs/events.md', 'docs/batches.md', 'docs/workflows.md'].includes(page))
       await reader.play({ language: 'sh', text: SERVED });
     const printed: string[] = [];
     for (const snippet of readSnippets(page).filter(isPlayable)) printed.push(await reader.play(snippet));
@@ -61,6 +61,8 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'docs/access.md': ['pk_tn_', 'shop', 'mailer', 'queues mail'],
   'docs/get-started.md': ['Hello Ada', 'due-time', 'cancelled', '1000', 'pk_op_', 'worker-1'],
   'docs/http.md': ['"key":"greet-ada"'],
+  'docs/workflows.md': ['"name":"publish"', '"state":"blocked"'],
+  'docs/batches.md': ['"onFailure":"cancel-rest"', '"state":"blocked"'],
   'docs/events.md': ['event: hello', 'read the state from here on'],
   'docs/idempotency.md': ['idempotency-replayed: true'],
   'docs/keys.md': ['greet-ada', 'repeated: true', 'replaced: true', 'Hello Ada'],

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runCli } from '../../src/cli/program.js';
 import type { KeyView, NewKeyView } from '../../src/core/access.js';
+import { verifyOperatorKey } from '../../src/store/operator-key.js';
 import { cliUnderTest } from '../cli-under-test.js';
 import { TestNode } from '../node-for-tests.js';
 
@@ -83,6 +84,34 @@ it('an operator key is made by a node, or in the database without any key', asyn
   expect((await node.ask('GET', '/v1/tenants', { key: inDatabase.stdout.trim() })).status).toBe(200);
 });
 
+it('an operator key that may only read is made by a node, or in the database', async () => {
+  const byNode = await json<NewKeyView>([
+    'key',
+    'create',
+    '--operator',
+    '--scopes',
+    'read',
+    '--name',
+    'prom',
+  ]);
+  expect(byNode).toMatchObject({ operator: true, scopes: ['read'] });
+  expect((await punctual(['key', 'get', byNode.id])).stdout).toMatch(/^scopes +operator, read only$/m);
+  const inDatabase = await punctual(['key', 'create', '--operator', '--scopes', 'read', '--json'], {
+    ...{ PUNCTUAL_URL: '', PUNCTUAL_API_KEY: '', PUNCTUAL_DATABASE_URL: node.database.url },
+  });
+  const { id, key } = JSON.parse(inDatabase.stdout);
+  expect(await json<KeyView>(['key', 'get', id])).toMatchObject({ operator: true, scopes: ['read'] });
+  expect((await node.ask('GET', '/v1/tenants', { key })).status).toBe(200);
+  expect((await node.ask('POST', '/v1/cluster/pause', { key })).status).toBe(403);
+  expect(await verifyOperatorKey(node.database.url, key)).toBe(false);
+});
+
+it('what a key cannot have in the database is refused with the reason why it is made there', async () => {
+  const environment = { PUNCTUAL_URL: '', PUNCTUAL_DATABASE_URL: node.database.url };
+  const { code, stderr } = await punctual(['key', 'create', '--operator', '--queues', 'mail'], environment);
+  expect([code, stderr]).toEqual([2, expect.stringContaining('because PUNCTUAL_DATABASE_URL is set')]);
+});
+
 it.each([
   [['key', 'create', '--name', 'x'], 'Say what the key may do'],
   [['key', 'create', '--scopes', 'read'], 'Name the key'],
@@ -91,7 +120,15 @@ it.each([
     ['key', 'create', '--scopes', 'read', '--name', 'x', '--database-url', 'postgres://h/d'],
     'add --operator',
   ],
-  [['key', 'create', '--operator', '--scopes', 'read', '--database-url', 'postgres://h/d'], '--scopes'],
+  [
+    ['key', 'create', '--operator', '--scopes', 'admin', '--database-url', 'postgres://h/d'],
+    '--scopes: an op',
+  ],
+  [['key', 'create', '--operator', '--scopes', 'admin'], '--scopes: an op'],
+  [
+    ['key', 'create', '--operator', '--expires', '2099-01-01T00:00:00Z', '--database-url', 'postgres://h/d'],
+    'because --database-url is given',
+  ],
 ])('%j is refused', async (args, detail) => {
   const { code, stderr } = await punctual(args);
   expect([code, stderr]).toEqual([2, expect.stringContaining(detail)]);

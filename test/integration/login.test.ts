@@ -47,7 +47,7 @@ it('login keeps address and key per profile, for its owner alone, once a node ha
   // A second profile, without the end of the line, stays beside the first.
   expect((await punctual(['login', node.url], node.apiKey)).code).toBe(0);
   expect((await punctual(['tenant', 'list'])).code).toBe(0);
-  expect((await punctual(['tenant', 'list', '--profile', 'shop'])).code).toBe(4);
+  expect((await punctual(['tenant', 'create', 'other', '--profile', 'shop'])).code).toBe(4);
   expect((await punctual(['logout'])).code).toBe(0);
   expect((await punctual(['tenant', 'list'])).code).not.toBe(0);
   expect((await punctual(['job', 'list', '--profile', 'shop'])).code).toBe(0);

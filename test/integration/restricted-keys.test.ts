@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { KeyScope, NewKeyView } from '../../src/core/access.js';
 import type { Job } from '../../src/core/job.js';
-import type { FencedJob } from '../../src/core/wire.js';
+import type { FencedJob, Why } from '../../src/core/wire.js';
+import type { Workflow } from '../../src/core/workflow.js';
 import { type Answer, ApiUser, type Ask, TestNode } from '../node-for-tests.js';
 import { lockWaits, withClient } from '../postgres-client.js';
 import { ProtocolWorker } from '../protocol-worker.js';
@@ -326,4 +327,37 @@ describe('a key that is restricted to a task', () => {
     expect(body.data.map(({ name }) => name)).toEqual(['greet']);
     expect((await ask('GET', '/v1/tasks/bill')).status).toBe(404);
   });
+});
+
+it('a restricted key learns nothing of the other steps of a workflow, and does not run them again', async () => {
+  const { tenant, ask } = await restricted({ queues: ['mail'] });
+  const { jobs } = await tenant.get<Workflow>('POST', '/v1/workflows', {
+    body: {
+      name: 'mixed',
+      jobs: {
+        secret: { task: 'bill', queue: 'money' },
+        mail: { task: 'greet', queue: 'mail', after: ['secret'] },
+      },
+    },
+  });
+  const path = `/v1/jobs/${jobs.mail!.id}`;
+  expect(await ask('GET', path)).toMatchObject({ status: 200, body: { dependsOn: [], ancestors: [] } });
+  expect(await tenant.get('GET', path)).toMatchObject({ dependsOn: [jobs.secret!.id] });
+  const why = await ask<Why>('GET', `${path}/why`);
+  expect(why.body).toMatchObject({ gate: 'parents', figures: { parentsLeft: 1 } });
+  expect(why.body.detail).not.toContain('secret');
+  expect((await tenant.get<Why>('GET', `${path}/why`)).detail).toContain('secret');
+  await tenant.get('POST', `${path}/cancel`);
+  expect(await ask('POST', `${path}/retry`)).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } });
+});
+
+it('a restricted key runs a step again in a workflow that it reaches as a whole', async () => {
+  const { ask } = await restricted({ queues: ['mail'] });
+  const { body } = await ask<Workflow>('POST', '/v1/workflows', {
+    name: 'own',
+    jobs: { a: { task: 'greet', queue: 'mail', hold: true } },
+  });
+  const path = `/v1/jobs/${body.jobs.a!.id}`;
+  await ask('POST', `${path}/cancel`);
+  expect((await ask('POST', `${path}/retry`)).status).toBe(200);
 });

@@ -82,6 +82,21 @@ async function shardWithTenants(): Promise<TestShard> {
       [tenant],
     );
     await shard.pool.query(
+      `WITH made AS (
+         INSERT INTO punctual.workflows (id, tenant, name, steps, steps_left, on_failure, running, created_at, created_by)
+         VALUES (gen_random_uuid(), $1, 'w', 1, 1, 'stop', 'finish', 0, 'test') RETURNING id
+       ), step AS (
+         INSERT INTO punctual.steps (id, workflow, tenant, name, place, run_if, parents, parents_left, released)
+         SELECT gen_random_uuid(), id, $1, 's', 0, 'all-finished', 0, 0, true FROM made RETURNING id)
+       INSERT INTO punctual.edges (parent, child) SELECT id, id FROM step`,
+      [tenant],
+    );
+    await shard.pool.query(
+      `INSERT INTO punctual.batches (id, tenant, on_failure, members, places, due_at, created_at, created_by)
+       VALUES (gen_random_uuid(), $1, 'continue', '{}', '[]', 0, 0, 'test')`,
+      [tenant],
+    );
+    await shard.pool.query(
       `INSERT INTO punctual.tasks (tenant, name, definition, created_at, created_by, changed_at, changed_by)
        VALUES ($1, 't', '{}', 0, 'test', 0, 'test')`,
       [tenant],

@@ -75,6 +75,23 @@ describe('a key of a tenant', () => {
     expect(rows[0].text).not.toContain(key.slice(6, 20));
   });
 
+  it('reads its own tenant, and no other', async () => {
+    const [acme, globex] = [newTenant(), newTenant()];
+    const quotas = { liveJobs: 7 };
+    for (const id of [acme, globex])
+      await node.get('POST', '/v1/tenants', { body: { id, weight: 3, quotas } });
+    const { key } = await keyOf({ tenant: acme, scopes: ['read'] });
+    const own = await node.get('GET', `/v1/tenants/${acme}`, { key });
+    expect(own).toMatchObject({ id: acme, name: acme, weight: 3, rate: null, quotas });
+    expect(await node.get('GET', '/v1/tenants', { key })).toEqual({ data: [own], next: null });
+    expect(await node.ask('GET', `/v1/tenants/${globex}`, { key })).toMatchObject({
+      status: 404,
+      body: { code: 'TENANT_NOT_FOUND' },
+    });
+    const unnamed = await keyOf({ tenant: newTenant(), scopes: ['read'] });
+    expect(await node.get('GET', '/v1/tenants', { key: unnamed.key })).toEqual({ data: [], next: null });
+  });
+
   it('that expires is refused from then on', async () => {
     const clock = new TestClock();
     const own = await nodeForTest({ clock });
@@ -174,8 +191,48 @@ describe('a key of an operator', () => {
     expect(view).toMatchObject({ operator: true, tenant: null, scopes: [] });
     expect(key).toMatch(/^pk_op_/);
     expect((await node.ask('GET', '/v1/tenants', { key })).status).toBe(200);
-    expect((await make({ operator: true, scopes: ['read'] })).status).toBe(422);
     expect((await make({})).status).toBe(422);
+  });
+
+  it('with the scope read sees what an operator sees, and changes nothing', async () => {
+    const tenant = newTenant();
+    await node.get('POST', '/v1/tenants', { body: { id: tenant } });
+    const job = await node.get<Job>('POST', '/v1/jobs', { tenant, body: { task: 't' } });
+    const { key, id, ...view } = await keyOf({ operator: true, scopes: ['read'] });
+    expect(view).toMatchObject({ operator: true, tenant: null, scopes: ['read'] });
+    const seen = <T>(path: string, named?: string) =>
+      node.get<T>('GET', path, { key, ...(named && { tenant: named }) });
+    expect(await seen('/v1/cluster')).toMatchObject({ nodes: [{}], shards: [{}] });
+    expect(await seen('/metrics')).toContain('punctual_workers');
+    expect(await seen(`/v1/tenants/${tenant}`)).toMatchObject({ id: tenant });
+    expect(await seen(`/v1/jobs/${job.id}`, tenant)).toMatchObject({ id: job.id });
+    for (const [method, path] of [
+      ['POST', `/v1/jobs/${job.id}/cancel`],
+      ['PATCH', `/v1/tenants/${tenant}`],
+      ['POST', '/v1/keys'],
+      ['POST', '/v1/cluster/pause'],
+    ] as const) {
+      const answer = await node.ask(method, path, { key, tenant, body: {} });
+      expect([path, answer]).toMatchObject([
+        path,
+        { status: 403, body: { detail: expect.stringContaining('may only read') } },
+      ]);
+    }
+    const rotated = await node.get<NewKeyView>('POST', `/v1/keys/${id}/rotate`);
+    expect(rotated).toMatchObject({ operator: true, scopes: ['read'] });
+  });
+
+  it.each<Partial<KeyInput>>([
+    { scopes: ['admin'] },
+    { scopes: ['read', 'submit'] },
+    { queues: ['mail'] },
+    { tenant: 'acme' },
+  ])('has no other limits: %j', async (input) => {
+    const pointer = `/${Object.keys(input)[0]}`;
+    expect(await make({ operator: true, ...input })).toMatchObject({
+      status: 422,
+      body: { errors: [{ pointer }] },
+    });
   });
 
   it('lists all keys page by page, or those of the tenant it names', async () => {

@@ -8,6 +8,7 @@ import {
   type Job,
   type Json,
   type Middleware,
+  member,
   PermanentError,
   type Rate,
   type Repetition,
@@ -15,6 +16,7 @@ import {
   type TaskView,
   task,
   testContext,
+  workflow,
 } from '../../src/index.js';
 
 /**
@@ -331,4 +333,105 @@ export async function definitionsOfTasks(): Promise<void> {
   await punctual.tasks.define('by-name', { timeout: 'soon' });
   // @ts-expect-error There is no such way to publish.
   punctual.worker([greet], { publish: 'always' });
+}
+
+interface Rendered {
+  html: string;
+  images: { url: string; width: number }[];
+  note?: string;
+}
+const render = task(
+  'render',
+  async (input: { page: number; draft?: boolean }): Promise<Rendered> => ({
+    html: `<p>${input.page}</p>`,
+    images: [],
+    ...(input.draft && { note: 'draft' }),
+  }),
+);
+const upload = task('upload', async (input: { html: string; images: readonly { url: string }[] }) => ({
+  ok: true,
+  input,
+}));
+const count = task('count', async (input: { n: number }) => input.n);
+const tidy = task('tidy', async () => 'tidy');
+
+export async function workflows(): Promise<void> {
+  const publish = workflow(
+    'publish',
+    { onFailure: 'stop', running: 'cancel' },
+    (w, input: { page: number }) => {
+      const a = w.run(render, input);
+      const b = w.run(
+        upload,
+        { html: a.result.html, images: a.result.images },
+        { retry: { maxAttempts: 2 } },
+      );
+      const c = w.run(
+        count,
+        { n: a.result.images[0]!.width },
+        { name: 'width', after: [b], runIf: 'all-finished' },
+      );
+      const paid = w.wait<{ amount: number }>({ event: 'paid', timeout: '2d' }, { after: [c] });
+      w.wait('30m', { after: [paid], name: 'pause' });
+      w.run(count, { n: paid.result.amount });
+      w.run(tidy, undefined, { after: [c] });
+      w.run('elsewhere', { anything: [a.result, { deep: a.result.html }] });
+      w.run(upload, a.result);
+      // @ts-expect-error A result of another type.
+      w.run(count, { n: a.result.html });
+      w.run(upload, {
+        html: a.result.html,
+        // @ts-expect-error What is wrong is this field, not the whole input.
+        images: a.result.html,
+      });
+      // @ts-expect-error The result has no such field.
+      a.result.txt;
+      // @ts-expect-error It may be missing; whoever knows better writes `!`.
+      w.run(upload, { html: a.result.note, images: [] });
+      w.run(upload, { html: a.result.note!, images: [{ url: a.result.html }] });
+      // @ts-expect-error A field too few.
+      w.run(upload, { html: 'x' });
+      // @ts-expect-error No input where one is needed.
+      w.run(upload);
+      // @ts-expect-error A result is not known yet: nothing can be computed with it.
+      w.run(count, { n: a.result.images[0]!.width + 1 });
+      // @ts-expect-error There is no such option.
+      w.run(tidy, undefined, { afer: [a] });
+      // @ts-expect-error There is no such rule.
+      w.run(tidy, undefined, { runIf: 'sometimes' });
+      // @ts-expect-error Steps have no keys of their own.
+      w.run(tidy, undefined, { key: 'k' });
+      // @ts-expect-error Steps are named by their handles.
+      w.run(tidy, undefined, { after: ['render'] });
+      return b;
+    },
+  );
+  const started = await punctual.start(publish, { page: 1 }, { key: 'publish-1' });
+  const result = await started.result({ signal: AbortSignal.timeout(1_000) });
+  holds<Equal<typeof result.ok, boolean>>();
+  // @ts-expect-error The workflow needs an input.
+  await punctual.start(publish);
+  // @ts-expect-error Its input must fit.
+  await punctual.start(publish, { page: 'one' });
+  const several = workflow('several', (w) => ({ a: w.run(count, { n: 1 }), b: w.run(tidy) }));
+  const results = await (await punctual.start(several)).result();
+  holds<Equal<typeof results, { a: number; b: string }>>();
+  const none = workflow('none', (w) => {
+    w.run(tidy);
+  });
+  const nothing = await (await punctual.start(none, undefined, { key: 'k' })).result();
+  holds<Equal<typeof nothing, undefined>>();
+}
+
+export async function batches(): Promise<void> {
+  const gang = await punctual.batch([member(count, { n: 1 }), member(tidy), member('elsewhere', 1)], {
+    onFailure: 'continue',
+    startTimeout: '5m',
+  });
+  const results = await gang.results();
+  holds<Equal<typeof results, [number, string, unknown]>>();
+  // @ts-expect-error The input must fit.
+  member(count, { n: 'one' });
+  // @ts-expect-error A member has one attempt: retries belong to the batch.
+  member(tidy, undefined, { retry: { maxAttempts: 2 } });
 }

@@ -45,6 +45,9 @@ const COLUMNS: readonly { readonly head: string; readonly of: (system: SystemRes
   { head: 'p99', of: ({ p99Ms }) => ms(p99Ms) },
   { head: 'worst', of: ({ worstMs }) => ms(worstMs) },
   { head: 'statements/s', of: ({ statementsPerSecond }) => plain(statementsPerSecond) },
+  { head: 'node µs/job', of: ({ nodeMicrosPerJob }) => plain(nodeMicrosPerJob) },
+  { head: 'heard/s', of: ({ heardPerSecond }) => count(heardPerSecond as number | undefined) },
+  { head: 'listeners CPU %', of: ({ listenersCpu }) => plain(listenersCpu) },
   { head: 'CPU %', of: ({ cpuPercent }) => plain(cpuPercent) },
   { head: 'RSS MB', of: ({ rssMb }) => plain(rssMb) },
 ];

@@ -1,6 +1,6 @@
 import { secondsOfSlice } from '../loads.js';
 import { atMost, ratioOfDelays, type ScenarioResult, type SystemResult, type Target } from '../result.js';
-import { type Contestant, runRounds } from '../rounds.js';
+import { alsoWithQuotas, type Contestant, quotasInWords, runRounds } from '../rounds.js';
 import type { Context, Scenario } from '../scenario.js';
 import type { SliceTask } from '../slices/slice.js';
 
@@ -16,7 +16,7 @@ export const latency: Scenario = {
       ...{ kind: 'latency', seconds: secondsOfSlice(context.seconds), warmUpSeconds: WARM_UP_SECONDS },
     };
     const contestants: Contestant[] = [
-      { name: 'punctual', system: 'punctual', role: 'ours', task },
+      ...alsoWithQuotas(context, { name: 'punctual', system: 'punctual', role: 'ours', task }),
       ...context.peers
         // pg-boss polls, at most twice a second, which is another thing.
         .filter((peer) => peer !== 'pg-boss')
@@ -29,6 +29,7 @@ export const latency: Scenario = {
       what: [
         'One process per system. The time runs from the call that submits one job to the first line of its handler; the next job is submitted 5 to 15 ms after both the call and the handler have ended.',
         `The first ${WARM_UP_SECONDS} s of each slice does not count. The ratio is the best peer's p50 over ours. Ours and Graphile Worker commit with fsync; Redis writes once a second.`,
+        ...quotasInWords(context),
       ],
       targets: rounds.systems
         .filter(({ role }) => role === 'peer')

@@ -1,6 +1,6 @@
 import { LOAD_IN_WORDS, throughput } from '../loads.js';
 import { atLeast, ratioOfRates, type ScenarioResult } from '../result.js';
-import { type Contestant, runRounds } from '../rounds.js';
+import { alsoWithQuotas, type Contestant, quotasInWords, runRounds } from '../rounds.js';
 import type { Context, Scenario } from '../scenario.js';
 
 export const sustained: Scenario = {
@@ -11,14 +11,18 @@ export const sustained: Scenario = {
   run: async (context: Context): Promise<ScenarioResult> => {
     const task = throughput(context.seconds);
     const contestants: Contestant[] = [
-      { name: 'punctual', system: 'punctual', role: 'ours', task },
+      ...alsoWithQuotas(context, { name: 'punctual', system: 'punctual', role: 'ours', task }),
       ...context.peers.map((peer): Contestant => ({ name: peer, system: peer, role: 'peer', task })),
     ];
     const rounds = await runRounds(context, contestants);
     const ratioToBestPeer = ratioOfRates(rounds.systems);
     return {
       ...{ scenario: 'sustained', seconds: context.seconds, ...rounds, ratioToBestPeer },
-      what: ['Node, worker and submitter are one process, for every system.', ...LOAD_IN_WORDS],
+      what: [
+        'Node, worker and submitter are one process, for every system.',
+        ...LOAD_IN_WORDS,
+        ...quotasInWords(context),
+      ],
       targets: ratioToBestPeer === null ? [] : [atLeast('rate beside the best peer', 3, ratioToBestPeer)],
     };
   },

@@ -4,9 +4,12 @@ import { openBullMq } from '../systems/bullmq.js';
 import { openGraphileWorker } from '../systems/graphile-worker.js';
 import { openPgBoss } from '../systems/pg-boss.js';
 import { openPunctual } from '../systems/punctual.js';
+import { openPunctualHeard } from '../systems/punctual-heard.js';
 import { openPunctualWire } from '../systems/punctual-wire.js';
 import type { Surroundings, System } from '../systems/system.js';
 import { Lateness, measureHerd, measurePunctuality } from './due.js';
+import { GroupStarts, groupSize, measureGraphs, takesGraphs } from './graphs.js';
+import { measureHeard } from './heard.js';
 import { measureLatency } from './latency.js';
 import type { SliceMessage, SliceOrder, SliceResult, SystemName } from './slice.js';
 import { measureThroughput } from './throughput.js';
@@ -16,7 +19,10 @@ import { measureThroughput } from './throughput.js';
  * system profits or suffers from what another has left in memory.
  */
 
-const OPEN: Record<Exclude<SystemName, 'punctual-wire'>, (surroundings: Surroundings) => Promise<System>> = {
+const OPEN: Record<
+  Exclude<SystemName, 'punctual-wire' | 'punctual-heard'>,
+  (surroundings: Surroundings) => Promise<System>
+> = {
   punctual: openPunctual,
   'graphile-worker': openGraphileWorker,
   'pg-boss': openPgBoss,
@@ -30,17 +36,29 @@ function send(message: SliceMessage): Promise<void> {
 const progress = (text: string): void => void send({ type: 'progress', text });
 
 async function measure(order: SliceOrder): Promise<SliceResult> {
-  const { system: name, url, folder, task, profileFolder } = order;
+  const { system: name, url, folder, task, profileFolder, quotas } = order;
   if (name === 'punctual-wire') {
     if (task.kind !== 'throughput') throw new Error(`The wire is not measured for ${task.kind}.`);
-    const { system, starts } = await openPunctualWire({ url, folder, profileFolder });
+    const { system, starts } = await openPunctualWire({ url, folder, profileFolder, quotas });
     return endingWith(system, () => measureThroughput(system, starts, task.load, progress));
   }
   const ledger = new Ledger();
+  if (name === 'punctual-heard') {
+    if (task.kind !== 'heard') throw new Error(`Listeners are not measured for ${task.kind}.`);
+    const watched = new Ledger();
+    const heard = await openPunctualHeard({
+      ...{ url, folder, listening: task.listening },
+      onStart: (number) => ledger.start(number),
+      onWatchedStart: (number) => watched.start(number),
+    });
+    return endingWith(heard.system, () => measureHeard(heard, ledger, watched, task, progress));
+  }
   switch (task.kind) {
+    case 'heard':
+      throw new Error(`${name} has no listeners.`);
     case 'throughput': {
       const onStart = (number: number) => ledger.start(number);
-      const system = await OPEN[name]({ url, folder, purpose: 'throughput', onStart });
+      const system = await OPEN[name]({ url, folder, quotas, purpose: 'throughput', onStart });
       return endingWith(system, () => measureThroughput(system, ledger, task.load, progress));
     }
     case 'latency': {
@@ -49,14 +67,20 @@ async function measure(order: SliceOrder): Promise<SliceResult> {
         startedAt[number] = now();
         ledger.start(number);
       };
-      const system = await OPEN[name]({ url, folder, purpose: 'latency', onStart });
+      const system = await OPEN[name]({ url, folder, quotas, purpose: 'latency', onStart });
       return endingWith(system, () => measureLatency(system, ledger, startedAt, task, progress));
+    }
+    case 'graphs': {
+      const starts = new GroupStarts(ledger, groupSize(task));
+      const onStart = (number: number) => starts.start(number);
+      const system = takesGraphs(await OPEN[name]({ url, folder, quotas, purpose: 'throughput', onStart }));
+      return endingWith(system, () => measureGraphs(system, ledger, starts, task, progress));
     }
     case 'punctuality':
     case 'herd': {
       const lateness = new Lateness(ledger);
       const onStart = (number: number) => lateness.start(number);
-      const system = await openPunctual({ url, folder, purpose: 'throughput', onStart });
+      const system = await openPunctual({ url, folder, quotas, purpose: 'throughput', onStart });
       return endingWith(system, () =>
         task.kind === 'herd'
           ? measureHerd(system, lateness, task, progress)

@@ -1,8 +1,15 @@
+import type { GraphName } from '../graphs.js';
 import type { Account } from '../ledger.js';
 import type { Spread } from '../statistics.js';
 
-/** The systems that a slice can run. `punctual-wire` has its worker in another process. */
-export type SystemName = 'punctual' | 'punctual-wire' | 'graphile-worker' | 'pg-boss' | 'bullmq';
+/** The systems that a slice can run. `punctual-wire` has its worker in another process, `punctual-heard` listeners. */
+export type SystemName =
+  | 'punctual'
+  | 'punctual-wire'
+  | 'punctual-heard'
+  | 'graphile-worker'
+  | 'pg-boss'
+  | 'bullmq';
 
 /** How hard jobs are submitted, the same for every system. */
 export interface Load {
@@ -16,18 +23,57 @@ export interface Load {
   readonly lanes: number;
 }
 
+export interface ThroughputTask {
+  readonly kind: 'throughput';
+  readonly load: Load;
+}
+
+/** How many listen to events, and to which. */
+export interface Listening {
+  readonly count: number;
+  /** Those of the tenant that has the watched jobs, of their queue in a busy tenant, or of a tenant without jobs. */
+  readonly to: 'tenant' | 'queue' | 'quiet';
+}
+
+export interface HeardTask {
+  readonly kind: 'heard';
+  readonly load: Load;
+  /** Jobs a second beside the load, whose changes are listened to. */
+  readonly watchedPerSecond: number;
+  readonly listening: Listening;
+}
+
 /** What one process is asked to measure. */
 export type SliceTask =
-  | { readonly kind: 'throughput'; readonly load: Load }
+  | ThroughputTask
+  | HeardTask
   | { readonly kind: 'latency'; readonly seconds: number; readonly warmUpSeconds: number }
   | { readonly kind: 'punctuality'; readonly seconds: number; readonly perSecond: number }
-  | { readonly kind: 'herd'; readonly jobs: number; readonly leadSeconds: number };
+  | { readonly kind: 'herd'; readonly jobs: number; readonly leadSeconds: number }
+  | GraphTask;
+
+/** Groups of graphs, one group after another in each lane. */
+export interface GraphTask {
+  readonly kind: 'graphs';
+  /** Null for plain jobs, as many as there would be graphs. */
+  readonly graph: GraphName | null;
+  /** How many are submitted together. */
+  readonly graphs: number;
+  /** Groups on their way at a time. */
+  readonly lanes: number;
+  /** What takes the time that is told: a group as a whole, or each step of a graph after the one before. */
+  readonly measure: 'group' | 'step';
+  readonly seconds: number;
+  readonly warmUpSeconds: number;
+}
 
 export interface SliceOrder {
   readonly system: SystemName;
   readonly url: string;
   readonly folder: string;
   readonly task: SliceTask;
+  /** Whether the jobs are of a tenant with quotas; for Punctual only. */
+  readonly quotas: boolean;
   /** Where CPU profiles go, if they are wanted. */
   readonly profileFolder: string | null;
 }
@@ -43,6 +89,8 @@ export interface SliceResult {
   readonly perSecond?: readonly number[];
   readonly delays?: readonly number[];
   readonly spread?: Spread;
+  /** Further figures by name; those of several slices are averaged. */
+  readonly figures?: Readonly<Record<string, number>>;
   /** Jobs that started before they were due. */
   readonly early?: number;
 }

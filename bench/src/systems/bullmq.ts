@@ -1,5 +1,6 @@
+import type { Graph } from '../graphs.js';
 import { loadPeer } from '../peers.js';
-import type { Surroundings, System } from './system.js';
+import type { GraphSystem, Surroundings } from './system.js';
 
 interface Queue {
   add(name: string, data: unknown, options?: unknown): Promise<unknown>;
@@ -14,7 +15,22 @@ interface Worker {
   close(): Promise<void>;
 }
 
+/** A job of a flow: it runs when its children have ended. */
+interface Flow {
+  readonly name: string;
+  readonly queueName: string;
+  readonly data: unknown;
+  readonly opts: unknown;
+  readonly children: Flow[];
+}
+
+interface FlowProducer {
+  add(flow: Flow): Promise<unknown>;
+  close(): Promise<void>;
+}
+
 interface BullMq {
+  readonly FlowProducer: new (options: unknown) => FlowProducer;
   readonly Queue: new (name: string, options: unknown) => Queue;
   readonly Worker: new (
     name: string,
@@ -27,12 +43,13 @@ const QUEUE = 'count';
 /** Its documentation asks for a concurrency in the hundreds where jobs do no computing, and for several workers. */
 const WORKERS = { throughput: { workers: 2, concurrency: 200 }, latency: { workers: 1, concurrency: 10 } };
 
-export async function openBullMq({ url, purpose, onStart }: Surroundings): Promise<System> {
-  const { Queue, Worker } = loadPeer<BullMq>('bullmq');
+export async function openBullMq({ url, purpose, onStart }: Surroundings): Promise<GraphSystem> {
+  const { FlowProducer, Queue, Worker } = loadPeer<BullMq>('bullmq');
   const { hostname: host, port } = new URL(url);
   const connection = { host, port: Number(port), maxRetriesPerRequest: null };
   const removal = { removeOnComplete: true, removeOnFail: true };
   const queue = new Queue(QUEUE, { connection, defaultJobOptions: removal });
+  const flows = new FlowProducer({ connection });
   const { workers: size, concurrency } = WORKERS[purpose];
   const errors: string[] = [];
   const workers = Array.from(
@@ -49,6 +66,9 @@ export async function openBullMq({ url, purpose, onStart }: Surroundings): Promi
     submitOne: async (n) => {
       await queue.add(QUEUE, { n });
     },
+    submitGraph: async (graph, first) => {
+      await flows.add(toFlow(graph, first, removal));
+    },
     finish: async () => {
       await Promise.all(workers.map((worker) => worker.close()));
     },
@@ -57,6 +77,21 @@ export async function openBullMq({ url, purpose, onStart }: Surroundings): Promi
       const left = Object.values(counts).reduce((sum, count) => sum + count, 0);
       return left === 0 ? errors : [`jobs are left: ${JSON.stringify(counts)}`, ...errors];
     },
-    close: () => queue.close(),
+    close: async () => {
+      await flows.close();
+      await queue.close();
+    },
   };
+}
+
+/** The graph as a tree with its last step as the root, which is possible if no step is waited for by two. */
+function toFlow(graph: Graph, first: number, opts: unknown): Flow {
+  const flows = graph.map(
+    (_, step): Flow => ({
+      ...{ name: QUEUE, queueName: QUEUE, data: { n: first + step }, opts, children: [] },
+    }),
+  );
+  for (const [step, after] of graph.entries())
+    for (const parent of after) flows[step]!.children.push(flows[parent]!);
+  return flows.at(-1)!;
 }

@@ -1,10 +1,10 @@
-import { type ChildProcess, execFile, fork } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { makeTenantWithQuotas, operatorKey } from '../access.js';
 import { type Account, type Starts, Waiters } from '../ledger.js';
-import { loadServer, PROGRAM } from '../product.js';
-import { checkHistory, SLOTS } from './punctual.js';
+import { loadServer } from '../product.js';
+import { checkHistory, METERED, quotaSettings, SLOTS } from './punctual.js';
 import type { System } from './system.js';
 import type { FromWorker, ToWorker } from './wire-worker-process.js';
 
@@ -12,16 +12,19 @@ interface WireOptions {
   readonly url: string;
   readonly folder: string;
   readonly profileFolder: string | null;
+  /** Whether the jobs are of a tenant with quotas, whose own key the worker has. */
+  readonly quotas: boolean;
 }
 
 /** A node and the submitter in one process, the worker in another, HTTP between them. */
 export async function openPunctualWire(
   options: WireOptions,
 ): Promise<{ readonly system: System; readonly starts: Starts }> {
-  const { url, folder, profileFolder } = options;
+  const { url, folder, profileFolder, quotas } = options;
   const { startNode } = await loadServer();
-  const node = await startNode({ databaseUrl: url, data: folder });
-  const apiKey = await operatorKey(url);
+  const metered = quotas ? await makeTenantWithQuotas(url, folder, METERED) : null;
+  const node = await startNode({ databaseUrl: url, data: folder, ...(metered && { tenant: METERED }) });
+  const apiKey = metered?.apiKey ?? (await operatorKey(url));
   const profiling = profileFolder === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`];
   const child = fork(join(import.meta.dirname, 'wire-worker-process.js'), [], {
     execArgv: profiling,
@@ -36,7 +39,10 @@ export async function openPunctualWire(
   child.send({ type: 'work', slots: SLOTS.throughput } satisfies ToWorker);
   await starts.ready;
   const system: System = {
-    settings: { 'worker slots': SLOTS.throughput, history: 'kept', worker: 'another process, HTTP' },
+    settings: {
+      ...{ 'worker slots': SLOTS.throughput, history: 'kept', worker: 'another process, HTTP' },
+      ...(metered && { ...quotaSettings, key: "a tenant's" }),
+    },
     submitMany: async (first, size) => {
       await node.punctual.submitMany(
         'count',
@@ -57,14 +63,6 @@ export async function openPunctualWire(
     },
   };
   return { system, starts };
-}
-
-/** Makes a key the way an operator does. */
-export async function operatorKey(databaseUrl: string): Promise<string> {
-  const args = [PROGRAM, 'key', 'create', '--operator', '--json'];
-  const env = { ...process.env, PUNCTUAL_DATABASE_URL: databaseUrl };
-  const { stdout } = await promisify(execFile)(process.execPath, args, { env });
-  return (JSON.parse(stdout) as { key: string }).key;
 }
 
 /** The starts in the worker's process, as it tells of them. */

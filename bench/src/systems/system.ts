@@ -1,3 +1,5 @@
+import type { Graph } from '../graphs.js';
+
 /** What every system under test does for the bench: takes jobs, and calls back when a handler starts. */
 export interface System {
   /** The settings it runs with, for people. */
@@ -14,6 +16,12 @@ export interface System {
   close(): Promise<void>;
 }
 
+/** A system that takes graphs of jobs. */
+export interface GraphSystem extends System {
+  /** Submits a graph as a whole; its steps have the numbers from `first` on. */
+  submitGraph(graph: Graph, first: number): Promise<void>;
+}
+
 export interface Surroundings {
   /** A database of the slice's own on the shared server; for BullMQ a Redis. */
   readonly url: string;
@@ -21,6 +29,8 @@ export interface Surroundings {
   readonly folder: string;
   /** Whether handlers should be quick to start or many. */
   readonly purpose: 'throughput' | 'latency';
+  /** Whether the jobs are of a tenant with quotas; for Punctual only. */
+  readonly quotas: boolean;
   /** Called by the handler of each job, with its number. */
   readonly onStart: (number: number) => void;
 }

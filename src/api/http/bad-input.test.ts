@@ -189,6 +189,20 @@ describe('a body with very many mistakes', () => {
     const values = await call('POST', '/v1/jobs/bulk', `{"a":[1${',1'.repeat(60_000)}]}`);
     expect(values.json().errors).toEqual([{ pointer: '', detail: 'must not hold more than 20000 values' }]);
   });
+
+  // The lists do not end, which is not found: the rest of them is not looked at.
+  it.each([
+    ['/v1/jobs/bulk', 'jobs', 5],
+    [`/v1/workers/${OTHER_ID}/heartbeat`, 'running', 100_000],
+    [`/v1/workers/${OTHER_ID}/report`, 'results', 10_000],
+  ])('is not read further when a list is much too long: %s', async (path, list, most) => {
+    const { call } = testServer({ maxBulkJobs: 5 });
+    const answer = await call('POST', path, `{"${list}":[${'{},'.repeat(400_000)}`);
+    expect(answer.statusCode).toBe(422);
+    expect(answer.json().errors).toEqual([
+      { pointer: `/${list}`, detail: `must have at most ${most} entries` },
+    ]);
+  });
 });
 
 describe('a bad address', () => {

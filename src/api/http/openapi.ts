@@ -12,6 +12,7 @@ export async function openApiText(version: string): Promise<string> {
     authenticate: async () => null,
     limits: {
       maxBulkBytes: SETTINGS.maxBulkBytes.default,
+      maxBulkJobs: SETTINGS.maxBulkJobs.default,
       maxPayload: SETTINGS.maxPayload.default,
       maxDepth: SETTINGS.maxDepth.default,
       maxConnections: SETTINGS.maxConnections.default,

@@ -2,13 +2,13 @@ import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fast
 import { PunctualError } from '../../core/errors.js';
 import { readJsonText, readLargeJsonText } from '../../core/json-reader.js';
 import type { JsonShape } from '../../core/json-scanner.js';
-import { type StreamBody, tooLarge } from '../route.js';
+import { type HttpLimits, type StreamBody, tooLarge } from '../route.js';
 
 /** A body up to this size is parsed in one piece, which takes about a millisecond. */
 const SMALL_BYTES = 256 * 1024;
 
 /** Makes the server parse JSON bodies only; a route that declares a stream gets it unread. */
-export function acceptBodies(server: FastifyInstance, maxDepth: number): void {
+export function acceptBodies(server: FastifyInstance, limits: HttpLimits): void {
   server.decorateRequest('rawBody', null);
   server.removeAllContentTypeParsers();
   server.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
@@ -19,7 +19,7 @@ export function acceptBodies(server: FastifyInstance, maxDepth: number): void {
       }
       request.rawBody = body as Buffer;
       const { length } = body;
-      const shape = shapeOf(request, maxDepth);
+      const shape = shapeOf(request, limits);
       if (length === 0) done(null, undefined);
       else if (length <= SMALL_BYTES) done(null, readJsonText(body as Buffer, shape));
       else readInTurn(request, body as Buffer, shape).then((value) => done(null, value), done);
@@ -51,7 +51,10 @@ async function readInTurn(request: FastifyRequest, body: Buffer, shape: JsonShap
   return readLargeJsonText(body, shape);
 }
 
-function shapeOf({ routeOptions }: FastifyRequest, maxDepth: number): JsonShape {
+function shapeOf({ routeOptions }: FastifyRequest, limits: HttpLimits): JsonShape {
+  const { maxDepth } = limits;
   const body = routeOptions.config.route?.body;
-  return body?.kind === 'json' ? { maxDepth, text: body.text, lists: body.lists } : { maxDepth };
+  if (body?.kind !== 'json') return { maxDepth };
+  const { text, lists, maps, mostItems } = body;
+  return { maxDepth, text, lists, maps, mostItems: mostItems?.(limits) };
 }

@@ -86,7 +86,14 @@ export function testServer(
   const logged: object[] = [];
   const server = createHttpServer({
     ...serverOptions(recording),
-    limits: { maxBulkBytes: 2_000_000, maxPayload: 10_000, maxDepth: 16, maxConnections: 10_000, ...limits },
+    limits: {
+      maxBulkBytes: 2_000_000,
+      maxBulkJobs: 10_000,
+      maxPayload: 10_000,
+      maxDepth: 16,
+      maxConnections: 10_000,
+      ...limits,
+    },
     log: { error: (fields) => logged.push(fields) },
   });
   const call = (
@@ -129,7 +136,13 @@ export function serverOptions(recording: Recording): HttpServerOptions {
       if (bearer === ATTEMPT_TOKEN) return { tenant: 'acme', jobId: JOB_ID, fence: 1 };
       return null;
     },
-    limits: { maxBulkBytes: 100_000, maxPayload: 10_000, maxDepth: 16, maxConnections: 10_000 },
+    limits: {
+      maxBulkBytes: 100_000,
+      maxBulkJobs: 10_000,
+      maxPayload: 10_000,
+      maxDepth: 16,
+      maxConnections: 10_000,
+    },
     forwarding: {
       shards: [],
       credentialFor: () => null,

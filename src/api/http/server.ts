@@ -95,7 +95,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   limitConnections(server, options.limits.maxConnections);
   requireCredentials(server, options.authenticate, options.defaultTenant, options.countRequest);
   new LargeBodies(options.limits.maxBulkBytes).watch(server);
-  acceptBodies(server, options.limits.maxDepth);
+  acceptBodies(server, options.limits);
 
   documentApi(server, options.version);
   server.register((scope, _options, done) => {

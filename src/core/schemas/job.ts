@@ -152,6 +152,8 @@ export const Why = Type.Object(
     state: Text,
     gate: Type.Enum(
       [
+        'parents',
+        'event',
         'due-time',
         'hold',
         'cluster-paused',
@@ -164,6 +166,7 @@ export const Why = Type.Object(
         'behind-others',
         'not-admitted',
         'being-claimed',
+        'batch',
         'not-waiting',
       ],
       { type: 'string' },

@@ -24,7 +24,7 @@ export const KeyInput = strict(
   {
     title: 'KeyInput',
     description:
-      'A key of a tenant needs `scopes`; `queues` and `tasks` restrict it. With `operator` it may do everything, for every tenant.',
+      'A key of a tenant needs `scopes`; `queues` and `tasks` restrict it. With `operator` it may do everything, for every tenant; with `operator` and the scope `read` it may only read.',
     examples: [{ name: 'shop', scopes: ['submit', 'read'], expiresAt: '2027-01-01T00:00:00Z' }],
   },
 );

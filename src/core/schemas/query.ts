@@ -1,4 +1,5 @@
 import Type, { type TSchema } from 'typebox';
+import { BATCH_STATES } from '../batch.js';
 import { EVENT_ID_PATTERN, EVENT_KINDS, EVENT_TYPES } from '../events.js';
 import { JOB_PARTS, JOB_STATES, NAME_FORM, NAME_PATTERN } from '../job.js';
 import { MAX_PAYLOAD_CONDITIONS, PAYLOAD_PATH, type Scalar } from '../payload-filter.js';
@@ -8,7 +9,7 @@ import { durationUpTo, ID_PATTERN, Id, line, Moment, MomentOrAgo, Name, Wait } f
 const Limit = Type.Integer({ minimum: 1, maximum: 1_000, default: 100 });
 
 /** One or more of these words, with commas between them. */
-function someOf(words: readonly string[], example: string) {
+export function someOf(words: readonly string[], example: string) {
   const word = `(${words.join('|')})`;
   return Type.String({
     pattern: `^${word}(,${word}){0,${words.length - 1}}$`,
@@ -99,6 +100,8 @@ const JOB_FILTER = {
   keyPrefix: Type.Optional(line(512)),
   worker: Type.Optional(Id),
   schedule: Type.Optional(Name),
+  workflow: Type.Optional(Id),
+  batch: Type.Optional(Id),
   since: Type.Optional(MomentOrAgo),
   until: Type.Optional(MomentOrAgo),
   errorCode: Type.Optional(line(256)),
@@ -154,6 +157,13 @@ export const ScheduleListQuery = strict({
 
 /** One page of a list. */
 export const PageQuery = strict({ limit: defaulted(Limit), after: Type.Optional(line(512)) });
+
+/** Filters of the list of batches. */
+export const BatchListQuery = strict({
+  state: Type.Optional(someOf(BATCH_STATES, 'pending,running')),
+  limit: defaulted(Limit),
+  after: Type.Optional(Id),
+});
 
 /** One page of a list that is mostly short, and therefore whole unless it is asked for less. */
 export const ShortListQuery = strict({

@@ -7,6 +7,7 @@ import type * as rate from '../rate.js';
 import type * as schedule from '../schedule.js';
 import type * as task from '../task-definition.js';
 import type * as wire from '../wire.js';
+import type * as workflow from '../workflow.js';
 import type * as attempts from './attempt.js';
 import type * as audits from './audit.js';
 import type * as clusters from './cluster.js';
@@ -23,6 +24,7 @@ import type * as submissions from './submission.js';
 import type * as targets from './target.js';
 import type * as tasks from './task.js';
 import type * as workers from './worker.js';
+import type * as workflows from './workflow.js';
 
 /**
  * Compiles only while the schemas describe the very shapes that the code works with, in both directions. The types of
@@ -109,6 +111,9 @@ export type Inputs = AllTrue<
     Same<typeof queries.JobFilter, wire.JobFilter>,
     Same<typeof queries.ScheduleListQuery, Page & { include?: string }>,
     Same<typeof queries.LedgerQuery, Page & { from?: string; to?: string }>,
+    Same<typeof workflows.RunIf, workflow.RunIf>,
+    Same<typeof workflows.WorkflowStep, workflow.WorkflowStep>,
+    Same<typeof workflows.WorkflowSubmission, workflow.WorkflowSubmission>,
   ]
 >;
 

@@ -38,11 +38,10 @@ export async function validateLong<S extends TSchema>(
   value: unknown,
   lists: readonly string[],
 ): Promise<Static<S>> {
-  const { properties } = schema as unknown as TObject;
   const long = lists.filter((name) => {
     const list = isPlainObject(value) && value[name];
     // What is too long is refused for that, and its items are not looked at.
-    return Array.isArray(list) && list.length > PORTION && list.length <= arrayOf(properties, name).maxItems;
+    return Array.isArray(list) && list.length > PORTION && list.length <= maxItemsOf(schema, name);
   });
   if (long.length === 0) return validate(schema, value);
   const whole = value as Record<string, unknown[]>;
@@ -51,7 +50,7 @@ export async function validateLong<S extends TSchema>(
   if (!fits(schema, rest)) tell(schema, rest, '', errors);
   const slice = new TimeSlice();
   for (const name of long) {
-    const { items } = arrayOf(properties, name);
+    const { items } = arrayOf(schema, name);
     const validator = validatorOf(items);
     const list = whole[name]!;
     for (let i = 0; i < list.length; i++) {
@@ -65,7 +64,13 @@ export async function validateLong<S extends TSchema>(
   return value as Static<S>;
 }
 
-function arrayOf(properties: TObject['properties'], name: string): TArray & { readonly maxItems: number } {
+/** The most items of a field that holds a list. */
+export function maxItemsOf(schema: TSchema, name: string): number {
+  return arrayOf(schema, name).maxItems;
+}
+
+function arrayOf(schema: TSchema, name: string): TArray & { readonly maxItems: number } {
+  const { properties } = schema as unknown as TObject;
   return properties[name] as TArray & { readonly maxItems: number };
 }
 

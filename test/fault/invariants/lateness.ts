@@ -7,6 +7,8 @@ import type { Effect, JobRecord, Span } from '../history.js';
 const ROUNDING_MS = 5;
 /** The share of the rate before the faults that counts as all that the cluster can do, as in `it-recovers`. */
 const BUSY_SHARE = 0.9;
+/** How long a batch may wait beside jobs that start: until it has aged, and for the longest job that then runs. */
+const BATCH_PATIENCE_MS = 9_000;
 
 /**
  * Nothing starts early, and nothing waits when nothing is broken and there is capacity. A job that starts later than
@@ -23,7 +25,7 @@ export const invariant: Invariant = {
     const broken = seen.faults.flatMap((fault) => brokenBy(fault) ?? []).sort((a, b) => a.from - b.from);
     for (const job of seen.jobs) {
       const first = seen.startsByJob.get(job.id)?.[0];
-      const due = dueOf(job, ordered);
+      const due = dueOf(seen, job, ordered);
       if (!first || !due || seen.replayed.has(job.id)) continue;
       if (first.at < due.earliest - ROUNDING_MS) {
         yield { job: job.id, detail: `started ${Math.round(due.earliest - first.at)} ms before it was due` };
@@ -61,12 +63,28 @@ interface Due {
 }
 
 /** The row of a job that was tried again says when its last attempt was due; only its order knows the first. */
-function dueOf(job: JobRecord, ordered: ReadonlyMap<number, Due>): Due | undefined {
+function dueOf(seen: Seen, job: JobRecord, ordered: ReadonlyMap<number, Due>): Due | undefined {
   const order = ordered.get(job.n);
-  if (job.attempts.length > (isEnded(job.state) ? 1 : 0)) return order;
+  const { partOf = null, delayMs = 0 } = seen.orderByNumber.get(job.n) ?? {};
+  const ready = seen.readyByJob.get(job.id);
+  if (ready !== undefined) return dueAfter(seen, ready, delayMs);
+  if (partOf === 'batch' && order) return { ...order, latest: order.latest + BATCH_PATIENCE_MS };
+  if (job.attempts.length > (isEnded(job.state) && !wasWaitingAgain(job) ? 1 : 0)) return order;
   // A clock that was set back makes a job due before it was ordered, and that is no reason to call it late.
   const latest = Math.max(job.runAt, order?.ordered ?? 0);
   return { ordered: 0, isUrgent: false, ...order, earliest: job.runAt, latest };
+}
+
+/** Whether it was cancelled while it waited for another attempt. */
+function wasWaitingAgain({ state, attempts }: JobRecord): boolean {
+  return state === 'cancelled' && attempts.at(-1)?.outcome !== 'cancelled';
+}
+
+/** A step is due when those before it have ended, whenever it was ordered. */
+function dueAfter(seen: Seen, ready: number, delayMs: number): Due {
+  const due = ready + delayMs;
+  const earliest = wasClockBack(seen, { from: ready, to: due }) ? Number.NEGATIVE_INFINITY : due;
+  return { ordered: due, earliest, latest: due, isUrgent: false };
 }
 
 /** Between which moments each order became due, as its client can tell. */
@@ -143,6 +161,6 @@ class Starts {
 function dueOfFirst(seen: Seen, ordered: ReadonlyMap<number, Due>, start: Effect): number {
   const job = seen.jobById.get(start.job);
   const isFirst = seen.startsByJob.get(start.job)?.[0] === start;
-  const due = job && isFirst ? dueOf(job, ordered) : undefined;
+  const due = job && isFirst ? dueOf(seen, job, ordered) : undefined;
   return !due || due.isUrgent ? Number.NEGATIVE_INFINITY : due.earliest;
 }

@@ -16,9 +16,10 @@ export const invariant: Invariant = {
       }
     }
     for (const job of seen.jobs) {
-      const servable = seen.orderByNumber.get(job.n)?.servable ?? true;
-      // Nobody cancels anything here but what nobody can run.
-      if (job.state === 'cancelled' && servable) yield { job: job.id, detail: 'was cancelled by nobody' };
+      const { servable = true, partOf = null } = seen.orderByNumber.get(job.n) ?? {};
+      // Nobody cancels anything here but what nobody can run; what else ends steps and members is judged with their whole.
+      if (job.state === 'cancelled' && servable && partOf === null)
+        yield { job: job.id, detail: 'was cancelled by nobody' };
       if (!servable && seen.startsByJob.has(job.id))
         yield { job: job.id, detail: 'was started by a worker without the labels that it requires' };
       if (!isEnded(job.state)) yield { job: job.id, detail: `is still ${job.state}` };

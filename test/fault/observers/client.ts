@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import type { JobSubmission } from '../../../src/core/job.js';
-import type { Order, Submission } from '../history.js';
+import type { CancelRecord, Order, Submission } from '../history.js';
 import { monotonic } from '../monotonic.js';
 
 /** Failures after which it is certain that nobody has seen the request. */
@@ -59,6 +59,30 @@ export class Client {
     }
   }
 
+  /** Sends orders until it is known what became of them, if they may be sent again. */
+  async noteAnswer(
+    orders: readonly Order[],
+    send: () => Promise<readonly string[] | null>,
+    repeatable: boolean,
+    signal: AbortSignal,
+  ): Promise<Submission> {
+    for (;;) {
+      const submission = await this.note(orders, send);
+      if (submission.outcome !== 'unknown' || !repeatable || signal.aborted) return submission;
+      await sleep(REPEAT_PAUSE_MS);
+    }
+  }
+
+  /** Asks once for something to be cancelled, and notes what became of that. */
+  async cancel(path: string): Promise<CancelRecord> {
+    const sentAt = monotonic();
+    const outcome = await this.ask('POST', `${path}/cancel`).then(
+      ({ status }) => (status >= 500 ? 'unknown' : status < 300 ? 'ok' : 'refused'),
+      (error: unknown) => (wasNotSent(error) ? 'refused' : 'unknown'),
+    );
+    return { sentAt, answeredAt: monotonic(), outcome };
+  }
+
   /** Notes what became of a submission, however it is sent; `send` answers with the ids, or null when refused. */
   async note(orders: readonly Order[], send: () => Promise<readonly string[] | null>): Promise<Submission> {
     const sentAt = monotonic();
@@ -88,10 +112,10 @@ export class Client {
     }
   }
 
-  /** Takes back every job that nobody can run; the others come to an end by themselves. */
+  /** Takes back every job of its own that nobody can run; the others come to an end by themselves. */
   async cancelUnservable(): Promise<void> {
     const ids = this.submissions.flatMap(({ orders, ids: taken }) =>
-      taken.filter((_, index) => !orders[index]!.servable),
+      taken.filter((_, index) => !orders[index]!.servable && orders[index]!.partOf === null),
     );
     const cancel = async () => {
       for (let id = ids.pop(); id !== undefined; id = ids.pop())
@@ -144,11 +168,16 @@ export class Client {
     const reply = singly
       ? await this.ask('POST', '/v1/jobs', jobs[0]!, asked)
       : await this.ask('POST', '/v1/jobs/bulk', { jobs }, asked);
-    // A 5xx may come from a database that was lost at the commit.
-    if (reply.status >= 500) throw new Error(`answered with ${reply.status}`);
-    if (reply.status >= 300) return null;
+    if (!wasTaken(reply)) return null;
     return singly ? [(reply.body as { id: string }).id] : (reply.body as { ids: string[] }).ids;
   }
+}
+
+/** Whether a node took what was sent; throws if that is in doubt. */
+export function wasTaken({ status }: Reply): boolean {
+  // A 5xx may come from a database that was lost at the commit.
+  if (status >= 500) throw new Error(`answered with ${status}`);
+  return status < 300;
 }
 
 function wasNotSent(error: unknown): boolean {

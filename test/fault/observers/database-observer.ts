@@ -6,13 +6,13 @@ import { monotonic } from '../monotonic.js';
 import type { Postgres } from '../rig/postgres.js';
 
 /**
- * Triggers of the harness record every claim, release, end and term in the order in which they were written. A
+ * Triggers of the harness record every claim, release, end and term, and the ends of workflows and batches, in the order in which they were written. A
  * write holds its term's row until its commit and a takeover waits for that, so this order is the true one: no
  * tolerance for clocks is needed.
  */
 const AUDIT = `
   CREATE TABLE fault.audit (
-    seq bigint GENERATED ALWAYS AS IDENTITY, kind text NOT NULL, job uuid, fence int, epoch bigint NOT NULL,
+    seq bigint GENERATED ALWAYS AS IDENTITY, tx bigint NOT NULL DEFAULT txid_current(), kind text NOT NULL, job uuid, fence int, epoch bigint NOT NULL,
     writer text NOT NULL DEFAULT current_setting('application_name'),
     at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp());
   CREATE FUNCTION fault.claimed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -28,6 +28,9 @@ const AUDIT = `
   CREATE FUNCTION fault.term() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     INSERT INTO fault.audit (kind, epoch, writer) VALUES ('term', NEW.epoch, NEW.holder); RETURN NULL;
   END $$;
+  CREATE FUNCTION fault.over() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO fault.audit (kind, job, epoch) VALUES ('over', NEW.id, 0); RETURN NULL;
+  END $$;
   CREATE TRIGGER claimed AFTER INSERT ON punctual.claims
     REFERENCING NEW TABLE AS rows FOR EACH STATEMENT EXECUTE FUNCTION fault.claimed();
   CREATE TRIGGER freed AFTER DELETE ON punctual.claims
@@ -36,10 +39,14 @@ const AUDIT = `
     REFERENCING NEW TABLE AS rows FOR EACH STATEMENT EXECUTE FUNCTION fault.ended();
   CREATE TRIGGER term AFTER UPDATE OF epoch ON punctual.leases
     FOR EACH ROW WHEN (NEW.epoch <> OLD.epoch) EXECUTE FUNCTION fault.term();
+  CREATE TRIGGER over AFTER UPDATE OF ended_at ON punctual.workflows
+    FOR EACH ROW WHEN (NEW.ended_at IS DISTINCT FROM OLD.ended_at) EXECUTE FUNCTION fault.over();
+  CREATE TRIGGER over AFTER UPDATE OF ended_at ON punctual.batches
+    FOR EACH ROW WHEN (NEW.ended_at IS DISTINCT FROM OLD.ended_at) EXECUTE FUNCTION fault.over();
   INSERT INTO fault.audit (kind, epoch, writer) SELECT 'term', epoch, holder FROM punctual.leases WHERE epoch > 0`;
 
 const READ_AUDIT = `
-  SELECT seq::int, kind, job, fence, epoch::int, replace(writer, 'punctual ', '') AS writer,
+  SELECT seq::int, tx::float8 AS tx, kind, job, fence, epoch::int, replace(writer, 'punctual ', '') AS writer,
     extract(epoch FROM at)::float8 * 1000 AS at
   FROM fault.audit WHERE seq > $1 ORDER BY seq LIMIT 20000`;
 
@@ -57,6 +64,11 @@ const READ_JOBS = `
     SELECT id, payload, key, 'pending', run_at, at_most_once, NULL, NULL, NULL, NULL, earlier_attempts
     FROM punctual.later
   ) places`;
+
+const READ_UNFINISHED = `
+  SELECT ((SELECT count(*) FROM punctual.jobs) + (SELECT count(*) FROM punctual.later)
+    + (SELECT count(*) FROM punctual.workflows WHERE ended_at IS NULL)
+    + (SELECT count(*) FROM punctual.batches WHERE ended_at IS NULL))::int AS count`;
 
 /** The lease is looked at every 50 ms, and what waits is counted once in this many looks. */
 const LOOKS_PER_COUNT = 20;
@@ -125,11 +137,9 @@ export class DatabaseObserver {
     return rows.filter((row) => row.ended).length;
   }
 
-  /** Jobs that have not ended yet. */
+  /** Jobs that have not ended yet, and what ends after them. */
   async unfinished(): Promise<number> {
-    const rows = await this.query<{ count: number }>(
-      'SELECT ((SELECT count(*) FROM punctual.jobs) + (SELECT count(*) FROM punctual.later))::int AS count',
-    );
+    const rows = await this.query<{ count: number }>(READ_UNFINISHED);
     return rows[0]!.count;
   }
 

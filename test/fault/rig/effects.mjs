@@ -19,7 +19,8 @@ function monotonic() {
 
 function record(kind, order, context, result = null) {
   const { jobId: job, fence } = context;
-  const effect = { kind, job, n: order.n, fence, worker: WORKER, tenant: TENANT, at: monotonic(), result };
+  const about = { kind, job, n: order.n, fence, worker: WORKER, tenant: TENANT };
+  const effect = { ...about, at: monotonic(), result, from: order.from ?? null };
   appendFileSync(FILE, `${JSON.stringify(effect)}\n`);
   if (kind === 'end' && existsSync(KILL)) {
     rmSync(KILL);

@@ -5,8 +5,10 @@ import { entryValues } from '../../../src/store/audit-entry.js';
 import { ENDING_COLUMNS } from '../../../src/store/finish-jobs.js';
 import { NEW_JOB_COLUMNS } from '../../../src/store/job-row.js';
 import { leaderStatements } from '../../../src/store/leader-statement.js';
-import { namesOfOne } from '../../../src/store/names.js';
+import { namesOfOne, namesTaken } from '../../../src/store/names.js';
 import { PARSED_COLUMNS } from '../../../src/store/place-jobs.js';
+import { MEMBER_COLUMNS } from '../../../src/store/submit-batch.js';
+import { NO_CHANGE, portionValues } from '../../../src/store/workflow-portions.js';
 import type { Population } from './populated-shard.js';
 import { SUCCEEDED, TENANT, type TestShard, WORKER } from './test-shard.js';
 
@@ -18,7 +20,7 @@ export async function leaderArguments(
   shard: TestShard,
   jobs: Population,
 ): Promise<Readonly<Record<string, readonly unknown[]>>> {
-  const { now } = jobs;
+  const { now, batches } = jobs;
   const { row } = await shard.newJob();
   const parsed = { row: { ...row, id: jobs.unread }, admitAt: now, held: true };
   const attempt = JSON.stringify({ fence: 1 });
@@ -52,6 +54,32 @@ export async function leaderArguments(
     'change-live': [jobs.waiting, now + 1, null, null],
     'admit-jobs': [[jobs.held], [null], [null], [null]],
     'parse-later': PARSED_COLUMNS.parameters([parsed]),
+    'apply-portion': portionValues(
+      {
+        ...{ counted: [jobs.endedStep], partly: null, ended: [] },
+        steps: [{ ...NO_CHANGE, id: jobs.blocked, parentsLeft: 0, released: true }],
+        released: [{ id: jobs.blocked, runAt: now, payload: null }],
+        workflows: [{ id: jobs.workflow, stepsEnded: 1, stepsFailed: 0, stopping: null }],
+      },
+      now,
+      900_000,
+    ),
+    'cancel-workflow': [TENANT, jobs.workflow],
+    'mark-swept': [jobs.workflow, null, 1],
+    'store-batch': [
+      ...[now, ...namesTaken(shard.made().names), uuidv7(now), TENANT, 'continue'],
+      ...[[row.id], '[]', now, null, 'test', ...MEMBER_COLUMNS.parameters([row])],
+    ],
+    'start-batch': [now, batches.waiting.id, TENANT, [1], 0, batches.waiting.members, 1, null, WORKER, null],
+    'void-batch': [batches.running.id, batches.running.members, 1, null, null, null, null, null],
+    'cancel-batch': [batches.running.id, now],
+    'end-batch': [batches.over.id, 'failed', now, null],
+    'retry-batch': [TENANT, batches.failed.id, batches.failed.members, 0, now],
+    'reopen-steps': [
+      ...[jobs.workflow, TENANT, [], [], [], now, [jobs.blocked], [1], [0], [0], [false], [null], 2, 0],
+    ],
+    'forget-workflows': [now + 60_000, 10],
+    'add-workflow-event': [jobs.workflow, 'paid', 'null', now],
     'forget-cancel-requests': [[1]],
     'replace-later': PARSED_COLUMNS.parameters([{ ...parsed, row: { ...row, id: jobs.held } }]),
     'replace-live': PARSED_COLUMNS.parameters([{ ...parsed, row: { ...row, id: jobs.waiting } }]),
@@ -64,7 +92,7 @@ export async function leaderArguments(
     'publish-limits': [1_000, 1_000],
     'pause-queue': [TENANT, 'default', true],
     'limit-queue': [TENANT, 'default', now, 2, 5, 3, 10, 1_000, 4],
-    'save-buckets': [[jobs.queue], [now], ['limited'], [now]],
+    'save-buckets': [[jobs.queue], [now], [3], ['limited'], [now], [0]],
     'add-tenant': ['another', 'Another', now, 1, ...Array(9).fill(null)],
     'change-tenant': ['limited', 'Limited', 2, 10, 1_000, 1, ...Array(6).fill(5)],
     'create-schedule': [uuidv7(now), TENANT, 'another', '{}', false, now, null, 'test', 'program'],
@@ -72,7 +100,7 @@ export async function leaderArguments(
     'forget-occurrences': [now, 100],
     'forget-schedules': [now, 100],
     'fold-tallies': [now + 60_000, 100],
-    'forget-old': [now + 60_000, now + 60_000, 100, 100],
+    'forget-old': [now + 60_000, now + 60_000, 100, 100, now + 60_000],
     'add-stale': [[TENANT], [1], [1], now],
     'add-worker': [uuidv7(now), TENANT, 'another', '{}', now, false],
     'see-workers': [[WORKER], [now + 1], ['draining']],

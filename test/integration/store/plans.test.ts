@@ -3,6 +3,16 @@ import { findKeys, listKeys, useKeys } from '../../../src/store/api-keys.js';
 import { listChain, listNewest } from '../../../src/store/audit.js';
 import { readRuns, takePassedOver } from '../../../src/store/backfill.js';
 import {
+  BEFORE_ALL_BATCHES,
+  findBatch,
+  listBatches,
+  readBatch,
+  readEndedMembers,
+  readMemberIds,
+  readOpenBatches,
+  readWaitingMembers,
+} from '../../../src/store/batch-rows.js';
+import {
   findCancelled,
   forgetCancelRequests,
   readCancelRequests,
@@ -18,6 +28,7 @@ import {
 } from '../../../src/store/claims.js';
 import { type Pool, type Queryable, withHotPlans } from '../../../src/store/database.js';
 import { deleteEndedJobs } from '../../../src/store/delete-jobs.js';
+import { cancelBatch, endBatch, retryBatch } from '../../../src/store/end-batch.js';
 import { endWaitingJobs, findExpired, nextExpiry } from '../../../src/store/end-waiting-jobs.js';
 import { findIds } from '../../../src/store/find-ids.js';
 import { findJobs, locateJobs } from '../../../src/store/find-jobs.js';
@@ -27,6 +38,7 @@ import {
   moveSchedules,
   recordOccurrences,
 } from '../../../src/store/fire-occurrences.js';
+import { forgetWorkflows } from '../../../src/store/forget-workflows.js';
 import { findAnswer } from '../../../src/store/idempotency.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
 import { Stride } from '../../../src/store/job-search.js';
@@ -58,6 +70,17 @@ import {
 } from '../../../src/store/read-backlog.js';
 import { findEnded, findKey, readJob } from '../../../src/store/read-job.js';
 import { readFirstWaiting, readPrevious } from '../../../src/store/read-overlap.js';
+import {
+  listWorkflows,
+  readGraph,
+  readParents,
+  readRelatives,
+  readStepIds,
+  readSteps,
+  readWait,
+  readWorkflow,
+} from '../../../src/store/read-workflows.js';
+import { readGraphSteps, reopenSteps } from '../../../src/store/reopen-steps.js';
 import { replaceJobs } from '../../../src/store/replace-jobs.js';
 import {
   countSchedules,
@@ -69,6 +92,19 @@ import {
   readDueSchedules,
   readSchedule,
 } from '../../../src/store/schedules.js';
+import { startBatch, voidBatch } from '../../../src/store/start-batch.js';
+import {
+  addEvent,
+  findEvents,
+  findSteps,
+  nextWake,
+  readPayloads,
+  readResult,
+  readWaitingSteps,
+  readWoken,
+} from '../../../src/store/step-inputs.js';
+import { readUnended, readUnswept } from '../../../src/store/stop-workflow.js';
+import { type NewBatch, storeBatch } from '../../../src/store/submit-batch.js';
 import { type NewJob, submitJobs } from '../../../src/store/submit-jobs.js';
 import { findTask, listTasks, readTaskChanges, readTasks } from '../../../src/store/tasks.js';
 import {
@@ -79,6 +115,14 @@ import {
   forgetUsageOfOne,
   takeRoom,
 } from '../../../src/store/tenant-usage.js';
+import {
+  applyPortion,
+  findOutbox,
+  NO_CHANGE,
+  readOutbox,
+  readOutboxOf,
+  readPortion,
+} from '../../../src/store/workflow-portions.js';
 import { JOB_OF_KEYS, recordStatements } from './statement-recorder.js';
 import { nobody, SUCCEEDED, TENANT, TestShard } from './test-shard.js';
 
@@ -155,10 +199,37 @@ async function fillSchedules(): Promise<void> {
   );
 }
 
+/** Many workflows of ten steps each, of which some have ended. */
+async function fillWorkflows(): Promise<void> {
+  await shard.pool.query(
+    `INSERT INTO punctual.workflows (id, tenant, name, steps, steps_left, on_failure, running, swept, created_at, created_by)
+     SELECT gen_random_uuid(), '${TENANT}', 'w', 10, 10, 'stop', 'finish', n % 100 > 0, 0, 'test'
+     FROM generate_series(1, 2000) n`,
+  );
+  await shard.pool.query(
+    `INSERT INTO punctual.batches (id, tenant, on_failure, members, places, due_at, created_at, created_by)
+     SELECT gen_random_uuid(), $2, 'continue', '{}', '[]', 0, 0, 'test' FROM generate_series(1, $1::int)`,
+    [10_000, TENANT],
+  );
+  await shard.pool.query(
+    `INSERT INTO punctual.steps (id, workflow, tenant, name, place, run_if, parents, parents_left, released)
+     SELECT gen_random_uuid(), w.id, w.tenant, 's' || n, n, 'all-succeeded', 1, 1, false
+     FROM punctual.workflows w, generate_series(1, 10) n`,
+  );
+  await shard.pool.query(
+    `INSERT INTO punctual.edges SELECT a.id, b.id FROM punctual.steps a JOIN punctual.steps b
+     ON b.workflow = a.workflow AND b.place = a.place + 1`,
+  );
+  await shard.pool.query(
+    `INSERT INTO punctual.outbox SELECT s.id, s.workflow, 'succeeded', 0 FROM punctual.steps s WHERE s.place < 5`,
+  );
+}
+
 beforeAll(async () => {
   ({ shard, close } = await TestShard.open());
   await shard.lead();
   await fill();
+  await fillWorkflows();
 });
 afterAll(() => close());
 
@@ -171,6 +242,24 @@ const FOUND = (['live', 'later', 'history'] as const).map((place) => ({ id: ID, 
 const CURSOR = { queue: 1, needs: 1, lane: 0, rank: 5, runAt: 0, id: ID };
 const byQueue = (): Stride => Object.assign(new Stride({}), { byQueue: true });
 const CANCEL = { id: ID, state: 'cancelled', error: null } as const;
+
+const NO_COUNTS = { jobs: 1, lateness: [1], latenessMs: 0 };
+const BATCH: NewBatch = {
+  ...{ id: ID, tenant: TENANT, onFailure: 'continue', startTimeoutMs: null },
+  ...{ dueAt: 0, places: '[]', createdBy: 'test' },
+};
+const END_OF_STEP = { job: ID, workflow: ID, state: 'succeeded', finishedAt: 0, place: null } as const;
+const PORTION_OF_STEPS = {
+  ...{ counted: [ID], partly: null, workflows: [{ id: ID, stepsEnded: 1, stepsFailed: 0, stopping: null }] },
+  steps: [{ ...NO_CHANGE, id: ID, outcome: 'succeeded' as const }],
+  released: [{ id: ID, runAt: 0, payload: null }],
+  ended: [{ id: ID, state: 'skipped' as const, error: null, result: null }],
+};
+
+const REOPENED = { id: ID, finishedAt: 1, parentsLeft: 0, ok: 0, bad: 0, released: true, blocked: false };
+const REOPENING = {
+  ...{ workflow: ID, tenant: TENANT, steps: [{ ...REOPENED, wakeAt: null }], stepsLeft: 1, failed: 0 },
+};
 
 const NAMED = {
   tenant: TENANT,
@@ -230,6 +319,52 @@ const HOT: Readonly<Record<string, Run>> = {
   'list-api-keys-of-tenant': (db) => listKeys(db, TENANT, null, 10),
   'find-key': (db) => findKey(db, TENANT, 'key-4'),
   'find-answer': (db) => findAnswer(db, TENANT, 'key-4', 0),
+  'read-edges, read-sources': (db) => readPortion(db, [END_OF_STEP], 100),
+  'apply-portion': (db) => applyPortion(db, TERM, PORTION_OF_STEPS, 0, 0),
+  'forget-workflows': (db) => forgetWorkflows(db, TERM, 0),
+  'reopen-steps': (db) => reopenSteps(db, TERM, REOPENING, 0),
+  'read-graph-steps': (db) => readGraphSteps(db, ID),
+  'read-step-payloads': (db) => readPayloads(db, [ID]),
+  'find-steps': (db) => findSteps(db, ID, ['a']),
+  'read-step-result': (db) => readResult(db, TENANT, { id: ID, finishedAt: 1 }),
+  'find-workflow-events': (db) => findEvents(db, [{ workflow: ID, name: 'paid' }]),
+  'add-workflow-event': (db) => addEvent(db, TERM, { workflow: ID, name: 'paid', payload: 'null' }, 0),
+  'read-woken-steps': (db) => readWoken(db, 0, 100),
+  'read-waiting-steps': (db) => readWaitingSteps(db, ID),
+  'next-wake': (db) => nextWake(db, 0),
+  'read-wait': (db) => readWait(db, ID),
+  'read-outbox': (db) => readOutbox(db, ID, 100),
+  'read-outbox-of': (db) => readOutboxOf(db, ID, 100),
+  'find-outbox': (db) => findOutbox(db, [ID]),
+  'read-unended-steps': (db) => readUnended(db, ID, ID, 100),
+  'read-unswept': (db) => readUnswept(db, 10),
+  'read-workflow': (db) => readWorkflow(db, TENANT, ID),
+  'read-steps': (db) => readSteps(db, TENANT, ID),
+  'read-graph': (db) => readGraph(db, TENANT, ID),
+  'read-relatives': (db) => readRelatives(db, ID),
+  'read-parents': (db) => readParents(db, ID),
+  'store-batch': async (db) => {
+    const { row } = await shard.newJob();
+    // Nothing is stored for a term that is not there.
+    await storeBatch(db, TERM, BATCH, [row], shard.made().names, 0).catch(() => undefined);
+  },
+  'start-batch': (db) =>
+    startBatch(
+      db,
+      TERM,
+      { id: ID, tenant: TENANT, counts: NO_COUNTS },
+      [{ id: ID, fence: 1, worker: ID }],
+      0,
+    ),
+  'void-batch': (db) => voidBatch(db, TERM, ID, [{ id: ID, fence: 1, attempt: null }]),
+  'end-batch': (db) => endBatch(db, TERM, ID, 'failed', null, 0),
+  'cancel-batch': (db) => cancelBatch(db, TERM, ID, 0),
+  'retry-batch': (db) => retryBatch(db, TERM, { id: ID, tenant: TENANT, members: [ID] }, 0),
+  'read-open-batches': (db) => readOpenBatches(db, 'pending', BEFORE_ALL_BATCHES, 100),
+  'read-open-batch': (db) => findBatch(db, TENANT, ID),
+  'read-waiting-members': (db) => readWaitingMembers(db, [ID]),
+  'read-ended-members': (db) => readEndedMembers(db, { id: ID, tenant: TENANT, members: [ID] }),
+  'read-batch': (db) => readBatch(db, TENANT, ID),
   'end-waiting-live': (db) => endWaitingJobs(db, TERM, 'live', [CANCEL], 0),
   'end-waiting-later': (db) => endWaitingJobs(db, TERM, 'later', [CANCEL], 0),
   'find-expired': (db) => findExpired(db, 0, 100, [ID]),
@@ -344,6 +479,10 @@ const WALLED: Readonly<Record<string, Run>> = {
   'read-schedule': (db) => readSchedule(db, TENANT, 's1', 0),
   'find-schedule-with-ledger': (db) => findScheduleWithLedger(db, TENANT, 's1'),
   'read-ledger': (db) => readLedger(db, ID, LEDGER, 0),
+  'read-member-ids': (db) => readMemberIds(db, TENANT, ID),
+  'list-batches': (db) => listBatches(db, TENANT, ID, null, PORTION),
+  'list-workflows': (db) => listWorkflows(db, TENANT, ID, 10),
+  'read-step-ids': (db) => readStepIds(db, TENANT, ID),
   'list-tasks': (db) => listTasks(db, TENANT, '', PORTION),
   'find-task': (db) => findTask(db, TENANT, 'greet'),
   'list-audit-of-one': (db) => listNewest(db, { tenant: TENANT }, ID, PORTION),

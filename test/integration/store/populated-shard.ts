@@ -18,10 +18,21 @@ export interface Population {
   readonly held: string;
   readonly unread: string;
   readonly failed: string;
+  /** A step that has ended, one that waits for it, and their workflow. */
+  readonly endedStep: string;
+  readonly blocked: string;
+  readonly workflow: string;
+  /** A batch that waits, one that runs, one whose members have ended, and one that has failed; each with its one member. */
+  readonly batches: Readonly<Record<'waiting' | 'running' | 'over' | 'failed', StoredBatch>>;
   /** The queue and the needs of all of them. */
   readonly queue: number;
   readonly needs: number;
   readonly now: number;
+}
+
+interface StoredBatch {
+  readonly id: string;
+  readonly members: readonly string[];
 }
 
 /** Fills every table that leaders write to. */
@@ -58,9 +69,74 @@ export async function populate(shard: TestShard, term: TermKey): Promise<Populat
   );
   await shard.pool.query('UPDATE punctual.tenant_usage SET live = 10, later = 10');
   await populateSchedules(shard, term, now);
+  const workflow = await populateWorkflow(shard, now);
+  const batches = await populateBatches(shard, term, failed!, now);
   const { queue, needs } = (await readWaiting(shard.hot, [waiting!]))[0]!;
   const names = { queue, needs };
-  return { waiting: waiting!, running: running!, held, unread: rows[0].id, failed: failed!, ...names, now };
+  return {
+    waiting: waiting!,
+    running: running!,
+    held,
+    unread: rows[0].id,
+    failed: failed!,
+    ...names,
+    ...workflow,
+    batches,
+    now,
+  };
+}
+
+async function populateBatches(
+  shard: TestShard,
+  term: TermKey,
+  failed: string,
+  now: number,
+): Promise<Population['batches']> {
+  const waiting = await shard.submitBatch(term, 1);
+  const running = await shard.submitBatch(term, 1);
+  await shard.startBatch(term, running);
+  const over = await shard.submitBatch(term, 0, [failed]);
+  const ended = await shard.submitBatch(term, 0, [failed]);
+  await shard.pool.query(`UPDATE punctual.batches SET state = 'failed', ended_at = $2 WHERE id = $1`, [
+    ended.id,
+    now,
+  ]);
+  return { waiting, running, over, failed: ended };
+}
+
+/** A workflow that stops, with a step that has ended and one that waits for it. */
+async function populateWorkflow(
+  shard: TestShard,
+  now: number,
+): Promise<Pick<Population, 'endedStep' | 'blocked' | 'workflow'>> {
+  const blocked = await shard.submit({}, { admitAt: now + 3_600_000 });
+  const [workflow, endedStep] = [uuidv7(now), uuidv7(now)];
+  await shard.pool.query('UPDATE punctual.later SET blocked = true, workflow = $2 WHERE id = $1', [
+    blocked,
+    workflow,
+  ]);
+  await shard.pool.query(
+    `INSERT INTO punctual.workflows (id, tenant, name, steps, steps_left, on_failure, running, swept, created_at, created_by)
+     VALUES ($1, $2, 'w', 2, 2, 'stop', 'finish', false, $3, 'test')`,
+    [workflow, TENANT, now],
+  );
+  await shard.pool.query(
+    `INSERT INTO punctual.steps (id, workflow, tenant, name, place, run_if, parents, parents_left, released)
+     VALUES ($1, $3, $4, 'a', 0, 'all-succeeded', 0, 0, true), ($2, $3, $4, 'b', 1, 'all-succeeded', 1, 1, false)`,
+    [endedStep, blocked, workflow, TENANT],
+  );
+  await shard.pool.query('INSERT INTO punctual.edges VALUES ($1, $2)', [endedStep, blocked]);
+  await shard.pool.query(
+    `INSERT INTO punctual.outbox (job, workflow, state, finished_at) VALUES ($1, $2, 'succeeded', $3)`,
+    [endedStep, workflow, now],
+  );
+  await shard.pool.query(
+    `INSERT INTO punctual.workflows
+       (id, tenant, name, state, steps, steps_left, on_failure, running, created_at, created_by, ended_at)
+     VALUES ($1, $2, 'w', 'succeeded', 1, 0, 'stop', 'finish', $3, 'test', $3)`,
+    [uuidv7(now), TENANT, now],
+  );
+  return { endedStep, blocked, workflow };
 }
 
 /** A schedule with an occurrence that is to be judged, and one that was deleted. */

@@ -13,6 +13,8 @@ import { toRow } from '../../../src/store/job-row.js';
 import type { TermKey } from '../../../src/store/leader-statement.js';
 import { type Candidate, ensureLease, takeTerm } from '../../../src/store/lease.js';
 import { Names, type Resolved } from '../../../src/store/names.js';
+import { type StartedMember, startBatch } from '../../../src/store/start-batch.js';
+import { storeBatch } from '../../../src/store/submit-batch.js';
 import { type Made, type NewJob, submitJobs } from '../../../src/store/submit-jobs.js';
 import { TenantReads } from '../../../src/store/tenant-reads.js';
 import { createTestDatabase } from '../../database.js';
@@ -153,10 +155,41 @@ export class TestShard {
     return claimJobs(this.hot, term, intents, Date.now(), new Map());
   }
 
+  /** Stores a batch of jobs alike, or of those given. */
+  async submitBatch(
+    term: TermKey,
+    size: number,
+    members?: readonly string[],
+  ): Promise<{ id: string; members: string[] }> {
+    const now = Date.now();
+    const jobs: NewJob[] = [];
+    for (let i = 0; i < size; i += 1) jobs.push(await this.newJob());
+    const batch = {
+      ...{ id: uuidv7(now), tenant: TENANT, onFailure: 'continue' as const, startTimeoutMs: null },
+      ...{ dueAt: now, places: '[]', createdBy: 'test' },
+    };
+    const rows = jobs.map(({ row }) => row);
+    await storeBatch(this.hot, term, batch, rows, this.made().names, now);
+    if (members)
+      await this.pool.query('UPDATE punctual.batches SET members = $2 WHERE id = $1', [batch.id, members]);
+    return { id: batch.id, members: [...(members ?? rows.map(({ id }) => id))] };
+  }
+
+  /** Starts a batch that was stored just now. */
+  startBatch(
+    term: TermKey,
+    { id, members }: { readonly id: string; readonly members: readonly string[] },
+    fence = 1,
+  ): Promise<StartedMember[]> {
+    const counts = { jobs: members.length, lateness: [1], latenessMs: 0 };
+    const intents = members.map((member) => ({ id: member, fence, worker: WORKER }));
+    return startBatch(this.hot, term, { id, tenant: TENANT, counts }, intents, Date.now());
+  }
+
   /** Ends running attempts; answers with the ids of those that were ended. */
   async finish(term: TermKey, endings: readonly (Partial<Ending> & { id: string })[]): Promise<string[]> {
     const whole = endings.map((ending) => ({ ...SUCCEEDED, epoch: term.epoch, ...ending }));
-    const refused = await finishJobs(this.hot, term, whole, Date.now());
+    const { refused } = await finishJobs(this.hot, term, whole, Date.now());
     const ids = new Set(endings.map(({ id }) => id));
     return [...ids].filter((id) => !refused.has(id));
   }

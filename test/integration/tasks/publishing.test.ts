@@ -59,10 +59,10 @@ describe('a worker that publishes', () => {
     const node = await nodeForTest();
     const warnings: PunctualError[] = [];
     const events = { onWarning: (warning: PunctualError) => void warnings.push(warning) };
-    const slow = task('slow', { timeout: '3h', priority: 12 }, () => 'slow');
+    const slow = task('slow', { timeout: '3h' }, () => 'slow');
     await node.work([slow, plain], { publish: true, events, log: false });
     expect(warnings).toMatchObject([{ code: 'INVALID_REQUEST' }]);
-    expect(warnings[0]!.message).toMatch(/^The options of task slow are not published: .*priority: /);
+    expect(warnings[0]!.message).toMatch(/^The options of task slow are not published: .*timeout: /);
     expect(await node.get('GET', '/v1/tasks')).toMatchObject({ data: [{ name: 'plain' }] });
     expect(await node.ended((await node.submit({ task: 'slow' })).id)).toMatchObject({ result: 'slow' });
   });

@@ -1,0 +1,72 @@
+import type { ListedWorkflow, Workflow, WorkflowStepView } from '../core/workflow.js';
+import type { EdgeRow, StepRow, WorkflowRow } from '../store/read-workflows.js';
+import type { NewWorkflow } from '../store/submit-workflow.js';
+import { JsonText } from './json-text.js';
+
+/** A workflow as the API shows it; its text is made when it is read. */
+export class WorkflowText extends JsonText {
+  constructor(
+    private readonly row: WorkflowRow,
+    private readonly steps: readonly StepRow[],
+    private readonly edges: readonly EdgeRow[],
+  ) {
+    super();
+  }
+
+  get text(): string {
+    const names = new Map(this.steps.map(({ id, name }) => [id, name]));
+    const parents = new Map<string, string[]>();
+    for (const { parent, child } of this.edges) {
+      const name = names.get(parent)!;
+      const known = parents.get(child);
+      if (known) known.push(name);
+      else parents.set(child, [name]);
+    }
+    const jobs: Record<string, WorkflowStepView> = {};
+    for (const { id, name, state, run_if: runIf, finished_at } of this.steps) {
+      jobs[name] = { id, state, after: parents.get(id) ?? [], runIf, finishedAt: maybeTime(finished_at) };
+    }
+    const workflow: Workflow = { ...listedWorkflow(this.row), jobs };
+    return JSON.stringify(workflow);
+  }
+}
+
+/** A workflow without its steps. */
+export function listedWorkflow(row: WorkflowRow): ListedWorkflow {
+  const { id, tenant, name, key, state, run, stopping, steps, steps_left, failed } = row;
+  return {
+    ...{ id, tenant, name, key, state, run, onFailure: row.on_failure, running: row.running, stopping },
+    progress: { steps, ended: steps - steps_left, failed },
+    createdAt: time(row.created_at),
+    createdBy: row.created_by,
+    endedAt: maybeTime(row.ended_at),
+  };
+}
+
+/** A new workflow is as it was stored, whatever has become of it since. */
+export function viewOfNew(workflow: NewWorkflow): Workflow {
+  const { id, tenant, name, key, onFailure, running, steps, edges, createdAt, createdBy } = workflow;
+  const after = steps.map((): string[] => []);
+  for (const [i, parent] of edges.parents.entries()) after[edges.children[i]!]!.push(steps[parent]!.name);
+  return {
+    ...{ id, tenant, name, key, state: 'running', run: 1, onFailure, running, stopping: null },
+    progress: { steps: steps.length, ended: 0, failed: 0 },
+    createdAt: time(createdAt),
+    createdBy,
+    endedAt: null,
+    jobs: Object.fromEntries(
+      steps.map(({ name: step, row, blocked, runIf }, i): [string, WorkflowStepView] => [
+        step,
+        { id: row.id, state: blocked ? 'blocked' : 'pending', after: after[i]!, runIf, finishedAt: null },
+      ]),
+    ),
+  };
+}
+
+function time(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+function maybeTime(ms: number | null): string | null {
+  return ms === null ? null : time(ms);
+}

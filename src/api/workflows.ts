@@ -1,0 +1,294 @@
+import { parseDuration } from '../core/duration.js';
+import { PunctualError } from '../core/errors.js';
+import { countsJobs } from '../core/quotas.js';
+import { IdPath, WaitQuery } from '../core/schemas/query.js';
+import {
+  WorkflowEvent as WorkflowEventBody,
+  WorkflowListQuery,
+  WorkflowPage,
+  WorkflowRetry,
+  WorkflowView as WorkflowSchema,
+  WorkflowSubmission,
+} from '../core/schemas/workflow.js';
+import { parsePayload } from '../core/submission.js';
+import { LAST_UUID } from '../core/uuid.js';
+import { parseWorkflow, readWorkflowForm } from '../core/workflow/parse-workflow.js';
+import { MOST_STEPS, type WorkflowState } from '../core/workflow.js';
+import type { Queryable } from '../store/database.js';
+import {
+  listWorkflows,
+  readGraph,
+  readSteps,
+  readWorkflow,
+  type WorkflowRow,
+} from '../store/read-workflows.js';
+import type { Requested } from '../store/requested.js';
+import type { NewWorkflow } from '../store/submit-workflow.js';
+import { notFound } from '../workflow/workflows.js';
+import type { Caller } from './caller.js';
+import type { NodeContext } from './context.js';
+import { answerOf } from './idempotency.js';
+import { findTasks, submissionContext } from './jobs.js';
+import { writePage } from './page-text.js';
+import { mustFitPayload, withinRate } from './quota-checks.js';
+import { limitsOf, mustAllow, reachesWorkflow } from './restrictions.js';
+import {
+  Answer,
+  type Call,
+  json,
+  jsonCheckedByRun,
+  MANY_PAYLOADS,
+  ONE_PAYLOAD,
+  type Route,
+  route,
+} from './route.js';
+import type { Shard } from './shard.js';
+import { listedWorkflow, viewOfNew, WorkflowText } from './workflow-view.js';
+
+/** The signal of a call that does not wait. */
+const NEVER = new AbortController().signal;
+/** How often a submission is tried whose key belongs to a workflow that is removed before it can be read. */
+const KEY_TRIES = 5;
+/** Workflows that one statement reads. */
+const PORTION = 100;
+
+/** Submitting, reading and steering workflows. */
+export const workflowRoutes: readonly Route[] = [
+  route({
+    id: 'submitWorkflow',
+    method: 'POST',
+    path: '/v1/workflows',
+    tag: 'workflows',
+    summary:
+      'Submit a workflow: all of its steps are stored, or none. The same key again answers 200 with the workflow that has it.',
+    scope: 'submit',
+    body: jsonCheckedByRun(WorkflowSubmission, {
+      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', maps: ['jobs'] },
+      mostItems: () => MOST_STEPS,
+    }),
+    answers: { 201: WorkflowSchema, 200: WorkflowSchema },
+    idempotent: true,
+    run: ({ node, caller, body, call }) => submitWorkflow(node, caller, body, call),
+  }),
+  route({
+    id: 'listWorkflows',
+    method: 'GET',
+    path: '/v1/workflows',
+    tag: 'workflows',
+    summary: 'List workflows, newest first, without their steps.',
+    scope: 'read',
+    query: WorkflowListQuery,
+    answers: { 200: WorkflowPage },
+    run: ({ node, caller, query: { state, name, key, limit, after } }) => {
+      const { reads } = node.shardOf(caller.tenant);
+      const { tenant } = caller;
+      const states = state === undefined ? undefined : (state.split(',') as WorkflowState[]);
+      return writePage<WorkflowRow>(limit, {
+        portion: PORTION,
+        read: async (last, { rows: most }) => {
+          const below = last?.id ?? after ?? LAST_UUID;
+          const rows = await reads.read(tenant, (db) =>
+            listWorkflows(db, tenant, below, most + 1, { states, name, key }),
+          );
+          return { rows: rows.slice(0, most), more: rows.length > most };
+        },
+        isShown: (row) => reachesWorkflow(caller, row),
+        write: (row) => JSON.stringify(listedWorkflow(row)),
+        cursor: (row) => row.id,
+      });
+    },
+  }),
+  route({
+    id: 'getWorkflow',
+    method: 'GET',
+    path: '/v1/workflows/:id',
+    tag: 'workflows',
+    summary: 'Read a workflow with its steps. With `wait`, the answer comes when it ends or the time is up.',
+    scope: 'read',
+    params: IdPath,
+    query: WaitQuery,
+    answers: { 200: WorkflowSchema },
+    run: ({ node, caller, params: { id }, query: { wait = '0s' }, call }) => {
+      const leftMs = Math.max(0, (parseDuration(wait) ?? 0) - call.waitedMs);
+      const shard = node.shardOf(caller.tenant);
+      const get = (signal: AbortSignal) => awaitWorkflow(shard, caller, id, leftMs, signal);
+      return leftMs === 0 ? get(NEVER) : call.wait('results', get);
+    },
+  }),
+  route({
+    id: 'cancelWorkflow',
+    audit: 'workflow.cancel',
+    method: 'POST',
+    path: '/v1/workflows/:id/cancel',
+    tag: 'workflows',
+    summary:
+      'Cancel a workflow: steps that have not started never do, running ones are cancelled. It ends when all of them have.',
+    scope: 'submit',
+    params: IdPath,
+    answers: { 200: WorkflowSchema },
+    idempotent: true,
+    run: async ({ node, caller, params: { id }, call }) => {
+      const shard = node.shardOf(caller.tenant);
+      await mustRead(shard, caller, id);
+      const { workflows } = await shard.leader();
+      return answerAfter(shard, caller, id, call, (requested) =>
+        workflows.cancel(caller.tenant, id, requested),
+      );
+    },
+  }),
+  route({
+    id: 'retryWorkflow',
+    audit: 'workflow.retry',
+    method: 'POST',
+    path: '/v1/workflows/:id/retry',
+    tag: 'workflows',
+    summary:
+      'Run the steps again that failed or were cancelled, and what was skipped because of them. With `from`, that step and ' +
+      'everything behind it. At-most-once steps that have run are not run again: 409.',
+    scope: 'submit',
+    params: IdPath,
+    body: json(WorkflowRetry, { optional: true }),
+    answers: { 200: WorkflowSchema },
+    idempotent: true,
+    run: async ({ node, caller, params: { id }, body: { from }, call }) => {
+      const shard = node.shardOf(caller.tenant);
+      await mustRead(shard, caller, id);
+      const { workflows } = await shard.leader();
+      return answerAfter(shard, caller, id, call, (requested) =>
+        workflows.retry(caller.tenant, id, from, requested),
+      );
+    },
+  }),
+  route({
+    id: 'sendWorkflowEvent',
+    method: 'POST',
+    path: '/v1/workflows/:id/events',
+    tag: 'workflows',
+    summary:
+      'Tell a workflow of an event. Steps that wait for it end with its payload as their result; the first event of a name counts.',
+    scope: 'submit',
+    audit: { none: 'An event is a part of what the workflow does, as a report is.' },
+    params: IdPath,
+    body: json(WorkflowEventBody, { maxBytes: ONE_PAYLOAD, text: 'payload' }),
+    answers: { 200: WorkflowSchema },
+    idempotent: true,
+    run: async ({ node, caller, params: { id }, body: { event, payload }, call }) => {
+      const shard = node.shardOf(caller.tenant);
+      const text = parsePayload(payload, node.config);
+      mustFitPayload(await shard.quotas.of(caller.tenant), text);
+      await mustRead(shard, caller, id);
+      const { workflows } = await shard.leader();
+      return answerAfter(shard, caller, id, call, (requested) =>
+        workflows.event(caller.tenant, id, event, text, requested),
+      );
+    },
+  }),
+];
+
+/** Answers with the workflow after something was done to it. */
+function answerAfter(
+  shard: Shard,
+  caller: Caller,
+  id: string,
+  call: Call,
+  act: (requested: Requested<boolean>) => Promise<void>,
+): Promise<WorkflowText> {
+  return answerOf<boolean, WorkflowText>(
+    shard,
+    call,
+    (requested) => act(requested).then(() => true),
+    (db) => viewWorkflow(shard, caller, id, db),
+  );
+}
+
+async function submitWorkflow(
+  node: NodeContext,
+  caller: Caller,
+  body: unknown,
+  { traceparent, keeper }: Partial<Pick<Call, 'traceparent' | 'keeper'>>,
+): Promise<Answer> {
+  const { tenant, actor } = caller;
+  const shard = node.shardOf(tenant);
+  const form = readWorkflowForm(body);
+  const tasks = await findTasks(shard, tenant, Object.values(form.jobs));
+  const parsed = await parseWorkflow(form, submissionContext(node, shard, tasks));
+  const quotas = await shard.quotas.of(tenant);
+  for (const { name, wait, definition, payload } of parsed.steps) {
+    if (limitsOf(caller) && wait === null) mustAllow(caller, definition);
+    if (quotas) mustFitPayload(quotas, payload, `/jobs/${name}/payload`);
+  }
+  const isCounted = quotas !== null && countsJobs(quotas);
+  const owner = { tenant, createdBy: actor, traceparent, isCounted };
+  const answerTo = (workflow: NewWorkflow) =>
+    new Answer(201, viewOfNew(workflow), { location: `/v1/workflows/${workflow.id}` });
+  return withinRate(shard, tenant, quotas, parsed.steps.length, async () => {
+    for (let tries = 1; ; tries += 1) {
+      const stored = await shard.submitter.submitWorkflow(
+        owner,
+        parsed,
+        keeper &&
+          (async (db, { workflow }) => {
+            if (workflow) await keeper.keep(db, answerTo(workflow));
+          }),
+      );
+      if (stored?.workflow) return answerTo(stored.workflow);
+      const known = stored && (await readWorkflow(shard.hot, tenant, stored.id));
+      if (known) return repeated(shard.hot, caller, known);
+      if (tries === KEY_TRIES) {
+        const detail = 'The workflow of this key cannot be read; try again.';
+        throw new PunctualError('DATABASE_UNAVAILABLE', detail, { retryAfter: 1 });
+      }
+    }
+  });
+}
+
+async function repeated(db: Queryable, caller: Caller, row: WorkflowRow): Promise<Answer> {
+  if (!reachesWorkflow(caller, row)) {
+    const detail = 'The key belongs to a workflow that your key does not reach; nothing was stored.';
+    throw new PunctualError('FORBIDDEN', detail);
+  }
+  return new Answer(200, await viewOf(db, row), { location: `/v1/workflows/${row.id}` });
+}
+
+/** Waits for the end of the workflow up to `waitMs`; 0 answers at once. */
+async function awaitWorkflow(
+  shard: Shard,
+  caller: Caller,
+  id: string,
+  waitMs: number,
+  signal: AbortSignal,
+): Promise<WorkflowText> {
+  const deadline = performance.now() + waitMs;
+  for (;;) {
+    const row = await mustRead(shard, caller, id);
+    const left = deadline - performance.now();
+    if (row.ended_at !== null || left <= 0 || signal.aborted) return viewOf(shard.hot, row);
+    if (!(await shard.ends.wait({ tenant: caller.tenant, id }, left, signal)))
+      return viewWorkflow(shard, caller, id);
+  }
+}
+
+async function viewWorkflow(
+  shard: Shard,
+  caller: Caller,
+  id: string,
+  db: Queryable = shard.hot,
+): Promise<WorkflowText> {
+  return viewOf(db, await mustRead(shard, caller, id, db));
+}
+
+async function viewOf(db: Queryable, row: WorkflowRow): Promise<WorkflowText> {
+  const steps = await readSteps(db, row.tenant, row.id);
+  return new WorkflowText(row, steps, await readGraph(db, row.tenant, row.id));
+}
+
+async function mustRead(
+  shard: Shard,
+  caller: Caller,
+  id: string,
+  db: Queryable = shard.hot,
+): Promise<WorkflowRow> {
+  const row = await readWorkflow(db, caller.tenant, id);
+  if (!row || !reachesWorkflow(caller, row)) throw notFound(id);
+  return row;
+}

@@ -1,0 +1,228 @@
+import type { Command } from 'commander';
+import { repeatableWith } from '../client/idempotency-key.js';
+import { invalid, PunctualError } from '../core/errors.js';
+import { printable } from '../core/paint.js';
+import { isPlainObject } from '../core/schemas/explain.js';
+import type { ListedWorkflow, Workflow, WorkflowSubmission } from '../core/workflow.js';
+import { callsServer, readPages, type ServerCall } from './call.js';
+import type { Cli } from './cli.js';
+import { type Awaited, awaitEnd, follow } from './end-wait.js';
+import { type DrawnStep, drawGraph, toDot, toMermaid } from './graph-drawing.js';
+import { readJsonInput, readPayload } from './job-submit.js';
+import { durationMs, wholeNumber } from './option-values.js';
+import { WIDE, watched } from './watch.js';
+import { workflowDetails, workflowLine, workflowTable } from './workflow-text.js';
+
+const ID = ['<id>', 'the id of the workflow'] as const;
+const FILE = ['<file>', 'a file with the workflow as JSON; - for stdin'] as const;
+const LARGEST_PAGE = 1_000;
+
+/** `punctual workflow …`: submitting, showing and controlling workflows. */
+export function addWorkflowCommands(program: Command, cli: Cli): void {
+  const workflow = program.command('workflow').description('submit, show and control workflows');
+  addSubmitCommand(workflow, cli);
+  addListCommand(workflow, cli);
+  addGetCommand(workflow, cli);
+  addWatchCommand(workflow, cli);
+  addGraphCommand(workflow, cli);
+  addRetryCommand(workflow, cli);
+  addCancelCommand(workflow, cli);
+  addEventCommand(workflow, cli);
+}
+
+function pathOf(id: string): string {
+  return `/v1/workflows/${encodeURIComponent(id)}`;
+}
+
+function awaited(id: string): Awaited<Workflow> {
+  return { path: pathOf(id), hasEnded: ({ state }) => state !== 'running', lineOf: workflowLine };
+}
+
+/** Throws if the workflow did not succeed, which gives the command an exit code of its own. */
+function requireSuccess({ id, state, jobs }: Workflow): void {
+  if (state === 'succeeded') return;
+  const failed = Object.entries(jobs).find(([, step]) => step.state === 'failed');
+  const why = failed ? `: step ${failed[0]} failed (\`punctual job get ${failed[1].id}\` shows why)` : '';
+  throw new PunctualError('WORKFLOW_UNSUCCESSFUL', `Workflow ${id} ended as ${state}${why}`);
+}
+
+interface SubmitOptions {
+  readonly key?: string;
+  readonly idempotencyKey?: string;
+  readonly wait?: number | true;
+}
+
+function addSubmitCommand(workflow: Command, cli: Cli): void {
+  const command = workflow
+    .command('submit')
+    .description('submit a workflow; prints its id')
+    .argument(...FILE)
+    .option('--key <key>', 'the same key again gives the same workflow')
+    .option(
+      '--idempotency-key <key>',
+      'the same command with the same key within 24 hours submits nothing more, and prints the same id',
+    )
+    .option('--wait [duration]', 'wait until it has ended, at most this long', durationMs);
+  callsServer<SubmitOptions>(cli, command, async ({ api, output, options, args }) => {
+    const { key, idempotencyKey, wait } = options;
+    const body = { ...(await readWorkflow(cli, args[0]!)), ...(key !== undefined && { key }) };
+    const submitted = await api.request<Workflow>('POST', '/v1/workflows', {
+      body,
+      signal: cli.interrupted,
+      // With a key the request can be repeated safely if its answer is lost.
+      retry: body.key !== undefined,
+      ...repeatableWith(idempotencyKey, undefined),
+    });
+    if (wait === undefined) return output.document(submitted, () => `${submitted.id}\n`);
+    if (!output.json) output.note(`submitted ${submitted.id}`);
+    const ended = await awaitEnd(cli, api, awaited(submitted.id), wait === true ? null : wait);
+    output.document(ended, () => workflowDetails(output, ended, cli.now()));
+    requireSuccess(ended);
+  });
+}
+
+async function readWorkflow(cli: Cli, path: string): Promise<WorkflowSubmission> {
+  const read = await readJsonInput(cli, path);
+  if (!isPlainObject(read))
+    throw invalid([{ pointer: '', detail: 'must be an object with "name" and "jobs"' }]);
+  return read as unknown as WorkflowSubmission;
+}
+
+interface ListOptions {
+  readonly state?: string;
+  readonly name?: string;
+  readonly key?: string;
+  readonly limit: number;
+}
+
+function addListCommand(workflow: Command, cli: Cli): void {
+  const command = workflow
+    .command('list')
+    .description('list workflows, newest first')
+    .option('--state <states>', 'only those in these states, separated by commas')
+    .option('--name <name>', 'only those of this name')
+    .option('--key <key>', 'only the one with this key')
+    .option('--limit <n>', 'how many to show at most', wholeNumber(1, LARGEST_PAGE), 50)
+    .option(...WIDE);
+  const show = async ({ api, output, options }: ServerCall<ListOptions>): Promise<void> => {
+    const { limit, state, name, key } = options;
+    const query = { ...(state && { state }), ...(name && { name }), ...(key && { key }) };
+    const listing = { limit, query };
+    const page = await readPages<ListedWorkflow>(api, '/v1/workflows', { signal: cli.interrupted }, listing);
+    output.document(page, () => workflowTable(output, page.data, cli.now()));
+    if (page.next !== null && !output.json) output.note('There are more: use a larger --limit.');
+  };
+  callsServer<ListOptions>(cli, command, watched(command, show));
+}
+
+function addGetCommand(workflow: Command, cli: Cli): void {
+  const command = workflow
+    .command('get')
+    .description('show one workflow and its steps')
+    .argument(...ID)
+    .option(...WIDE);
+  const show = async ({ api, output, args }: ServerCall<object>): Promise<void> => {
+    const shown = await api.request<Workflow>('GET', pathOf(args[0]!), { signal: cli.interrupted });
+    output.document(shown, () => workflowDetails(output, shown, cli.now()));
+  };
+  callsServer(cli, command, watched(command, show));
+}
+
+function addWatchCommand(workflow: Command, cli: Cli): void {
+  const command = workflow
+    .command('watch')
+    .description('draw a workflow again and again until it has ended; exits 3 when it ends unsuccessfully')
+    .argument(...ID);
+  callsServer(cli, command, async ({ api, output, args }) => {
+    const signal = AbortSignal.any([cli.interrupted, cli.readerGone]);
+    const isScreen = cli.stdout.isTTY === true && !output.json;
+    if (isScreen) output.redraw();
+    let last = '';
+    let seen: Workflow | undefined;
+    for await (seen of follow<Workflow>(api, awaited(args[0]!), signal)) {
+      const line = workflowLine(seen);
+      const text = isScreen ? `${line}\n\n${drawGraph(stepsOf(seen), output.screen)}` : line;
+      if (text === last) continue;
+      last = text;
+      output.document(seen, () =>
+        isScreen ? text : `${new Date(cli.now()).toISOString()}  ${printable(text)}\n`,
+      );
+    }
+    requireSuccess(seen!);
+  });
+}
+
+interface GraphOptions {
+  readonly dot?: boolean;
+  readonly mermaid?: boolean;
+}
+
+function addGraphCommand(workflow: Command, cli: Cli): void {
+  const command = workflow
+    .command('graph')
+    .description('draw the graph of a workflow with the states of its steps')
+    .argument(...ID)
+    .option('--dot', 'print it in the language of Graphviz')
+    .option('--mermaid', 'print it in the language of Mermaid')
+    .option(...WIDE);
+  const show = async ({ api, output, options, args }: ServerCall<GraphOptions>): Promise<void> => {
+    if (options.dot && options.mermaid)
+      throw new PunctualError('USAGE', 'Give --dot or --mermaid, not both.');
+    const shown = await api.request<Workflow>('GET', pathOf(args[0]!), { signal: cli.interrupted });
+    const steps = stepsOf(shown);
+    output.document(shown, () => {
+      if (options.dot) return toDot(shown.name, steps);
+      return options.mermaid ? toMermaid(steps) : drawGraph(steps, output.screen);
+    });
+  };
+  callsServer<GraphOptions>(cli, command, watched(command, show));
+}
+
+function stepsOf({ jobs }: Workflow): DrawnStep[] {
+  return Object.entries(jobs).map(([name, { state, after, runIf }]) => ({ name, state, after, runIf }));
+}
+
+function addRetryCommand(workflow: Command, cli: Cli): void {
+  const command = workflow
+    .command('retry')
+    .description('run the failed steps of a workflow again, and what depends on them')
+    .argument(...ID)
+    .option('--from <step>', 'run this step and everything behind it again, whatever became of it');
+  callsServer<{ from?: string }>(cli, command, async ({ api, output, options: { from }, args }) => {
+    const body = { ...(from !== undefined && { from }) };
+    const changed = await api.request<Workflow>('POST', `${pathOf(args[0]!)}/retry`, {
+      body,
+      signal: cli.interrupted,
+    });
+    output.document(changed, () => `${changed.id}  ${workflowLine(changed)}\n`);
+  });
+}
+
+function addCancelCommand(workflow: Command, cli: Cli): void {
+  const command = workflow
+    .command('cancel')
+    .description('cancel a workflow: running steps are told to stop, the others never start')
+    .argument(...ID);
+  callsServer(cli, command, async ({ api, output, args }) => {
+    const changed = await api.request<Workflow>('POST', `${pathOf(args[0]!)}/cancel`, {
+      signal: cli.interrupted,
+    });
+    output.document(changed, () => `${changed.id}  ${workflowLine(changed)}\n`);
+  });
+}
+
+function addEventCommand(workflow: Command, cli: Cli): void {
+  const command = workflow
+    .command('event')
+    .description('tell a workflow of an event that a step waits for; the first one of a name counts')
+    .argument(...ID)
+    .argument('<event>', 'the name of the event')
+    .option('--payload <json>', 'the result of the step: JSON, @file, or - for stdin');
+  callsServer<{ payload?: string }>(cli, command, async ({ api, output, options, args }) => {
+    const payload = await readPayload(cli, options.payload);
+    const body = { event: args[1]!, ...(payload !== undefined && { payload }) };
+    const request = { body, signal: cli.interrupted, retry: true };
+    const changed = await api.request<Workflow>('POST', `${pathOf(args[0]!)}/events`, request);
+    output.document(changed, () => `${changed.id}  ${workflowLine(changed)}\n`);
+  });
+}

@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { task } from '../core/task.js';
+import { type Returned, type WorkflowBuilder, workflow } from './workflow-builder.js';
+
+const render = task('render', { timeout: '5m' }, async (input: { page: number }) => ({
+  html: `<p>${input.page}</p>`,
+  images: [{ url: 'a' }],
+}));
+const upload = task('up.load', async (_input: { html: string; image?: string }) => true);
+const tidy = task('tidy', async () => 'done');
+
+describe('building a workflow', () => {
+  it('makes a submission in which results are references and edges', async () => {
+    const publish = workflow('publish', { onFailure: 'stop' }, (w, input: { page: number }) => {
+      const a = w.run(render, input);
+      const b = w.run(upload, { html: a.result.html, image: a.result.images[0]!.url }, { delay: '5s' });
+      const paid = w.wait<{ amount: number }>({ event: 'paid', timeout: '2d' }, { after: [b] });
+      w.wait('30m', { after: [paid] });
+      w.run(tidy, undefined, { after: [a, b], runIf: 'any-failed', name: 'alert' });
+      w.run('elsewhere', [paid.result.amount, { all: a.result }, new Date(0)]);
+      return b;
+    });
+    expect(await publish.build({ page: 7 })).toEqual({
+      submission: {
+        name: 'publish',
+        onFailure: 'stop',
+        jobs: {
+          render: { task: 'render', timeout: '5m', payload: { page: 7 } },
+          'up-load': {
+            task: 'up.load',
+            payload: {
+              html: { $from: 'render.result.html' },
+              image: { $from: 'render.result.images.0.url' },
+            },
+            delay: '5s',
+            after: ['render'],
+          },
+          paid: { wait: { event: 'paid', timeout: '2d' }, after: ['up-load'] },
+          wait: { wait: '30m', after: ['paid'] },
+          alert: { task: 'tidy', after: ['render', 'up-load'], runIf: 'any-failed' },
+          elsewhere: {
+            task: 'elsewhere',
+            payload: [
+              { $from: 'paid.result.amount' },
+              { all: { $from: 'render.result' } },
+              '1970-01-01T00:00:00.000Z',
+            ],
+            after: ['paid', 'render'],
+          },
+        },
+      },
+      returned: 'up-load',
+    });
+  });
+
+  it('numbers steps of the same task, and is called anew at each start', async () => {
+    const many = workflow('many', (w, count: number) => {
+      const steps = Array.from({ length: count }, () => w.run(tidy));
+      return { last: steps.at(-1)!, first: steps[0]! };
+    });
+    const names = async (count: number) => Object.keys((await many.build(count)).submission.jobs);
+    expect(await names(3)).toEqual(['tidy', 'tidy-2', 'tidy-3']);
+    expect(await names(1)).toEqual(['tidy']);
+    expect((await many.build(2)).returned).toEqual({ last: 'tidy-2', first: 'tidy' });
+  });
+
+  it('checks an input against the schema of its task, unless the input refers to results', async () => {
+    const strict = task('strict', { input: z.object({ n: z.number() }) }, async ({ n }) => n);
+    const wrong = workflow('wrong', (w) => w.run(strict, { n: 'one' as unknown as number }));
+    await expect(wrong.build(undefined)).rejects.toMatchObject({
+      errors: [{ pointer: '/jobs/strict/payload/n' }],
+    });
+    const open = workflow('open', (w) =>
+      w.run(strict, { n: w.run(strict, { n: 1 }).result }, { name: 'second' }),
+    );
+    expect((await open.build(undefined)).submission.jobs.second?.payload).toEqual({
+      n: { $from: 'strict.result' },
+    });
+  });
+
+  it.each<[string, (w: WorkflowBuilder) => Returned, RegExp]>([
+    [
+      'a name that is taken',
+      (w) => [w.run(tidy, undefined, { name: 'a' }), w.run(tidy, undefined, { name: 'a' })][0],
+      /a step "a" already/,
+    ],
+    ['a name that is none', (w) => w.run(tidy, undefined, { name: 'a.b' }), /"a\.b" must be 1 to 64/],
+    [
+      'an option that does not exist',
+      (w) => w.run(tidy, undefined, { afer: [] } as object),
+      /Did you mean after\?/,
+    ],
+    [
+      'a computation with a result',
+      (w) => w.run('x', `${w.run(render, { page: 1 }).result.html}!`),
+      /render\.result\.html is not known before/,
+    ],
+    [
+      'spreading a result',
+      (w) => w.run('x', { ...(w.run(render, { page: 1 }).result as object) }),
+      /render\.result is not known before/,
+    ],
+    [
+      'a field that a reference cannot name',
+      (w) => w.run('x', w.run('y').result['a.b']),
+      /cannot be part of a reference/,
+    ],
+    ['an input that is not JSON', (w) => w.run('x', { n: 1n }), /cannot be written as JSON/],
+    ['a function as input', (w) => w.run('x', () => 1), /cannot be written as JSON/],
+  ])('refuses %s', async (_, build, message) => {
+    const define = () => workflow('w', build).build(undefined);
+    await expect(Promise.resolve().then(define)).rejects.toThrow(message);
+  });
+
+  it('refuses steps of another workflow', async () => {
+    const kept: { name: string; result: unknown }[] = [];
+    await workflow('one', (w) => {
+      kept.push(w.run(tidy));
+    }).build(undefined);
+    const after = workflow('two', (w) => w.run(tidy, undefined, { after: kept }));
+    await expect(Promise.resolve().then(() => after.build(undefined))).rejects.toThrow(
+      /step of another workflow/,
+    );
+    const input = workflow('three', (w) => w.run('x', kept[0]!.result));
+    await expect(Promise.resolve().then(() => input.build(undefined))).rejects.toThrow(
+      /step of another workflow/,
+    );
+  });
+
+  it('wants a name and a function', () => {
+    expect(() => workflow('a b', () => undefined)).toThrow(/must be 1 to 128/);
+    expect(() => workflow('a', {} as never)).toThrow(/pass one last/);
+    expect(() => workflow('a', { onFailur: 'stop' } as never, () => undefined)).toThrow(
+      /Did you mean onFailure/,
+    );
+  });
+});

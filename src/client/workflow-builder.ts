@@ -1,0 +1,253 @@
+import type { Duration } from '../core/duration.js';
+import { invalid, PunctualError, pointerStep } from '../core/errors.js';
+import { NAME_PATTERN, NAME_RULE } from '../core/job.js';
+import { checkOptions, type OptionNames } from '../core/known-options.js';
+import { checkRetry } from '../core/nested-options.js';
+import type { AnyTask, TaskDefaults } from '../core/task.js';
+import { TASK_DEFAULTS } from '../core/task.js';
+import {
+  type EventWait,
+  type FailurePolicy,
+  type RunIf,
+  type RunningPolicy,
+  STEP_NAME_FORM,
+  STEP_NAME_PATTERN,
+  type WorkflowStep,
+  type WorkflowSubmission,
+} from '../core/workflow.js';
+import { type Given, otherWorkflow, type Reference, referenceTo, writeInput } from './result-reference.js';
+import { buildOpenSubmission, buildSubmission, type TaskOrName } from './task-submission.js';
+
+/** Where a step stands in its workflow. */
+export interface StepPlace {
+  /** The name of the step; default that of its task, with a number where it is taken. */
+  readonly name?: string;
+  /** The steps that must have ended before; those whose results the input holds need not be named. */
+  readonly after?: readonly AnyStep[];
+  /** When the step runs, decided when all of those have ended; default `all-succeeded`. */
+  readonly runIf?: RunIf;
+}
+
+/** Options of a step; the defaults are those of its task, then those of the server. */
+export interface StepOptions extends TaskDefaults, StepPlace {
+  /** How long after the steps before it the step is due, e.g. `5s`. */
+  readonly delay?: Duration;
+  /** Jobs of the same key run one after another, or as many at once as `keyConcurrency` of their queue allows. */
+  readonly concurrencyKey?: string;
+  /** The step fails if it has not started by this time. */
+  readonly startBefore?: Date | string;
+  /** Whether the step waits until it is released. */
+  readonly hold?: boolean;
+}
+
+/** How a workflow behaves. */
+export interface WorkflowOptions {
+  /** What the failure of a step means for the others; default `continue`: they go on by their `runIf`. */
+  readonly onFailure?: FailurePolicy;
+  /** What becomes of running steps when a failure stops the workflow; default `finish`. */
+  readonly running?: RunningPolicy;
+}
+
+const PLACE: OptionNames<StepPlace> = { name: true, after: true, runIf: true };
+const STEP_OPTIONS: OptionNames<StepOptions> = {
+  ...TASK_DEFAULTS,
+  ...PLACE,
+  delay: true,
+  concurrencyKey: true,
+  startBefore: true,
+  hold: true,
+};
+const WORKFLOW_OPTIONS: OptionNames<WorkflowOptions> = { onFailure: true, running: true };
+
+/** A step of a workflow that is being built. */
+export interface Step<Output> {
+  readonly name: string;
+  /** The result, to be passed on to later steps: `w.run(B, { page: a.result.page })` also puts B after a. */
+  readonly result: Reference<Output>;
+}
+
+/** A step of any result. */
+export interface AnyStep {
+  readonly name: string;
+}
+
+/** The input of a step as an argument; optional if the task's input may be undefined. */
+export type StepArguments<Input> = undefined extends Input
+  ? [input?: Given<Input>, options?: StepOptions]
+  : [input: Given<Input>, options?: StepOptions];
+
+/** What a workflow is built with. */
+export interface WorkflowBuilder {
+  /** Adds a step that runs a task. */
+  run<Output = unknown, Input = unknown>(
+    task: TaskOrName<Input, Output>,
+    ...rest: StepArguments<NoInfer<Input>>
+  ): Step<Output>;
+  /** Adds a step that takes no worker: it ends when the time has passed, or with the payload of the event as its result. */
+  wait<Output = unknown>(wait: Duration | EventWait, place?: StepPlace): Step<Output>;
+}
+
+/** What a workflow returns: a step, several of them by names, or nothing. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a function without a return statement returns void.
+export type Returned = AnyStep | Readonly<Record<string, AnyStep>> | void;
+
+/** The result of a workflow: that of the step, or of the steps, that its function returns. */
+export type ResultOf<R> =
+  R extends Step<infer Output>
+    ? Output
+    : R extends Readonly<Record<string, AnyStep>>
+      ? { [Key in keyof R]: R[Key] extends Step<infer Output> ? Output : unknown }
+      : undefined;
+
+/** A workflow as the code says it. */
+export interface WorkflowDefinition<Input, Output> {
+  readonly name: string;
+  /** What is sent to start it. Rejects if an input does not fit the schema of its task. */
+  build(input: Input): Promise<BuiltWorkflow>;
+  /** Never set at run time: tells the compiler the type of the result. */
+  readonly types?: { readonly output: Output };
+}
+
+/** A submission, and the names of the steps that the result of the workflow is made of. */
+export interface BuiltWorkflow {
+  readonly submission: WorkflowSubmission;
+  readonly returned: string | Readonly<Record<string, string>> | null;
+}
+
+/**
+ * Defines a workflow: a function that adds its steps. It is called at each start, with the input of that start:
+ * `workflow('publish', (w, input: { page: string }) => { const a = w.run(render, input); return w.run(upload, { html: a.result.html }); })`
+ */
+export function workflow<Input = undefined, R extends Returned = void>(
+  name: string,
+  build: (w: WorkflowBuilder, input: Input) => R,
+): WorkflowDefinition<Input, ResultOf<R>>;
+export function workflow<Input = undefined, R extends Returned = void>(
+  name: string,
+  options: WorkflowOptions,
+  build: (w: WorkflowBuilder, input: Input) => R,
+): WorkflowDefinition<Input, ResultOf<R>>;
+export function workflow(
+  name: string,
+  optionsOrBuild: WorkflowOptions | BuildFunction,
+  maybeBuild?: BuildFunction,
+): WorkflowDefinition<unknown, unknown> {
+  const options = typeof optionsOrBuild === 'function' ? {} : optionsOrBuild;
+  const build = typeof optionsOrBuild === 'function' ? optionsOrBuild : maybeBuild;
+  if (!NAME_PATTERN.test(name)) {
+    throw invalid([{ pointer: '/name', detail: `${JSON.stringify(name)} ${NAME_RULE}` }]);
+  }
+  checkOptions(`workflow(${JSON.stringify(name)})`, options, WORKFLOW_OPTIONS);
+  if (typeof build !== 'function') {
+    const detail = `The workflow ${name} has no function that adds its steps; pass one last.`;
+    throw new PunctualError('INVALID_REQUEST', detail);
+  }
+  return Object.freeze({
+    name,
+    build: async (input: unknown) => {
+      const graph = new Graph();
+      const returned = build(graph, input);
+      const jobs = await graph.jobs();
+      return { submission: { name, jobs, ...options }, returned: graph.namesOf(returned) };
+    },
+  });
+}
+
+type BuildFunction = (w: WorkflowBuilder, input: unknown) => Returned;
+
+/** A step that was added; its submission is built when all are there. */
+interface AddedStep {
+  readonly after: readonly string[];
+  readonly runIf: RunIf | undefined;
+  readonly build: () => Promise<WorkflowStep> | WorkflowStep;
+}
+
+/** The steps that a function adds. */
+class Graph implements WorkflowBuilder {
+  readonly #steps = new Map<string, AddedStep>();
+  readonly #handles = new Map<unknown, string>();
+
+  run<Output>(task: TaskOrName<never, Output>, ...rest: readonly unknown[]): Step<Output> {
+    const [input, options = {}] = rest as [input?: unknown, options?: StepOptions];
+    checkOptions('run()', options, STEP_OPTIONS);
+    checkRetry('run()', options.retry);
+    const { name, after, runIf, ...job } = options;
+    const { payload, steps } = writeInput(input, this);
+    const build = () =>
+      steps.size > 0
+        ? buildOpenSubmission(task as AnyTask | string, payload, job)
+        : buildSubmission(task as AnyTask | string, payload, job);
+    const called = typeof task === 'string' ? task : task.name;
+    return this.#add(name, called, { after: this.#edges(after, steps), runIf, build });
+  }
+
+  wait<Output>(wait: Duration | EventWait, place: StepPlace = {}): Step<Output> {
+    checkOptions('wait()', place, PLACE);
+    const { name, after, runIf } = place;
+    const called = typeof wait === 'string' ? 'wait' : wait.event;
+    return this.#add(name, called, { after: this.#edges(after, []), runIf, build: () => ({ wait }) });
+  }
+
+  /** The steps in the form of the API. */
+  async jobs(): Promise<Record<string, WorkflowStep>> {
+    const jobs = await Promise.all(
+      [...this.#steps].map(async ([name, { after, runIf, build }]) => {
+        const step = await Promise.resolve(build()).catch((error) => throwAbout(name, error));
+        const place = { ...(after.length > 0 && { after }), ...(runIf !== undefined && { runIf }) };
+        return [name, { ...step, ...place }] as const;
+      }),
+    );
+    return Object.fromEntries(jobs);
+  }
+
+  /** The names of the steps that the function returned. */
+  namesOf(returned: Returned): BuiltWorkflow['returned'] {
+    if (returned === undefined || returned === null) return null;
+    const name = this.#handles.get(returned);
+    if (name !== undefined) return name;
+    return Object.fromEntries(
+      Object.entries(returned).map(([key, step]) => [key, this.#nameOf(step as AnyStep)]),
+    );
+  }
+
+  #add<Output>(given: string | undefined, called: string, step: AddedStep): Step<Output> {
+    const name = given ?? this.#freeName(called);
+    if (!STEP_NAME_PATTERN.test(name)) {
+      throw invalid([{ pointer: '/name', detail: `${JSON.stringify(name)} must be ${STEP_NAME_FORM}` }]);
+    }
+    if (this.#steps.has(name)) {
+      throw invalid([{ pointer: '/name', detail: `the workflow has a step "${name}" already` }]);
+    }
+    this.#steps.set(name, step);
+    const result = referenceTo({ owner: this, step: name, path: [] }) as Reference<Output>;
+    const handle = Object.freeze({ name, result });
+    this.#handles.set(handle, name);
+    return handle;
+  }
+
+  /** The name of the task, as far as it is one of a step, with a number where it is taken. */
+  #freeName(called: string): string {
+    const name = called.replaceAll(/[^A-Za-z0-9_-]/g, '-').slice(0, 56);
+    let free = name;
+    for (let number = 2; this.#steps.has(free); number++) free = `${name}-${number}`;
+    return free;
+  }
+
+  #edges(after: readonly AnyStep[] | undefined, referred: Iterable<string>): string[] {
+    return [...new Set([...(after ?? []).map((step) => this.#nameOf(step)), ...referred])];
+  }
+
+  #nameOf(step: AnyStep): string {
+    const name = this.#handles.get(step);
+    if (name === undefined) throw otherWorkflow(String(step?.name));
+    return name;
+  }
+}
+
+/** Throws the error with pointers that name the step, as the API does. */
+function throwAbout(name: string, error: unknown): never {
+  if (!(error instanceof PunctualError) || error.errors.length === 0) throw error;
+  throw invalid(
+    error.errors.map((each) => ({ ...each, pointer: `/jobs${pointerStep(name)}${each.pointer}` })),
+  );
+}

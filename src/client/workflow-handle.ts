@@ -1,0 +1,189 @@
+import { PunctualError } from '../core/errors.js';
+import type { Job } from '../core/job.js';
+import { checkOptions, type OptionNames } from '../core/known-options.js';
+import type { ListedWorkflow, Workflow, WorkflowState } from '../core/workflow.js';
+import type { Transport } from '../transport/transport.js';
+import { EndWait } from './end-wait.js';
+import { type Headers, type RepeatableRequest, repeatableWith } from './idempotency-key.js';
+import type { Jobs, ResultOptions } from './job-handle.js';
+import { eachItem, PAGE_OPTIONS, type PageOptions } from './pages.js';
+import type { BuiltWorkflow } from './workflow-builder.js';
+
+/** Options of one start of a workflow. */
+export interface StartOptions extends RepeatableRequest {
+  /** A second start with the same key returns the same workflow, so a start can be repeated safely. */
+  readonly key?: string;
+}
+
+/** Which workflows to list; what is left out does not matter. */
+export interface WorkflowListOptions extends PageOptions {
+  readonly state?: WorkflowState | readonly WorkflowState[];
+  readonly name?: string;
+  readonly key?: string;
+}
+
+/** What to run again of a workflow that has ended; default what failed, was cancelled or was skipped because of that. */
+export interface RetryWorkflowOptions {
+  /** A step: it and everything behind it runs again, whatever became of it. */
+  readonly from?: string;
+}
+
+/** The names of the options of a start. */
+export const START_OPTIONS: OptionNames<StartOptions> = { key: true, idempotencyKey: true };
+const RESULT_OPTIONS: OptionNames<ResultOptions> = { signal: true };
+const RETRY_OPTIONS: OptionNames<RetryWorkflowOptions> = { from: true };
+const LIST_OPTIONS: OptionNames<WorkflowListOptions> = {
+  ...PAGE_OPTIONS,
+  state: true,
+  name: true,
+  key: true,
+};
+
+/** The awaited workflow ended as failed or cancelled. */
+export class WorkflowFailedError extends PunctualError {
+  readonly workflow: Workflow;
+  /** The first step that failed; null if none did. */
+  readonly job: Job | null;
+
+  constructor(workflow: Workflow, step: string | null, job: Job | null) {
+    const why = step === null ? '' : `: step ${step} ${job?.state ?? 'failed'}`;
+    const message = job?.error ? `: ${job.error.message}` : '';
+    super(
+      'WORKFLOW_UNSUCCESSFUL',
+      `The workflow ${workflow.id} (${workflow.name}) is ${workflow.state}${why}${message}`,
+    );
+    this.name = 'WorkflowFailedError';
+    this.workflow = workflow;
+    this.job = job;
+  }
+}
+
+/** Requests about workflows. */
+export class Workflows {
+  readonly #transport: Transport;
+  readonly #jobs: Jobs;
+  readonly #ends: EndWait;
+
+  constructor(transport: Transport, jobs: Jobs) {
+    this.#transport = transport;
+    this.#jobs = jobs;
+    this.#ends = new EndWait(transport);
+  }
+
+  submit(
+    { submission }: BuiltWorkflow,
+    { key, idempotencyKey }: StartOptions,
+    headers?: Headers,
+  ): Promise<Workflow> {
+    return this.#transport.request('POST', '/v1/workflows', {
+      body: { ...submission, ...(key !== undefined && { key }) },
+      retry: key !== undefined,
+      timeoutMs: 60_000,
+      ...repeatableWith(idempotencyKey, headers),
+    });
+  }
+
+  get(id: string): Promise<Workflow> {
+    return this.#transport.request('GET', pathOf(id));
+  }
+
+  list(options: WorkflowListOptions): AsyncGenerator<ListedWorkflow, void, undefined> {
+    checkOptions('workflows()', options, LIST_OPTIONS);
+    const { state, name, key, ...paging } = options;
+    const states = typeof state === 'string' ? state : state?.join(',');
+    return eachItem(this.#transport, '/v1/workflows', { state: states, name, key }, paging);
+  }
+
+  cancel(id: string): Promise<Workflow> {
+    return this.#transport.request('POST', `${pathOf(id)}/cancel`);
+  }
+
+  retry(id: string, options: RetryWorkflowOptions): Promise<Workflow> {
+    checkOptions('retry()', options, RETRY_OPTIONS);
+    return this.#transport.request('POST', `${pathOf(id)}/retry`, { body: options });
+  }
+
+  async sendEvent(id: string, event: string, payload: unknown): Promise<void> {
+    const body = { event, ...(payload !== undefined && { payload }) };
+    // The first event of a name counts, so that sending it again changes nothing.
+    await this.#transport.request('POST', `${pathOf(id)}/events`, { body, retry: true });
+  }
+
+  ended(id: string, options: ResultOptions): Promise<Workflow> {
+    checkOptions('wait()', options, RESULT_OPTIONS);
+    return this.#ends.of<Workflow>(pathOf(id), ({ state }) => state !== 'running', options.signal);
+  }
+
+  /** The results of the returned steps once the workflow has succeeded. */
+  async result(id: string, returned: BuiltWorkflow['returned'], options: ResultOptions): Promise<unknown> {
+    checkOptions('result()', options, RESULT_OPTIONS);
+    const workflow = await this.ended(id, options);
+    if (workflow.state !== 'succeeded') throw await this.#failure(workflow);
+    if (returned === null) return undefined;
+    const resultOf = (step: string) => this.#jobs.result(workflow.jobs[step]!.id, options);
+    if (typeof returned === 'string') return resultOf(returned);
+    const results = Object.entries(returned).map(async ([key, step]) => [key, await resultOf(step)] as const);
+    return Object.fromEntries(await Promise.all(results));
+  }
+
+  async #failure(workflow: Workflow): Promise<WorkflowFailedError> {
+    const steps = Object.entries(workflow.jobs);
+    const failed =
+      steps.find(([, { state }]) => state === 'failed') ??
+      steps.find(([, { state }]) => state === 'cancelled');
+    if (!failed) return new WorkflowFailedError(workflow, null, null);
+    // A step that cannot be read must not hide that the workflow has failed.
+    const job = await this.#jobs.get(failed[1].id).catch(() => null);
+    return new WorkflowFailedError(workflow, failed[0], job);
+  }
+}
+
+/** A workflow that was started. */
+export class WorkflowHandle<Output> {
+  readonly id: string;
+  readonly #workflows: Workflows;
+  readonly #returned: BuiltWorkflow['returned'];
+
+  constructor(id: string, workflows: Workflows, returned: BuiltWorkflow['returned']) {
+    this.id = id;
+    this.#workflows = workflows;
+    this.#returned = returned;
+  }
+
+  /**
+   * Waits for the end of the workflow and resolves with the result of the step, or the steps, that its function returned;
+   * rejects with WorkflowFailedError if it ends without success.
+   */
+  async result(options: ResultOptions = {}): Promise<Output> {
+    return (await this.#workflows.result(this.id, this.#returned, options)) as Output;
+  }
+
+  /** Waits for the end of the workflow, whatever it is. */
+  wait(options: ResultOptions = {}): Promise<Workflow> {
+    return this.#workflows.ended(this.id, options);
+  }
+
+  /** The workflow as it is now, with the states of its steps. */
+  get(): Promise<Workflow> {
+    return this.#workflows.get(this.id);
+  }
+
+  /** Cancels the workflow: running steps are told to stop, the others never start. */
+  cancel(): Promise<Workflow> {
+    return this.#workflows.cancel(this.id);
+  }
+
+  /** Runs the failed steps again and what depends on them, or with `from` a step and everything behind it. */
+  retry(options: RetryWorkflowOptions = {}): Promise<Workflow> {
+    return this.#workflows.retry(this.id, options);
+  }
+
+  /** Ends the step that waits for this event; the payload becomes its result. */
+  sendEvent(event: string, payload?: unknown): Promise<void> {
+    return this.#workflows.sendEvent(this.id, event, payload);
+  }
+}
+
+function pathOf(id: string): string {
+  return `/v1/workflows/${encodeURIComponent(id)}`;
+}

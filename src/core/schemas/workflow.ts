@@ -1,0 +1,162 @@
+import Type from 'typebox';
+import {
+  FAILURE_POLICIES,
+  MOST_EDGES,
+  MOST_STEPS,
+  RUN_IFS,
+  RUNNING_POLICIES,
+  STEP_NAME_FORM,
+  STEP_NAME_PATTERN,
+  type WorkflowStep as Step,
+  type WorkflowStepView as StepViewShape,
+  WORKFLOW_DEFAULTS,
+  WORKFLOW_STATES,
+} from '../workflow.js';
+import { JobState } from './job.js';
+import { nullable, page, strict } from './object.js';
+import { PageQuery, someOf } from './query.js';
+import { JobSubmission } from './submission.js';
+import { Duration, Id, Json, line, Name } from './text.js';
+
+/** The name of a step. */
+export const StepName = Type.String({ pattern: STEP_NAME_PATTERN.source, 'x-expected': STEP_NAME_FORM });
+
+/** When a step runs. */
+export const RunIf = Type.Enum(RUN_IFS, { type: 'string', default: WORKFLOW_DEFAULTS.runIf });
+
+const Wait = Type.Union([Duration, strict({ event: Name, timeout: Type.Optional(Duration) })], {
+  title: 'Wait',
+  description: 'The step takes no worker: it ends when the time has passed or the event has come.',
+  'x-expected': 'a duration such as "30m" or {"event": a name, "timeout": a duration}',
+});
+
+/** A step says what a submission says, but for what belongs to a single job. */
+const { runAt, key, keyMode, keyWindow, ...JOB } = JobSubmission.properties;
+
+/** A step of a workflow. */
+export const WorkflowStep = strict(
+  {
+    ...JOB,
+    after: Type.Optional(Type.Array(StepName, { maxItems: MOST_STEPS })),
+    runIf: Type.Optional(RunIf),
+    wait: Type.Optional(Wait),
+  },
+  {
+    title: 'WorkflowStep',
+    description:
+      'Give one of `task`, `target` and `wait`; a step that waits has only `after` and `runIf` besides. `delay` counts from its release. ' +
+      '`{"$from": "step.result.path"}` anywhere in `payload` becomes what an earlier step returned.',
+    examples: [{ task: 'publish', after: ['render'], payload: { page: { $from: 'render.result.page' } } }],
+  },
+);
+
+/** The steps of a workflow by their names. */
+export const WorkflowSteps = Type.Unsafe<Record<string, Step>>({
+  type: 'object',
+  minProperties: 1,
+  maxProperties: MOST_STEPS,
+  propertyNames: StepName,
+  additionalProperties: WorkflowStep,
+  description: `The steps by their names; at most ${MOST_EDGES} entries of \`after\` in all.`,
+});
+
+const FIELDS = {
+  onFailure: Type.Optional(
+    Type.Enum(FAILURE_POLICIES, { type: 'string', default: WORKFLOW_DEFAULTS.onFailure }),
+  ),
+  running: Type.Optional(Type.Enum(RUNNING_POLICIES, { type: 'string', default: WORKFLOW_DEFAULTS.running })),
+};
+
+/** What a client sends to have a graph of jobs run. */
+export const WorkflowSubmission = strict(
+  { name: Name, key: Type.Optional(line(512)), jobs: WorkflowSteps, ...FIELDS },
+  {
+    title: 'WorkflowSubmission',
+    examples: [
+      {
+        name: 'publish',
+        jobs: { render: { task: 'render' }, upload: { task: 'upload', after: ['render'] } },
+      },
+    ],
+  },
+);
+
+/** The same without its steps, which are checked one by one so that others have their turn in between. */
+export const WorkflowEnvelope = strict({
+  ...WorkflowSubmission.properties,
+  jobs: Type.Unsafe<Record<string, unknown>>({
+    type: 'object',
+    minProperties: 1,
+    maxProperties: MOST_STEPS,
+    propertyNames: StepName,
+  }),
+});
+
+const Time = Type.String({ format: 'date-time' });
+const Whole = Type.Integer();
+
+const StepView = Type.Object(
+  {
+    id: Type.String({ description: 'The id of its job.' }),
+    state: JobState,
+    after: Type.Array(Type.String()),
+    runIf: RunIf,
+    finishedAt: nullable(Time),
+  },
+  { title: 'WorkflowStepView' },
+);
+
+const VIEW = {
+  id: Type.String(),
+  tenant: Type.String(),
+  name: Type.String(),
+  key: nullable(Type.String()),
+  state: Type.Enum(WORKFLOW_STATES, { type: 'string' }),
+  run: Type.Integer({ description: 'Counts how often it was set going: by its submission and by retries.' }),
+  onFailure: Type.Enum(FAILURE_POLICIES, { type: 'string' }),
+  running: Type.Enum(RUNNING_POLICIES, { type: 'string' }),
+  stopping: nullable(
+    Type.Enum(['failure', 'cancel'], { type: 'string', description: 'Why the rest of it is skipped.' }),
+  ),
+  progress: Type.Object({ steps: Whole, ended: Whole, failed: Whole }, { title: 'WorkflowProgress' }),
+  createdAt: Time,
+  createdBy: Type.String(),
+  endedAt: nullable(Time),
+};
+
+/** A workflow as the API shows it. */
+export const WorkflowView = Type.Object(
+  {
+    ...VIEW,
+    jobs: Type.Unsafe<Record<string, StepViewShape>>({
+      type: 'object',
+      additionalProperties: StepView,
+      description: 'The steps by their names.',
+    }),
+  },
+  { title: 'Workflow' },
+);
+
+/** One page of workflows, newest first. */
+export const WorkflowPage = page('WorkflowPage', Type.Object(VIEW, { title: 'ListedWorkflow' }));
+
+/** Which workflows to list. */
+export const WorkflowListQuery = strict({
+  state: Type.Optional(someOf(WORKFLOW_STATES, 'running,failed')),
+  name: Type.Optional(Name),
+  key: Type.Optional(line(512)),
+  limit: PageQuery.properties.limit,
+  after: Type.Optional(Id),
+});
+
+/** Something that has happened, which steps of a workflow wait for. */
+export const WorkflowEvent = strict(
+  { event: Name, payload: Type.Optional(Json) },
+  { title: 'WorkflowEvent', examples: [{ event: 'paid', payload: { amount: 42 } }] },
+);
+
+/** Which steps run again. */
+export const WorkflowRetry = strict(
+  { from: Type.Optional(StepName) },
+  { title: 'WorkflowRetry', examples: [{ from: 'render' }] },
+);

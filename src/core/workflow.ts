@@ -1,0 +1,124 @@
+import type { Duration } from './duration.js';
+import type { EndState, JobState, JobTemplate } from './job.js';
+
+/**
+ * The shape of a workflow in the public contract. The types are written out, like those of jobs; `schemas/schemas.test-d.ts`
+ * proves that the schemas say the same.
+ */
+
+/** The rule for names of steps: no dots, because `$from` puts them between a step and the path in its result. */
+export const STEP_NAME_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
+/** Completes "must be …" in an error about the name of a step. */
+export const STEP_NAME_FORM = '1 to 64 letters, digits, "_" or "-"';
+
+/** The most steps of one workflow. */
+export const MOST_STEPS = 10_000;
+/** The most entries of `after` in one workflow. */
+export const MOST_EDGES = 50_000;
+
+/** When a step runs, decided once, when none of the steps in `after` is left. */
+export const RUN_IFS = ['all-succeeded', 'all-finished', 'any-failed', 'any-succeeded'] as const;
+/** When a step runs. */
+export type RunIf = (typeof RUN_IFS)[number];
+
+/** What a step that fails means for the others: the rest is skipped, or they go on by their `runIf`. */
+export const FAILURE_POLICIES = ['stop', 'continue'] as const;
+/** What a step that fails means for the others. */
+export type FailurePolicy = (typeof FAILURE_POLICIES)[number];
+
+/** What becomes of running steps when a failure stops the workflow. */
+export const RUNNING_POLICIES = ['finish', 'cancel'] as const;
+/** What becomes of running steps when a failure stops the workflow. */
+export type RunningPolicy = (typeof RUNNING_POLICIES)[number];
+
+/** What a workflow takes where it says nothing. */
+export const WORKFLOW_DEFAULTS = {
+  runIf: 'all-succeeded',
+  onFailure: 'continue',
+  running: 'finish',
+} as const satisfies { runIf: RunIf; onFailure: FailurePolicy; running: RunningPolicy };
+
+/** The states of a workflow. */
+export const WORKFLOW_STATES = ['running', 'succeeded', 'failed', 'cancelled'] as const;
+/** The state of a workflow. */
+export type WorkflowState = (typeof WORKFLOW_STATES)[number];
+/** The state of a workflow that has ended. */
+export type WorkflowEnd = Exclude<WorkflowState, 'running'>;
+
+/** Waits for an event of the workflow; its payload becomes the result of the step. */
+export interface EventWait {
+  readonly event: string;
+  /** The step fails if the event has not come by then. */
+  readonly timeout?: Duration;
+}
+
+/** A step of a workflow: a job, or with `wait` something to wait for. */
+export interface WorkflowStep extends JobTemplate {
+  /** The steps that must have ended before this one is decided. */
+  readonly after?: readonly string[];
+  /** Default `all-succeeded`. */
+  readonly runIf?: RunIf;
+  /** How long after its release the step starts. */
+  readonly delay?: Duration;
+  /** The step fails if it has not started by this time (RFC 3339). */
+  readonly startBefore?: string;
+  /** Whether it waits until it is released by a person, too. */
+  readonly hold?: boolean;
+  /** Instead of a job: the step ends when the event comes, or when the time has passed. */
+  readonly wait?: Duration | EventWait;
+}
+
+/** The steps of a workflow by their names. */
+export type WorkflowSteps = Readonly<Record<string, WorkflowStep>>;
+
+/** What a client sends to have a graph of jobs run. */
+export interface WorkflowSubmission {
+  readonly name: string;
+  /** A second submission with the same key gets the same workflow. */
+  readonly key?: string;
+  readonly jobs: WorkflowSteps;
+  /** Default `continue`. */
+  readonly onFailure?: FailurePolicy;
+  /** Default `finish`. */
+  readonly running?: RunningPolicy;
+}
+
+/** A step of a workflow as it is shown. */
+export interface WorkflowStepView {
+  /** The id of its job. */
+  readonly id: string;
+  readonly state: JobState;
+  readonly after: readonly string[];
+  readonly runIf: RunIf;
+  readonly finishedAt: string | null;
+}
+
+/** A workflow in a list. */
+export interface ListedWorkflow {
+  readonly id: string;
+  readonly tenant: string;
+  readonly name: string;
+  readonly key: string | null;
+  readonly state: WorkflowState;
+  /** Counts how often it was set going: by its submission and by retries. */
+  readonly run: number;
+  readonly onFailure: FailurePolicy;
+  readonly running: RunningPolicy;
+  /** Why the rest of it is skipped: a failure, or because somebody cancelled it. */
+  readonly stopping: 'failure' | 'cancel' | null;
+  readonly progress: { readonly steps: number; readonly ended: number; readonly failed: number };
+  readonly createdAt: string;
+  readonly createdBy: string;
+  readonly endedAt: string | null;
+}
+
+/** A workflow as the API shows it. */
+export interface Workflow extends ListedWorkflow {
+  /** Its steps by their names. */
+  readonly jobs: Readonly<Record<string, WorkflowStepView>>;
+}
+
+/** How a step of a workflow stands. */
+export type StepState = JobState;
+/** How a step of a workflow ended. */
+export type StepEnd = EndState;

@@ -1,0 +1,290 @@
+import { type FieldError, MOST_ERRORS, pointerStep } from '../errors.js';
+import { JsonText } from '../json-reader.js';
+import { MOST_EDGES, MOST_STEPS, type RunIf } from '../workflow.js';
+import { findReferences, nameOf, pointerTo, type Reference } from './references.js';
+
+/**
+ * Whether the steps of a workflow are a graph that can run. Everything is linear in steps and edges and without recursion,
+ * because a graph may be ten thousand steps deep; a list of mistakes is cut like every other one.
+ */
+
+/** What a step says that matters for the graph. Other fields are checked elsewhere. */
+export interface GraphStep {
+  readonly after?: readonly string[];
+  readonly runIf?: RunIf;
+  /** Its references are checked if it was read as text. */
+  readonly payload?: unknown;
+}
+
+/** A step in its place; `parents` and `children` are indexes into the list of steps. */
+export interface PlacedStep {
+  readonly name: string;
+  /** In the order of `after`. */
+  readonly parents: readonly number[];
+  readonly children: readonly number[];
+  /** The references in its payload. */
+  readonly references: readonly Reference[];
+}
+
+/** The steps of a graph, every step behind its parents, or what is wrong with them. */
+export type CheckedGraph =
+  | { readonly steps: readonly PlacedStep[]; readonly errors?: undefined }
+  | { readonly steps?: undefined; readonly errors: readonly FieldError[] };
+
+/** Names of a cycle that an error spells out; the others in the middle are counted. */
+const MOST_NAMES = 20;
+
+/** Checks the graph of a workflow whose steps have the right form. */
+export function checkGraph(jobs: Readonly<Record<string, GraphStep>>, pointer = '/jobs'): CheckedGraph {
+  const names = Object.keys(jobs);
+  const tooMany = sizeError(names.length, edgesIn(jobs, names));
+  if (tooMany) return { errors: [{ pointer, detail: tooMany }] };
+  const errors: FieldError[] = [];
+  const parents = readParents(jobs, names, pointer, errors);
+  refuseIdle(jobs, names, pointer, errors);
+  if (errors.length > 0) return { errors };
+  const children = turned(parents);
+  const order = topologicalOrder(parents, children);
+  if (order.length < names.length) return { errors: findCycles(names, parents, order, pointer) };
+  const graph = { names, parents, order, references: readReferences(jobs, names, pointer, errors) };
+  checkAncestors(graph, pointer, errors);
+  return errors.length > 0 ? { errors } : { steps: placed(graph, children) };
+}
+
+function edgesIn(jobs: Readonly<Record<string, GraphStep>>, names: readonly string[]): number {
+  return names.reduce((sum, name) => sum + (jobs[name]!.after?.length ?? 0), 0);
+}
+
+function sizeError(steps: number, edges: number): string | null {
+  if (steps === 0) return 'must have at least one step';
+  if (steps > MOST_STEPS) return `must have at most ${MOST_STEPS} steps`;
+  return edges > MOST_EDGES ? `must have at most ${MOST_EDGES} entries of "after" in all` : null;
+}
+
+/** The parents of each step, by index. */
+function readParents(
+  jobs: Readonly<Record<string, GraphStep>>,
+  names: readonly string[],
+  pointer: string,
+  errors: FieldError[],
+): number[][] {
+  const indexOf = new Map(names.map((name, index) => [name, index]));
+  return names.map((name) => {
+    const parents = new Set<number>();
+    for (const [i, parent] of (jobs[name]!.after ?? []).entries()) {
+      const index = indexOf.get(parent);
+      const mistake =
+        index === undefined
+          ? `there is no step "${parent}"`
+          : parents.has(index)
+            ? `names "${parent}" a second time`
+            : null;
+      if (index !== undefined) parents.add(index);
+      if (mistake) add(errors, `${pointer}${pointerStep(name)}/after/${i}`, mistake);
+    }
+    return [...parents];
+  });
+}
+
+/** A step that runs when any parent has done something never does so without a parent. */
+function refuseIdle(
+  jobs: Readonly<Record<string, GraphStep>>,
+  names: readonly string[],
+  pointer: string,
+  errors: FieldError[],
+): void {
+  for (const name of names) {
+    const { after = [], runIf } = jobs[name]!;
+    if (after.length > 0 || (runIf !== 'any-failed' && runIf !== 'any-succeeded')) continue;
+    add(errors, `${pointer}${pointerStep(name)}/runIf`, `"${runIf}" never runs without a step in "after"`);
+  }
+}
+
+/** Nobody reads more errors than are told. */
+function add(errors: FieldError[], pointer: string, detail: string): void {
+  if (errors.length <= MOST_ERRORS) errors.push({ pointer, detail });
+}
+
+/** The same edges seen from their other ends. */
+function turned(parents: readonly (readonly number[])[]): number[][] {
+  const children: number[][] = parents.map(() => []);
+  for (const [child, theirs] of parents.entries()) for (const parent of theirs) children[parent]!.push(child);
+  return children;
+}
+
+/** The steps with every step behind its parents; those on a cycle or behind one are left out. */
+function topologicalOrder(
+  parents: readonly (readonly number[])[],
+  children: readonly (readonly number[])[],
+): number[] {
+  const left = parents.map(({ length }) => length);
+  const order = [...left.keys()].filter((step) => left[step] === 0);
+  for (let i = 0; i < order.length; i++) {
+    for (const child of children[order[i]!]!) {
+      left[child]! -= 1;
+      if (left[child] === 0) order.push(child);
+    }
+  }
+  return order;
+}
+
+/**
+ * Names cycles that have no step in common. Whoever walks from parent to parent among the steps that have no place in the
+ * order comes to a step a second time, since each of them has such a parent.
+ */
+function findCycles(
+  names: readonly string[],
+  parents: readonly (readonly number[])[],
+  order: readonly number[],
+  pointer: string,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const isPlaced = new Uint8Array(names.length);
+  for (const step of order) isPlaced[step] = 1;
+  /** The walk that came to a step, and which step of that walk it was. */
+  const walkOf = new Int32Array(names.length);
+  const positionOf = new Int32Array(names.length);
+  for (let first = 0, walk = 1; first < names.length && errors.length <= MOST_ERRORS; first++, walk++) {
+    const way: number[] = [];
+    let at = first;
+    while (!isPlaced[at] && walkOf[at] === 0) {
+      walkOf[at] = walk;
+      positionOf[at] = way.length;
+      way.push(at);
+      at = parents[at]!.find((parent) => !isPlaced[parent])!;
+    }
+    // A walk that ends on an earlier one adds nothing: the cycle there is known.
+    if (isPlaced[at] || walkOf[at] !== walk) continue;
+    const cycle = [at, ...way.slice(positionOf[at]! + 1).reverse()];
+    const place = parents[at]!.indexOf(cycle[cycle.length - 1]!);
+    errors.push({
+      pointer: `${pointer}${pointerStep(names[at]!)}/after/${place}`,
+      detail: `steps wait for each other: ${spell(cycle, names)}`,
+    });
+  }
+  return errors;
+}
+
+/** A cycle from parent to child, back to where it began. */
+function spell(cycle: readonly number[], names: readonly string[]): string {
+  const all = [...cycle, cycle[0]!].map((step) => names[step]!);
+  if (all.length <= MOST_NAMES) return all.join(' → ');
+  const half = MOST_NAMES / 2;
+  const told = [...all.slice(0, half), `… ${all.length - MOST_NAMES} more …`, ...all.slice(-half)];
+  return told.join(' → ');
+}
+
+/** The references of each step, as far as they can be read. */
+function readReferences(
+  jobs: Readonly<Record<string, GraphStep>>,
+  names: readonly string[],
+  pointer: string,
+  errors: FieldError[],
+): (readonly Reference[])[] {
+  return names.map((name) => {
+    const { payload } = jobs[name]!;
+    if (!(payload instanceof JsonText) || errors.length > MOST_ERRORS) return NONE;
+    const found = findReferences(payload);
+    const at = `${pointer}${pointerStep(name)}/payload`;
+    for (const error of found.errors) add(errors, at + error.pointer, error.detail);
+    return found.references;
+  });
+}
+
+const NONE: readonly Reference[] = [];
+
+/** A reference to a step that is no parent; whether it is an ancestor takes a look at the whole graph. */
+interface FarReference {
+  readonly step: number;
+  readonly source: number;
+  readonly reference: Reference;
+}
+
+interface Edges {
+  readonly names: readonly string[];
+  readonly parents: readonly (readonly number[])[];
+  readonly order: readonly number[];
+  readonly references: readonly (readonly Reference[])[];
+}
+
+/** Each reference must be to an ancestor, whose result is there when the step is released. */
+function checkAncestors(graph: Edges, pointer: string, errors: FieldError[]): void {
+  const { names } = graph;
+  const wrong = (step: number, reference: Reference, why: string) => {
+    const at = `${pointer}${pointerStep(names[step]!)}/payload${pointerTo(reference.place)}/$from`;
+    add(errors, at, `"${nameOf(reference)}" ${why}`);
+  };
+  const far = farReferences(graph, (step, reference) =>
+    wrong(step, reference, `names a step that does not exist`),
+  );
+  for (const { step, source, reference } of withoutWay(graph, far)) {
+    const why =
+      step === source ? 'is the step itself' : `is not among the steps that "${names[step]}" waits for`;
+    wrong(step, reference, why);
+    if (errors.length > MOST_ERRORS) return;
+  }
+}
+
+function farReferences(
+  { names, parents, references }: Edges,
+  unknown: (step: number, reference: Reference) => void,
+): FarReference[] {
+  const indexOf = new Map(names.map((name, index) => [name, index]));
+  const far: FarReference[] = [];
+  for (const [step, theirs] of references.entries()) {
+    const known = new Set(parents[step]);
+    for (const reference of theirs) {
+      const source = indexOf.get(reference.step);
+      if (source === undefined) unknown(step, reference);
+      else if (!known.has(source)) {
+        known.add(source);
+        far.push({ step, source, reference });
+      }
+    }
+  }
+  return far;
+}
+
+/** How many sources one walk over the graph follows: the bits of an integer. */
+const SOURCES_AT_ONCE = 32;
+
+/** The references whose source is no ancestor. */
+function* withoutWay({ names, parents, order }: Edges, far: readonly FarReference[]): Iterable<FarReference> {
+  const bySource = new Map<number, FarReference[]>();
+  for (const each of far) {
+    const same = bySource.get(each.source);
+    if (same) same.push(each);
+    else bySource.set(each.source, [each]);
+  }
+  const sources = [...bySource.keys()];
+  for (let from = 0; from < sources.length; from += SOURCES_AT_ONCE) {
+    const some = sources.slice(from, from + SOURCES_AT_ONCE);
+    const bitOf = new Int32Array(names.length);
+    for (const [i, source] of some.entries()) bitOf[source] = 1 << i;
+    const reached = new Int32Array(names.length);
+    for (const step of order) {
+      let bits = 0;
+      for (const parent of parents[step]!) bits |= reached[parent]! | bitOf[parent]!;
+      reached[step] = bits;
+    }
+    for (const source of some) {
+      for (const each of bySource.get(source)!) if ((reached[each.step]! & bitOf[source]!) === 0) yield each;
+    }
+  }
+}
+
+/** The steps in their order, with indexes into it. */
+function placed(
+  { names, parents, order, references }: Edges,
+  children: readonly (readonly number[])[],
+): PlacedStep[] {
+  const placeOf = new Int32Array(order.length);
+  for (const [place, step] of order.entries()) placeOf[step] = place;
+  const places = (steps: readonly number[]) => steps.map((step) => placeOf[step]!);
+  return order.map((step) => ({
+    name: names[step]!,
+    parents: places(parents[step]!),
+    children: places(children[step]!),
+    references: references[step]!,
+  }));
+}

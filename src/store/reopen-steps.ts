@@ -1,0 +1,141 @@
+import type { EndState } from '../core/job.js';
+import type { RunIf } from '../core/workflow.js';
+import { byIndex } from './batch-statement.js';
+import { type Queryable, run, statement } from './database.js';
+import { insertMoved } from './job-columns.js';
+import { auditedStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
+import { WITH_LAST_ATTEMPT } from './place-jobs.js';
+
+/** Running steps of a workflow again: their jobs go from history back to `later`, and their counters begin anew. */
+
+const READ_GRAPH_STEPS = statement(
+  'read-graph-steps',
+  `
+    SELECT s.id, s.name, s.run_if AS "runIf", s.outcome, s.finished_at AS "finishedAt", s.released, s.wait, s.refers,
+      h.id IS NOT NULL AS "hasHistory", coalesce(h.at_most_once AND h.attempts > 0, false) AS "ranOnce"
+    FROM punctual.steps s
+    LEFT JOIN LATERAL (
+      SELECT h.id, h.at_most_once, h.attempts FROM punctual.job_history h
+      WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at = s.finished_at LIMIT 1) h ON true
+    WHERE s.workflow = $1::uuid ORDER BY s.place`,
+);
+
+/** A step as it is looked at before steps run again. */
+export interface GraphStepRow extends Record<string, unknown> {
+  readonly id: string;
+  readonly name: string;
+  readonly runIf: RunIf;
+  readonly outcome: EndState | null;
+  readonly finishedAt: number | null;
+  readonly released: boolean;
+  /** JSON text. */
+  readonly wait: string | null;
+  readonly refers: boolean;
+  /** Whether its job is still in history. */
+  readonly hasHistory: boolean;
+  /** Whether it is at-most-once and was claimed. */
+  readonly ranOnce: boolean;
+}
+
+/** The steps of a workflow, every one behind its parents. */
+export function readGraphSteps(db: Queryable, workflow: string): Promise<GraphStepRow[]> {
+  return run(db, READ_GRAPH_STEPS, [workflow]);
+}
+
+/** A step that waits or runs again, or whose parents do. */
+export interface ReopenedStep {
+  readonly id: string;
+  /** When its job ended; null if it has not. */
+  readonly finishedAt: number | null;
+  readonly parentsLeft: number;
+  readonly ok: number;
+  readonly bad: number;
+  readonly released: boolean;
+  /** Whether its job may not be admitted yet. */
+  readonly blocked: boolean;
+  readonly wakeAt: number | null;
+}
+
+/** What is written about a workflow whose steps run again. */
+export interface Reopening {
+  readonly workflow: string;
+  readonly tenant: string;
+  readonly steps: readonly ReopenedStep[];
+  readonly stepsLeft: number;
+  readonly failed: number;
+}
+
+/** All of the jobs are still in history: their days are removed without regard to workflows. */
+const IF_OWN = 'EXISTS (SELECT 1 FROM own)';
+
+const REOPEN_STEPS = auditedStatement(
+  'reopen-steps',
+  `locked AS MATERIALIZED (
+    SELECT h.id FROM unnest($6::uuid[], $7::bigint[]) u(id, finished_at)
+    JOIN punctual.job_history h ON h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at
+    WHERE ${WHILE_TERM_LASTS} FOR UPDATE OF h
+  ), own AS MATERIALIZED (
+    SELECT 1 AS yes WHERE (SELECT count(*) FROM locked) = cardinality($6::uuid[]) AND ${WHILE_TERM_LASTS}
+  ), gone AS (
+    DELETE FROM punctual.job_history h
+    USING unnest($6::uuid[], $7::bigint[], $8::boolean[]) u(id, finished_at, blocked)
+    WHERE h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at AND ${IF_OWN}
+    RETURNING h.*, u.blocked AS is_blocked
+  ), moved AS (
+    ${insertMoved({
+      from: 'job_history',
+      to: 'later',
+      rows: 'gone',
+      set: {
+        run_at: '$9::bigint',
+        failures: '0',
+        losses: '0',
+        start_before: 'NULL',
+        payload: 'coalesce((SELECT s.template FROM punctual.steps s WHERE s.id = m.id), m.payload)',
+        earlier_attempts: WITH_LAST_ATTEMPT,
+        size_kib: '(octet_length(m.payload::text) + coalesce(octet_length(m.target::text), 0)) >> 10',
+        admit_at: 'CASE WHEN m.is_blocked THEN 4503599627370496 ELSE $9::bigint END',
+        blocked: 'm.is_blocked',
+      },
+    })}
+    RETURNING id
+  ), changed AS (
+    UPDATE punctual.steps s SET parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
+      wake_at = u.wake_at, outcome = NULL, finished_at = NULL
+    FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[])
+      u(id, parents_left, ok, bad, released, wake_at)
+    WHERE ${byIndex('s.id', 'u.id')} AND ${IF_OWN}
+  ), again AS (
+    UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps_left = $16::int, failed = $17::int,
+      stopping = NULL, swept = true, ended_at = NULL
+    WHERE w.id = $4::uuid AND ${IF_OWN}
+  ), counted AS (
+    INSERT INTO punctual.tallies (at, tenant, jobs_retried)
+    SELECT $9::bigint, $5::text, count(*) FROM moved HAVING count(*) > 0
+  ), answer AS (SELECT (SELECT count(*) FROM moved) AS moved FROM own)`,
+);
+
+/** Lets steps run again; answers false, with nothing done, if a job of theirs is no longer in history. */
+export async function reopenSteps(
+  db: Queryable,
+  term: TermKey,
+  { workflow, tenant, steps, stepsLeft, failed }: Reopening,
+  now: number,
+): Promise<boolean> {
+  const ended = steps.filter(({ finishedAt }) => finishedAt !== null);
+  const done = await runAsLeader(db, term, REOPEN_STEPS, [
+    ...[workflow, tenant],
+    ended.map(({ id }) => id),
+    ended.map(({ finishedAt }) => finishedAt),
+    ended.map(({ blocked }) => blocked),
+    now,
+    steps.map(({ id }) => id),
+    steps.map(({ parentsLeft }) => parentsLeft),
+    steps.map(({ ok }) => ok),
+    steps.map(({ bad }) => bad),
+    steps.map(({ released }) => released),
+    steps.map(({ wakeAt }) => wakeAt),
+    ...[stepsLeft, failed],
+  ]);
+  return done.length > 0;
+}

@@ -1,0 +1,108 @@
+import { type Queryable, run, statement } from './database.js';
+import {
+  auditedStatement,
+  leaderStatement,
+  runAsLeader,
+  type TermKey,
+  WHILE_TERM_LASTS,
+} from './leader-statement.js';
+import type { Stopping } from './workflow-portions.js';
+
+/** Stopping workflows: a flag that every portion reads, and then the steps that have not ended, page by page. */
+
+const CANCEL_WORKFLOW = auditedStatement(
+  'cancel-workflow',
+  `answer AS (
+    UPDATE punctual.workflows w SET stopping = 'cancel', swept = false
+    WHERE w.id = $5::uuid AND w.tenant = $4::text AND w.state = 'running' AND ${WHILE_TERM_LASTS}
+    RETURNING w.id
+  )`,
+);
+
+/** Not if it was cancelled or retried meanwhile. */
+const MARK_SWEPT = leaderStatement(
+  'mark-swept',
+  `answer AS (
+    UPDATE punctual.workflows w SET swept = true
+    WHERE w.id = $4::uuid AND w.stopping IS NOT DISTINCT FROM $5::text AND w.run = $6::int AND ${WHILE_TERM_LASTS}
+    RETURNING w.id
+  )`,
+);
+
+const READ_UNSWEPT = statement(
+  'read-unswept',
+  `
+    SELECT w.id, w.tenant, w.run, w.stopping, w.running FROM punctual.workflows w
+    WHERE NOT w.swept ORDER BY w.id LIMIT $1`,
+);
+
+/** Steps that wait or run, in one statement over the places. Those that have ended are in neither. */
+const READ_UNENDED = statement(
+  'read-unended-steps',
+  `
+    SELECT s.id, l.id IS NOT NULL AS later, coalesce(l.blocked, false) AS blocked,
+      coalesce(l.attempts, j.attempts) AS attempts, c.job IS NOT NULL AS claimed, (l.id IS NULL AND j.id IS NULL) AS gone
+    FROM (
+      SELECT s.id FROM punctual.steps s WHERE s.workflow = $1 AND s.id > $2 AND s.outcome IS NULL
+      ORDER BY s.id LIMIT $3) s
+    LEFT JOIN LATERAL (
+      SELECT l.id, l.blocked, l.attempts FROM punctual.later l WHERE l.id = s.id LIMIT 1) l ON true
+    LEFT JOIN LATERAL (SELECT j.id, j.attempts FROM punctual.jobs j WHERE j.id = s.id LIMIT 1) j ON true
+    LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE c.job = s.id LIMIT 1) c ON true
+    ORDER BY s.id`,
+);
+
+/** Has the rest of a running workflow skipped; answers whether it was running. */
+export async function cancelWorkflow(
+  db: Queryable,
+  term: TermKey,
+  tenant: string,
+  id: string,
+): Promise<boolean> {
+  return (await runAsLeader(db, term, CANCEL_WORKFLOW, [tenant, id])).length > 0;
+}
+
+/** Notes that what stopping means has been done to all steps; answers whether it stops as it did when it was read. */
+export async function markSwept(
+  db: Queryable,
+  term: TermKey,
+  { id, stopping, run }: Pick<UnsweptWorkflow, 'id' | 'stopping' | 'run'>,
+): Promise<boolean> {
+  return (await runAsLeader(db, term, MARK_SWEPT, [id, stopping, run])).length > 0;
+}
+
+/** A workflow that stops and whose steps have not all been told. */
+export interface UnsweptWorkflow extends Record<string, unknown> {
+  readonly id: string;
+  readonly tenant: string;
+  /** How often it was retried, and one. */
+  readonly run: number;
+  readonly stopping: Stopping | null;
+  readonly running: 'finish' | 'cancel';
+}
+
+/** Some of the workflows that stop. */
+export function readUnswept(db: Queryable, limit: number): Promise<UnsweptWorkflow[]> {
+  return run(db, READ_UNSWEPT, [limit]);
+}
+
+/** A step that has not ended. */
+export interface UnendedStep extends Record<string, unknown> {
+  readonly id: string;
+  readonly later: boolean;
+  readonly blocked: boolean;
+  readonly attempts: number | null;
+  readonly claimed: boolean;
+  /** It has ended, which is not counted yet. */
+  readonly gone: boolean;
+}
+
+/** Steps of a workflow with ids above the given one that have not ended, as far as it is counted. */
+export function readUnended(
+  db: Queryable,
+  workflow: string,
+  after: string,
+  limit: number,
+): Promise<UnendedStep[]> {
+  return run(db, READ_UNENDED, [workflow, after, limit]);
+}

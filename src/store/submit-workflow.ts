@@ -1,0 +1,193 @@
+import type { FailurePolicy, RunIf, RunningPolicy } from '../core/workflow.js';
+import { plainArray } from './array-text.js';
+import { Columns, parametersOf } from './columns.js';
+import { inTransaction, type Pool, type Queryable, run, statement } from './database.js';
+import type { Keep } from './idempotency.js';
+import { column } from './job-columns.js';
+import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
+import { namesHold, namesTaken, StaleNamesError } from './names.js';
+import { type Made, mustStillBeFound, takeRoomFor, tookTooLong, VISIBLE_WITHIN_MS } from './submit-jobs.js';
+
+/**
+ * Storing a workflow: its row, its steps, their edges and their jobs, all or nothing, in one statement. With several, the
+ * jobs of its roots could become visible later than the look-back reaches.
+ */
+
+/** A step to be stored. */
+export interface NewStep {
+  /** Its job. */
+  readonly row: JobRow;
+  readonly name: string;
+  readonly runIf: RunIf;
+  readonly parents: number;
+  readonly delayMs: number;
+  /** JSON of what it waits for, if it runs no job. */
+  readonly wait: string | null;
+  /** When it has waited long enough, if it has no parents and waits for a time. */
+  readonly wakeAt: number | null;
+  /** Whether its payload refers to results of other steps. */
+  readonly refers: boolean;
+  readonly held: boolean;
+  /** When its job is admitted; null if it is stored in the live table. */
+  readonly admitAt: number | null;
+  /** Whether it waits for parents, an event or a time, and so is not admitted whatever `admitAt` says. */
+  readonly blocked: boolean;
+}
+
+/** A workflow to be stored; `edges` are pairs of indexes into its steps, parent and child. */
+export interface NewWorkflow {
+  readonly id: string;
+  readonly tenant: string;
+  readonly name: string;
+  readonly key: string | null;
+  readonly onFailure: FailurePolicy;
+  readonly running: RunningPolicy;
+  /** The queues and tasks of its steps; null if there are too many. */
+  readonly queues: readonly string[] | null;
+  readonly tasks: readonly string[] | null;
+  readonly createdAt: number;
+  readonly createdBy: string;
+  readonly steps: readonly NewStep[];
+  readonly edges: { readonly parents: readonly number[]; readonly children: readonly number[] };
+}
+
+/** When a blocked job is admitted: never, also to those who do not know what blocked means. */
+export const NEVER = 2 ** 52;
+
+const LATER_COLUMNS = new Columns<NewStep>([
+  ...NEW_JOB_COLUMNS.inside((step: NewStep) => step.row),
+  column('admit_at', (step) => step.admitAt),
+  column('held', (step) => step.held),
+  column('blocked', (step) => step.blocked),
+]);
+
+const STEP_COLUMNS = new Columns<NewStep & { readonly place: number }>([
+  column('id', (step) => step.row.id),
+  { name: 'name', type: 'text', of: (step) => step.name },
+  { name: 'place', type: 'int', of: (step) => step.place },
+  { name: 'run_if', type: 'text', of: (step) => step.runIf },
+  { name: 'parents', type: 'int', of: (step) => step.parents },
+  { name: 'parents_left', type: 'int', of: (step) => step.parents },
+  { name: 'released', type: 'boolean', of: (step) => step.parents === 0 },
+  { name: 'delay_ms', type: 'bigint', of: (step) => step.delayMs },
+  { name: 'wait', type: 'json', of: (step) => step.wait },
+  { name: 'wake_at', type: 'bigint', of: (step) => step.wakeAt },
+  { name: 'refers', type: 'boolean', of: (step) => step.refers },
+  { name: 'template', type: 'json', of: (step) => (step.refers ? step.row.payload : null) },
+]);
+
+const LIVE = NEW_JOB_COLUMNS.inSql(21);
+const LATER = LATER_COLUMNS.inSql(LIVE.next);
+const STEPS = STEP_COLUMNS.inSql(LATER.next);
+const STEP_IDS = `($${LATER.next}::uuid[])`;
+const EDGES = `unnest($${STEPS.next}::int[], $${STEPS.next + 1}::int[]) e(parent, child)`;
+const IF_MADE = 'EXISTS (SELECT 1 FROM made)';
+
+/** The parameters: $1 to $9 as for jobs, $10 to $20 the workflow, then its live jobs, the others, steps and edges. */
+const INSERT_WORKFLOW = statement(
+  'insert-workflow',
+  `
+    WITH valid AS MATERIALIZED (
+      SELECT ${namesHold(4)} AS named,
+        floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + ${VISIBLE_WITHIN_MS / 2} AS young
+    ), made AS (
+      INSERT INTO punctual.workflows
+        (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks)
+      SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int, $18::int,
+        $19::text[], $20::text[]
+      WHERE (SELECT named AND young FROM valid)
+      ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
+      RETURNING id
+    ), live AS (
+      INSERT INTO punctual.jobs (${NEW_JOB_COLUMNS.names}, workflow)
+      SELECT ${LIVE.all}, $10::uuid FROM ${LIVE.source} WHERE ${IF_MADE}
+    ), later AS (
+      INSERT INTO punctual.later (${LATER_COLUMNS.names}, workflow)
+      SELECT ${LATER.all}, $10::uuid FROM ${LATER.source} WHERE ${IF_MADE}
+    ), steps AS (
+      INSERT INTO punctual.steps (${STEP_COLUMNS.names}, workflow, tenant)
+      SELECT ${STEPS.all}, $10::uuid, $11::text FROM ${STEPS.source} WHERE ${IF_MADE}
+    ), edges AS (
+      INSERT INTO punctual.edges (parent, child)
+      SELECT ${STEP_IDS}[e.parent + 1], ${STEP_IDS}[e.child + 1] FROM ${EDGES} WHERE ${IF_MADE}
+    ), counted AS (
+      INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+      SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs) WHERE ${IF_MADE}
+    )
+    SELECT named, young, ${IF_MADE} AS made FROM valid`,
+);
+
+/** Finds the workflow that has a key. */
+const FIND_WORKFLOW_KEY = statement(
+  'find-workflow-key',
+  'SELECT id FROM punctual.workflows WHERE tenant = $1 AND key = $2',
+);
+
+/** The id of the workflow with that key. */
+export async function findWorkflowKey(db: Queryable, tenant: string, key: string): Promise<string | null> {
+  const rows = await run<{ id: string }>(db, FIND_WORKFLOW_KEY, [tenant, key]);
+  return rows[0]?.id ?? null;
+}
+
+/** What became of a submission. */
+export interface SubmittedWorkflow {
+  readonly id: string;
+  /** False if another workflow has the key. */
+  readonly isNew: boolean;
+}
+
+/** Stores a workflow, or finds the one that has its key; null if that is gone by now. */
+export async function submitWorkflow(
+  pool: Pool,
+  workflow: NewWorkflow,
+  made: Made,
+  now: number,
+  keep?: Keep<SubmittedWorkflow>,
+): Promise<SubmittedWorkflow | null> {
+  const store = async (db: Queryable): Promise<SubmittedWorkflow | null> => {
+    if (await insertWorkflow(db, workflow, made, now)) return { id: workflow.id, isNew: true };
+    // A second statement, because only that sees what was committed while the first one waited.
+    const id = await findWorkflowKey(db, workflow.tenant, workflow.key!);
+    return id === null ? null : { id, isNew: false };
+  };
+  if (!keep && made.counted === undefined) return store(pool);
+  return inTransaction(pool, async (db) => {
+    const isTaken =
+      workflow.key !== null && (await findWorkflowKey(db, workflow.tenant, workflow.key)) !== null;
+    if (!isTaken) await takeRoomFor(db, workflow.steps, made);
+    const stored = await store(db);
+    if (stored?.isNew) {
+      await keep?.(db, stored);
+      mustStillBeFound(made);
+    }
+    return stored;
+  });
+}
+
+function isLive({ admitAt }: NewStep): boolean {
+  return admitAt === null;
+}
+
+async function insertWorkflow(
+  db: Queryable,
+  workflow: NewWorkflow,
+  made: Made,
+  now: number,
+): Promise<boolean> {
+  const { id, tenant, name, key, onFailure, running, createdAt, createdBy, steps, edges } = workflow;
+  const { queues, tasks } = workflow;
+  const live = steps.filter(isLive).map(({ row }) => row);
+  const later = steps.filter((step) => !isLive(step));
+  const placed = steps.map((step, place) => ({ ...step, place }));
+  const [valid] = await run<{ named: boolean; young: boolean; made: boolean }>(db, INSERT_WORKFLOW, [
+    ...[now, [tenant], [steps.length], ...namesTaken(made.names), made.at],
+    ...[id, tenant, name, key, onFailure, running, createdAt, createdBy, steps.length, queues, tasks],
+    ...(await parametersOf(NEW_JOB_COLUMNS, live)),
+    ...(await parametersOf(LATER_COLUMNS, later)),
+    ...(await parametersOf(STEP_COLUMNS, placed)),
+    ...[plainArray(edges.parents), plainArray(edges.children)],
+  ]);
+  if (!valid!.named) throw new StaleNamesError();
+  if (!valid!.young) throw tookTooLong();
+  return valid!.made;
+}

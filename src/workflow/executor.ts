@@ -1,0 +1,318 @@
+import { EarliestTimer } from '../core/clock.js';
+import { Loop, logFailure } from '../core/loop.js';
+import { SerialQueue } from '../core/serial-queue.js';
+import { eventOf, timedOut, type Waits } from '../core/workflow/waiting.js';
+import type { Queryable } from '../store/database.js';
+import type { EndedStep } from '../store/ended-jobs.js';
+import { type Keep, keepLast } from '../store/idempotency.js';
+import { leaderTransaction, type TermKey } from '../store/leader-statement.js';
+import { addEvent, nextWake, readWaitingSteps, readWoken, type WorkflowEvent } from '../store/step-inputs.js';
+import {
+  type Applied,
+  applyPortion,
+  type EndedUnrun,
+  type EndedWorkflow,
+  findOutbox,
+  NO_CHANGE,
+  type PendingEnd,
+  type Portion,
+  type ReadEdge,
+  readOutbox,
+  readOutboxOf,
+  readPortion,
+  type StepChange,
+} from '../store/workflow-portions.js';
+import { firstEdges, type Plan, planPortion, type ReadPortion } from './plan-portion.js';
+import { eventResults, type Prepared, prepare, type Waiter } from './step-inputs.js';
+import type { WorkflowLeader } from './workflow-leader.js';
+
+/** Edges of one statement: between 250 and 2,500 it makes no difference to the rate, and others wait for less. */
+const MAX_EDGES = 1_000;
+/** Ends of one statement. */
+const MAX_ENDS = 500;
+/** Ends that are kept in memory; what is beyond that is read from the table. */
+const MAX_PENDING = 50_000;
+const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
+const EVERY_MS = 60_000;
+
+/**
+ * Counts the ends of steps and lets run, or skips, those that wait for them. It alone writes steps, edges and workflows
+ * after their submission, one portion after the other, and so does everybody else who changes a graph (`alone`): nothing
+ * that it reads changes before it writes.
+ *
+ * It is given ends by those who wrote them. The table is read when a term begins, and when there were more than memory
+ * holds: a cursor would miss what is committed late, and reading from the beginning passes all dead rows.
+ */
+export class WorkflowExecutor {
+  /** By step. */
+  private readonly pending = new Map<string, PendingEnd>();
+  /** Whether steps may have waited long enough. */
+  private isWaking = true;
+  /** Whether the table may hold ends that memory does not. */
+  private isBehind = true;
+  private readonly writes = new SerialQueue();
+  private readonly loop: Loop;
+  /** For steps that wait for a time. */
+  private readonly timer: EarliestTimer;
+
+  constructor(
+    private readonly leader: WorkflowLeader,
+    private readonly onStopping: () => void,
+  ) {
+    leader.noteSteps = (steps) => this.note(steps);
+    this.timer = new EarliestTimer(leader.clock, () => this.wake());
+    this.loop = new Loop({
+      name: 'workflows',
+      everyMs: EVERY_MS,
+      pass: () => this.runOnce(),
+      onError: logFailure(leader.log, 'ends of steps could not be counted'),
+    });
+  }
+
+  start(): void {
+    this.loop.start();
+  }
+
+  async stop(): Promise<void> {
+    this.timer.stop();
+    await this.loop.stop();
+  }
+
+  /** Looks for steps that have waited long enough. */
+  wake(): void {
+    this.isWaking = true;
+    this.loop.wake();
+  }
+
+  /** Takes note of steps that have ended, after the commit. */
+  note(steps: readonly EndedStep[]): void {
+    if (steps.length === 0) return;
+    for (const step of steps) {
+      const known = this.pending.get(step.job);
+      // It may have been read from the table and passed on in part before it is noted.
+      if (known?.finishedAt !== step.finishedAt || known.place === null) this.add({ ...step, place: null });
+    }
+    this.loop.wake();
+  }
+
+  private add(end: PendingEnd): void {
+    if (this.pending.size < MAX_PENDING) this.pending.set(end.job, end);
+    else this.isBehind = true;
+  }
+
+  /** Runs something that changes graphs while nothing else does. */
+  alone<T>(work: () => Promise<T>): Promise<T> {
+    return this.writes.run(work);
+  }
+
+  /** Counts all ends that are known. */
+  async runOnce(): Promise<void> {
+    while (!this.leader.isOver && this.isWaking) {
+      this.isWaking = false;
+      await this.alone(() => this.endWaits());
+    }
+    while (!this.leader.isOver && (this.pending.size > 0 || this.isBehind)) {
+      if (this.pending.size === 0) await this.readOn();
+      if (this.pending.size > 0) await this.alone(() => this.countSome());
+    }
+  }
+
+  /** Reads ends from the beginning: those before were counted. What is noted meanwhile is in memory already. */
+  private async readOn(): Promise<void> {
+    this.isBehind = false;
+    try {
+      const ends = await readOutbox(this.leader.hot, BEFORE_ALL, MAX_ENDS);
+      for (const end of ends) if (!this.pending.has(end.job)) this.add(end);
+      if (ends.length === MAX_ENDS) this.isBehind = true;
+    } catch (error) {
+      this.isBehind = true;
+      throw error;
+    }
+  }
+
+  private async countSome(): Promise<void> {
+    const ends: PendingEnd[] = [];
+    for (const end of this.pending.values()) if (ends.push(end) === MAX_ENDS) break;
+    await this.count(ends);
+  }
+
+  /** Counts every end of a workflow that is committed, also what follows from it. To be called by those who are alone. */
+  async drain(workflow: string): Promise<void> {
+    for (;;) {
+      const ends = await readOutboxOf(this.leader.hot, workflow, MAX_ENDS);
+      if (ends.length === 0) return;
+      await this.count(ends);
+    }
+  }
+
+  /** Counts the first of the ends, as many as fit into one statement. */
+  private async count(ends: readonly PendingEnd[]): Promise<void> {
+    const { leader } = this;
+    const read = await readPortion(leader.hot, ends, MAX_EDGES);
+    const now = leader.clock.now();
+    let plan = planPortion(ends, read, MAX_EDGES);
+    let prepared = await this.prepare(plan, read, now);
+    for (let first: ReadPortion = read; prepared.beyond !== null; ) {
+      // Without the edges from the step on that did not fit; one that fits in no statement has one of its own. The step
+      // may have edges of several ends: without the last one it does not run yet, and another one takes its bytes.
+      const cut = Math.max(1, lastEdge(first.edges, prepared.beyond));
+      first = firstEdges(read, cut);
+      plan = planPortion(ends, first, cut);
+      prepared = await this.prepare(plan, read, now);
+    }
+    const { taken, partly, counted, workflows } = plan;
+    const steps = withWaits(plan.steps, prepared);
+    const portion = {
+      counted,
+      partly,
+      workflows,
+      steps,
+      ...prepared,
+      ended: [...plan.ended, ...prepared.ended],
+    };
+    const tenants = new Map(read.sources.map(({ workflow, tenant }) => [workflow, tenant]));
+    const applied = await this.write(portion, tenants, now);
+    if (!applied.isOwn) return this.forgetCounted(taken);
+    for (const { job } of taken) this.pending.delete(job);
+    // At the end, so that one with thousands of children keeps nobody waiting.
+    if (partly) this.add({ ...taken.at(-1)!, place: partly.place });
+    for (const { wakeAt } of prepared.waiting) this.timer.arm(wakeAt);
+    if (workflows.some(({ stopping }) => stopping !== null)) this.onStopping();
+  }
+
+  private prepare(plan: Plan, { sources }: ReadPortion, now: number): Promise<Prepared> {
+    const tenants = new Map(sources.map(({ workflow, tenant }) => [workflow, tenant]));
+    const ready = plan.ready.map((step) => ({ ...step, tenant: tenants.get(step.workflow)! }));
+    return prepare(this.leader, ready, now);
+  }
+
+  /** Writes a portion in the turns of the jobs that it lets run or ends. */
+  private async write(
+    portion: Portion,
+    tenants: ReadonlyMap<string, string>,
+    now: number,
+    run: (write: (db: Queryable, term: TermKey) => Promise<Applied>) => Promise<Applied> = (write) =>
+      this.leader.write(() => write(this.leader.hot, this.leader.term)),
+  ): Promise<Applied> {
+    const { leader } = this;
+    const ids = [...portion.released, ...portion.ended].map(({ id }) => id).sort();
+    const held: string[] = [];
+    let applied: Applied;
+    try {
+      // Whoever has the turn of a blocked job is about to change or end it.
+      for (const id of ids) {
+        if (!leader.tryTurn(id)) await leader.turn(id);
+        held.push(id);
+      }
+      applied = await run((db, term) => applyPortion(db, term, portion, now, leader.config.laterThreshold));
+    } finally {
+      for (const id of held) leader.turns.release(id);
+    }
+    if (applied.isOwn) {
+      this.tell(applied.steps, applied.over, tenants);
+      await leader.admitNew(applied.live);
+    }
+    return applied;
+  }
+
+  /** Ends steps that have waited long enough, and lets those run again whose payloads are to be resolved. */
+  private async endWaits(): Promise<void> {
+    const { leader } = this;
+    const now = leader.clock.now();
+    const woken = await readWoken(leader.hot, now, MAX_ENDS);
+    const waits = woken.flatMap(({ id, workflow, wait }) =>
+      wait === null ? [] : [{ id, workflow, wait: JSON.parse(wait) as Waits }],
+    );
+    const results = await eventResults(leader, waits);
+    const again = woken.filter(({ wait }) => wait === null);
+    const prepared = await prepare(
+      leader,
+      again.map((step) => ({ ...step, delayMs: 0, refers: true })),
+      now,
+    );
+    const portion = {
+      ...NOTHING,
+      steps: prepared.released.map(({ id }) => ({ ...NO_CHANGE, id, released: true })),
+      released: prepared.released,
+      ended: [...waits.map((waiter) => endOfWait(waiter, results.get(waiter.id))), ...prepared.ended],
+    };
+    const tenants = new Map(woken.map(({ workflow, tenant }) => [workflow, tenant]));
+    const done = woken.length > 0 ? await this.write(portion, tenants, now) : NOT_APPLIED;
+    const isPart = woken.length === MAX_ENDS || prepared.beyond !== null;
+    // Those whose jobs are gone are found again until their ends are counted.
+    if (isPart && done.steps.length + done.live.length + done.postponed > 0) this.isWaking = true;
+    this.timer.arm(await nextWake(leader.hot, now));
+  }
+
+  /**
+   * Keeps the first event of a name and ends the steps that wait for it. To be called by those who are alone: an event
+   * and a step that begins to wait at the same moment would miss each other.
+   */
+  async event(event: WorkflowEvent, tenant: string, keep?: Keep<boolean>): Promise<void> {
+    const { leader } = this;
+    const now = leader.clock.now();
+    await this.drain(event.workflow);
+    const ended = (await readWaitingSteps(leader.hot, event.workflow))
+      .filter(({ wait }) => eventOf(JSON.parse(wait) as Waits) === event.name)
+      .map(({ id }): EndedUnrun => ({ id, state: 'succeeded', error: null, result: event.payload }));
+    await this.write({ ...NOTHING, ended }, new Map([[event.workflow, tenant]]), now, (write) =>
+      leader.write(() =>
+        leaderTransaction(leader.hot, leader.term, async (db) => {
+          const isFirst = await addEvent(db, leader.term, event, now);
+          const applied = isFirst ? await write(db, leader.term) : NOT_APPLIED;
+          await keepLast(db, keep, true);
+          return applied;
+        }),
+      ),
+    );
+  }
+
+  private tell(
+    steps: readonly EndedStep[],
+    over: readonly EndedWorkflow[],
+    tenants: ReadonlyMap<string, string>,
+  ): void {
+    const { leader } = this;
+    if (steps.length > 0) {
+      const ended = steps.map(({ job, state, workflow }) => ({
+        ...{ id: job, tenant: tenants.get(workflow)!, state },
+      }));
+      leader.ended(ended);
+      if (leader.events.isHeard) leader.events.endedWaiting(ended);
+      this.note(steps);
+    }
+    if (over.length > 0) leader.ended(over);
+  }
+
+  /** An end was counted before; that happens to one that was read from the table while it was being noted. */
+  private async forgetCounted(ends: readonly PendingEnd[]): Promise<void> {
+    const left = await findOutbox(
+      this.leader.hot,
+      ends.map(({ job }) => job),
+    );
+    for (const { job } of ends) if (!left.has(job)) this.pending.delete(job);
+    this.leader.log.debug({ ends: ends.length, left: left.size }, 'ends of steps were counted before');
+  }
+}
+
+/** A portion that counts nothing. */
+const NOTHING: Portion = { counted: [], partly: null, steps: [], released: [], ended: [], workflows: [] };
+const NOT_APPLIED: Applied = { isOwn: false, live: [], postponed: 0, steps: [], over: [] };
+
+/** How a step ends that has waited long enough: its event may have come before it began to wait. */
+function endOfWait({ id, wait }: Waiter, result: string | undefined): EndedUnrun {
+  if (eventOf(wait) === null || result !== undefined)
+    return { id, state: 'succeeded', error: null, result: result ?? null };
+  return { id, state: 'failed', error: JSON.stringify(timedOut(wait)), result: null };
+}
+
+/** How many edges come before the last one of a step. */
+function lastEdge(edges: readonly ReadEdge[], step: string): number {
+  for (let i = edges.length - 1; i >= 0; i--) if (edges[i]!.id === step) return i;
+  return edges.length;
+}
+
+function withWaits(steps: readonly StepChange[], { waiting }: Prepared): StepChange[] {
+  const wakeAts = new Map(waiting.map(({ id, wakeAt }) => [id, wakeAt]));
+  return steps.map((step) => ({ ...step, wakeAt: wakeAts.get(step.id) ?? null }));
+}

@@ -1,0 +1,165 @@
+import { decideStep, type Weight, weightOf } from '../core/workflow/run-if.js';
+import {
+  type EndedUnrun,
+  NO_CHANGE,
+  type PendingEnd,
+  type Portion,
+  type ReadEdge,
+  type ReadSource,
+  type ReleasedStep,
+  type StepChange,
+  type StepCounts,
+  type WorkflowChange,
+} from '../store/workflow-portions.js';
+
+/**
+ * What the ends of steps mean for those that wait for them: pure, from what was read to what is to be written. Ends are
+ * taken in their order until the edges that were read are used up; the last one may be passed on in part.
+ */
+
+/** What was read about the ends. */
+export interface ReadPortion {
+  /** In the order of the ends and, for each, of the children. */
+  readonly edges: readonly ReadEdge[];
+  readonly sources: readonly ReadSource[];
+}
+
+/** A portion as far as it is decided by the graph alone. */
+export interface Plan extends Omit<Portion, 'released'> {
+  /** Steps whose jobs may run. */
+  readonly ready: readonly (StepCounts & { readonly workflow: string })[];
+  /** Those of the ends that are passed on, at least in part. */
+  readonly taken: readonly PendingEnd[];
+}
+
+const SKIPPED = JSON.stringify({
+  code: 'SKIPPED',
+  message: 'The step did not run, because of how the steps before it ended.',
+});
+const STOPPED = JSON.stringify({
+  code: 'STOPPED',
+  message: 'The step did not run, because its workflow was stopped.',
+});
+
+/** The reason of a step that does not run. */
+export function skipReason(isStopping: boolean): string {
+  return isStopping ? STOPPED : SKIPPED;
+}
+
+/** Plans what is written about the first ends; `limit` is the most edges that were to be read. */
+export function planPortion(
+  ends: readonly PendingEnd[],
+  { edges, sources }: ReadPortion,
+  limit: number,
+): Plan {
+  const sourceOf = new Map(sources.map((source) => [source.id, source]));
+  const isWhole = edges.length < limit;
+  const last = isWhole ? ends.length : edges[edges.length - 1]!.n;
+  const taken = ends.slice(0, last);
+  const counted = isWhole ? taken : taken.slice(0, -1);
+  const workflows = workflowChanges(taken, counted, sourceOf);
+  const weights = taken.map(({ job, state }): Weight => weightOf(state, sourceOf.get(job)?.bad ?? 0));
+  const counts = new Map<string, Counts>();
+  for (const edge of edges) {
+    const child = counts.get(edge.id) ?? { ...edge, workflow: ends[edge.n - 1]!.workflow };
+    counts.set(edge.id, child);
+    child.parentsLeft -= 1;
+    const weight = weights[edge.n - 1]!;
+    if (weight !== 'neither') child[weight] += 1;
+  }
+  const isStopping = (workflow: string) => workflows.get(workflow)?.isStopping ?? false;
+  const { ready, ended } = decide([...counts.values()], isStopping);
+  return {
+    taken,
+    counted: counted.map(({ job }) => job),
+    partly: isWhole ? null : { job: taken.at(-1)!.job, place: edges[edges.length - 1]!.id },
+    steps: stepChanges(counts, counted, new Set(ready.map(({ id }) => id))),
+    ready,
+    ended,
+    workflows: [...workflows.values()].map(({ change }) => change),
+  };
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+/** The counts of a child as they become. */
+type Counts = Mutable<StepCounts> & { readonly workflow: string };
+
+function decide(
+  children: readonly Counts[],
+  isStopping: (workflow: string) => boolean,
+): { readonly ready: Counts[]; readonly ended: EndedUnrun[] } {
+  const ready: Counts[] = [];
+  const ended: EndedUnrun[] = [];
+  for (const child of children) {
+    if (child.parentsLeft > 0 || child.released || child.outcome !== null) continue;
+    const stops = isStopping(child.workflow);
+    if (!stops && decideStep(child) === 'run') ready.push(child);
+    else ended.push({ id: child.id, state: 'skipped', error: skipReason(stops), result: null });
+  }
+  return { ready, ended };
+}
+
+/** A step may be a child of one end and have ended itself: all that is written about it is one change. */
+function stepChanges(
+  counts: ReadonlyMap<string, Counts>,
+  counted: readonly PendingEnd[],
+  released: ReadonlySet<string>,
+): StepChange[] {
+  const changes = new Map<string, StepChange>();
+  for (const { id, parentsLeft, ok, bad } of counts.values()) {
+    changes.set(id, { ...NO_CHANGE, id, parentsLeft, ok, bad, released: released.has(id) ? true : null });
+  }
+  for (const { job, state: outcome, finishedAt } of counted) {
+    const change = changes.get(job);
+    changes.set(job, { ...(change ?? { ...NO_CHANGE, id: job }), outcome, finishedAt });
+  }
+  return [...changes.values()];
+}
+
+interface ChangedWorkflow {
+  readonly change: WorkflowChange;
+  readonly isStopping: boolean;
+}
+
+function workflowChanges(
+  taken: readonly PendingEnd[],
+  counted: readonly PendingEnd[],
+  sourceOf: ReadonlyMap<string, ReadSource>,
+): Map<string, ChangedWorkflow> {
+  const sums = new Map<string, { ended: number; failed: number; hasFailed: boolean; source: ReadSource }>();
+  const isCounted = new Set(counted);
+  for (const end of taken) {
+    const source = sourceOf.get(end.job);
+    // A workflow that was removed has nothing left to be counted.
+    if (!source) continue;
+    const sum = sums.get(end.workflow) ?? { ended: 0, failed: 0, hasFailed: false, source };
+    sums.set(end.workflow, sum);
+    const isFailed = end.state === 'failed' || end.state === 'cancelled';
+    sum.hasFailed ||= isFailed;
+    if (!isCounted.has(end)) continue;
+    sum.ended += 1;
+    if (isFailed) sum.failed += 1;
+  }
+  const changes = new Map<string, ChangedWorkflow>();
+  for (const [id, { ended, failed, hasFailed, source }] of sums) {
+    const stops = hasFailed && source.onFailure === 'stop' && source.stepsLeft > ended;
+    const stopping = source.stopping === null && stops ? ('failure' as const) : null;
+    const change = { id, stepsEnded: ended, stepsFailed: failed, stopping };
+    changes.set(id, { change, isStopping: source.stopping !== null || stopping !== null });
+  }
+  return changes;
+}
+
+/** The portion up to the first edges, for one that would be too large. */
+export function firstEdges({ edges, sources }: ReadPortion, count: number): ReadPortion {
+  return { edges: edges.slice(0, count), sources };
+}
+
+/** A released step as it is written, due no earlier than its delay after its release. */
+export function released(
+  step: Pick<StepCounts, 'id' | 'delayMs'>,
+  now: number,
+  payload: string | null = null,
+): ReleasedStep {
+  return { id: step.id, runAt: now + step.delayMs, payload };
+}

@@ -1,0 +1,199 @@
+import { type AuditAuthor, auditEntry } from '../core/audit.js';
+import { invalid, PunctualError } from '../core/errors.js';
+import type { Queryable } from '../store/database.js';
+import { type EdgeRow, readGraph, readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
+import { type GraphStepRow, readGraphSteps, reopenSteps } from '../store/reopen-steps.js';
+import type { Requested } from '../store/requested.js';
+import { findEvents } from '../store/step-inputs.js';
+import { cancelWorkflow } from '../store/stop-workflow.js';
+import { WorkflowExecutor } from './executor.js';
+import { type Again, eventsOf, planReopening, subtree } from './plan-reopening.js';
+import { Sweeper } from './sweeper.js';
+import type { CancelJob, WorkflowLeader } from './workflow-leader.js';
+
+/** Everything that a leader does with workflows during one term. */
+export class Workflows {
+  readonly executor: WorkflowExecutor;
+  private readonly sweeper: Sweeper;
+
+  constructor(
+    private readonly leader: WorkflowLeader,
+    cancelJob: CancelJob,
+    /** Called when so many jobs of steps are to be admitted. */
+    private readonly onReopened: (tenant: string, jobs: number) => void,
+  ) {
+    this.executor = new WorkflowExecutor(leader, () => this.sweeper.wake());
+    this.sweeper = new Sweeper(leader, this.executor, cancelJob);
+  }
+
+  start(): void {
+    this.executor.start();
+    this.sweeper.start();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.executor.stop(), this.sweeper.stop()]);
+  }
+
+  /** Skips what has not started and cancels what runs; the workflow ends when all of its steps have. */
+  async cancel(tenant: string, id: string, { author, keep }: Requested<boolean> = {}): Promise<void> {
+    const { leader } = this;
+    await this.executor.alone(async () => {
+      const workflow = await this.mustRead(tenant, id);
+      if (workflow.state !== 'running') throw ended(workflow);
+      const entry = author && this.entry(author, 'workflow.cancel', workflow, { stopping: 'cancel' });
+      await leader.writeRequested(entry, keep, (db, term) => cancelWorkflow(db, term, tenant, id));
+    });
+    this.sweeper.wake();
+  }
+
+  /** Runs the steps again that failed or were cancelled, or a step and everything behind it. */
+  async retry(
+    tenant: string,
+    id: string,
+    from: string | undefined,
+    { author, keep }: Requested<boolean> = {},
+  ): Promise<void> {
+    await this.executor.alone(async () => {
+      const workflow = await this.mustRead(tenant, id);
+      await this.reopen(workflow, { author, keep, action: 'workflow.retry' }, (steps, edges) => {
+        if (from === undefined) {
+          const failed = steps.filter(({ outcome }) => outcome === 'failed' || outcome === 'cancelled');
+          const chosen = new Set(failed.map((step) => step.id));
+          return { chosen, withDescendants: false, withSkipped: workflow.stopping !== null };
+        }
+        const root = steps.find(({ name }) => name === from);
+        if (!root) throw invalid([{ pointer: '/from', detail: `there is no step "${from}"` }]);
+        const below = subtree([root.id], edges);
+        const busy = steps.filter((step) => below.has(step.id) && step.outcome === null && step.released);
+        if (root.outcome === null || busy.length > 0)
+          throw stillRuns(id, root.outcome === null ? [root] : busy);
+        return { chosen: new Set([root.id]), withDescendants: true, withSkipped: false };
+      });
+    });
+  }
+
+  /** Runs one step again, which continues its workflow. */
+  async retryStep(
+    tenant: string,
+    id: string,
+    job: string,
+    { author, keep }: Requested<void> = {},
+  ): Promise<void> {
+    await this.executor.alone(async () => {
+      const workflow = await this.mustRead(tenant, id);
+      const requested = { author, keep: keep && ((db: Queryable) => keep(db)), action: 'job.retry' } as const;
+      await this.reopen(workflow, requested, () => ({
+        ...{ chosen: new Set([job]), withDescendants: false, withSkipped: workflow.stopping !== null },
+      }));
+    });
+  }
+
+  private async reopen(
+    workflow: WorkflowRow,
+    { author, keep, action }: Requested<boolean> & { readonly action: 'workflow.retry' | 'job.retry' },
+    choose: (steps: readonly GraphStepRow[], edges: readonly EdgeRow[]) => Again,
+  ): Promise<void> {
+    const { leader } = this;
+    const { id, tenant } = workflow;
+    // An end that is not counted yet would be counted against the counters that are made here.
+    await this.executor.drain(id);
+    const [steps, edges] = [await readGraphSteps(leader.hot, id), await readGraph(leader.hot, tenant, id)];
+    const now = leader.clock.now();
+    const named = eventsOf(steps).map((name) => ({ workflow: id, name }));
+    const come = named.length === 0 ? [] : await findEvents(leader.hot, named);
+    const events = new Set(come.map(({ name }) => name));
+    const plan = planReopening(steps, edges, choose(steps, edges), events, now);
+    if (plan.reopened.length === 0) throw nothingToRetry(id);
+    const once = plan.reopened.filter(({ ranOnce }) => ranOnce);
+    if (once.length > 0) throw ranOnce(id, once);
+    if (plan.reopened.some(({ hasHistory }) => !hasHistory)) throw tooOld(id);
+    const changed = {
+      state: 'running',
+      run: workflow.run + 1,
+      steps: plan.reopened.map(({ name }) => name).slice(0, 20),
+    };
+    const entry = author && this.entry(author, action, workflow, changed);
+    const isDone = await leader.writeRequested(entry, keep, (db, term) =>
+      reopenSteps(db, term, { workflow: id, tenant, ...plan }, now),
+    );
+    if (!isDone) throw tooOld(id);
+    this.onReopened(tenant, plan.reopened.length);
+    this.executor.wake();
+  }
+
+  /** Looks for steps that have waited long enough. */
+  wakeSteps(): void {
+    this.executor.wake();
+  }
+
+  /** Completes the steps that wait for an event; the first of a name counts. */
+  async event(
+    tenant: string,
+    id: string,
+    name: string,
+    payload: string,
+    { keep }: Requested<boolean> = {},
+  ): Promise<void> {
+    await this.executor.alone(async () => {
+      const workflow = await this.mustRead(tenant, id);
+      if (workflow.state !== 'running') throw ended(workflow);
+      await this.executor.event({ workflow: id, name, payload }, tenant, keep);
+    });
+  }
+
+  private entry(
+    author: AuditAuthor,
+    action: 'workflow.cancel' | 'workflow.retry' | 'job.retry',
+    { id: name, tenant, state, stopping, failed }: WorkflowRow,
+    changed: object,
+  ) {
+    const before = { state, stopping, failed };
+    const subject = { kind: 'workflow', name, tenant } as const;
+    const views = { before, after: { ...before, ...changed } };
+    return auditEntry(author, this.leader.clock.now(), action, subject, views);
+  }
+
+  private async mustRead(tenant: string, id: string): Promise<WorkflowRow> {
+    const workflow = await readWorkflow(this.leader.hot, tenant, id);
+    if (!workflow) throw notFound(id);
+    return workflow;
+  }
+}
+
+/** The error for a workflow that the tenant does not have. */
+export function notFound(id: string): PunctualError {
+  return new PunctualError('WORKFLOW_NOT_FOUND', `There is no workflow ${id}.`);
+}
+
+function ended({ id, state }: WorkflowRow): PunctualError {
+  return new PunctualError('WORKFLOW_ENDED', `Workflow ${id} has already ended: ${state}.`);
+}
+
+function nothingToRetry(id: string): PunctualError {
+  return new PunctualError(
+    'NOTHING_TO_RETRY',
+    `No step of workflow ${id} has ended in a way that can be retried.`,
+  );
+}
+
+function stillRuns(id: string, steps: readonly GraphStepRow[]): PunctualError {
+  return new PunctualError('JOB_NOT_ENDED', `Steps of workflow ${id} have not ended: ${namesOf(steps)}.`);
+}
+
+function ranOnce(id: string, steps: readonly GraphStepRow[]): PunctualError {
+  const detail = `Steps of workflow ${id} are at-most-once and have run: ${namesOf(steps)}. They are not run again.`;
+  return new PunctualError('AT_MOST_ONCE', detail);
+}
+
+function tooOld(id: string): PunctualError {
+  return new PunctualError('WORKFLOW_ENDED', `Workflow ${id} is so old that jobs of its steps are gone.`);
+}
+
+/** The most names that an error lists. */
+const MOST_NAMES = 10;
+
+function namesOf(steps: readonly GraphStepRow[]): string {
+  const names = steps.slice(0, MOST_NAMES).map(({ name }) => name);
+  return `${names.join(', ')}${steps.length > MOST_NAMES ? ' …' : ''}`;
+}
