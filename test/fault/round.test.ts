@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { keepEvidence } from './evidence.js';
-import { loadFaults, MIXED } from './plan.js';
+import { faultsOf, loadFaults, MIXED } from './plan.js';
 import { describe as describeSummary, summarize } from './report.js';
 import { run } from './run.js';
 import { settingsFor } from './settings.js';
@@ -15,7 +15,7 @@ it('a short round of all faults loses nothing, doubles nothing and recovers', as
   console.log(`run again with: npm run fault -- --seconds ${SECONDS} --seed ${seed}`);
   const outcome = await run({
     ...{ scenario: MIXED, seconds: SECONDS, seed, settings: SETTINGS },
-    faults: await loadFaults(),
+    faults: faultsOf(await loadFaults(), MIXED),
     say: () => undefined,
   });
   const { history, violations } = outcome;

@@ -93,10 +93,19 @@ function textFrom(schema: TSchema): fc.Arbitrary<string> {
   return fc.constantFrom(...TEXTS.filter((text) => compiled.Check(text)));
 }
 
-/** The same bodies, most of them after one field was replaced, added or taken away somewhere. */
-export function nearlyFromSchema(schema: TSchema): fc.Arbitrary<unknown> {
+/**
+ * The same bodies, most of them after one field was replaced, added or taken away somewhere. Half of them also get what
+ * is `usual`: fields that rules beyond the schema ask for, without which nearly every body would be refused.
+ */
+export function nearlyFromSchema(
+  schema: TSchema,
+  usual: Readonly<Record<string, unknown>> = {},
+): fc.Arbitrary<unknown> {
+  const made = fc
+    .tuple(fromSchema(schema), fc.boolean())
+    .map(([body, isUsual]) => (isUsual && isPlainObject(body) ? { ...usual, ...body } : body));
   const change = fc.tuple(fc.nat(), fc.constantFrom('replace', 'add', 'remove'), ODD);
-  return fc.tuple(fromSchema(schema), fc.array(change, { maxLength: 2 })).map(([body, changes]) =>
+  return fc.tuple(made, fc.array(change, { maxLength: 2 })).map(([body, changes]) =>
     changes.reduce((changed, [pick, how, odd]) => {
       const objects = objectsIn(changed);
       const object = objects[pick % objects.length];

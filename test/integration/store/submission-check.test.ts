@@ -73,7 +73,7 @@ async function expectAgreement(texts: readonly string[]): Promise<{ good: number
 
 describe('the database and the nodes', () => {
   it('agree about submissions that are nearly right', async () => {
-    const made = fc.sample(nearlyFromSchema(JobSubmission), 3_000);
+    const made = fc.sample(nearlyFromSchema(JobSubmission, { task: 'a' }), 3_000);
     const texts = made.flatMap((value) => {
       try {
         const text = JSON.stringify(value);
