@@ -19,7 +19,7 @@ import {
 } from '../store/place-jobs.js';
 import { readJob } from '../store/read-job.js';
 import type { Requested } from '../store/requested.js';
-import { admissionTime } from './admission-time.js';
+import { admissionTime } from '../core/admission-time.js';
 import type { Admitter } from './admitter.js';
 import { jobView } from './audit-views.js';
 import { type LeaderState, noLeader } from './leader-state.js';

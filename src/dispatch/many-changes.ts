@@ -8,7 +8,7 @@ import type { LocatedJob } from '../store/find-jobs.js';
 import { type Keep, leaderEffect } from '../store/idempotency.js';
 import { admitJobs, changeLater, postponeJobs, redriveJobs, unchanged } from '../store/place-jobs.js';
 import type { Waiting } from '../store/read-backlog.js';
-import { admissionTime } from './admission-time.js';
+import { admissionTime } from '../core/admission-time.js';
 import type { LeaderState } from './leader-state.js';
 import type { Running } from './running.js';
 
