@@ -60,6 +60,7 @@ export {
 } from './client/workflow-builder.js';
 export {
   type RetryWorkflowOptions,
+  type StartDefinedOptions,
   type StartOptions,
   WorkflowFailedError,
   WorkflowHandle,
@@ -127,6 +128,8 @@ export type {
   EventWait,
   FailurePolicy,
   ListedWorkflow,
+  ListedWorkflowDefinition,
+  StoredWorkflowDefinition,
   RunIf,
   RunningPolicy,
   Workflow,

@@ -51,6 +51,8 @@ import type { WorkflowDefinition } from '../client/workflow-builder.js';
 import {
   START_OPTIONS,
   type StartOptions,
+  START_DEFINED_OPTIONS,
+  type StartDefinedOptions,
   WorkflowHandle,
   type WorkflowListOptions,
   Workflows,
@@ -66,7 +68,11 @@ import { checkRate, checkRetry } from '../core/nested-options.js';
 import { RATE_RULE, type RateText, type RateView, readRate } from '../core/rate.js';
 import type { AnyTask } from '../core/task.js';
 import type { OccurrenceView, QueueView, RedriveAnswer, StatsView, StoredLogLine } from '../core/wire.js';
-import type { ListedWorkflow } from '../core/workflow.js';
+import type {
+  ListedWorkflow,
+  ListedWorkflowDefinition,
+  StoredWorkflowDefinition,
+} from '../core/workflow.js';
 import { type Attributes, submitTraced } from '../transport/tracing.js';
 import type { Transport } from '../transport/transport.js';
 import { HandlerRunner } from '../worker/runners/handler.js';
@@ -200,9 +206,54 @@ export class Punctual {
     checkOptions('start()', options, START_OPTIONS);
     const built = await workflow.build(input);
     const about = { 'punctual.tenant': this.#parts.tenant, 'punctual.workflow': built.submission.name };
-    const send = (headers?: Headers) => this.#workflows.submit(built, options, headers);
+    const send = (headers?: Headers) => this.#workflows.submit(built.submission, options, headers);
     const { id } = await submitTraced(about, send, (stored) => ({ 'punctual.workflow.id': stored.id }));
     return new WorkflowHandle(id, this.#workflows, built.returned);
+  }
+
+  /**
+   * Keeps the graph of a workflow under its name, so that it can be started by that name and by schedules. Its function is
+   * called once, with references in place of the input: they can only be passed on to steps. The same graph again changes
+   * nothing, so a program may do so whenever it starts; another one becomes the next version.
+   */
+  async define(workflow: WorkflowDefinition<never, unknown>): Promise<StoredWorkflowDefinition> {
+    return this.#workflows.define((await workflow.buildDefinition()).submission);
+  }
+
+  /** Starts the stored definition of a workflow, by its code or by its name; default its newest version. */
+  async startDefined<Output = undefined, Input = unknown>(
+    workflow: WorkflowDefinition<Input, Output> | string,
+    ...rest: InputArguments<NoInfer<Input>, StartDefinedOptions>
+  ): Promise<WorkflowHandle<Output>> {
+    const [input, options = {}] = rest as [input: Input, options?: StartDefinedOptions];
+    checkOptions('startDefined()', options, START_DEFINED_OPTIONS);
+    const { version, ...request } = options;
+    const definition = typeof workflow === 'string' ? workflow : workflow.name;
+    const returned = typeof workflow === 'string' ? null : (await workflow.buildDefinition()).returned;
+    const start = {
+      definition,
+      ...(version !== undefined && { version }),
+      ...(input !== undefined && { input }),
+    };
+    const about = { 'punctual.tenant': this.#parts.tenant, 'punctual.workflow': definition };
+    const send = (headers?: Headers) => this.#workflows.submit(start, request, headers);
+    const { id } = await submitTraced(about, send, (stored) => ({ 'punctual.workflow.id': stored.id }));
+    return new WorkflowHandle(id, this.#workflows, returned);
+  }
+
+  /** A stored definition with its steps: its newest version, or another one that is kept. */
+  workflowDefinition(name: string, version?: number): Promise<StoredWorkflowDefinition> {
+    return this.#workflows.definition(name, version);
+  }
+
+  /** The stored definitions by name, without their steps, read page by page. */
+  workflowDefinitions(options: PageOptions = {}): AsyncGenerator<ListedWorkflowDefinition, void, undefined> {
+    return this.#workflows.definitions(options);
+  }
+
+  /** Deletes a stored definition; workflows that were started from it go on. */
+  deleteWorkflowDefinition(name: string): Promise<void> {
+    return this.#workflows.deleteDefinition(name);
   }
 
   /** A workflow by its id; its handle does not know which of its steps make its result. */
