@@ -68,7 +68,7 @@ export async function leaderArguments(
     'mark-swept': [jobs.workflow, null, 1],
     'store-batch': [
       ...[now, ...namesTaken(shard.made().names), uuidv7(now), TENANT, 'continue'],
-      ...[[row.id], '[]', now, null, 'test', ...MEMBER_COLUMNS.parameters([row])],
+      ...[[row.id], '[]', now, null, 'test', null, null, ...MEMBER_COLUMNS.parameters([row])],
     ],
     'start-batch': [now, batches.waiting.id, TENANT, [1], 0, batches.waiting.members, 1, null, WORKER, null],
     'void-batch': [batches.running.id, batches.running.members, 1, null, null, null, null, null],
@@ -79,6 +79,7 @@ export async function leaderArguments(
       ...[jobs.workflow, TENANT, [], [], [], now, [jobs.blocked], [1], [0], [0], [false], [null], 2, 0],
     ],
     'forget-workflows': [now + 60_000, 10],
+    'forget-definition-versions': ['', '', 0, now + 60_000],
     'add-workflow-event': [jobs.workflow, 'paid', 'null', now],
     'forget-cancel-requests': [[1]],
     'replace-later': PARSED_COLUMNS.parameters([{ ...parsed, row: { ...row, id: jobs.held } }]),

@@ -39,6 +39,13 @@ import {
   recordOccurrences,
 } from '../../../src/store/fire-occurrences.js';
 import { forgetWorkflows } from '../../../src/store/forget-workflows.js';
+import {
+  BEFORE_ALL_VERSIONS,
+  forgetVersions,
+  listDefinitions,
+  listVersions,
+  readDefinition,
+} from '../../../src/store/workflow-definitions.js';
 import { findAnswer } from '../../../src/store/idempotency.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
 import { Stride } from '../../../src/store/job-search.js';
@@ -246,7 +253,7 @@ const CANCEL = { id: ID, state: 'cancelled', error: null } as const;
 const NO_COUNTS = { jobs: 1, lateness: [1], latenessMs: 0 };
 const BATCH: NewBatch = {
   ...{ id: ID, tenant: TENANT, onFailure: 'continue', startTimeoutMs: null },
-  ...{ dueAt: 0, places: '[]', createdBy: 'test' },
+  ...{ dueAt: 0, places: '[]', createdBy: 'test', scheduled: null },
 };
 const END_OF_STEP = { job: ID, workflow: ID, state: 'succeeded', finishedAt: 0, place: null } as const;
 const PORTION_OF_STEPS = {
@@ -322,6 +329,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-edges, read-sources': (db) => readPortion(db, [END_OF_STEP], 100),
   'apply-portion': (db) => applyPortion(db, TERM, PORTION_OF_STEPS, 0, 0),
   'forget-workflows': (db) => forgetWorkflows(db, TERM, 0),
+  'forget-definition-versions': (db) => forgetVersions(db, TERM, BEFORE_ALL_VERSIONS, 0),
   'reopen-steps': (db) => reopenSteps(db, TERM, REOPENING, 0),
   'read-graph-steps': (db) => readGraphSteps(db, ID),
   'read-step-payloads': (db) => readPayloads(db, [ID]),
@@ -395,10 +403,10 @@ const HOT: Readonly<Record<string, Run>> = {
 };
 
 /** The statements about schedules that run while they are fired, or for one of them. */
-const MOVE = { id: ID, version: 1, from: 0, watermark: 1, fireAt: 2, lastJob: null };
+const MOVE = { id: ID, version: 1, from: 0, watermark: 1, fireAt: 2, lastRun: null };
 const OCCURRENCE = {
   ...{ schedule: ID, at: 1, byHand: false, tenant: TENANT, state: 'ran' as const, reason: null, job: ID },
-  ...{ lateAfter: 1, until: null, count: 1, judgeAt: 1 },
+  ...{ workflow: null, batch: null, lateAfter: 1, until: null, count: 1, judgeAt: 1 },
 };
 const LEDGER = { from: 0, to: 10, before: { at: 10, byHand: false }, limit: 10 };
 
@@ -480,8 +488,11 @@ const WALLED: Readonly<Record<string, Run>> = {
   'find-schedule-with-ledger': (db) => findScheduleWithLedger(db, TENANT, 's1'),
   'read-ledger': (db) => readLedger(db, ID, LEDGER, 0),
   'read-member-ids': (db) => readMemberIds(db, TENANT, ID),
-  'list-batches': (db) => listBatches(db, TENANT, ID, null, PORTION),
+  'list-batches': (db) => listBatches(db, TENANT, ID, { states: null }, PORTION),
   'list-workflows': (db) => listWorkflows(db, TENANT, ID, 10),
+  'list-workflow-definitions': (db) => listDefinitions(db, TENANT, '', PORTION),
+  'list-definition-versions': (db) => listVersions(db, TENANT, 'd'),
+  'read-workflow-definition': (db) => readDefinition(db, TENANT, 'd'),
   'read-step-ids': (db) => readStepIds(db, TENANT, ID),
   'list-tasks': (db) => listTasks(db, TENANT, '', PORTION),
   'find-task': (db) => findTask(db, TENANT, 'greet'),

@@ -154,7 +154,7 @@ async function populateSchedules(shard: TestShard, term: TermKey, now: number): 
     tenant: TENANT,
     state: 'ran',
   } as const;
-  const run = { reason: null, job: null, lateAfter: 1_000, until: null, count: 1, judgeAt: now };
+  const run = { reason: null, job: null, workflow: null, batch: null, lateAfter: 1_000, until: null, count: 1, judgeAt: now };
   await recordOccurrences(shard.hot, [{ ...occurrence, ...run }], 0);
 }
 
