@@ -218,7 +218,10 @@ export class OccurrenceFirer {
         previous: previous.get(schedule.id) ?? NO_PREVIOUS,
       });
       plans.push(plan);
-      if (run.kind === 'refused' && plan.rows.length > 0) this.logFailure(schedule, run.error);
+      if (run.kind === 'refused' && plan.rows.length > 0) {
+        const fields = { tenant: schedule.tenant, schedule: schedule.name, error: run.error.message };
+        leader.log.warn(fields, 'what the schedule runs cannot be made');
+      }
       runs += plan.rows.length;
       bytes += plan.runs.length * size;
       if (isGraph) jobsOfGraphs += plan.runs.length * jobs;
