@@ -28,17 +28,27 @@ export type {
 export type { PageOptions } from './client/pages.js';
 export type { Given, Promised, Reference } from './client/result-reference.js';
 export {
+  type BatchScheduleOptions,
+  scheduleBatch,
+  scheduleWorkflow,
+  type WorkflowScheduleOptions,
+} from './client/run-schedules.js';
+export {
+  type BuiltSchedule,
   type OccurrencesOptions,
+  type RunScheduleOptions,
   ScheduleHandle,
   type ScheduleInputOption,
   type ScheduleOptions,
   type ScheduleTiming,
 } from './client/schedule-handle.js';
 export {
+  type RunScheduleEntry,
   type ScheduleEntry,
   type SchedulesOptions,
   type SchedulesResult,
   schedule,
+  type TaskScheduleEntry,
 } from './client/schedules-as-code.js';
 export type { SubmitOptions, TaskOrName } from './client/task-submission.js';
 export { BulkError } from './client/task-submission.js';

@@ -119,6 +119,15 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- add-workflow-definition
+INSERT INTO punctual.workflow_definitions AS d (tenant, name, version, jobs, on_failure, running, digest, bytes,
+  steps,
+  queues, tasks, created_at, created_by)
+VALUES ($1, $2, $3, $4::json, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING d.tenant, d.name, d.version,
+  d.on_failure, d.running, d.bytes, d.steps,
+  encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
+  d.created_by, d.replaced_at;
+
 -- add-workflow-event
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), added AS (
@@ -540,6 +549,12 @@ UPDATE punctual.tenant_usage u SET
   count_ms = floor(extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)
 WHERE u.tenant = $1::text
 RETURNING u.live, u.later;
+
+-- count-workflow-definitions
+SELECT count(*) AS versions, coalesce(sum(d.bytes), 0)::bigint AS bytes,
+  coalesce(max(d.version) FILTER (WHERE d.name = $2), 0) AS newest,
+  bool_or(d.name = $2 AND d.replaced_at IS NULL AND d.digest = $3::bytea) AS same
+FROM punctual.workflow_definitions d WHERE d.tenant = $1;
 
 -- counted-tenants
 SELECT tenant FROM punctual.tenant_usage;
@@ -1891,16 +1906,19 @@ SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by 
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-schedule
-SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.last_workflow,
+s.last_batch, s.created_at,
 s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition FROM
   punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL;
 
 -- find-schedule-with-ledger
-  (SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+  (SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.last_workflow,
+s.last_batch, s.created_at,
 s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition FROM
   punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL)
   UNION ALL
-  (SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+  (SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.last_workflow,
+s.last_batch, s.created_at,
 s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition FROM
   punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NOT NULL
    ORDER BY s.deleted_at DESC LIMIT 1)
@@ -1942,6 +1960,12 @@ SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", l
 SELECT id, false AS cut FROM punctual.workers
 WHERE ($1::text IS NULL OR tenant = $1) AND id >= $2::uuid AND id <= $3::uuid AND ($5::boolean OR NOT operator)
 ORDER BY id LIMIT $4::int;
+
+-- find-workflow-definition
+SELECT d.tenant, d.name, d.version, d.on_failure, d.running, d.bytes, d.steps,
+encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
+d.created_by, d.replaced_at FROM punctual.workflow_definitions d WHERE d.tenant = $1 AND d.name = $2
+AND CASE WHEN $3::int IS NULL THEN d.replaced_at IS NULL ELSE d.version = $3::int END;
 
 -- find-workflow-events
 SELECT e.workflow, e.name, e.payload FROM unnest($1::uuid[], $2::text[]) u(workflow, name)
@@ -2081,6 +2105,24 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     WHERE (d.last_seen < $4::bigint OR d.place > $5::int) AND EXISTS (SELECT 1 FROM term) LIMIT $6::int))
   RETURNING 1
 ), answer AS (SELECT count(*) AS forgotten FROM forgotten) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- forget-definition-versions
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), page AS MATERIALIZED (
+  SELECT d.tenant, d.name, d.version, d.ctid AS place FROM punctual.workflow_definitions d
+  WHERE d.replaced_at < $7::bigint AND (d.tenant, d.name, d.version) > ($4::text, $5::text, $6::int) AND EXISTS
+    (SELECT 1 FROM term)
+  ORDER BY d.tenant, d.name, d.version LIMIT 500
+), gone AS (
+  DELETE FROM punctual.workflow_definitions d WHERE d.ctid = ANY (ARRAY(
+    SELECT p.place FROM page p WHERE (
+      SELECT true FROM punctual.workflows w
+      WHERE w.tenant = p.tenant AND w.definition = p.name AND w.definition_version = p.version LIMIT 1) IS NULL))
+  RETURNING 1
+), answer AS (
+  SELECT p.tenant, p.name, p.version, (SELECT count(*) FROM page) AS seen, (SELECT count(*) FROM gone) AS gone
+  FROM page p ORDER BY p.tenant DESC, p.name DESC, p.version DESC LIMIT 1
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- forget-node
 DELETE FROM punctual.nodes WHERE id = $1 AND url = $2;
@@ -2297,62 +2339,64 @@ WITH valid AS MATERIALIZED (
     floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + 5000 AS young
 ), made AS (
   INSERT INTO punctual.workflows
-    (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks)
+    (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks,
+    definition, definition_version, schedule, occurrence)
   SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int,
     $18::int,
-    $19::text[], $20::text[]
+    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint
   WHERE (SELECT named AND young FROM valid)
   ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
   RETURNING id
 ), live AS (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, workflow)
-  SELECT u.id, coalesce(u.payload, $44::json), coalesce(u.size_kib, $45::int), coalesce(u.tenant, $46::text),
-    coalesce(u.queue, $47::int), coalesce(u.needs, $48::int), coalesce(u.lane, $49::int), coalesce(u.rank,
-    $50::smallint), coalesce(u.run_at, $51::bigint), coalesce(u.max_attempts, $52::smallint), coalesce(u.max_losses,
-    $53::smallint), coalesce(u.at_most_once, $54::boolean), coalesce(u.timeout_ms, $55::bigint),
-    coalesce(u.created_at, $56::bigint), coalesce(u.start_before, $57::bigint), coalesce(u.task, $58::text),
-    coalesce(u.created_by, $59::text), coalesce(u.key, $60::text), coalesce(u.concurrency_key, $61::text),
-    coalesce(u.target, $62::json), coalesce(u.backoff, $63::json), coalesce(u.requires, $64::json),
-    coalesce(u.traceparent, $65::text), $10::uuid FROM unnest($21::uuid[], $22::json[], $23::int[], $24::text[],
-    $25::int[], $26::int[], $27::int[], $28::smallint[], $29::bigint[], $30::smallint[], $31::smallint[],
-    $32::boolean[], $33::bigint[], $34::bigint[], $35::bigint[], $36::text[], $37::text[], $38::text[], $39::text[],
-    $40::json[], $41::json[], $42::json[], $43::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank,
-    run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
-    concurrency_key, target, backoff, requires, traceparent) WHERE EXISTS (SELECT 1 FROM made)
+    backoff, requires, traceparent, workflow, schedule, occurrence)
+  SELECT u.id, coalesce(u.payload, $48::json), coalesce(u.size_kib, $49::int), coalesce(u.tenant, $50::text),
+    coalesce(u.queue, $51::int), coalesce(u.needs, $52::int), coalesce(u.lane, $53::int), coalesce(u.rank,
+    $54::smallint), coalesce(u.run_at, $55::bigint), coalesce(u.max_attempts, $56::smallint), coalesce(u.max_losses,
+    $57::smallint), coalesce(u.at_most_once, $58::boolean), coalesce(u.timeout_ms, $59::bigint),
+    coalesce(u.created_at, $60::bigint), coalesce(u.start_before, $61::bigint), coalesce(u.task, $62::text),
+    coalesce(u.created_by, $63::text), coalesce(u.key, $64::text), coalesce(u.concurrency_key, $65::text),
+    coalesce(u.target, $66::json), coalesce(u.backoff, $67::json), coalesce(u.requires, $68::json),
+    coalesce(u.traceparent, $69::text), $10::uuid, $23::text, $24::bigint FROM unnest($25::uuid[], $26::json[],
+    $27::int[], $28::text[], $29::int[], $30::int[], $31::int[], $32::smallint[], $33::bigint[], $34::smallint[],
+    $35::smallint[], $36::boolean[], $37::bigint[], $38::bigint[], $39::bigint[], $40::text[], $41::text[],
+    $42::text[], $43::text[], $44::json[], $45::json[], $46::json[], $47::text[]) u(id, payload, size_kib, tenant,
+    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before,
+    task, created_by, key, concurrency_key, target, backoff, requires, traceparent) WHERE EXISTS (SELECT 1 FROM
+    made)
 ), later AS (
   INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, admit_at, held, blocked, workflow)
-  SELECT u.id, coalesce(u.payload, $92::json), coalesce(u.size_kib, $93::int), coalesce(u.tenant, $94::text),
-    coalesce(u.queue, $95::int), coalesce(u.needs, $96::int), coalesce(u.lane, $97::int), coalesce(u.rank,
-    $98::smallint), coalesce(u.run_at, $99::bigint), coalesce(u.max_attempts, $100::smallint),
-    coalesce(u.max_losses, $101::smallint), coalesce(u.at_most_once, $102::boolean), coalesce(u.timeout_ms,
-    $103::bigint), coalesce(u.created_at, $104::bigint), coalesce(u.start_before, $105::bigint), coalesce(u.task,
-    $106::text), coalesce(u.created_by, $107::text), coalesce(u.key, $108::text), coalesce(u.concurrency_key,
-    $109::text), coalesce(u.target, $110::json), coalesce(u.backoff, $111::json), coalesce(u.requires, $112::json),
-    coalesce(u.traceparent, $113::text), coalesce(u.admit_at, $114::bigint), coalesce(u.held, $115::boolean),
-    coalesce(u.blocked, $116::boolean), $10::uuid FROM unnest($66::uuid[], $67::json[], $68::int[], $69::text[],
-    $70::int[], $71::int[], $72::int[], $73::smallint[], $74::bigint[], $75::smallint[], $76::smallint[],
-    $77::boolean[], $78::bigint[], $79::bigint[], $80::bigint[], $81::text[], $82::text[], $83::text[], $84::text[],
-    $85::json[], $86::json[], $87::json[], $88::text[], $89::bigint[], $90::boolean[], $91::boolean[]) u(id,
-    payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
-    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent,
-    admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
+    backoff, requires, traceparent, admit_at, held, blocked, workflow, schedule, occurrence)
+  SELECT u.id, coalesce(u.payload, $96::json), coalesce(u.size_kib, $97::int), coalesce(u.tenant, $98::text),
+    coalesce(u.queue, $99::int), coalesce(u.needs, $100::int), coalesce(u.lane, $101::int), coalesce(u.rank,
+    $102::smallint), coalesce(u.run_at, $103::bigint), coalesce(u.max_attempts, $104::smallint),
+    coalesce(u.max_losses, $105::smallint), coalesce(u.at_most_once, $106::boolean), coalesce(u.timeout_ms,
+    $107::bigint), coalesce(u.created_at, $108::bigint), coalesce(u.start_before, $109::bigint), coalesce(u.task,
+    $110::text), coalesce(u.created_by, $111::text), coalesce(u.key, $112::text), coalesce(u.concurrency_key,
+    $113::text), coalesce(u.target, $114::json), coalesce(u.backoff, $115::json), coalesce(u.requires, $116::json),
+    coalesce(u.traceparent, $117::text), coalesce(u.admit_at, $118::bigint), coalesce(u.held, $119::boolean),
+    coalesce(u.blocked, $120::boolean), $10::uuid, $23::text, $24::bigint FROM unnest($70::uuid[], $71::json[],
+    $72::int[], $73::text[], $74::int[], $75::int[], $76::int[], $77::smallint[], $78::bigint[], $79::smallint[],
+    $80::smallint[], $81::boolean[], $82::bigint[], $83::bigint[], $84::bigint[], $85::text[], $86::text[],
+    $87::text[], $88::text[], $89::json[], $90::json[], $91::json[], $92::text[], $93::bigint[], $94::boolean[],
+    $95::boolean[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
+    requires, traceparent, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
 ), steps AS (
   INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at,
     refers, template, workflow, tenant)
-  SELECT u.id, coalesce(u.name, $129::text), coalesce(u.place, $130::int), coalesce(u.run_if, $131::text),
-    coalesce(u.parents, $132::int), coalesce(u.parents_left, $133::int), coalesce(u.released, $134::boolean),
-    coalesce(u.delay_ms, $135::bigint), coalesce(u.wait, $136::json), coalesce(u.wake_at, $137::bigint),
-    coalesce(u.refers, $138::boolean), coalesce(u.template, $139::json), $10::uuid, $11::text FROM
-    unnest($117::uuid[], $118::text[], $119::int[], $120::text[], $121::int[], $122::int[], $123::boolean[],
-    $124::bigint[], $125::json[], $126::bigint[], $127::boolean[], $128::json[]) u(id, name, place, run_if, parents,
+  SELECT u.id, coalesce(u.name, $133::text), coalesce(u.place, $134::int), coalesce(u.run_if, $135::text),
+    coalesce(u.parents, $136::int), coalesce(u.parents_left, $137::int), coalesce(u.released, $138::boolean),
+    coalesce(u.delay_ms, $139::bigint), coalesce(u.wait, $140::json), coalesce(u.wake_at, $141::bigint),
+    coalesce(u.refers, $142::boolean), coalesce(u.template, $143::json), $10::uuid, $11::text FROM
+    unnest($121::uuid[], $122::text[], $123::int[], $124::text[], $125::int[], $126::int[], $127::boolean[],
+    $128::bigint[], $129::json[], $130::bigint[], $131::boolean[], $132::json[]) u(id, name, place, run_if, parents,
     parents_left, released, delay_ms, wait, wake_at, refers, template) WHERE EXISTS (SELECT 1 FROM made)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
-  SELECT ($117::uuid[])[e.parent + 1], ($117::uuid[])[e.child + 1] FROM unnest($140::int[], $141::int[]) e(parent,
+  SELECT ($121::uuid[])[e.parent + 1], ($121::uuid[])[e.child + 1] FROM unnest($144::int[], $145::int[]) e(parent,
     child) WHERE EXISTS (SELECT 1 FROM made)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
@@ -2525,11 +2569,16 @@ SELECT * FROM (
     sum(bytes) OVER in_order - bytes AS bytes_before
   FROM (SELECT b.id, b.tenant, b.state, b.on_failure AS "onFailure", cardinality(b.members) AS size, b.run,
   b.due_at AS "dueAt", b.start_timeout_ms AS "startTimeoutMs", b.created_at AS "createdAt",
-  b.created_by AS "createdBy", b.started_at AS "startedAt", b.ended_at AS "endedAt", b.error, b.places, 512 +
-    coalesce(octet_length(b.places::text), 0) AS bytes FROM punctual.batches b
+  b.created_by AS "createdBy", b.started_at AS "startedAt", b.ended_at AS "endedAt", b.error, b.places,
+  b.schedule, b.occurrence, 512 + coalesce(octet_length(b.places::text), 0) AS bytes FROM punctual.batches b
 WHERE b.tenant = $1::text AND b.id < $2::uuid AND ($3::text[] IS NULL OR b.state = ANY ($3::text[]))
+  AND ($6::text IS NULL OR b.schedule = $6::text)
 ORDER BY b.id DESC LIMIT $4::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
 WHERE place_in_portion <= $4::int AND bytes_before < $5::bigint ORDER BY id DESC;
+
+-- list-definition-versions
+SELECT d.version FROM punctual.workflow_definitions d
+WHERE d.tenant = $1 AND d.name = $2 ORDER BY d.version DESC LIMIT 1000;
 
 -- list-found-jobs
   SELECT * FROM (
@@ -2618,22 +2667,25 @@ rate_burst, full_at, debt FROM punctual.queues WHERE tenant = $1 AND name > $2 O
       sum(bytes) OVER in_order - bytes AS bytes_before
     FROM (SELECT *, coalesce(octet_length(definition::text), 0) + coalesce(octet_length(payload::text), 0) AS bytes
       FROM (
-     SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, definition, last_at, last_run, NOT
-  (payload IS NULL OR $6::boolean OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS
-  without_payload,
+     SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.last_workflow,
+s.last_batch, s.created_at,
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, definition, last_at, last_run,
+  last_run_workflow, last_run_batch, NOT (payload IS NULL OR $6::boolean OR pg_column_size(payload) <= 2056 AND
+  octet_length(payload::text) <= 2048) AS without_payload,
        CASE WHEN (payload IS NULL OR $6::boolean OR pg_column_size(payload) <= 2056 AND octet_length(payload::text)
          <= 2048) THEN payload END AS payload
      FROM (
-       SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+       SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.last_workflow,
+s.last_batch, s.created_at,
 s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, r.definition -> 'payload' AS
   payload,
 (SELECT json_object_agg(d.key, d.value) FROM json_each(r.definition) d WHERE d.key <> 'payload') AS definition,
-  o.last_at, o.last_run FROM punctual.schedules s
+  o.last_at, o.last_run, o.last_run_workflow, o.last_run_batch FROM punctual.schedules s
        CROSS JOIN LATERAL (SELECT CASE WHEN s.definition::text LIKE '%\\u%' THEN punctual.readable(s.definition)
          ELSE s.definition END AS definition) r 
 LEFT JOIN LATERAL (
-  SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run FROM punctual.occurrences o
+  SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run, o.workflow AS last_run_workflow,
+    o.batch AS last_run_batch FROM punctual.occurrences o
   WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true
        WHERE s.tenant = $1 AND s.name > $3 AND s.deleted_at IS NULL ORDER BY s.name LIMIT $4::int + 1) s
      OFFSET 0) r) s WINDOW in_order AS (ORDER BY name)) t
@@ -2663,11 +2715,24 @@ SELECT * FROM (
    $3::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
 WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY id DESC;
 
+-- list-workflow-definitions
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT d.tenant, d.name, d.version, d.on_failure, d.running, 1024 AS bytes, d.steps,
+  encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
+  d.created_by, d.replaced_at FROM punctual.workflow_definitions d
+ WHERE d.tenant = $1 AND d.name > $2 AND d.replaced_at IS NULL ORDER BY d.name LIMIT $3::int + 1) s WINDOW in_order
+   AS (ORDER BY name)) t
+WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY name;
+
 -- list-workflows
 SELECT w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
-  w.stopping, w.held, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at FROM punctual.workflows w
+  w.stopping, w.held, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
+  w.definition_version, w.schedule, w.occurrence FROM punctual.workflows w
 WHERE w.tenant = $1 AND w.id < $2::uuid AND ($4::text[] IS NULL OR w.state = ANY ($4::text[]))
   AND ($5::text IS NULL OR w.name = $5::text) AND ($6::text IS NULL OR w.key = $6::text)
+  AND ($7::text IS NULL OR w.definition = $7::text) AND ($8::text IS NULL OR w.schedule = $8::text)
 ORDER BY w.id DESC LIMIT $3;
 
 -- locate-jobs
@@ -2707,6 +2772,9 @@ SELECT u.live, u.later, u.counted_at AS "countedAt", u.count_ms AS "countMs",
   floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
 FROM punctual.tenant_usage u JOIN punctual.tenants t ON t.id = u.tenant
 WHERE u.tenant = $1::text FOR UPDATE OF u;
+
+-- lock-workflow-definitions
+SELECT pg_advisory_xact_lock(hashtextextended('punctual workflow definitions ' || $1, 0));
 
 -- look-at-lease
   SELECT l.epoch, l.holder, l.holder_url AS "holderUrl",
@@ -2764,9 +2832,11 @@ WHERE sequence = $1::bigint RETURNING sequence;
 
 -- move-schedules
 UPDATE punctual.schedules s SET
-  watermark = u.watermark, fire_at = u.fire_at, last_job = coalesce(u.last_job, s.last_job)
-FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::uuid[])
-  u(id, version, moved_from, watermark, fire_at, last_job)
+  watermark = u.watermark, fire_at = u.fire_at, last_job = coalesce(u.last_job, s.last_job),
+  last_workflow = CASE WHEN u.last_job IS NULL THEN s.last_workflow ELSE u.last_workflow END,
+  last_batch = CASE WHEN u.last_job IS NULL THEN s.last_batch ELSE u.last_batch END
+FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::uuid[], $7::uuid[], $8::uuid[])
+  u(id, version, moved_from, watermark, fire_at, last_job, last_workflow, last_batch)
 WHERE s.id BETWEEN u.id AND u.id AND s.version = u.version AND s.watermark = u.moved_from
 RETURNING s.id;
 
@@ -2931,7 +3001,7 @@ SELECT $1::uuid, $2, u.* FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $
   $8::bigint[]) u(at, until, count, state, reason, recorded_at);
 
 -- read-ahead
-SELECT o.at, o.job FROM punctual.occurrences o
+SELECT o.at, o.job, o.workflow IS NULL AND o.batch IS NULL AS "isJob" FROM punctual.occurrences o
 WHERE o.schedule = $1::uuid AND o.at > $2 AND NOT o.by_hand AND o.job IS NOT NULL ORDER BY o.at;
 
 -- read-audit-ends
@@ -2942,7 +3012,8 @@ FROM punctual.audit_chain;
 -- read-batch
 SELECT b.id, b.tenant, b.state, b.on_failure AS "onFailure", cardinality(b.members) AS size, b.run,
   b.due_at AS "dueAt", b.start_timeout_ms AS "startTimeoutMs", b.created_at AS "createdAt",
-  b.created_by AS "createdBy", b.started_at AS "startedAt", b.ended_at AS "endedAt", b.error, b.places, ARRAY(
+  b.created_by AS "createdBy", b.started_at AS "startedAt", b.ended_at AS "endedAt", b.error, b.places,
+  b.schedule, b.occurrence, ARRAY(
   SELECT m.id || ' ' || coalesce(
     (SELECT 'running' FROM punctual.jobs j WHERE j.id = m.id),
     (SELECT 'blocked' FROM punctual.later l WHERE l.id = m.id),
@@ -2970,7 +3041,8 @@ WHERE c.job = ANY($1::uuid[]);
 SELECT paused, secret FROM punctual.cluster;
 
 -- read-due-schedules
-  SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+  SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.last_workflow,
+s.last_batch, s.created_at,
 s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition FROM (
     SELECT s.*, sum(pg_column_size(s.definition)) OVER (ORDER BY s.fire_at, s.id) - pg_column_size(s.definition)
       AS bytes_before
@@ -3047,12 +3119,15 @@ FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p;
 
 -- read-ledger
-  SELECT o.at, o.by_hand AS "byHand", o.state, o.reason, o.job, o.late_after AS "lateAfter", o.until, o.count,
-    coalesce(o.late_by, j.late_by, h.late_by, l.late_by,
+  SELECT o.at, o.by_hand AS "byHand", o.state, o.reason, o.job, o.workflow, o.batch,
+    o.late_after AS "lateAfter", o.until, o.count, coalesce(o.late_by, j.late_by, h.late_by, l.late_by,
     CASE WHEN c.job IS NOT NULL THEN greatest(0, c.claimed_at - j.run_at) END) AS "lateBy",
     CASE WHEN j.id IS NOT NULL AND c.job IS NULL AND j.attempts = 0 OR l.id IS NOT NULL AND l.attempts = 0
       THEN 'pending'
-      WHEN h.id IS NOT NULL AND h.attempts = 0 THEN h.state
+      WHEN h.id IS NOT NULL AND h.attempts = 0 THEN CASE
+        WHEN o.workflow IS NULL THEN h.state
+        -- Whatever became of its first step, others may have run.
+        ELSE (SELECT w.state FROM punctual.workflows w WHERE w.id = o.workflow AND w.state = 'cancelled') END
     END AS "neverStarted"
   FROM punctual.occurrences o 
 LEFT JOIN LATERAL (SELECT * FROM punctual.jobs WHERE id = o.job OFFSET 0) j ON true
@@ -3124,9 +3199,14 @@ FROM punctual.edges e JOIN punctual.steps s ON s.id BETWEEN e.parent AND e.paren
 WHERE e.child = $1::uuid ORDER BY s.place;
 
 -- read-previous
-SELECT s.id, coalesce(
-  (SELECT true FROM punctual.jobs j WHERE j.id = s.last_job),
-  (SELECT true FROM punctual.later l WHERE l.id = s.last_job), false) AS lives,
+SELECT s.id, CASE
+  WHEN s.last_workflow IS NOT NULL
+  THEN coalesce((SELECT w.ended_at IS NULL FROM punctual.workflows w WHERE w.id = s.last_workflow), false)
+  WHEN s.last_batch IS NOT NULL
+  THEN coalesce((SELECT b.ended_at IS NULL FROM punctual.batches b WHERE b.id = s.last_batch), false)
+  ELSE coalesce(
+    (SELECT true FROM punctual.jobs j WHERE j.id = s.last_job),
+    (SELECT true FROM punctual.later l WHERE l.id = s.last_job), false) END AS lives,
   EXISTS (SELECT 1 FROM punctual.occurrences o WHERE o.schedule = s.id AND o.state = 'waiting') AS awaited
 FROM unnest($1::uuid[]) u(id) JOIN punctual.schedules s ON s.id = u.id;
 
@@ -3143,9 +3223,15 @@ WITH RECURSIVE waiting AS (
     SELECT o.schedule, o.at FROM punctual.occurrences o WHERE o.state = 'waiting' AND o.schedule > w.schedule
     ORDER BY o.schedule, o.at LIMIT 1) n
 )
-SELECT w.schedule, w.at, s.tenant, s.name, s.last_job AS "lastJob", NOT coalesce(
-  (SELECT true FROM punctual.jobs j WHERE j.id = s.last_job),
-  (SELECT true FROM punctual.later l WHERE l.id = s.last_job), false) AS ready
+SELECT w.schedule, w.at, s.tenant, s.name, coalesce(s.last_workflow, s.last_batch, s.last_job) AS "lastRun",
+  NOT CASE
+  WHEN s.last_workflow IS NOT NULL
+  THEN coalesce((SELECT w.ended_at IS NULL FROM punctual.workflows w WHERE w.id = s.last_workflow), false)
+  WHEN s.last_batch IS NOT NULL
+  THEN coalesce((SELECT b.ended_at IS NULL FROM punctual.batches b WHERE b.id = s.last_batch), false)
+  ELSE coalesce(
+    (SELECT true FROM punctual.jobs j WHERE j.id = s.last_job),
+    (SELECT true FROM punctual.later l WHERE l.id = s.last_job), false) END AS ready
 FROM waiting w JOIN punctual.schedules s ON s.id = w.schedule;
 
 -- read-relatives
@@ -3165,11 +3251,13 @@ WHERE o.schedule = $1::uuid AND o.at >= $2 AND o.at <= $3 AND NOT o.by_hand
   AND (o.job IS NOT NULL OR o.state = 'waiting');
 
 -- read-schedule
-  SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition, o.last_at, o.last_run
-  FROM punctual.schedules s 
+  SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.last_workflow,
+s.last_batch, s.created_at,
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition, o.last_at,
+  o.last_run, o.last_run_workflow, o.last_run_batch FROM punctual.schedules s 
 LEFT JOIN LATERAL (
-  SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run FROM punctual.occurrences o
+  SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run, o.workflow AS last_run_workflow,
+    o.batch AS last_run_batch FROM punctual.occurrences o
   WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true
   WHERE s.tenant = $1 AND s.name = $3 AND s.deleted_at IS NULL;
 
@@ -3317,16 +3405,22 @@ WHERE place_in_portion <= $2::int AND bytes_before < $3::bigint ORDER BY id;
 
 -- read-workflow
 SELECT w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
-w.stopping, w.held, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at FROM punctual.workflows w WHERE
-  w.tenant = $1 AND w.id = $2::uuid;
+w.stopping, w.held, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
+w.definition_version, w.schedule, w.occurrence FROM punctual.workflows w WHERE w.tenant = $1 AND w.id = $2::uuid;
+
+-- read-workflow-definition
+SELECT d.tenant, d.name, d.version, d.on_failure, d.running, d.bytes, d.steps,
+encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
+d.created_by, d.replaced_at, d.jobs FROM punctual.workflow_definitions d WHERE d.tenant = $1 AND d.name = $2
+AND CASE WHEN $3::int IS NULL THEN d.replaced_at IS NULL ELSE d.version = $3::int END;
 
 -- record-occurrences
 WITH recorded AS (
   INSERT INTO punctual.occurrences (schedule, at, by_hand, tenant, state, reason, job, late_after, until, count,
-    judge_at, recorded_at)
+    judge_at, workflow, batch, recorded_at)
   SELECT u.*, $12::bigint FROM unnest($1::uuid[], $2::bigint[], $3::boolean[], $4::text[], $5::text[], $6::text[],
-    $7::uuid[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
-    u(schedule, at, by_hand, tenant, state, reason, job, late_after, until, count, judge_at)
+    $7::uuid[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $13::uuid[], $14::uuid[])
+    u(schedule, at, by_hand, tenant, state, reason, job, late_after, until, count, judge_at, workflow, batch)
   ON CONFLICT (schedule, at, by_hand) DO NOTHING
   RETURNING job, tenant, state, count
 ), counted AS (
@@ -3398,6 +3492,14 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   SELECT $2::bigint, $7::uuid, $8::bigint, $9::text, $10::uuid, $11::text, $12::text, $13::text, $14::text,
     $15::text, $16::text, $17::json, $18::json, $19::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- refuse-waiting-occurrence
+WITH refused AS (
+  UPDATE punctual.occurrences o SET state = 'missed', reason = $3::text
+  WHERE o.schedule = $1::uuid AND o.at = $2::bigint AND NOT o.by_hand AND o.state = 'waiting'
+  RETURNING o.tenant
+)
+INSERT INTO punctual.tallies (at, tenant, occurrences_missed) SELECT $4::bigint, tenant, 1 FROM refused;
 
 -- release-claims
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -3620,6 +3722,13 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- replace-workflow-definition
+UPDATE punctual.workflow_definitions d SET replaced_at = $3::bigint
+WHERE d.tenant = $1 AND d.name = $2 AND d.replaced_at IS NULL RETURNING d.tenant, d.name, d.version, d.on_failure,
+  d.running, d.bytes, d.steps,
+  encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
+  d.created_by, d.replaced_at;
+
 -- retry-batch
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked AS (
@@ -3758,8 +3867,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 -- session-pid
 SELECT pg_backend_pid() AS pid;
 
--- set-last-job
-UPDATE punctual.schedules SET last_job = $2::uuid WHERE id = $1::uuid;
+-- set-last-run
+UPDATE punctual.schedules SET last_job = $2::uuid, last_workflow = $3::uuid, last_batch = $4::uuid
+WHERE id = $1::uuid;
 
 -- skip-occurrences
 UPDATE punctual.occurrences o SET state = 'skipped', reason = $3, job = NULL, judge_at = NULL
@@ -3808,7 +3918,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   g.late_by AS "lateBy", g.schedule FROM gone g) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- start-waiting-occurrence
-UPDATE punctual.occurrences o SET state = 'ran', reason = NULL, job = $3::uuid, judge_at = $4::bigint
+UPDATE punctual.occurrences o SET state = 'ran', reason = NULL, job = $3::uuid, judge_at = $4::bigint,
+  workflow = $5::uuid, batch = $6::uuid
 WHERE o.schedule = $1::uuid AND o.at = $2::bigint AND NOT o.by_hand AND o.state = 'waiting'
 RETURNING o.at;
 
@@ -3823,27 +3934,29 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
         named),
 made AS (
   INSERT INTO punctual.batches (id, tenant, on_failure, members, places, due_at, start_timeout_ms, created_at,
-    created_by)
-  SELECT $10::uuid, $11::text, $12::text, $13::uuid[], $14::json, $15::bigint, $16::bigint, $4::bigint, $17::text
+    created_by,
+    schedule, occurrence)
+  SELECT $10::uuid, $11::text, $12::text, $13::uuid[], $14::json, $15::bigint, $16::bigint, $4::bigint, $17::text,
+    $18::text, $19::bigint
   WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM term)
 ), stored AS (
   INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, admit_at, blocked, batch)
-  SELECT u.id, coalesce(u.payload, $42::json), coalesce(u.size_kib, $43::int), coalesce(u.tenant, $44::text),
-    coalesce(u.queue, $45::int), coalesce(u.needs, $46::int), coalesce(u.lane, $47::int), coalesce(u.rank,
-    $48::smallint), coalesce(u.run_at, $49::bigint), coalesce(u.max_attempts, $50::smallint), coalesce(u.max_losses,
-    $51::smallint), coalesce(u.at_most_once, $52::boolean), coalesce(u.timeout_ms, $53::bigint),
-    coalesce(u.created_at, $54::bigint), coalesce(u.start_before, $55::bigint), coalesce(u.task, $56::text),
-    coalesce(u.created_by, $57::text), coalesce(u.key, $58::text), coalesce(u.concurrency_key, $59::text),
-    coalesce(u.target, $60::json), coalesce(u.backoff, $61::json), coalesce(u.requires, $62::json),
-    coalesce(u.traceparent, $63::text), coalesce(u.admit_at, $64::bigint), true, $10::uuid FROM unnest($18::uuid[],
-    $19::json[], $20::int[], $21::text[], $22::int[], $23::int[], $24::int[], $25::smallint[], $26::bigint[],
-    $27::smallint[], $28::smallint[], $29::boolean[], $30::bigint[], $31::bigint[], $32::bigint[], $33::text[],
-    $34::text[], $35::text[], $36::text[], $37::json[], $38::json[], $39::json[], $40::text[], $41::bigint[]) u(id,
-    payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
-    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent,
-    admit_at) WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM term)
+    backoff, requires, traceparent, admit_at, blocked, batch, schedule, occurrence)
+  SELECT u.id, coalesce(u.payload, $44::json), coalesce(u.size_kib, $45::int), coalesce(u.tenant, $46::text),
+    coalesce(u.queue, $47::int), coalesce(u.needs, $48::int), coalesce(u.lane, $49::int), coalesce(u.rank,
+    $50::smallint), coalesce(u.run_at, $51::bigint), coalesce(u.max_attempts, $52::smallint), coalesce(u.max_losses,
+    $53::smallint), coalesce(u.at_most_once, $54::boolean), coalesce(u.timeout_ms, $55::bigint),
+    coalesce(u.created_at, $56::bigint), coalesce(u.start_before, $57::bigint), coalesce(u.task, $58::text),
+    coalesce(u.created_by, $59::text), coalesce(u.key, $60::text), coalesce(u.concurrency_key, $61::text),
+    coalesce(u.target, $62::json), coalesce(u.backoff, $63::json), coalesce(u.requires, $64::json),
+    coalesce(u.traceparent, $65::text), coalesce(u.admit_at, $66::bigint), true, $10::uuid, $18::text, $19::bigint
+    FROM unnest($20::uuid[], $21::json[], $22::int[], $23::text[], $24::int[], $25::int[], $26::int[],
+    $27::smallint[], $28::bigint[], $29::smallint[], $30::smallint[], $31::boolean[], $32::bigint[], $33::bigint[],
+    $34::bigint[], $35::text[], $36::text[], $37::text[], $38::text[], $39::json[], $40::json[], $41::json[],
+    $42::text[], $43::bigint[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent, admit_at) WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM term)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
   SELECT $4::bigint, $11::text, cardinality($13::uuid[]) WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM

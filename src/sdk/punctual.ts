@@ -45,14 +45,20 @@ import {
   submitBulk,
   type TaskOrName,
 } from '../client/task-submission.js';
+import {
+  type BatchScheduleOptions,
+  buildBatchSchedule,
+  buildWorkflowSchedule,
+  type WorkflowScheduleOptions,
+} from '../client/run-schedules.js';
 import { Tasks } from '../client/tasks.js';
 import type { TransactionClient } from '../client/transaction-client.js';
 import type { WorkflowDefinition } from '../client/workflow-builder.js';
 import {
-  START_OPTIONS,
-  type StartOptions,
   START_DEFINED_OPTIONS,
+  START_OPTIONS,
   type StartDefinedOptions,
+  type StartOptions,
   WorkflowHandle,
   type WorkflowListOptions,
   Workflows,
@@ -303,7 +309,33 @@ export class Punctual {
     const { transport } = this.#parts;
     const { name, definition } = await buildSchedule(task, options);
     await putSchedule(transport, name, definition);
-    return new ScheduleHandle(name, transport, this.#jobs);
+    return new ScheduleHandle(name, transport, (id) => new JobHandle<Output>(id, this.#jobs));
+  }
+
+  /**
+   * The same for a workflow, by its code or by its name: each occurrence starts the newest version of its stored definition,
+   * which `define()` makes.
+   */
+  async scheduleWorkflow<Output = undefined, Input = unknown>(
+    workflow: WorkflowDefinition<Input, Output> | string,
+    options: WorkflowScheduleOptions<NoInfer<Input>>,
+  ): Promise<ScheduleHandle<Output, WorkflowHandle<Output>>> {
+    const { transport } = this.#parts;
+    const { name, definition } = buildWorkflowSchedule(workflow, options);
+    const returned = typeof workflow === 'string' ? null : (await workflow.buildDefinition()).returned;
+    await putSchedule(transport, name, definition);
+    return new ScheduleHandle(name, transport, (id) => new WorkflowHandle<Output>(id, this.#workflows, returned));
+  }
+
+  /** The same for jobs that start together or not at all. */
+  async scheduleBatch<const Members extends readonly Member<unknown>[]>(
+    members: Members,
+    options: BatchScheduleOptions,
+  ): Promise<ScheduleHandle<MemberResults<Members>, BatchHandle<MemberResults<Members>>>> {
+    const { transport } = this.#parts;
+    const { name, definition } = await buildBatchSchedule(members, options);
+    await putSchedule(transport, name, definition);
+    return new ScheduleHandle(name, transport, (id) => new BatchHandle<MemberResults<Members>>(id, this.#batches));
   }
 
   /**

@@ -11,7 +11,7 @@ const PAIR = { jobs: [{ task: 'work', payload: { part: 0 } }, { task: 'work', pa
 const RUNS = { task: undefined, batch: PAIR, every: '10s' };
 
 const batches = async (node: TestNode) =>
-  (await node.get<Page<BatchSummary>>('GET', '/v1/batches?schedule=tick')).data.reverse();
+  (await node.get<Page<BatchSummary>>('GET', '/v1/batches?schedule=tick')).data.toReversed();
 const ended = async (node: TestNode, { id }: { readonly id: string }) => {
   for (;;) {
     const batch = await node.get<Batch>('GET', `/v1/batches/${id}?wait=20s`);
