@@ -70,7 +70,15 @@ function newBatch(batch: NewBatch, stored: readonly Stored[], now: number): Batc
     ...{ id, tenant, state: 'pending', onFailure },
     startTimeout: startTimeoutMs === null ? null : formatDuration(startTimeoutMs),
     ...{ size: stored.length, run: 1, dueAt: new Date(dueAt).toISOString() },
-    ...{ schedule: null, scheduledAt: null, createdAt: new Date(now).toISOString(), createdBy, startedAt: null, endedAt: null, error: null },
+    ...{
+      schedule: null,
+      scheduledAt: null,
+      createdAt: new Date(now).toISOString(),
+      createdBy,
+      startedAt: null,
+      endedAt: null,
+      error: null,
+    },
     jobs: stored.map((each) => ({ id: each.id, state: 'blocked' })),
   };
 }

@@ -51,7 +51,8 @@ export const batchRoutes: readonly Route[] = [
       return writePage<BatchRow>(limit, {
         portion: PORTION,
         read: (last, size) =>
-          reads.read(tenant, (db) => listBatches(db, tenant, last?.id ?? after ?? LAST_UUID, { states, schedule }, size),
+          reads.read(tenant, (db) =>
+            listBatches(db, tenant, last?.id ?? after ?? LAST_UUID, { states, schedule }, size),
           ),
         isShown: (row) => mayTouchAll(caller, row),
         write: (row) => JSON.stringify(toSummary(row)),

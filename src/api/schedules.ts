@@ -369,7 +369,8 @@ async function findPlaces(
 }
 
 function mustAllowAll(caller: Caller, places: readonly Place[] | null): void {
-  if (places === null) throw forbidden('The key is restricted, and does not reach all that the schedule runs.');
+  if (places === null)
+    throw forbidden('The key is restricted, and does not reach all that the schedule runs.');
   for (const place of places) mustAllow(caller, place);
 }
 

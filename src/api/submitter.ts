@@ -1,3 +1,4 @@
+import { admissionTime } from '../core/admission-time.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { messageOf, PunctualError } from '../core/errors.js';
@@ -9,7 +10,6 @@ import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
 import { TimeSlice } from '../core/time-slice.js';
 import { uuidv7 } from '../core/uuid.js';
 import type { ParsedWorkflow } from '../core/workflow/parse-workflow.js';
-import { admissionTime } from '../core/admission-time.js';
 import { bisect } from '../store/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
 import type { Keep } from '../store/idempotency.js';

@@ -173,7 +173,11 @@ async function put(
   });
   if (isNew) shard.currentLeader()?.noteEntry();
   const location = `/v1/workflow-definitions/${encodeURIComponent(name)}`;
-  return new Answer(before ? 200 : 201, new DefinitionText(after!, jobs, versions), before ? {} : { location });
+  return new Answer(
+    before ? 200 : 201,
+    new DefinitionText(after!, jobs, versions),
+    before ? {} : { location },
+  );
 }
 
 /** What holds for the steps of a submission holds for those of a definition. */
@@ -195,7 +199,11 @@ async function note(
   const { tenant, name } = (after ?? before)!;
   const action = !after ? 'definition.delete' : before ? 'definition.change' : 'definition.create';
   const views = { before: before && auditView(before), after: after && auditView(after) };
-  await addEntry(db, auditEntry(author, clock.now(), action, { kind: 'definition', name, tenant }, views), null);
+  await addEntry(
+    db,
+    auditEntry(author, clock.now(), action, { kind: 'definition', name, tenant }, views),
+    null,
+  );
 }
 
 function auditView({ version, steps, bytes, on_failure, running, digest }: DefinitionRow): object {

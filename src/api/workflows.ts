@@ -6,8 +6,8 @@ import {
   WorkflowEvent as WorkflowEventBody,
   WorkflowListQuery,
   WorkflowPage,
-  WorkflowRetry,
   WorkflowRequest,
+  WorkflowRetry,
   WorkflowView as WorkflowSchema,
 } from '../core/schemas/workflow.js';
 import { parsePayload } from '../core/submission.js';

@@ -72,7 +72,11 @@ function addGetCommand(workflow: Command, cli: Cli): void {
     .command('definition')
     .description('show a workflow that is kept under a name, and draw its graph')
     .argument(...NAME)
-    .option('--definition-version <n>', 'one of its versions; default the newest', wholeNumber(1, 2 ** 31 - 1))
+    .option(
+      '--definition-version <n>',
+      'one of its versions; default the newest',
+      wholeNumber(1, 2 ** 31 - 1),
+    )
     .option(...WIDE);
   callsServer<{ definitionVersion?: number }>(cli, command, async ({ api, output, options, args }) => {
     const { definitionVersion: version } = options;

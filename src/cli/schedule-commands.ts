@@ -99,7 +99,9 @@ function addSwitch(schedule: Command, cli: Cli, verb: 'pause' | 'resume', descri
 function addRunCommand(schedule: Command, cli: Cli): void {
   const command = schedule
     .command('run')
-    .description('run the job, workflow or batch of a schedule now, independently of its times; prints the id')
+    .description(
+      'run the job, workflow or batch of a schedule now, independently of its times; prints the id',
+    )
     .argument(...NAME);
   callsServer(cli, command, async ({ api, output, args }) => {
     const path = `${schedulePath(args[0]!)}/run`;

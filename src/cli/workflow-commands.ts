@@ -63,7 +63,11 @@ function addSubmitCommand(workflow: Command, cli: Cli): void {
     .description('submit a workflow, or start one by the name of its definition; prints its id')
     .argument('[file]', FILE[1])
     .option('--definition <name>', 'start this definition instead of a file')
-    .option('--definition-version <n>', 'the version of the definition; default the newest', wholeNumber(1, 2 ** 31 - 1))
+    .option(
+      '--definition-version <n>',
+      'the version of the definition; default the newest',
+      wholeNumber(1, 2 ** 31 - 1),
+    )
     .option('--input <json>', 'what {"$from": "input.…"} in its payloads means: JSON, @file, or - for stdin')
     .option('--key <key>', 'the same key again gives the same workflow')
     .option(

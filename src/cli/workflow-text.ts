@@ -72,7 +72,10 @@ export function workflowDetails(output: Output, workflow: Workflow, now: number)
     ['steps', workflowLine(workflow)],
     ['tenant', workflow.tenant],
     ['key', workflow.key],
-    ['definition', workflow.definition && `${workflow.definition.name} version ${workflow.definition.version}`],
+    [
+      'definition',
+      workflow.definition && `${workflow.definition.name} version ${workflow.definition.version}`,
+    ],
     ['schedule', workflow.schedule],
     ['scheduled at', workflow.scheduledAt],
     ['run', workflow.run > 1 ? String(workflow.run) : null],

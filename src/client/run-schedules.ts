@@ -26,7 +26,11 @@ const WORKFLOW_OPTIONS: OptionNames<RunScheduleOptions & ScheduleTiming & { read
   ...RUN_OPTIONS,
   input: true,
 };
-const BATCH_OPTIONS: OptionNames<BatchScheduleOptions> = { ...RUN_OPTIONS, onFailure: true, startTimeout: true };
+const BATCH_OPTIONS: OptionNames<BatchScheduleOptions> = {
+  ...RUN_OPTIONS,
+  onFailure: true,
+  startTimeout: true,
+};
 
 /**
  * Says when a workflow starts, for `punctual.schedules([…])`. Its definition must be stored: `punctual.define(workflow)` does so.
@@ -39,7 +43,10 @@ export function scheduleWorkflow<Output = undefined, Input = unknown>(
 }
 
 /** Says when jobs start together, for `punctual.schedules([…])`. */
-export function scheduleBatch(members: readonly Member<unknown>[], options: BatchScheduleOptions): RunScheduleEntry {
+export function scheduleBatch(
+  members: readonly Member<unknown>[],
+  options: BatchScheduleOptions,
+): RunScheduleEntry {
   return { build: () => buildBatchSchedule(members, options) };
 }
 

@@ -21,12 +21,7 @@ import {
 } from './schedule.js';
 import { ScheduleDefinition as Form } from './schemas/schedule.js';
 import { readFields } from './schemas/validate.js';
-import {
-  completeSubmission,
-  type ParsedSubmission,
-  readJson,
-  type SubmissionContext,
-} from './submission.js';
+import { completeSubmission, type ParsedSubmission, readJson, type SubmissionContext } from './submission.js';
 
 /**
  * From what a user wrote about a schedule to one that can be fired. The schema that the documentation shows checks the
@@ -100,10 +95,14 @@ function readWork(
     errors.push({ pointer: `/${said[1]}`, detail });
   }
   const runs = given.workflow === undefined ? 'batch' : 'workflow';
-  const others: readonly (keyof ScheduleDefinition)[] = runs === 'batch' ? [...JOB_FIELDS, 'payload'] : JOB_FIELDS;
+  const others: readonly (keyof ScheduleDefinition)[] =
+    runs === 'batch' ? [...JOB_FIELDS, 'payload'] : JOB_FIELDS;
   for (const field of others) {
     if (given[field] === undefined) continue;
-    errors.push({ pointer: `/${field}`, detail: `does not go together with "${runs}": its jobs say so themselves` });
+    errors.push({
+      pointer: `/${field}`,
+      detail: `does not go together with "${runs}": its jobs say so themselves`,
+    });
   }
   if (runs === 'batch') return { kind: 'batch', batch: batch ?? { jobs: [] } };
   const input = readJson(given.payload, context, (detail) => errors.push({ pointer: '/payload', detail }));

@@ -144,7 +144,12 @@ export class OccurrenceFirer {
   }
 
   /** Stores those runs whose occurrences were recorded, in a transaction that begins with the fence; answers with them. */
-  async insert(db: Queryable, { jobs, graphs }: Made, recorded: ReadonlySet<string>, now: number): Promise<Made> {
+  async insert(
+    db: Queryable,
+    { jobs, graphs }: Made,
+    recorded: ReadonlySet<string>,
+    now: number,
+  ): Promise<Made> {
     const made = {
       jobs: jobs.filter(({ row }) => recorded.has(row.id)),
       graphs: graphs.filter(({ job }) => recorded.has(job)),

@@ -93,10 +93,17 @@ export class OverlapQueue {
   }
 
   /** Records why an occurrence gets no run, and goes on with the next one. */
-  private async refuse({ id, tenant, name }: ScheduleRow, at: number, reason: string, now: number): Promise<void> {
+  private async refuse(
+    { id, tenant, name }: ScheduleRow,
+    at: number,
+    reason: string,
+    now: number,
+  ): Promise<void> {
     const { leader } = this;
     await leader.write(() =>
-      leaderTransaction(leader.hot, leader.term, (db) => refuseWaiting(db, { schedule: id, at }, reason, now)),
+      leaderTransaction(leader.hot, leader.term, (db) =>
+        refuseWaiting(db, { schedule: id, at }, reason, now),
+      ),
     );
     if (leader.events.isHeard) leader.events.missed(tenant, name, 1);
     const fields = { tenant, schedule: name, at: new Date(at).toISOString(), reason };

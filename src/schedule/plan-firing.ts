@@ -149,7 +149,11 @@ export function idsOf({ id, runId, run }: PlannedRun): RunIds {
   return { job: id, workflow, batch: run.kind === 'batch' ? runId : null };
 }
 
-function previousRun({ last_job: job, last_workflow: workflow, last_batch: batch }: ScheduleRow): RunIds | null {
+function previousRun({
+  last_job: job,
+  last_workflow: workflow,
+  last_batch: batch,
+}: ScheduleRow): RunIds | null {
   return job === null ? null : { job, workflow, batch };
 }
 

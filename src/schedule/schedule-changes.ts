@@ -466,7 +466,8 @@ function told({ job, workflow, batch }: RunIds): object {
 
 /** What is wrong with a workflow, in the places that a schedule has for it. */
 function ofSchedule(error: PunctualError): PunctualError {
-  if (error.code === 'DEFINITION_NOT_FOUND') return invalid([{ pointer: '/workflow', detail: error.message }]);
+  if (error.code === 'DEFINITION_NOT_FOUND')
+    return invalid([{ pointer: '/workflow', detail: error.message }]);
   if (error.code !== 'INVALID_REQUEST') return error;
   return invalid(
     error.errors.map(({ pointer, detail }) => {

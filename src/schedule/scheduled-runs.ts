@@ -5,6 +5,7 @@ import { JsonText } from '../core/json-reader.js';
 import { type ParsedBatch, parseBatch } from '../core/parse-batch.js';
 import type { ScheduledWork } from '../core/schedule-definition.js';
 import { type JobDefinition, type ParsedSubmission, taskNamesOf } from '../core/submission.js';
+import { uuidv7 } from '../core/uuid.js';
 import { type ParsedWorkflow, parseWorkflow } from '../core/workflow/parse-workflow.js';
 import { readSteps } from '../core/workflow/stored-graph.js';
 import type { Queryable } from '../store/database.js';
@@ -17,7 +18,6 @@ import { type NewBatch, storeBatch } from '../store/submit-batch.js';
 import { insertWorkflow, type NewWorkflow, type UsedDefinition } from '../store/submit-workflow.js';
 import type { TaskDefinitions } from '../store/task-definitions.js';
 import { noDefinition, readDefinition } from '../store/workflow-definitions.js';
-import { uuidv7 } from '../core/uuid.js';
 
 /**
  * What occurrences run besides single jobs: workflows and batches. They are read when an occurrence fires, with the newest
@@ -109,7 +109,9 @@ export class ScheduledRuns {
   async load(tenant: string, work: ScheduledWork): Promise<LoadedRun> {
     if (work.kind === 'job') return work;
     try {
-      return await (work.kind === 'workflow' ? this.loadWorkflow(tenant, work) : this.loadBatch(tenant, work));
+      return await (work.kind === 'workflow'
+        ? this.loadWorkflow(tenant, work)
+        : this.loadBatch(tenant, work));
     } catch (error) {
       if (!(error instanceof PunctualError) || error.code === 'DATABASE_UNAVAILABLE') throw error;
       const said = error.code === 'DEFINITION_NOT_FOUND' ? 'no-definition' : `invalid: ${error.message}`;
@@ -159,9 +161,18 @@ export class ScheduledRuns {
     const scheduled = { schedule: name, occurrence: byHandOf === undefined ? at : null };
     const names = distinct(resolved);
     if (run.kind === 'workflow') {
-      const origin = { definition: run.definition, scheduled, ids: { workflow: runId, first: job }, dueAt: runAt };
+      const origin = {
+        definition: run.definition,
+        scheduled,
+        ids: { workflow: runId, first: job },
+        dueAt: runAt,
+      };
       const { laterThreshold } = this.leader.config;
-      return { job, names, workflow: await newWorkflow(owner, run.workflow, resolved, now, laterThreshold, origin) };
+      return {
+        job,
+        names,
+        workflow: await newWorkflow(owner, run.workflow, resolved, now, laterThreshold, origin),
+      };
     }
     const { onFailure, startTimeoutMs, places } = run.batch;
     const members = jobs.map(({ definition, payload }, i): JobRow => {

@@ -19,6 +19,12 @@ import {
 import { changeJobs, type JobSelection, type ManyOptions, type ManyResult } from '../client/many-jobs.js';
 import { eachItem, PAGE_OPTIONS, type PageOptions, queryText } from '../client/pages.js';
 import {
+  type BatchScheduleOptions,
+  buildBatchSchedule,
+  buildWorkflowSchedule,
+  type WorkflowScheduleOptions,
+} from '../client/run-schedules.js';
+import {
   buildSchedule,
   eachOccurrence,
   type OccurrencesOptions,
@@ -45,12 +51,6 @@ import {
   submitBulk,
   type TaskOrName,
 } from '../client/task-submission.js';
-import {
-  type BatchScheduleOptions,
-  buildBatchSchedule,
-  buildWorkflowSchedule,
-  type WorkflowScheduleOptions,
-} from '../client/run-schedules.js';
 import { Tasks } from '../client/tasks.js';
 import type { TransactionClient } from '../client/transaction-client.js';
 import type { WorkflowDefinition } from '../client/workflow-builder.js';
@@ -74,11 +74,7 @@ import { checkRate, checkRetry } from '../core/nested-options.js';
 import { RATE_RULE, type RateText, type RateView, readRate } from '../core/rate.js';
 import type { AnyTask } from '../core/task.js';
 import type { OccurrenceView, QueueView, RedriveAnswer, StatsView, StoredLogLine } from '../core/wire.js';
-import type {
-  ListedWorkflow,
-  ListedWorkflowDefinition,
-  StoredWorkflowDefinition,
-} from '../core/workflow.js';
+import type { ListedWorkflow, ListedWorkflowDefinition, StoredWorkflowDefinition } from '../core/workflow.js';
 import { type Attributes, submitTraced } from '../transport/tracing.js';
 import type { Transport } from '../transport/transport.js';
 import { HandlerRunner } from '../worker/runners/handler.js';
@@ -324,7 +320,11 @@ export class Punctual {
     const { name, definition } = buildWorkflowSchedule(workflow, options);
     const returned = typeof workflow === 'string' ? null : (await workflow.buildDefinition()).returned;
     await putSchedule(transport, name, definition);
-    return new ScheduleHandle(name, transport, (id) => new WorkflowHandle<Output>(id, this.#workflows, returned));
+    return new ScheduleHandle(
+      name,
+      transport,
+      (id) => new WorkflowHandle<Output>(id, this.#workflows, returned),
+    );
   }
 
   /** The same for jobs that start together or not at all. */
@@ -335,7 +335,11 @@ export class Punctual {
     const { transport } = this.#parts;
     const { name, definition } = await buildBatchSchedule(members, options);
     await putSchedule(transport, name, definition);
-    return new ScheduleHandle(name, transport, (id) => new BatchHandle<MemberResults<Members>>(id, this.#batches));
+    return new ScheduleHandle(
+      name,
+      transport,
+      (id) => new BatchHandle<MemberResults<Members>>(id, this.#batches),
+    );
   }
 
   /**

@@ -172,7 +172,10 @@ export function listBatches(
   db: Queryable,
   tenant: string,
   before: string,
-  { states, schedule }: { readonly states: readonly BatchState[] | null; readonly schedule?: string | undefined },
+  {
+    states,
+    schedule,
+  }: { readonly states: readonly BatchState[] | null; readonly schedule?: string | undefined },
   { rows, bytes }: PortionSize,
 ): Promise<Portion<BatchRow>> {
   return readPortion<BatchRow>(db, LIST_BATCHES, [tenant, before, states, rows, bytes, schedule ?? null]);

@@ -1,8 +1,8 @@
+import { admissionTime } from '../core/admission-time.js';
 import { TimeSlice } from '../core/time-slice.js';
 import { uuidv7 } from '../core/uuid.js';
 import type { ParsedStep, ParsedWorkflow } from '../core/workflow/parse-workflow.js';
 import { wakeAt } from '../core/workflow/waiting.js';
-import { admissionTime } from '../core/admission-time.js';
 import { toStored } from './job-row.js';
 import type { Resolved } from './names.js';
 import { NEVER, type NewStep, type NewWorkflow } from './submit-workflow.js';
@@ -63,7 +63,18 @@ export async function newWorkflow(
   }
   const runs = steps.filter(({ wait }) => wait === null);
   return {
-    ...{ id: ids?.workflow ?? uuidv7(now), definition, scheduled, tenant, name, key, onFailure, running, createdAt: now, createdBy },
+    ...{
+      id: ids?.workflow ?? uuidv7(now),
+      definition,
+      scheduled,
+      tenant,
+      name,
+      key,
+      onFailure,
+      running,
+      createdAt: now,
+      createdBy,
+    },
     queues: distinctNames(runs.map(({ definition }) => definition.queue)),
     tasks: distinctNames(runs.map(({ definition }) => definition.task ?? '')),
     ...{ steps: made, edges },

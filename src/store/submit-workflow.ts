@@ -1,20 +1,13 @@
 import type { FailurePolicy, RunIf, RunningPolicy } from '../core/workflow.js';
 import { plainArray } from './array-text.js';
 import { Columns, parametersOf } from './columns.js';
-import {
-  inTransaction,
-  isMissingReference,
-  type Pool,
-  type Queryable,
-  run,
-  statement,
-} from './database.js';
+import { inTransaction, isMissingReference, type Pool, type Queryable, run, statement } from './database.js';
 import type { Keep } from './idempotency.js';
 import { column } from './job-columns.js';
 import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
 import { namesHold, namesTaken, StaleNamesError } from './names.js';
-import { noDefinition } from './workflow-definitions.js';
 import { type Made, mustStillBeFound, takeRoomFor, tookTooLong, VISIBLE_WITHIN_MS } from './submit-jobs.js';
+import { noDefinition } from './workflow-definitions.js';
 
 /**
  * Storing a workflow: its row, its steps, their edges and their jobs, all or nothing, in one statement. With several, the

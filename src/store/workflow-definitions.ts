@@ -270,7 +270,5 @@ export async function forgetVersions(
   type Seen = VersionPosition & { readonly seen: number } & Record<string, unknown>;
   const values = [tenant, name, version, replacedBefore];
   const [last] = await runAsLeader<Seen>(db, term, FORGET_VERSIONS, values);
-  return last && last.seen === PAGE
-    ? { tenant: last.tenant, name: last.name, version: last.version }
-    : null;
+  return last && last.seen === PAGE ? { tenant: last.tenant, name: last.name, version: last.version } : null;
 }

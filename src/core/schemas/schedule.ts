@@ -56,7 +56,8 @@ export const ScheduleInput = strict(
   { name: Name, paused: Type.Optional(Type.Boolean()), ...DEFINITION },
   {
     title: 'ScheduleInput',
-    description: 'Give exactly one of `cron`, `every` and `at`, and one of `task`, `target`, `workflow` and `batch`. `workflow` is the name of ' +
+    description:
+      'Give exactly one of `cron`, `every` and `at`, and one of `task`, `target`, `workflow` and `batch`. `workflow` is the name of ' +
       'a definition, which takes `payload` as its input; the members of a batch have payloads of their own.',
     examples: [{ name: 'nightly', task: 'report', cron: '30 2 * * *', timezone: 'Europe/Berlin' }],
   },
@@ -161,7 +162,9 @@ const Occurrence = Type.Object(
   {
     at: Time,
     state: Type.Enum(OCCURRENCE_STATES, { type: 'string' }),
-    jobId: Type.Optional(Type.String({ description: 'Its job; of a workflow or batch, the first of its jobs.' })),
+    jobId: Type.Optional(
+      Type.String({ description: 'Its job; of a workflow or batch, the first of its jobs.' }),
+    ),
     workflowId: Type.Optional(Type.String()),
     batchId: Type.Optional(Type.String()),
     lateBy: Type.Optional(Type.Integer({ description: 'Milliseconds between due time and start.' })),

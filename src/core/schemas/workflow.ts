@@ -69,7 +69,9 @@ const FIELDS = {
 
 const Key = Type.Optional(line(512));
 const Input = Type.Optional(
-  Type.Unknown({ description: 'Any JSON value: what `{"$from": "input.path"}` in the payloads of steps means.' }),
+  Type.Unknown({
+    description: 'Any JSON value: what `{"$from": "input.path"}` in the payloads of steps means.',
+  }),
 );
 /** The number of a version of a definition. */
 export const DefinitionVersion = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 });

@@ -41,7 +41,11 @@ export function checkGraph(jobs: Readonly<Record<string, GraphStep>>, pointer = 
   if (tooMany) return { errors: [{ pointer, detail: tooMany }] };
   const errors: FieldError[] = [];
   if (Object.hasOwn(jobs, INPUT))
-    add(errors, pointer + pointerStep(INPUT), `"${INPUT}" is the input of the workflow: call the step otherwise`);
+    add(
+      errors,
+      pointer + pointerStep(INPUT),
+      `"${INPUT}" is the input of the workflow: call the step otherwise`,
+    );
   const parents = readParents(jobs, names, pointer, errors);
   refuseIdle(jobs, names, pointer, errors);
   if (errors.length > 0) return { errors };

@@ -48,13 +48,19 @@ describe('the input of a workflow', () => {
 
   it('is what JSON says, whatever it and the payload are', () =>
     fc.assert(
-      fc.asyncProperty(fc.jsonValue({ maxDepth: 3 }), fc.jsonValue({ maxDepth: 2 }), async (input, around) => {
-        const text = JSON.stringify(input);
-        fc.pre(!text.includes('$from') && !JSON.stringify(around).includes('$from'));
-        const payload = { around, all: { $from: 'input' }, list: [{ $from: 'input' }] };
-        const [made] = await put([JSON.stringify(payload)], text);
-        expect(JSON.parse(made!)).toEqual(JSON.parse(JSON.stringify({ around, all: input, list: [input] })));
-      }),
+      fc.asyncProperty(
+        fc.jsonValue({ maxDepth: 3 }),
+        fc.jsonValue({ maxDepth: 2 }),
+        async (input, around) => {
+          const text = JSON.stringify(input);
+          fc.pre(!text.includes('$from') && !JSON.stringify(around).includes('$from'));
+          const payload = { around, all: { $from: 'input' }, list: [{ $from: 'input' }] };
+          const [made] = await put([JSON.stringify(payload)], text);
+          expect(JSON.parse(made!)).toEqual(
+            JSON.parse(JSON.stringify({ around, all: input, list: [input] })),
+          );
+        },
+      ),
     ));
 
   it('is missing where it is, or where a path leads nowhere: with a pointer, and the step that needs it', async () => {

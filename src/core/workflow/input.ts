@@ -3,7 +3,14 @@ import { JsonOutline } from '../json-outline.js';
 import { JsonText } from '../json-reader.js';
 import { TimeSlice } from '../time-slice.js';
 import { INPUT } from '../workflow.js';
-import { findPath, findReferences, isToInput, nameOf, type Reference, type ResolvedLimits } from './references.js';
+import {
+  findPath,
+  findReferences,
+  isToInput,
+  nameOf,
+  type Reference,
+  type ResolvedLimits,
+} from './references.js';
 
 /**
  * The input of a workflow: `{"$from": "input.path"}` in the payload of a step becomes a part of it, to the letter, when the

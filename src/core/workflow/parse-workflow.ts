@@ -1,7 +1,13 @@
 import { type FieldError, invalid, MOST_ERRORS, pointerStep } from '../errors.js';
+import { JsonText } from '../json-reader.js';
 import { isPlainObject } from '../schemas/explain.js';
 import { readFields, validate } from '../schemas/validate.js';
-import { WorkflowDefinitionEnvelope, WorkflowEnvelope, WorkflowStart, WorkflowStep } from '../schemas/workflow.js';
+import {
+  WorkflowDefinitionEnvelope,
+  WorkflowEnvelope,
+  WorkflowStart,
+  WorkflowStep,
+} from '../schemas/workflow.js';
 import {
   type JobDefinition,
   type ParsedSubmission,
@@ -17,7 +23,6 @@ import {
   type WorkflowStep as Step,
   WORKFLOW_DEFAULTS,
 } from '../workflow.js';
-import { JsonText } from '../json-reader.js';
 import { checkGraph, type PlacedStep } from './graph.js';
 import { outlineInput, putInput } from './input.js';
 import { isToInput } from './references.js';
@@ -78,7 +83,8 @@ export interface WorkflowContext extends SubmissionContext {
 
 /** Checks what is around the steps, or which definition is to be started. */
 export function readWorkflowForm(input: unknown): WorkflowForm | StartForm {
-  if (isPlainObject(input) && Object.hasOwn(input, 'definition')) return validate(WorkflowStart, input) as StartForm;
+  if (isPlainObject(input) && Object.hasOwn(input, 'definition'))
+    return validate(WorkflowStart, input) as StartForm;
   return validate(WorkflowEnvelope, input) as WorkflowForm;
 }
 

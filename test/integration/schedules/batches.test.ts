@@ -7,7 +7,12 @@ import { ProtocolWorker } from '../../protocol-worker.js';
 import { until } from '../store/test-shard.js';
 import { ScheduleTester, SECOND } from './schedule-tester.js';
 
-const PAIR = { jobs: [{ task: 'work', payload: { part: 0 } }, { task: 'work', payload: { part: 1 } }] };
+const PAIR = {
+  jobs: [
+    { task: 'work', payload: { part: 0 } },
+    { task: 'work', payload: { part: 1 } },
+  ],
+};
 const RUNS = { task: undefined, batch: PAIR, every: '10s' };
 
 const batches = async (node: TestNode) =>
@@ -58,7 +63,9 @@ it('an occurrence is the whole batch, which starts as soon as all have a place',
     ...{ state: 'running', onFailure: 'continue', size: 2, schedule: 'tick' },
     scheduledAt: new Date(since + 10 * SECOND).toISOString(),
   });
-  expect(await tester.ledger()).toMatchObject([{ state: 'ran', batchId: batch!.id, jobId: expect.any(String) }]);
+  expect(await tester.ledger()).toMatchObject([
+    { state: 'ran', batchId: batch!.id, jobId: expect.any(String) },
+  ]);
   expect(await tester.schedule()).toMatchObject({ batch: PAIR, lastBatchId: batch!.id });
   await one.succeed(jobs[0]);
   await other.succeed(jobs[1]);
@@ -68,7 +75,11 @@ it('an occurrence is the whole batch, which starts as soon as all have a place',
 
 it('one that finds no place in time fails, and the ledger says that it never started', async () => {
   const tester = await ScheduleTester.start();
-  const { createdAt } = await tester.create({ ...RUNS, every: '60s', batch: { ...PAIR, startTimeout: '5s' } });
+  const { createdAt } = await tester.create({
+    ...RUNS,
+    every: '60s',
+    batch: { ...PAIR, startTimeout: '5s' },
+  });
   const since = Date.parse(createdAt);
   tester.clock.advance(60 * SECOND);
   await tester.ledgerBecomes(since, ['+60s pending']);
@@ -167,7 +178,9 @@ it('what is wrong with a batch is told when the schedule is made', async () => {
   const tester = await ScheduleTester.start();
   const refused = async (more: object) => {
     const body = { name: 'x', ...RUNS, ...more };
-    const answer = await tester.node.ask<{ errors: { pointer: string }[] }>('POST', '/v1/schedules', { body });
+    const answer = await tester.node.ask<{ errors: { pointer: string }[] }>('POST', '/v1/schedules', {
+      body,
+    });
     expect(answer.status).toBe(422);
     return answer.body.errors.map(({ pointer }) => pointer);
   };
@@ -175,7 +188,9 @@ it('what is wrong with a batch is told when the schedule is made', async () => {
   expect(await refused({ batch: { jobs: [{ task: 'work', key: 'k' }] } })).toEqual(['/batch/jobs/0/key']);
   const runAt = new Date().toISOString();
   expect(await refused({ batch: { jobs: [{ task: 'work', runAt }] } })).toEqual(['/batch/jobs/0/runAt']);
-  expect(await refused({ batch: { jobs: [{ task: 'work', priority: 77 }] } })).toEqual(['/batch/jobs/0/priority']);
+  expect(await refused({ batch: { jobs: [{ task: 'work', priority: 77 }] } })).toEqual([
+    '/batch/jobs/0/priority',
+  ]);
   expect(await refused({ payload: 1, task: 'work' })).toEqual(['/batch', '/payload']);
 });
 

@@ -37,8 +37,17 @@ it('a program schedules a workflow and a batch, and runs them by hand', async ()
   await user.work([echo], { slots: 4 });
   const punctual = user.connect();
   await punctual.define(chain);
-  const nightly = await punctual.scheduleWorkflow(chain, { cron: '@daily', overlap: 'skip', input: { n: 5 } });
-  expect(await nightly.get()).toMatchObject({ name: 'chain', workflow: 'chain', payload: { n: 5 }, overlap: 'skip' });
+  const nightly = await punctual.scheduleWorkflow(chain, {
+    cron: '@daily',
+    overlap: 'skip',
+    input: { n: 5 },
+  });
+  expect(await nightly.get()).toMatchObject({
+    name: 'chain',
+    workflow: 'chain',
+    payload: { n: 5 },
+    overlap: 'skip',
+  });
   const result: { n: number } = await (await nightly.run()).result();
   expect(result).toEqual({ n: 5 });
   const pair = [member(echo, { n: 0 }), member(echo, { n: 1 })] as const;
@@ -81,7 +90,12 @@ it('the command line makes and shows them', async () => {
     code: 0,
     stdout: expect.stringMatching(/runs +workflow chain\n/),
   });
-  const batch = { jobs: [{ task: 'echo', payload: { n: 1 } }, { task: 'echo', payload: { n: 2 } }] };
+  const batch = {
+    jobs: [
+      { task: 'echo', payload: { n: 1 } },
+      { task: 'echo', payload: { n: 2 } },
+    ],
+  };
   const made = await run(user, ['schedule', 'create', 'gang', '--batch', '-', '--every', '1h'], batch);
   expect(made.stdout).toMatch(/runs +batch of 2 jobs\n/);
   expect((await run(user, ['schedule', 'list'])).stdout).toMatch(/batch of 2 jobs[^]*workflow chain/);
@@ -89,7 +103,9 @@ it('the command line makes and shows them', async () => {
   expect((await run(user, ['workflow', 'list', '--schedule', 'graph', '--wide'])).stdout).toContain(id);
   const gang = (await run(user, ['schedule', 'run', 'gang'])).stdout.trim();
   expect((await run(user, ['batch', 'get', gang, '--json'])).stdout).toContain('"schedule":"gang"');
-  expect((await run(user, ['schedule', 'get', 'graph', '--to', '2200-01-01T00:00:00Z', '--wide'])).stdout).toContain(id);
+  expect(
+    (await run(user, ['schedule', 'get', 'graph', '--to', '2200-01-01T00:00:00Z', '--wide'])).stdout,
+  ).toContain(id);
   expect(await run(user, ['schedule', 'create', 'x', '--every', '1h'])).toMatchObject({ code: 2 });
   expect(await run(user, [...graph, '--task', 'echo'])).toMatchObject({ code: 2 });
 });

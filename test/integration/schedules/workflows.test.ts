@@ -95,7 +95,9 @@ describe('an occurrence', () => {
     await tester.ledgerBecomes(since, ['+60s…+240s missed downtime (4)', '+300s pending']);
     expect(await workflows(tester.node)).toHaveLength(1);
     const range = { from: new Date(since).toISOString(), to: new Date(since + 200 * SECOND).toISOString() };
-    expect(await tester.steer('backfill', range)).toMatchObject({ started: 3 } satisfies Partial<BackfillAnswer>);
+    expect(await tester.steer('backfill', range)).toMatchObject({
+      started: 3,
+    } satisfies Partial<BackfillAnswer>);
     expect(await tester.steer('backfill', range)).toMatchObject({ started: 0 });
     expect(await workflows(tester.node)).toHaveLength(4);
     const byHand = await tester.node.ask<Workflow>('POST', '/v1/schedules/tick/run');
@@ -180,7 +182,9 @@ describe('what cannot run', () => {
     await define(tester.node);
     const refused = async (more: object) => {
       const body = { name: 'x', ...RUNS, ...more };
-      const answer = await tester.node.ask<{ errors: { pointer: string }[] }>('POST', '/v1/schedules', { body });
+      const answer = await tester.node.ask<{ errors: { pointer: string }[] }>('POST', '/v1/schedules', {
+        body,
+      });
       expect(answer.status).toBe(422);
       return answer.body.errors.map(({ pointer }) => pointer);
     };
@@ -278,7 +282,9 @@ it('a restricted key reaches a schedule if it reaches every step of its workflow
 it('schedules start the definitions of their own tenant', async () => {
   const tester = await ScheduleTester.start();
   await define(tester.node);
-  await tester.node.get('POST', '/v1/tenants', { body: { id: 'other', name: 'Other' } }).catch(() => undefined);
+  await tester.node
+    .get('POST', '/v1/tenants', { body: { id: 'other', name: 'Other' } })
+    .catch(() => undefined);
   const body = { name: 'tick', ...RUNS };
   expect(await tester.node.ask('POST', '/v1/schedules', { body, tenant: 'other' })).toMatchObject({
     status: 422,

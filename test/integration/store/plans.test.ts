@@ -39,13 +39,6 @@ import {
   recordOccurrences,
 } from '../../../src/store/fire-occurrences.js';
 import { forgetWorkflows } from '../../../src/store/forget-workflows.js';
-import {
-  BEFORE_ALL_VERSIONS,
-  forgetVersions,
-  listDefinitions,
-  listVersions,
-  readDefinition,
-} from '../../../src/store/workflow-definitions.js';
 import { findAnswer } from '../../../src/store/idempotency.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
 import { Stride } from '../../../src/store/job-search.js';
@@ -122,6 +115,13 @@ import {
   forgetUsageOfOne,
   takeRoom,
 } from '../../../src/store/tenant-usage.js';
+import {
+  BEFORE_ALL_VERSIONS,
+  forgetVersions,
+  listDefinitions,
+  listVersions,
+  readDefinition,
+} from '../../../src/store/workflow-definitions.js';
 import {
   applyPortion,
   findOutbox,

@@ -79,7 +79,9 @@ it('the command line defines, shows, starts and deletes', async () => {
     code: 0,
     stdout: 'publish version 1\n',
   });
-  expect((await run(user, ['workflow', 'define', '-', '--name', 'other'], file)).stdout).toBe('other version 1\n');
+  expect((await run(user, ['workflow', 'define', '-', '--name', 'other'], file)).stdout).toBe(
+    'other version 1\n',
+  );
   expect((await run(user, ['workflow', 'define', '-'], { jobs: file.jobs })).stderr).toContain('--name');
   expect((await run(user, ['workflow', 'definitions'])).stdout).toMatch(/other .*\n.*publish /);
   const shown = await run(user, ['workflow', 'definition', 'publish']);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { AuditView } from '../../../src/core/audit.js';
 import type { NewKeyView } from '../../../src/core/access.js';
+import type { AuditView } from '../../../src/core/audit.js';
 import { task } from '../../../src/core/task.js';
 import type { Page } from '../../../src/core/wire.js';
 import type { ListedWorkflow, StoredWorkflowDefinition, Workflow } from '../../../src/core/workflow.js';
@@ -44,7 +44,9 @@ const PUBLISH = {
 const define = (user: ApiUser, body: unknown = PUBLISH, path = PATH) =>
   user.get<StoredWorkflowDefinition>('PUT', path, { body });
 const start = (user: ApiUser, body: object = {}) =>
-  user.ask<Workflow & { errors: unknown[] }>('POST', '/v1/workflows', { body: { definition: 'publish', ...body } });
+  user.ask<Workflow & { errors: unknown[] }>('POST', '/v1/workflows', {
+    body: { definition: 'publish', ...body },
+  });
 
 describe('a definition', () => {
   it('is checked like a submission when it is put', async () => {
@@ -70,10 +72,19 @@ describe('a definition', () => {
     const first = await user.ask<StoredWorkflowDefinition>('PUT', PATH, { body: PUBLISH });
     expect(first).toMatchObject({ status: 201, body: { version: 1, newest: true, versions: [1], steps: 2 } });
     expect(first.headers.get('location')).toBe(PATH);
-    expect(await user.ask('PUT', PATH, { body: PUBLISH })).toMatchObject({ status: 200, body: { version: 1 } });
-    expect(await define(user, { ...PUBLISH, onFailure: 'stop' })).toMatchObject({ version: 2, versions: [2, 1] });
+    expect(await user.ask('PUT', PATH, { body: PUBLISH })).toMatchObject({
+      status: 200,
+      body: { version: 1 },
+    });
+    expect(await define(user, { ...PUBLISH, onFailure: 'stop' })).toMatchObject({
+      version: 2,
+      versions: [2, 1],
+    });
     expect(await user.get('GET', PATH)).toMatchObject({ version: 2, onFailure: 'stop', jobs: PUBLISH.jobs });
-    expect(await user.get('GET', `${PATH}?version=1`)).toMatchObject({ newest: false, onFailure: 'continue' });
+    expect(await user.get('GET', `${PATH}?version=1`)).toMatchObject({
+      newest: false,
+      onFailure: 'continue',
+    });
     expect((await user.ask('GET', `${PATH}?version=3`)).status).toBe(404);
     // Back to the first: a new version, because starts take the newest.
     expect(await define(user)).toMatchObject({ version: 3 });
@@ -107,12 +118,18 @@ describe('a definition', () => {
     await define(user, PUBLISH, '/v1/workflow-definitions/another');
     const page = await user.get<Page<StoredWorkflowDefinition>>('GET', '/v1/workflow-definitions?limit=1');
     expect(page).toMatchObject({ data: [{ name: 'another', version: 1 }], next: 'another' });
-    const second = await user.get<Page<StoredWorkflowDefinition>>('GET', '/v1/workflow-definitions?after=another');
+    const second = await user.get<Page<StoredWorkflowDefinition>>(
+      'GET',
+      '/v1/workflow-definitions?after=another',
+    );
     expect(second.data.map(({ name }) => name)).toEqual(['publish']);
     const run = (await start(user, { input: { page: 1, to: ['x'] } })).body;
     expect((await user.ask('DELETE', PATH)).status).toBe(204);
     expect((await user.ask('DELETE', PATH)).status).toBe(404);
-    expect(await start(user, { input: {} })).toMatchObject({ status: 404, body: { code: 'DEFINITION_NOT_FOUND' } });
+    expect(await start(user, { input: {} })).toMatchObject({
+      status: 404,
+      body: { code: 'DEFINITION_NOT_FOUND' },
+    });
     // What runs goes on, and its version can still be read.
     expect((await workflowEnd(user, run)).state).toBe('succeeded');
     expect(await user.get('GET', `${PATH}?version=1`)).toMatchObject({ newest: false });
@@ -165,8 +182,14 @@ describe('a start by name', () => {
     const again = await user.ask<Workflow>('POST', '/v1/workflows', { body });
     expect([first.status, again.status]).toEqual([201, 200]);
     expect(again.body.id).toBe(first.body.id);
-    const once = { body: { definition: 'publish', input: { page: 1, to: [2] } }, headers: { 'idempotency-key': 'i' } };
-    const answers = [await user.ask<Workflow>('POST', '/v1/workflows', once), await user.ask<Workflow>('POST', '/v1/workflows', once)];
+    const once = {
+      body: { definition: 'publish', input: { page: 1, to: [2] } },
+      headers: { 'idempotency-key': 'i' },
+    };
+    const answers = [
+      await user.ask<Workflow>('POST', '/v1/workflows', once),
+      await user.ask<Workflow>('POST', '/v1/workflows', once),
+    ];
     expect(answers[1]!.body).toEqual(answers[0]!.body);
   });
 
@@ -183,7 +206,9 @@ describe('a start by name', () => {
       { pointer: '/input/to', detail: expect.stringContaining('step "upload" needs "input.to.0"') },
     ]);
     expect(await errorsOf({ page: 1, to: [] })).toMatchObject([{ pointer: '/input/to/0' }]);
-    expect(await errorsOf({ page: { $from: 'render.result' }, to: [1] })).toMatchObject([{ pointer: '/input' }]);
+    expect(await errorsOf({ page: { $from: 'render.result' }, to: [1] })).toMatchObject([
+      { pointer: '/input' },
+    ]);
     expect((await user.get<Page<unknown>>('GET', '/v1/workflows')).data).toEqual([]);
   });
 
@@ -191,9 +216,14 @@ describe('a start by name', () => {
     const user = await echoing();
     await define(user);
     const large = { page: 'x'.repeat(40_000), to: [1] };
-    expect(await start(user, { input: large })).toMatchObject({ status: 422, body: { errors: [{ pointer: '/input' }] } });
+    expect(await start(user, { input: large })).toMatchObject({
+      status: 422,
+      body: { errors: [{ pointer: '/input' }] },
+    });
     const payload = { $from: 'input' };
-    const jobs = Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`s${i}`, { task: 'echo', payload }]));
+    const jobs = Object.fromEntries(
+      Array.from({ length: 10 }, (_, i) => [`s${i}`, { task: 'echo', payload }]),
+    );
     await define(user, { jobs });
     expect(await start(user, { input: 'x'.repeat(30_000) })).toMatchObject({
       status: 413,
@@ -242,7 +272,11 @@ it('a restricted key reaches definitions all of whose steps it reaches', async (
     return (await user.get<NewKeyView>('POST', '/v1/keys', { body })).key;
   };
   await define(user, { jobs: { a: { task: 'echo' } } });
-  await define(user, { jobs: { a: { task: 'echo' }, b: { task: 'bill' } } }, '/v1/workflow-definitions/money');
+  await define(
+    user,
+    { jobs: { a: { task: 'echo' }, b: { task: 'bill' } } },
+    '/v1/workflow-definitions/money',
+  );
   const key = await keyFor({ tasks: ['echo'] });
   const ask = (method: string, path: string, body?: unknown) =>
     node.ask(method, path, { key, ...(body !== undefined && { body }) });
@@ -254,7 +288,9 @@ it('a restricted key reaches definitions all of whose steps it reaches', async (
   expect(list.data.map(({ name }) => name)).toEqual(['publish']);
   const bill = { jobs: { a: { task: 'bill' } } };
   expect((await ask('PUT', PATH, bill)).status).toBe(403);
-  expect((await ask('PUT', '/v1/workflow-definitions/money', { jobs: { a: { task: 'echo' } } })).status).toBe(403);
+  expect((await ask('PUT', '/v1/workflow-definitions/money', { jobs: { a: { task: 'echo' } } })).status).toBe(
+    403,
+  );
   expect((await ask('PUT', PATH, { jobs: { z: { task: 'echo' } } })).status).toBe(200);
   // Without the scope, nothing is defined.
   const submitOnly = await keyFor({ scopes: ['read', 'submit'] });
@@ -299,9 +335,9 @@ it('a replaced version is kept while a workflow from it is on record, and remove
   await forget(100);
   expect(await versions()).toEqual([4, 2]);
   // The database itself keeps a version that is in use.
-  await expect(shard.pool.query('DELETE FROM punctual.workflow_definitions WHERE version = 2')).rejects.toThrow(
-    'workflows_of_definition',
-  );
+  await expect(
+    shard.pool.query('DELETE FROM punctual.workflow_definitions WHERE version = 2'),
+  ).rejects.toThrow('workflows_of_definition');
   await shard.pool.query('DELETE FROM punctual.workflows');
   await forget(100);
   expect(await versions()).toEqual([4]);
