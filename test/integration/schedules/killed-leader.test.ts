@@ -2,7 +2,6 @@ import { rm } from 'node:fs/promises';
 import { expect, it, onTestFinished } from 'vitest';
 import { task } from '../../../src/core/task.js';
 import type { ClusterView, OccurrenceView, Page } from '../../../src/core/wire.js';
-import type { ListedWorkflow } from '../../../src/core/workflow.js';
 import { connect } from '../../../src/sdk/connect.js';
 import { createOperatorKey } from '../../../src/store/operator-key.js';
 import { createTestDatabase } from '../../database.js';
@@ -80,7 +79,7 @@ it('leaders that are killed around the fires of workflows and batches leave each
   const since = Date.parse(made.createdAt);
   const ran = (await ledger(leader.url, 'graphs')).filter(({ reason }) => reason !== 'paused').reverse();
   expect(ran.map(({ at }) => (Date.parse(at) - since) / 1_000)).toEqual(ran.map((_, i) => i + 1));
-  type Run = Pick<ListedWorkflow, 'id' | 'scheduledAt' | 'state'>;
+  type Run = { readonly id: string; readonly scheduledAt: string | null; readonly state: string };
   const runsOf = async (path: string) => (await ask<Page<Run>>(leader.url, 'GET', path)).data;
   for (const [name, path] of [
     ['graphs', '/v1/workflows?schedule=graphs&limit=1000'],

@@ -98,7 +98,7 @@ it('the command line makes and shows them', async () => {
   };
   const made = await run(user, ['schedule', 'create', 'gang', '--batch', '-', '--every', '1h'], batch);
   expect(made.stdout).toMatch(/runs +batch of 2 jobs\n/);
-  expect((await run(user, ['schedule', 'list'])).stdout).toMatch(/batch of 2 jobs[^]*workflow chain/);
+  expect((await run(user, ['schedule', 'list'])).stdout).toMatch(/batch of 2 jobs[\s\S]*workflow chain/);
   const id = (await run(user, ['schedule', 'run', 'graph'])).stdout.trim();
   expect((await run(user, ['workflow', 'list', '--schedule', 'graph', '--wide'])).stdout).toContain(id);
   const gang = (await run(user, ['schedule', 'run', 'gang'])).stdout.trim();

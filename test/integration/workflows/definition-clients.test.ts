@@ -85,7 +85,7 @@ it('the command line defines, shows, starts and deletes', async () => {
   expect((await run(user, ['workflow', 'define', '-'], { jobs: file.jobs })).stderr).toContain('--name');
   expect((await run(user, ['workflow', 'definitions'])).stdout).toMatch(/other .*\n.*publish /);
   const shown = await run(user, ['workflow', 'definition', 'publish']);
-  expect(shown.stdout).toMatch(/version +1\n[^]*render[^]*upload/);
+  expect(shown.stdout).toMatch(/version +1\n[\s\S]*render[\s\S]*upload/);
   const json = await run(user, ['workflow', 'definition', 'publish', '--definition-version', '1', '--json']);
   expect((JSON.parse(json.stdout) as StoredWorkflowDefinition).jobs).toEqual(file.jobs);
   const submit = ['workflow', 'submit', '--definition', 'publish', '--json'];
