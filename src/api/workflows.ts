@@ -6,13 +6,14 @@ import {
   WorkflowEvent as WorkflowEventBody,
   WorkflowListQuery,
   WorkflowPage,
+  WorkflowRerun,
   WorkflowRetry,
   WorkflowView as WorkflowSchema,
   WorkflowSubmission,
 } from '../core/schemas/workflow.js';
 import { parsePayload } from '../core/submission.js';
 import { LAST_UUID } from '../core/uuid.js';
-import { parseWorkflow, readWorkflowForm } from '../core/workflow/parse-workflow.js';
+import { type ParsedWorkflow, parseWorkflow, readWorkflowForm } from '../core/workflow/parse-workflow.js';
 import { MOST_STEPS, type WorkflowState } from '../core/workflow.js';
 import type { Queryable } from '../store/database.js';
 import {
@@ -31,6 +32,7 @@ import { answerOf } from './idempotency.js';
 import { findTasks, submissionContext } from './jobs.js';
 import { writePage } from './page-text.js';
 import { mustFitPayload, withinRate } from './quota-checks.js';
+import { submittedWorkflow } from './rerun-workflow.js';
 import { limitsOf, mustAllow, reachesWorkflow } from './restrictions.js';
 import {
   Answer,
@@ -202,6 +204,22 @@ export const workflowRoutes: readonly Route[] = [
     },
   }),
   route({
+    id: 'rerunWorkflow',
+    method: 'POST',
+    path: '/v1/workflows/:id/rerun',
+    tag: 'workflows',
+    summary:
+      'Submit a workflow again as it was submitted: the same graph and payloads as a new workflow, whether it has ended or not. ' +
+      'It has no key unless one is given. 410 if jobs of its steps have left history.',
+    scope: 'submit',
+    params: IdPath,
+    body: json(WorkflowRerun, { optional: true }),
+    answers: { 201: WorkflowSchema, 200: WorkflowSchema },
+    idempotent: true,
+    run: ({ node, caller, params: { id }, body: { key = null }, call }) =>
+      rerunWorkflow(node, caller, id, key, call),
+  }),
+  route({
     id: 'sendWorkflowEvent',
     method: 'POST',
     path: '/v1/workflows/:id/events',
@@ -247,13 +265,36 @@ async function submitWorkflow(
   node: NodeContext,
   caller: Caller,
   body: unknown,
-  { traceparent, keeper }: Partial<Pick<Call, 'traceparent' | 'keeper'>>,
+  call: Partial<Pick<Call, 'traceparent' | 'keeper'>>,
 ): Promise<Answer> {
-  const { tenant, actor } = caller;
+  const { tenant } = caller;
   const shard = node.shardOf(tenant);
   const form = readWorkflowForm(body);
   const tasks = await findTasks(shard, tenant, Object.values(form.jobs));
-  const parsed = await parseWorkflow(form, submissionContext(node, shard, tasks));
+  return storeWorkflow(shard, caller, await parseWorkflow(form, submissionContext(node, shard, tasks)), call);
+}
+
+async function rerunWorkflow(
+  node: NodeContext,
+  caller: Caller,
+  id: string,
+  key: string | null,
+  call: Partial<Pick<Call, 'traceparent' | 'keeper'>>,
+): Promise<Answer> {
+  const shard = node.shardOf(caller.tenant);
+  const row = await mustRead(shard, caller, id);
+  const limits = { now: shard.clock.now(), maxBytes: MANY_PAYLOADS(node.config) };
+  return storeWorkflow(shard, caller, await submittedWorkflow(shard.hot, row, key, limits), call);
+}
+
+/** Stores a workflow, or answers with the one that has its key. */
+async function storeWorkflow(
+  shard: Shard,
+  caller: Caller,
+  parsed: ParsedWorkflow,
+  { traceparent, keeper }: Partial<Pick<Call, 'traceparent' | 'keeper'>>,
+): Promise<Answer> {
+  const { tenant, actor } = caller;
   const quotas = await shard.quotas.of(tenant);
   for (const { name, wait, definition, payload } of parsed.steps) {
     if (limitsOf(caller) && wait === null) mustAllow(caller, definition);

@@ -157,6 +157,12 @@ export const WorkflowEvent = strict(
   { title: 'WorkflowEvent', examples: [{ event: 'paid', payload: { amount: 42 } }] },
 );
 
+/** How a workflow is submitted again. */
+export const WorkflowRerun = strict(
+  { key: Type.Optional(line(512)) },
+  { title: 'WorkflowRerun', examples: [{ key: 'publish-42-again' }] },
+);
+
 /** Which steps run again. */
 export const WorkflowRetry = strict(
   { from: Type.Optional(StepName) },
