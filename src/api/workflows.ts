@@ -16,13 +16,7 @@ import { LAST_UUID } from '../core/uuid.js';
 import { type ParsedWorkflow, parseWorkflow, readWorkflowForm } from '../core/workflow/parse-workflow.js';
 import { MOST_STEPS, type WorkflowState } from '../core/workflow.js';
 import type { Queryable } from '../store/database.js';
-import {
-  listWorkflows,
-  readGraph,
-  readSteps,
-  readWorkflow,
-  type WorkflowRow,
-} from '../store/read-workflows.js';
+import { listWorkflows, readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
 import type { Requested } from '../store/requested.js';
 import type { NewWorkflow } from '../store/submit-workflow.js';
 import { notFound } from '../workflow/workflows.js';
@@ -45,7 +39,7 @@ import {
   route,
 } from './route.js';
 import type { Shard } from './shard.js';
-import { listedWorkflow, viewOfNew, WorkflowText } from './workflow-view.js';
+import { listedWorkflow, viewOfNew, viewOfStored, type WorkflowText } from './workflow-view.js';
 
 /** The signal of a call that does not wait. */
 const NEVER = new AbortController().signal;
@@ -302,8 +296,8 @@ async function storeWorkflow(
   }
   const isCounted = quotas !== null && countsJobs(quotas);
   const owner = { tenant, createdBy: actor, traceparent, isCounted };
-  const answerTo = (workflow: NewWorkflow) =>
-    new Answer(201, viewOfNew(workflow), { location: `/v1/workflows/${workflow.id}` });
+  const answerTo = async (workflow: NewWorkflow) =>
+    new Answer(201, await viewOfNew(workflow), { location: `/v1/workflows/${workflow.id}` });
   return withinRate(shard, tenant, quotas, parsed.steps.length, async () => {
     for (let tries = 1; ; tries += 1) {
       const stored = await shard.submitter.submitWorkflow(
@@ -311,12 +305,12 @@ async function storeWorkflow(
         parsed,
         keeper &&
           (async (db, { workflow }) => {
-            if (workflow) await keeper.keep(db, answerTo(workflow));
+            if (workflow) await keeper.keep(db, await answerTo(workflow));
           }),
       );
       if (stored?.workflow) return answerTo(stored.workflow);
       const known = stored && (await readWorkflow(shard.hot, tenant, stored.id));
-      if (known) return repeated(shard.hot, caller, known);
+      if (known) return repeated(shard, caller, known);
       if (tries === KEY_TRIES) {
         const detail = 'The workflow of this key cannot be read; try again.';
         throw new PunctualError('DATABASE_UNAVAILABLE', detail, { retryAfter: 1 });
@@ -325,12 +319,12 @@ async function storeWorkflow(
   });
 }
 
-async function repeated(db: Queryable, caller: Caller, row: WorkflowRow): Promise<Answer> {
+async function repeated(shard: Shard, caller: Caller, row: WorkflowRow): Promise<Answer> {
   if (!reachesWorkflow(caller, row)) {
     const detail = 'The key belongs to a workflow that your key does not reach; nothing was stored.';
     throw new PunctualError('FORBIDDEN', detail);
   }
-  return new Answer(200, await viewOf(db, row), { location: `/v1/workflows/${row.id}` });
+  return new Answer(200, await viewOf(shard, row), { location: `/v1/workflows/${row.id}` });
 }
 
 /** Waits for the end of the workflow up to `waitMs`; 0 answers at once. */
@@ -345,7 +339,7 @@ async function awaitWorkflow(
   for (;;) {
     const row = await mustRead(shard, caller, id);
     const left = deadline - performance.now();
-    if (row.ended_at !== null || left <= 0 || signal.aborted) return viewOf(shard.hot, row);
+    if (row.ended_at !== null || left <= 0 || signal.aborted) return viewOf(shard, row);
     if (!(await shard.ends.wait({ tenant: caller.tenant, id }, left, signal)))
       return viewWorkflow(shard, caller, id);
   }
@@ -357,12 +351,11 @@ async function viewWorkflow(
   id: string,
   db: Queryable = shard.hot,
 ): Promise<WorkflowText> {
-  return viewOf(db, await mustRead(shard, caller, id, db));
+  return viewOf(shard, await mustRead(shard, caller, id, db), db);
 }
 
-async function viewOf(db: Queryable, row: WorkflowRow): Promise<WorkflowText> {
-  const steps = await readSteps(db, row.tenant, row.id);
-  return new WorkflowText(row, steps, await readGraph(db, row.tenant, row.id));
+function viewOf(shard: Shard, row: WorkflowRow, db: Queryable = shard.hot): Promise<WorkflowText> {
+  return viewOfStored(db, row, shard.clock.now());
 }
 
 async function mustRead(
