@@ -1,4 +1,5 @@
 import type { JobState } from '../core/job.js';
+import { addAll } from '../core/long-lists.js';
 import { TimeSlice } from '../core/time-slice.js';
 import { FIRST_UUID } from '../core/uuid.js';
 import { criticalPath as findPath, longestSteps, type TimedStep } from '../core/workflow/critical-path.js';
@@ -64,7 +65,7 @@ async function readShown(db: Queryable, { tenant, id }: WorkflowRow): Promise<Sh
   const rows: StepRow[] = [];
   for (let after = FIRST_UUID; ; ) {
     const page = await readSteps(db, tenant, id, after, PORTION);
-    rows.push(...page);
+    addAll(rows, page);
     if (page.length < PORTION) break;
     after = page.at(-1)!.id;
   }

@@ -233,11 +233,12 @@ export interface Relatives extends Readonly<Record<RelativeList, readonly string
 
 /** The steps around a step; at most a thousand of each kind. */
 export async function readRelatives(db: Queryable, step: string): Promise<Relatives> {
-  type Row = Record<RelativeList, string[]>;
-  const [row] = await run<Row>(db, READ_RELATIVES, [step]);
-  const cut = RELATIVE_LISTS.filter((name) => row![name].length > MOST_RELATED);
-  for (const name of cut) row![name].length = MOST_RELATED;
-  return { ...row!, cut };
+  const [row] = await run<Partial<Record<RelativeList, string[]>>>(db, READ_RELATIVES, [step]);
+  const { dependsOn = [], dependents = [], ancestors = [], descendants = [] } = row ?? {};
+  const lists = { dependsOn, dependents, ancestors, descendants };
+  const cut = RELATIVE_LISTS.filter((name) => lists[name].length > MOST_RELATED);
+  for (const name of cut) lists[name].length = MOST_RELATED;
+  return { ...lists, cut };
 }
 
 const READ_PARENTS = statement(

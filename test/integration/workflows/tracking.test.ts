@@ -130,9 +130,29 @@ it('a workflow of ten thousand steps is shown without holding up the event loop'
   expect(shown.jobs).toEqual(submitted.jobs);
   expect(shown.criticalPath.steps.map(({ name }) => name)).toEqual(['s0']);
 
+  const before = performance.now();
+  const related = await Promise.all(
+    ['s0', 's5000', 's9989'].map((name) => user.job(submitted.jobs[name]!.id)),
+  );
+  console.log(`three jobs with their relatives in ${Math.round(performance.now() - before)} ms`);
+  expect(related.map(({ relativesCut }) => relativesCut)).toEqual([
+    ['descendants'],
+    ['ancestors', 'descendants'],
+    ['ancestors'],
+  ]);
+
   // Without the client, which reads the answer at once in this same process.
   const shard = node.node.context.shardOf(user.tenant);
   const row = (await readWorkflow(shard.hot, user.tenant, submitted.id))!;
+  const holds: number[] = [];
+  // The best of several, because other processes take turns on the same cores.
+  for (let i = 0; i < 5; i++) holds.push(await longestHold(() => viewOfStored(shard.hot, row, Date.now())));
+  console.log(`the event loop was held for at most ${holds.map(Math.round).join(', ')} ms`);
+  expect(Math.min(...holds)).toBeLessThan(40);
+}, 60_000);
+
+/** For how long at most the event loop ran nothing else meanwhile. */
+async function longestHold(work: () => Promise<unknown>): Promise<number> {
   let [longest, last, isDone] = [0, performance.now(), false];
   const watch = (): void => {
     longest = Math.max(longest, performance.now() - last);
@@ -140,8 +160,7 @@ it('a workflow of ten thousand steps is shown without holding up the event loop'
     if (!isDone) setImmediate(watch);
   };
   watch();
-  await viewOfStored(shard.hot, row, Date.now());
+  await work();
   isDone = true;
-  console.log(`the event loop was held for ${Math.round(longest)} ms at most`);
-  expect(longest).toBeLessThan(100);
-}, 60_000);
+  return longest;
+}
