@@ -580,11 +580,16 @@ DELETE FROM punctual.api_keys WHERE id = $1::uuid AND ($2::text IS NULL OR tenan
 
 -- delete-ended-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone_from_job_history AS (
   DELETE FROM punctual.job_history h USING unnest($5::uuid[]) u(id)
   WHERE h.tenant = $4::text AND h.id = u.id AND h.finished_at >= $6::bigint AND EXISTS (SELECT 1 FROM term)
   RETURNING h.id, h.key
-), theirs AS MATERIALIZED (
+), gone_from_job_history_kept AS (
+  DELETE FROM punctual.job_history_kept h USING unnest($5::uuid[]) u(id)
+  WHERE h.tenant = $4::text AND h.id = u.id AND h.finished_at >= $6::bigint AND EXISTS (SELECT 1 FROM term)
+  RETURNING h.id, h.key
+), gone AS (SELECT * FROM gone_from_job_history UNION ALL SELECT * FROM gone_from_job_history_kept), theirs AS
+  MATERIALIZED (
   SELECT k.tenant, k.key FROM gone g JOIN punctual.keys k ON k.tenant = $4 AND k.key = g.key AND k.job = g.id
   ORDER BY k.tenant, k.key FOR UPDATE OF k
 ), freed AS (
@@ -800,7 +805,17 @@ SELECT job AS id, fence FROM punctual.claims;
 
 -- find-ended
 SELECT h.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
-JOIN punctual.job_history h ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3
+JOIN (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
+  ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
+  ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3
 UNION ALL
 SELECT asked.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
 WHERE (SELECT w.tenant = asked.tenant AND w.ended_at IS NOT NULL FROM punctual.workflows w WHERE w.id = asked.id)
@@ -947,8 +962,18 @@ WITH live AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-      punctual.job_history h
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+      e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+      e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+      e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
+      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint AND h.state = 'failed'
     ORDER BY h.id DESC LIMIT $4::int) h
@@ -1017,7 +1042,17 @@ SELECT found.id, looked.cut FROM (SELECT count(*) >= $6::int AS cut FROM near) l
   (SELECT id FROM punctual.later WHERE tenant = $1 AND id >= $2::uuid AND id <= $3::uuid
    ORDER BY id LIMIT $4::int)
   UNION ALL
-  (SELECT id FROM punctual.job_history
+  (SELECT id FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures,
+    e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by,
+    e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+    e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+    e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
+    ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+    e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+    e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+    e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+    e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e)
+    h
    WHERE tenant = $1 AND id >= $2::uuid AND id <= $3::uuid AND finished_at >= $5::bigint
    ORDER BY id LIMIT $4::int)) found ON true
 ORDER BY found.id LIMIT $4::int;
@@ -1151,8 +1186,18 @@ WITH live AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-      punctual.job_history h
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+      e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+      e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+      e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
+      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint
     ORDER BY h.id DESC LIMIT $4::int) h
@@ -1324,8 +1369,18 @@ WITH own_queues AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-      punctual.job_history h
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+      e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+      e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+      e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
+      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint
     ORDER BY h.id DESC LIMIT $4::int) h
@@ -1482,8 +1537,18 @@ WITH live AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-      punctual.job_history h
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+      e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+      e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+      e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
+      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint AND h.schedule = $16::text
     ORDER BY h.id DESC LIMIT $4::int) h
@@ -1510,6 +1575,15 @@ SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by 
   p.live,
   p.others, p.few
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
+
+-- find-kept-names
+WITH page AS (
+  SELECT tenant, id, queue, needs FROM punctual.job_history_kept
+  WHERE (tenant, id) > ($3::text, $1::uuid) ORDER BY tenant, id LIMIT $2::int
+), last AS (
+  SELECT tenant, id FROM page ORDER BY tenant DESC, id DESC LIMIT 1
+)
+SELECT DISTINCT p.queue, p.needs, (SELECT count(*) FROM page) AS read, l.tenant, l.id AS last FROM page p, last l;
 
 -- find-key
 SELECT job AS id FROM punctual.keys WHERE tenant = $1 AND key = $2
@@ -1538,7 +1612,7 @@ UNION ALL
 WITH page AS (
   SELECT id, queue, needs FROM punctual.later WHERE id > $1::uuid ORDER BY id LIMIT $2::int
 )
-SELECT DISTINCT queue, needs, (SELECT count(*) FROM page) AS read,
+SELECT DISTINCT queue, needs, (SELECT count(*) FROM page) AS read, '' AS tenant,
   (SELECT id FROM page ORDER BY id DESC LIMIT 1) AS last
 FROM page;
 
@@ -1681,8 +1755,18 @@ WITH live AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-      punctual.job_history h
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+      e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+      e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+      e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
+      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint AND h.id = ANY ($10::uuid[])
     ORDER BY h.id DESC LIMIT $4::int) h
@@ -1861,8 +1945,18 @@ WITH live AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-      punctual.job_history h
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+      e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+      e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+      e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
+      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint
     ORDER BY h.id DESC LIMIT $4::int) h
@@ -2111,13 +2205,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     SELECT s.ctid FROM punctual.idempotency s WHERE s.created_at < $5::bigint AND EXISTS (SELECT 1 FROM term) LIMIT
       $7::int))
   RETURNING 1
+), old_batches AS MATERIALIZED (
+  SELECT b.id FROM punctual.batches b WHERE b.ended_at < $8::bigint AND EXISTS (SELECT 1 FROM term) LIMIT $7::int
+), jobs AS MATERIALIZED (
+  SELECT k.tenant, k.id FROM punctual.job_history_kept k
+  WHERE k.batch = ANY (ARRAY(SELECT id FROM old_batches)) LIMIT $9::int
+), jobs_gone AS (
+  DELETE FROM punctual.job_history_kept k USING jobs j WHERE k.tenant = j.tenant AND k.id = j.id
 ), batches AS (
-  DELETE FROM punctual.batches b WHERE b.id = ANY (ARRAY(
-    SELECT s.id FROM punctual.batches s WHERE s.ended_at < $8::bigint AND EXISTS (SELECT 1 FROM term) LIMIT
-      $7::int))
-  RETURNING 1
-), answer AS (SELECT (SELECT count(*) FROM minutes) AS minutes, (SELECT count(*) FROM answers) AS answers,
-  (SELECT count(*) FROM batches) AS batches) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  DELETE FROM punctual.batches b
+  WHERE b.id = ANY (ARRAY(SELECT id FROM old_batches)) AND (SELECT count(*) FROM jobs) < $9::int
+), answer AS (SELECT (SELECT count(*) FROM minutes) = $6::int OR (SELECT count(*) FROM answers) = $7::int
+  OR (SELECT count(*) FROM old_batches) = $7::int OR (SELECT count(*) FROM jobs) = $9::int AS more) SELECT answer.*
+    FROM term LEFT JOIN answer ON true;
 
 -- forget-schedules
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2164,15 +2264,24 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), old AS MATERIALIZED (
   SELECT w.id FROM punctual.workflows w WHERE w.ended_at < $4::bigint AND EXISTS (SELECT 1 FROM term)
   ORDER BY w.ended_at LIMIT $5::int
+), jobs AS MATERIALIZED (
+  SELECT k.tenant, k.id FROM punctual.job_history_kept k
+  WHERE k.workflow = ANY (ARRAY(SELECT id FROM old)) LIMIT $6::int
+), jobs_gone AS (
+  DELETE FROM punctual.job_history_kept k USING jobs j WHERE k.tenant = j.tenant AND k.id = j.id
+), last AS MATERIALIZED (
+  SELECT id FROM old WHERE (SELECT count(*) FROM jobs) < $6::int
 ), gone AS (
-  DELETE FROM punctual.workflows w WHERE w.id = ANY (ARRAY(SELECT id FROM old)) RETURNING w.id
+  DELETE FROM punctual.workflows w WHERE w.id = ANY (ARRAY(SELECT id FROM last)) RETURNING w.id
 ), steps AS (
-  DELETE FROM punctual.steps s WHERE s.workflow = ANY (ARRAY(SELECT id FROM old)) RETURNING s.id
+  DELETE FROM punctual.steps s WHERE s.workflow = ANY (ARRAY(SELECT id FROM last)) RETURNING s.id
 ), edges AS (
   DELETE FROM punctual.edges e WHERE e.parent = ANY (ARRAY(SELECT id FROM steps))
 ), events AS (
-  DELETE FROM punctual.workflow_events e WHERE e.workflow = ANY (ARRAY(SELECT id FROM old))
-), answer AS (SELECT count(*) AS forgotten FROM gone) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  DELETE FROM punctual.workflow_events e WHERE e.workflow = ANY (ARRAY(SELECT id FROM last))
+), answer AS (
+  SELECT (SELECT count(*) FROM old) = $5::int OR (SELECT count(*) FROM jobs) = $6::int AS more
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- get-api-key
 SELECT id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
@@ -2400,6 +2509,28 @@ ON CONFLICT (tenant, key) DO UPDATE SET request = excluded.request, status = exc
   WHERE i.created_at < $9::bigint
 RETURNING 1 AS kept;
 
+-- keep-jobs
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), moved AS (
+  DELETE FROM punctual.job_history h USING unnest($4::uuid[], $5::text[], $6::bigint[]) u(id, tenant, finished_at)
+  WHERE h.tenant = u.tenant AND h.id = u.id AND h.finished_at = u.finished_at
+    AND h.finished_at >= $7::bigint AND h.finished_at < $8::bigint AND EXISTS (SELECT 1 FROM term)
+  RETURNING h.*
+), answer AS (
+  INSERT INTO punctual.job_history_kept (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    workflow, batch, fence, worker, epoch, claimed_at, progress, started_at, finished_at, state, outcome, result,
+    error)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
+    m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, m.fence, m.worker, m.epoch, m.claimed_at,
+    m.progress, m.started_at, m.finished_at, m.state, m.outcome, m.result, m.error
+  FROM moved m
+  RETURNING id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- keep-names
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), kept_queues AS (
@@ -2593,7 +2724,16 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
   h.schedule, h.occurrence, h.workflow, h.batch, false AS held, h.fence, h.worker, h.epoch, h.claimed_at,
   NULL::bigint AS cancelled_at, h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
-FROM punctual.job_history h
+FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
+  ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
 JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY ($4::uuid[]) AND h.finished_at >=
   $5::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $6::int AND bytes_before < $7::bigint ORDER BY id DESC;
@@ -2692,7 +2832,17 @@ SELECT h.id, 'history', h.state, false, false, h.at_most_once, h.run_at, NULL, h
   (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
     coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
     coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)), h.workflow, h.batch, false
-FROM unnest($2::uuid[]) u(id) JOIN punctual.job_history h
+FROM unnest($2::uuid[]) u(id) JOIN (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts,
+  e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before,
+  e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent,
+  e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch,
+  e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM
+  punctual.job_history e UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts,
+  e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before,
+  e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent,
+  e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch,
+  e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM
+  punctual.job_history_kept e) h
   ON h.tenant = $1 AND h.id BETWEEN u.id AND u.id AND h.finished_at >= $3;
 
 -- lock-keys
@@ -2946,7 +3096,17 @@ SELECT b.id, b.tenant, b.state, b.on_failure AS "onFailure", cardinality(b.membe
   SELECT m.id || ' ' || coalesce(
     (SELECT 'running' FROM punctual.jobs j WHERE j.id = m.id),
     (SELECT 'blocked' FROM punctual.later l WHERE l.id = m.id),
-    (SELECT h.state FROM punctual.job_history h
+    (SELECT h.state FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures,
+      e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by,
+      e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e
+      UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h
      WHERE h.tenant = $1::text AND h.id = m.id AND h.finished_at >= b.created_at - 172800000),
     '')
   FROM unnest(b.members) WITH ORDINALITY m(id, place) ORDER BY m.place) AS jobs
@@ -2989,7 +3149,17 @@ JOIN punctual.steps s ON s.id BETWEEN e.child AND e.child;
 
 -- read-ended-members
 SELECT h.id, h.state FROM unnest($2::uuid[]) u(id)
-JOIN punctual.job_history h ON h.tenant = $1::text AND h.id = u.id AND h.finished_at >= $3::bigint;
+JOIN (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
+  ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
+  ON h.tenant = $1::text AND h.id = u.id AND h.finished_at >= $3::bigint;
 
 -- read-graph
 SELECT e.parent, e.child FROM punctual.steps s JOIN punctual.edges e ON e.child BETWEEN s.id AND s.id
@@ -3000,7 +3170,17 @@ SELECT s.id, s.name, s.run_if AS "runIf", s.outcome, s.finished_at AS "finishedA
   h.id IS NOT NULL AS "hasHistory", coalesce(h.at_most_once AND h.attempts > 0, false) AS "ranOnce"
 FROM punctual.steps s
 LEFT JOIN LATERAL (
-  SELECT h.id, h.at_most_once, h.attempts FROM punctual.job_history h
+  SELECT h.id, h.at_most_once, h.attempts FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at,
+    e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at,
+    e.start_before, e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires,
+    e.traceparent, e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker,
+    e.epoch, e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM
+    punctual.job_history e UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts,
+    e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before,
+    e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent,
+    e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch,
+    e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM
+    punctual.job_history_kept e) h
   WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at = s.finished_at LIMIT 1) h ON true
 WHERE s.workflow = $1::uuid ORDER BY s.place;
 
@@ -3043,7 +3223,16 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
   h.schedule, h.occurrence, h.workflow, h.batch, false AS held, h.fence, h.worker, h.epoch, h.claimed_at,
   NULL::bigint AS cancelled_at, h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
-FROM punctual.job_history h
+FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
+  ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
 JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p;
 
 -- read-ledger
@@ -3083,8 +3272,27 @@ WHERE place_in_portion <= $5::int AND bytes_before < $6::bigint ORDER BY seq;
 -- read-member-ids
 SELECT b.members FROM punctual.batches b WHERE b.tenant = $1::text AND b.id = $2::uuid;
 
+-- read-members-of-day
+SELECT h.* FROM punctual.batches b CROSS JOIN LATERAL unnest(b.members) m(id) CROSS JOIN LATERAL (
+  SELECT h.id, h.tenant, h.finished_at AS "finishedAt", (256 + coalesce(pg_column_size(h.target), 0) +
+    coalesce(pg_column_size(h.requires), 0) + coalesce(pg_column_size(h.payload), 0) +
+    coalesce(pg_column_size(h.earlier_attempts), 0) + coalesce(pg_column_size(h.result), 0) +
+    coalesce(pg_column_size(h.error), 0)) AS bytes
+  FROM punctual.job_history h
+  WHERE h.tenant = b.tenant AND h.id = m.id AND h.finished_at >= $2::bigint AND h.finished_at < $3::bigint
+  LIMIT 1) h
+WHERE b.id = ANY($1::uuid[]);
+
 -- read-needs
 SELECT id, tenant, target, handler, labels FROM punctual.needs WHERE id = ANY($1::int[]);
+
+-- read-older-batches
+SELECT w.id, w.tenant, w.ended_at AS "endedAt", cardinality(w.members) AS size FROM punctual.batches w
+WHERE w.id > $1::uuid AND w.id < $2::uuid ORDER BY w.id LIMIT $3::int;
+
+-- read-older-workflows
+SELECT w.id, w.tenant, w.ended_at AS "endedAt", w.steps AS size FROM punctual.workflows w
+WHERE w.id > $1::uuid AND w.id < $2::uuid ORDER BY w.id LIMIT $3::int;
 
 -- read-open-batch
 SELECT b.id, b.tenant, b.on_failure AS "onFailure", b.members, b.due_at AS "dueAt",
@@ -3186,7 +3394,16 @@ SELECT s.id FROM punctual.steps s WHERE s.workflow = $1::uuid AND s.tenant = $2;
 SELECT l.id, l.payload, l.task FROM punctual.later l WHERE l.id = ANY($1::uuid[]);
 
 -- read-step-result
-SELECT h.result FROM punctual.job_history h
+SELECT h.result FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures,
+  e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by,
+  e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
+  ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
 WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at = $3::bigint AND h.state = 'succeeded';
 
 -- read-steps
@@ -3201,6 +3418,21 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
 LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
 WHERE s.workflow = $1 AND s.tenant = $2 ORDER BY s.place;
+
+-- read-steps-of-day
+SELECT h.* FROM punctual.steps s
+LEFT JOIN LATERAL (
+  SELECT o.finished_at FROM punctual.outbox o WHERE s.finished_at IS NULL AND o.job = s.id LIMIT 1) o ON true
+CROSS JOIN LATERAL (
+  SELECT h.id, h.tenant, h.finished_at AS "finishedAt", (256 + coalesce(pg_column_size(h.target), 0) +
+    coalesce(pg_column_size(h.requires), 0) + coalesce(pg_column_size(h.payload), 0) +
+    coalesce(pg_column_size(h.earlier_attempts), 0) + coalesce(pg_column_size(h.result), 0) +
+    coalesce(pg_column_size(h.error), 0)) AS bytes
+  FROM punctual.job_history h
+  WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at >= $2::bigint AND h.finished_at < $3::bigint AND
+    h.finished_at = coalesce(s.finished_at, o.finished_at)
+  LIMIT 1) h
+WHERE s.workflow = ANY($1::uuid[]);
 
 -- read-submissions
 SELECT l.id, l.submission FROM unnest($1::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id
@@ -3466,18 +3698,36 @@ RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, (extrac
 
 -- reopen-steps
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked AS MATERIALIZED (
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked_in_job_history AS MATERIALIZED (
   SELECT h.id FROM unnest($6::uuid[], $7::bigint[]) u(id, finished_at)
   JOIN punctual.job_history h ON h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at
   WHERE EXISTS (SELECT 1 FROM term) FOR UPDATE OF h
-), own AS MATERIALIZED (
+), locked_in_job_history_kept AS MATERIALIZED (
+  SELECT h.id FROM unnest($6::uuid[], $7::bigint[]) u(id, finished_at)
+  JOIN punctual.job_history_kept h ON h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at
+  WHERE EXISTS (SELECT 1 FROM term) FOR UPDATE OF h
+), locked AS MATERIALIZED (SELECT id FROM locked_in_job_history UNION ALL SELECT id FROM
+  locked_in_job_history_kept), own AS MATERIALIZED (
   SELECT 1 AS yes WHERE (SELECT count(*) FROM locked) = cardinality($6::uuid[]) AND EXISTS (SELECT 1 FROM term)
-), gone AS (
+), gone_from_job_history AS (
   DELETE FROM punctual.job_history h
   USING unnest($6::uuid[], $7::bigint[], $8::boolean[]) u(id, finished_at, blocked)
   WHERE h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at AND EXISTS (SELECT 1 FROM own)
-  RETURNING h.*, u.blocked AS is_blocked
-), moved AS (
+  RETURNING h.id, h.tenant, h.queue, h.needs, h.lane, h.rank, h.run_at, h.attempts, h.failures, h.losses,
+    h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
+    h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
+    h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, u.blocked AS is_blocked
+), gone_from_job_history_kept AS (
+  DELETE FROM punctual.job_history_kept h
+  USING unnest($6::uuid[], $7::bigint[], $8::boolean[]) u(id, finished_at, blocked)
+  WHERE h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at AND EXISTS (SELECT 1 FROM own)
+  RETURNING h.id, h.tenant, h.queue, h.needs, h.lane, h.rank, h.run_at, h.attempts, h.failures, h.losses,
+    h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
+    h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
+    h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, u.blocked AS is_blocked
+), gone AS (SELECT * FROM gone_from_job_history UNION ALL SELECT * FROM gone_from_job_history_kept), moved AS (
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
@@ -3513,18 +3763,36 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 
 -- reopen-steps-audited
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked AS MATERIALIZED (
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked_in_job_history AS MATERIALIZED (
   SELECT h.id FROM unnest($6::uuid[], $7::bigint[]) u(id, finished_at)
   JOIN punctual.job_history h ON h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at
   WHERE EXISTS (SELECT 1 FROM term) FOR UPDATE OF h
-), own AS MATERIALIZED (
+), locked_in_job_history_kept AS MATERIALIZED (
+  SELECT h.id FROM unnest($6::uuid[], $7::bigint[]) u(id, finished_at)
+  JOIN punctual.job_history_kept h ON h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at
+  WHERE EXISTS (SELECT 1 FROM term) FOR UPDATE OF h
+), locked AS MATERIALIZED (SELECT id FROM locked_in_job_history UNION ALL SELECT id FROM
+  locked_in_job_history_kept), own AS MATERIALIZED (
   SELECT 1 AS yes WHERE (SELECT count(*) FROM locked) = cardinality($6::uuid[]) AND EXISTS (SELECT 1 FROM term)
-), gone AS (
+), gone_from_job_history AS (
   DELETE FROM punctual.job_history h
   USING unnest($6::uuid[], $7::bigint[], $8::boolean[]) u(id, finished_at, blocked)
   WHERE h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at AND EXISTS (SELECT 1 FROM own)
-  RETURNING h.*, u.blocked AS is_blocked
-), moved AS (
+  RETURNING h.id, h.tenant, h.queue, h.needs, h.lane, h.rank, h.run_at, h.attempts, h.failures, h.losses,
+    h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
+    h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
+    h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, u.blocked AS is_blocked
+), gone_from_job_history_kept AS (
+  DELETE FROM punctual.job_history_kept h
+  USING unnest($6::uuid[], $7::bigint[], $8::boolean[]) u(id, finished_at, blocked)
+  WHERE h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at AND EXISTS (SELECT 1 FROM own)
+  RETURNING h.id, h.tenant, h.queue, h.needs, h.lane, h.rank, h.run_at, h.attempts, h.failures, h.losses,
+    h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
+    h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
+    h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, u.blocked AS is_blocked
+), gone AS (SELECT * FROM gone_from_job_history UNION ALL SELECT * FROM gone_from_job_history_kept), moved AS (
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
@@ -3622,17 +3890,36 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 
 -- retry-batch
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked AS (
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked_in_job_history AS MATERIALIZED (
   SELECT h.id FROM punctual.job_history h
   WHERE h.tenant = $4::text AND h.id = ANY($6::uuid[]) AND h.finished_at >= $7::bigint
     AND NOT (h.at_most_once AND h.attempts > 0) AND EXISTS (SELECT 1 FROM term)
   FOR UPDATE
-), gone AS (
+), locked_in_job_history_kept AS MATERIALIZED (
+  SELECT h.id FROM punctual.job_history_kept h
+  WHERE h.tenant = $4::text AND h.id = ANY($6::uuid[]) AND h.finished_at >= $7::bigint
+    AND NOT (h.at_most_once AND h.attempts > 0) AND EXISTS (SELECT 1 FROM term)
+  FOR UPDATE
+), locked AS MATERIALIZED (SELECT id FROM locked_in_job_history UNION ALL SELECT id FROM
+  locked_in_job_history_kept), gone_from_job_history AS (
   DELETE FROM punctual.job_history h
   WHERE h.tenant = $4::text AND h.id = ANY(ARRAY(SELECT id FROM locked)) AND h.finished_at >= $7::bigint
     AND (SELECT count(*) FROM locked) = cardinality($6::uuid[])
-  RETURNING h.*
-), answer AS (
+  RETURNING h.id, h.tenant, h.queue, h.needs, h.lane, h.rank, h.run_at, h.attempts, h.failures, h.losses,
+    h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
+    h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
+    h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+), gone_from_job_history_kept AS (
+  DELETE FROM punctual.job_history_kept h
+  WHERE h.tenant = $4::text AND h.id = ANY(ARRAY(SELECT id FROM locked)) AND h.finished_at >= $7::bigint
+    AND (SELECT count(*) FROM locked) = cardinality($6::uuid[])
+  RETURNING h.id, h.tenant, h.queue, h.needs, h.lane, h.rank, h.run_at, h.attempts, h.failures, h.losses,
+    h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
+    h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
+    h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+), gone AS (SELECT * FROM gone_from_job_history UNION ALL SELECT * FROM gone_from_job_history_kept), answer AS (
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,

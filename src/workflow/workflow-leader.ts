@@ -27,6 +27,8 @@ export interface WorkflowLeader {
   readonly log: Log;
   readonly events: WorkflowEvents;
   readonly tasks: TaskDefinitions;
+  /** Workflows that ended before it are being removed. */
+  readonly keptSince: number;
   /** Set by the workflows; called after the commit with the steps that have ended. */
   noteSteps: (steps: readonly EndedStep[]) => void;
   /** Runs a fenced write; the term ends when its outcome is unknown. */

@@ -1,6 +1,7 @@
 import { type AuditAuthor, auditEntry } from '../core/audit.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import type { Queryable } from '../store/database.js';
+import { oldestDay } from '../store/partitions.js';
 import { type EdgeRow, readGraph, readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
 import { type GraphStepRow, readGraphSteps, reopenSteps } from '../store/reopen-steps.js';
 import type { Requested } from '../store/requested.js';
@@ -96,6 +97,7 @@ export class Workflows {
   ): Promise<void> {
     const { leader } = this;
     const { id, tenant } = workflow;
+    if (await this.isTooOld(workflow)) throw tooOld(id);
     // An end that is not counted yet would be counted against the counters that are made here.
     await this.executor.drain(id);
     const [steps, edges] = [await readGraphSteps(leader.hot, id), await readGraph(leader.hot, tenant, id)];
@@ -120,6 +122,15 @@ export class Workflows {
     if (!isDone) throw tooOld(id);
     this.onReopened(tenant, plan.reopened.length);
     this.executor.wake();
+  }
+
+  /**
+   * Whether jobs of it may be gone: those of days that this leader is removing, or that were removed before. What it reads
+   * holds while it is alone, because only whoever is alone begins to remove days.
+   */
+  private async isTooOld({ ended_at: endedAt }: WorkflowRow): Promise<boolean> {
+    const { keptSince, hot } = this.leader;
+    return endedAt !== null && endedAt < Math.max(keptSince, await oldestDay(hot));
   }
 
   /** Looks for steps that have waited long enough. */
@@ -187,7 +198,10 @@ function ranOnce(id: string, steps: readonly GraphStepRow[]): PunctualError {
 }
 
 function tooOld(id: string): PunctualError {
-  return new PunctualError('WORKFLOW_ENDED', `Workflow ${id} is so old that jobs of its steps are gone.`);
+  return new PunctualError(
+    'WORKFLOW_ENDED',
+    `Workflow ${id} cannot run again: jobs of its steps were deleted, or it is older than the history that is kept.`,
+  );
 }
 
 /** The most names that an error lists. */

@@ -78,7 +78,8 @@ export async function leaderArguments(
     'reopen-steps': [
       ...[jobs.workflow, TENANT, [], [], [], now, [jobs.blocked], [1], [0], [0], [false], [null], 2, 0],
     ],
-    'forget-workflows': [now + 60_000, 10],
+    'forget-workflows': [now + 60_000, 10, 100],
+    'keep-jobs': [[jobs.failed], [TENANT], [jobs.failedAt], 0, Number.MAX_SAFE_INTEGER],
     'add-workflow-event': [jobs.workflow, 'paid', 'null', now],
     'forget-cancel-requests': [[1]],
     'replace-later': PARSED_COLUMNS.parameters([{ ...parsed, row: { ...row, id: jobs.held } }]),
@@ -100,7 +101,7 @@ export async function leaderArguments(
     'forget-occurrences': [now, 100],
     'forget-schedules': [now, 100],
     'fold-tallies': [now + 60_000, 100],
-    'forget-old': [now + 60_000, now + 60_000, 100, 100, now + 60_000],
+    'forget-old': [now + 60_000, now + 60_000, 100, 100, now + 60_000, 100],
     'add-stale': [[TENANT], [1], [1], now],
     'add-worker': [uuidv7(now), TENANT, 'another', '{}', now, false],
     'see-workers': [[WORKER], [now + 1], ['draining']],
