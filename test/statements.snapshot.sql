@@ -198,9 +198,10 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
       s.bad),
     released = coalesce(u.released, s.released), outcome = coalesce(u.outcome, s.outcome),
     finished_at = coalesce(u.finished_at, s.finished_at),
-    wake_at = CASE WHEN u.outcome IS NOT NULL THEN NULL WHEN u.released THEN u.wake_at ELSE s.wake_at END
+    wake_at = CASE WHEN u.outcome IS NOT NULL THEN NULL WHEN u.released THEN u.wake_at ELSE s.wake_at END,
+    parked = coalesce(u.parked, s.parked)
   FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::text[], $16::bigint[],
-      $28::bigint[]) u(id, parents_left, ok, bad, released, outcome, finished_at, wake_at)
+      $28::bigint[], $30::boolean[]) u(id, parents_left, ok, bad, released, outcome, finished_at, wake_at, parked)
   WHERE s.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
 ), advanced AS (
   UPDATE punctual.workflows w SET
@@ -208,25 +209,28 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     stopping = coalesce(w.stopping, u.stopping), swept = w.swept AND u.stopping IS NULL,
     state = CASE WHEN w.steps_left > u.ended THEN w.state WHEN w.stopping = 'cancel' THEN 'cancelled'
       WHEN w.failed + u.failed > 0 THEN 'failed' ELSE 'succeeded' END,
+    held = w.held AND w.steps_left > u.ended,
     ended_at = CASE WHEN w.steps_left > u.ended THEN w.ended_at ELSE $7::bigint END
   FROM unnest($20::uuid[], $21::int[], $22::int[], $23::text[]) u(id, ended, failed, stopping)
   WHERE w.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
   RETURNING w.id, w.tenant, w.name, w.state, w.created_at, w.failed, w.ended_at IS NOT NULL AS is_over
 ), postponed AS (
   UPDATE punctual.later l SET
-    blocked = false, run_at = greatest(l.run_at, u.run_at), admit_at = greatest(greatest(l.run_at, u.run_at) -
-      $8::bigint, $7::bigint),
+    blocked = u.parked, run_at = greatest(l.run_at, u.run_at),
+    admit_at = CASE WHEN u.parked THEN l.admit_at ELSE greatest(greatest(l.run_at, u.run_at) - $8::bigint,
+      $7::bigint) END,
     payload = coalesce(u.payload, l.payload),
     size_kib = coalesce((octet_length((u.payload)::text) + coalesce(octet_length(l.target::text), 0)) >> 10,
       l.size_kib)
-  FROM unnest($17::uuid[], $18::bigint[], $19::json[]) u(id, run_at, payload)
-  WHERE l.id BETWEEN u.id AND u.id AND l.blocked AND (l.held OR greatest(l.run_at, u.run_at) > $9::bigint) AND
-    EXISTS (SELECT 1 FROM own)
+  FROM unnest($17::uuid[], $18::bigint[], $19::json[], $29::boolean[]) u(id, run_at, payload, parked)
+  WHERE l.id BETWEEN u.id AND u.id AND l.blocked AND (l.held OR u.parked OR greatest(l.run_at, u.run_at) >
+    $9::bigint) AND EXISTS (SELECT 1 FROM own)
   RETURNING l.id
 ), freed AS (
-  DELETE FROM punctual.later l USING unnest($17::uuid[], $18::bigint[], $19::json[]) u(id, run_at, payload)
-  WHERE l.id BETWEEN u.id AND u.id AND l.blocked AND NOT (l.held OR greatest(l.run_at, u.run_at) > $9::bigint) AND
-    EXISTS (SELECT 1 FROM own)
+  DELETE FROM punctual.later l USING unnest($17::uuid[], $18::bigint[], $19::json[], $29::boolean[]) u(id, run_at,
+    payload, parked)
+  WHERE l.id BETWEEN u.id AND u.id AND l.blocked AND NOT (l.held OR u.parked OR greatest(l.run_at, u.run_at) >
+    $9::bigint) AND EXISTS (SELECT 1 FROM own)
   RETURNING l.*, greatest(l.run_at, u.run_at) AS new_run_at, u.payload AS new_payload
 ), live AS (
   INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
@@ -459,8 +463,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
       j.target, j.traceparent
     FROM punctual.jobs j
     WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
-      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
-      term)
+      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND (j.workflow IS NULL OR
+      (SELECT w.held FROM punctual.workflows w WHERE w.id = j.workflow) IS NOT TRUE) AND EXISTS (SELECT 1 FROM term)
   ), claimed AS (
     INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
     SELECT id, fence, worker, $2, $4 FROM chosen
@@ -491,8 +495,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
       ($13::uuid[])[width_bucket(j.id, $9::uuid[])] END AS worker, j.tenant, j.run_at
     FROM punctual.jobs j
     WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
-      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
-      term) AND NOT j.edited
+      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND (j.workflow IS NULL OR
+      (SELECT w.held FROM punctual.workflows w WHERE w.id = j.workflow) IS NOT TRUE) AND EXISTS (SELECT 1 FROM term)
+      AND NOT j.edited
   ), claimed AS (
     INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
     SELECT id, fence, worker, $2, $4 FROM chosen
@@ -2299,6 +2304,28 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(job) END AS
   ids FROM handed) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- hold-workflow
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.workflows w SET held = $6::boolean, swept = false
+  WHERE w.id = $5::uuid AND w.tenant = $4::text AND w.state = 'running' AND w.held <> $6::boolean AND EXISTS (SELECT
+    1 FROM term)
+  RETURNING w.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- hold-workflow-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.workflows w SET held = $6::boolean, swept = false
+  WHERE w.id = $5::uuid AND w.tenant = $4::text AND w.state = 'running' AND w.held <> $6::boolean AND EXISTS (SELECT
+    1 FROM term)
+  RETURNING w.id
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $7::uuid, $8::bigint, $9::text, $10::uuid, $11::text, $12::text, $13::text, $14::text,
+    $15::text, $16::text, $17::json, $18::json, $19::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- insert-jobs
 WITH valid AS MATERIALIZED (
   SELECT (SELECT count(*) FROM unnest($4::int[], $5::text[], $6::text[]) n(id, tenant, name)
@@ -2406,10 +2433,10 @@ WITH valid AS MATERIALIZED (
     floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + 5000 AS young
 ), made AS (
   INSERT INTO punctual.workflows
-    (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks)
+    (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks, rerun_of)
   SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int,
     $18::int,
-    $19::text[], $20::text[]
+    $19::text[], $20::text[], $21::uuid
   WHERE (SELECT named AND young FROM valid)
   ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
   RETURNING id
@@ -2417,51 +2444,52 @@ WITH valid AS MATERIALIZED (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
     backoff, requires, traceparent, workflow)
-  SELECT u.id, coalesce(u.payload, $44::json), coalesce(u.size_kib, $45::int), coalesce(u.tenant, $46::text),
-    coalesce(u.queue, $47::int), coalesce(u.needs, $48::int), coalesce(u.lane, $49::int), coalesce(u.rank,
-    $50::smallint), coalesce(u.run_at, $51::bigint), coalesce(u.max_attempts, $52::smallint), coalesce(u.max_losses,
-    $53::smallint), coalesce(u.at_most_once, $54::boolean), coalesce(u.timeout_ms, $55::bigint),
-    coalesce(u.created_at, $56::bigint), coalesce(u.start_before, $57::bigint), coalesce(u.task, $58::text),
-    coalesce(u.created_by, $59::text), coalesce(u.key, $60::text), coalesce(u.concurrency_key, $61::text),
-    coalesce(u.target, $62::json), coalesce(u.backoff, $63::json), coalesce(u.requires, $64::json),
-    coalesce(u.traceparent, $65::text), $10::uuid FROM unnest($21::uuid[], $22::json[], $23::int[], $24::text[],
-    $25::int[], $26::int[], $27::int[], $28::smallint[], $29::bigint[], $30::smallint[], $31::smallint[],
-    $32::boolean[], $33::bigint[], $34::bigint[], $35::bigint[], $36::text[], $37::text[], $38::text[], $39::text[],
-    $40::json[], $41::json[], $42::json[], $43::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank,
+  SELECT u.id, coalesce(u.payload, $45::json), coalesce(u.size_kib, $46::int), coalesce(u.tenant, $47::text),
+    coalesce(u.queue, $48::int), coalesce(u.needs, $49::int), coalesce(u.lane, $50::int), coalesce(u.rank,
+    $51::smallint), coalesce(u.run_at, $52::bigint), coalesce(u.max_attempts, $53::smallint), coalesce(u.max_losses,
+    $54::smallint), coalesce(u.at_most_once, $55::boolean), coalesce(u.timeout_ms, $56::bigint),
+    coalesce(u.created_at, $57::bigint), coalesce(u.start_before, $58::bigint), coalesce(u.task, $59::text),
+    coalesce(u.created_by, $60::text), coalesce(u.key, $61::text), coalesce(u.concurrency_key, $62::text),
+    coalesce(u.target, $63::json), coalesce(u.backoff, $64::json), coalesce(u.requires, $65::json),
+    coalesce(u.traceparent, $66::text), $10::uuid FROM unnest($22::uuid[], $23::json[], $24::int[], $25::text[],
+    $26::int[], $27::int[], $28::int[], $29::smallint[], $30::bigint[], $31::smallint[], $32::smallint[],
+    $33::boolean[], $34::bigint[], $35::bigint[], $36::bigint[], $37::text[], $38::text[], $39::text[], $40::text[],
+    $41::json[], $42::json[], $43::json[], $44::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank,
     run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent) WHERE EXISTS (SELECT 1 FROM made)
 ), later AS (
   INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
     backoff, requires, traceparent, admit_at, held, blocked, workflow)
-  SELECT u.id, coalesce(u.payload, $92::json), coalesce(u.size_kib, $93::int), coalesce(u.tenant, $94::text),
-    coalesce(u.queue, $95::int), coalesce(u.needs, $96::int), coalesce(u.lane, $97::int), coalesce(u.rank,
-    $98::smallint), coalesce(u.run_at, $99::bigint), coalesce(u.max_attempts, $100::smallint),
-    coalesce(u.max_losses, $101::smallint), coalesce(u.at_most_once, $102::boolean), coalesce(u.timeout_ms,
-    $103::bigint), coalesce(u.created_at, $104::bigint), coalesce(u.start_before, $105::bigint), coalesce(u.task,
-    $106::text), coalesce(u.created_by, $107::text), coalesce(u.key, $108::text), coalesce(u.concurrency_key,
-    $109::text), coalesce(u.target, $110::json), coalesce(u.backoff, $111::json), coalesce(u.requires, $112::json),
-    coalesce(u.traceparent, $113::text), coalesce(u.admit_at, $114::bigint), coalesce(u.held, $115::boolean),
-    coalesce(u.blocked, $116::boolean), $10::uuid FROM unnest($66::uuid[], $67::json[], $68::int[], $69::text[],
-    $70::int[], $71::int[], $72::int[], $73::smallint[], $74::bigint[], $75::smallint[], $76::smallint[],
-    $77::boolean[], $78::bigint[], $79::bigint[], $80::bigint[], $81::text[], $82::text[], $83::text[], $84::text[],
-    $85::json[], $86::json[], $87::json[], $88::text[], $89::bigint[], $90::boolean[], $91::boolean[]) u(id,
+  SELECT u.id, coalesce(u.payload, $93::json), coalesce(u.size_kib, $94::int), coalesce(u.tenant, $95::text),
+    coalesce(u.queue, $96::int), coalesce(u.needs, $97::int), coalesce(u.lane, $98::int), coalesce(u.rank,
+    $99::smallint), coalesce(u.run_at, $100::bigint), coalesce(u.max_attempts, $101::smallint),
+    coalesce(u.max_losses, $102::smallint), coalesce(u.at_most_once, $103::boolean), coalesce(u.timeout_ms,
+    $104::bigint), coalesce(u.created_at, $105::bigint), coalesce(u.start_before, $106::bigint), coalesce(u.task,
+    $107::text), coalesce(u.created_by, $108::text), coalesce(u.key, $109::text), coalesce(u.concurrency_key,
+    $110::text), coalesce(u.target, $111::json), coalesce(u.backoff, $112::json), coalesce(u.requires, $113::json),
+    coalesce(u.traceparent, $114::text), coalesce(u.admit_at, $115::bigint), coalesce(u.held, $116::boolean),
+    coalesce(u.blocked, $117::boolean), $10::uuid FROM unnest($67::uuid[], $68::json[], $69::int[], $70::text[],
+    $71::int[], $72::int[], $73::int[], $74::smallint[], $75::bigint[], $76::smallint[], $77::smallint[],
+    $78::boolean[], $79::bigint[], $80::bigint[], $81::bigint[], $82::text[], $83::text[], $84::text[], $85::text[],
+    $86::json[], $87::json[], $88::json[], $89::text[], $90::bigint[], $91::boolean[], $92::boolean[]) u(id,
     payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
     created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent,
     admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
 ), steps AS (
   INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at,
-    refers, template, workflow, tenant)
-  SELECT u.id, coalesce(u.name, $129::text), coalesce(u.place, $130::int), coalesce(u.run_if, $131::text),
-    coalesce(u.parents, $132::int), coalesce(u.parents_left, $133::int), coalesce(u.released, $134::boolean),
-    coalesce(u.delay_ms, $135::bigint), coalesce(u.wait, $136::json), coalesce(u.wake_at, $137::bigint),
-    coalesce(u.refers, $138::boolean), coalesce(u.template, $139::json), $10::uuid, $11::text FROM
-    unnest($117::uuid[], $118::text[], $119::int[], $120::text[], $121::int[], $122::int[], $123::boolean[],
-    $124::bigint[], $125::json[], $126::bigint[], $127::boolean[], $128::json[]) u(id, name, place, run_if, parents,
-    parents_left, released, delay_ms, wait, wake_at, refers, template) WHERE EXISTS (SELECT 1 FROM made)
+    refers, hold, template, workflow, tenant)
+  SELECT u.id, coalesce(u.name, $131::text), coalesce(u.place, $132::int), coalesce(u.run_if, $133::text),
+    coalesce(u.parents, $134::int), coalesce(u.parents_left, $135::int), coalesce(u.released, $136::boolean),
+    coalesce(u.delay_ms, $137::bigint), coalesce(u.wait, $138::json), coalesce(u.wake_at, $139::bigint),
+    coalesce(u.refers, $140::boolean), coalesce(u.hold, $141::boolean), coalesce(u.template, $142::json), $10::uuid,
+    $11::text FROM unnest($118::uuid[], $119::text[], $120::int[], $121::text[], $122::int[], $123::int[],
+    $124::boolean[], $125::bigint[], $126::json[], $127::bigint[], $128::boolean[], $129::boolean[], $130::json[])
+    u(id, name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at, refers, hold, template)
+    WHERE EXISTS (SELECT 1 FROM made)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
-  SELECT ($117::uuid[])[e.parent + 1], ($117::uuid[])[e.child + 1] FROM unnest($140::int[], $141::int[]) e(parent,
+  SELECT ($118::uuid[])[e.parent + 1], ($118::uuid[])[e.child + 1] FROM unnest($143::int[], $144::int[]) e(parent,
     child) WHERE EXISTS (SELECT 1 FROM made)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
@@ -2805,7 +2833,8 @@ WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY id DESC
 
 -- list-workflows
 SELECT w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
-  w.stopping, w.held, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at FROM punctual.workflows w
+  w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at FROM punctual.workflows
+    w
 WHERE w.tenant = $1 AND w.id < $2::uuid AND ($4::text[] IS NULL OR w.state = ANY ($4::text[]))
   AND ($5::text IS NULL OR w.name = $5::text) AND ($6::text IS NULL OR w.key = $6::text)
 ORDER BY w.id DESC LIMIT $3;
@@ -2882,8 +2911,8 @@ EXISTS (SELECT 1 FROM punctual.steps WHERE wake_at <= $4) AS wake;
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.workflows w SET swept = true
-  WHERE w.id = $4::uuid AND w.stopping IS NOT DISTINCT FROM $5::text AND w.run = $6::int AND EXISTS (SELECT 1 FROM
-    term)
+  WHERE w.id = $4::uuid AND w.stopping IS NOT DISTINCT FROM $5::text AND w.run = $6::int AND w.held = $7::boolean
+    AND EXISTS (SELECT 1 FROM term)
   RETURNING w.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
@@ -2944,6 +2973,35 @@ SELECT judge_at AS at FROM punctual.occurrences WHERE judge_at IS NOT NULL ORDER
 
 -- next-wake
 SELECT min(wake_at) AS at FROM punctual.steps WHERE wake_at > $1::bigint;
+
+-- park-steps
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  DELETE FROM punctual.jobs j USING unnest($4::uuid[]) u(id)
+  WHERE j.id BETWEEN u.id AND u.id AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS
+    (SELECT 1 FROM term)
+  RETURNING j.*
+), moved AS (
+  INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    workflow, batch, size_kib, admit_at, held, blocked)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
+    m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, m.size_kib, 4503599627370496 AS admit_at,
+    false AS held, true AS blocked
+  FROM gone m
+  RETURNING id
+), stopped AS (
+  UPDATE punctual.later l SET blocked = true, admit_at = 4503599627370496 FROM unnest($4::uuid[]) u(id)
+  WHERE l.id BETWEEN u.id AND u.id AND NOT l.blocked AND EXISTS (SELECT 1 FROM term)
+  RETURNING l.id
+), marked AS (
+  UPDATE punctual.steps s SET parked = true
+  WHERE s.id = ANY (ARRAY(SELECT id FROM gone) || ARRAY(SELECT id FROM stopped))
+), answer AS (SELECT (SELECT count(*) FROM moved) AS moved, (SELECT count(*) FROM stopped) AS stopped) SELECT
+  answer.* FROM term LEFT JOIN answer ON true;
 
 -- parse-later
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -3321,7 +3379,8 @@ CROSS JOIN LATERAL (
     j.concurrency_key AS "key",
   j.attempts + 1 AS fence, greatest(j.size_kib, pg_column_size(j.payload) >> 10) AS "sizeKib" FROM punctual.jobs j
   WHERE j.queue = c.queue AND j.needs = c.needs AND j.lane = c.lane AND j.rank = c.rank
-    AND (j.run_at, j.id) >= (c.run_at, c.id)
+    AND (j.run_at, j.id) >= (c.run_at, c.id) AND (j.workflow IS NULL OR (SELECT w.held FROM punctual.workflows w
+      WHERE w.id = j.workflow) IS NOT TRUE)
   ORDER BY j.run_at, j.id
   LIMIT $7) p;
 
@@ -3383,9 +3442,13 @@ LEFT JOIN LATERAL (
 
 -- read-sources
 SELECT s.id, s.bad, s.workflow, w.tenant, w.state, w.on_failure AS "onFailure", w.running, w.stopping,
-  w.steps_left AS "stepsLeft", w.failed
+  w.steps_left AS "stepsLeft", w.failed, w.held
 FROM unnest($1::uuid[]) u(id) JOIN punctual.steps s ON s.id BETWEEN u.id AND u.id
 JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow;
+
+-- read-step-hold
+SELECT s.parked, w.held FROM punctual.steps s JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow
+WHERE s.id = $1::uuid;
 
 -- read-step-ids
 SELECT s.id FROM punctual.steps s WHERE s.workflow = $1::uuid AND s.tenant = $2;
@@ -3487,11 +3550,11 @@ FROM punctual.audit_chain c LEFT JOIN LATERAL (
 ORDER BY e.id;
 
 -- read-unended-steps
-SELECT s.id, l.id IS NOT NULL AS later, coalesce(l.blocked, false) AS blocked,
+SELECT s.id, s.parked, l.id IS NOT NULL AS later, coalesce(l.blocked, false) AS blocked,
   coalesce(l.attempts, j.attempts) AS attempts, c.job IS NOT NULL AS claimed, (l.id IS NULL AND j.id IS NULL) AS
     gone
 FROM (
-  SELECT s.id FROM punctual.steps s WHERE s.workflow = $1 AND s.id > $2 AND s.outcome IS NULL
+  SELECT s.id, s.parked FROM punctual.steps s WHERE s.workflow = $1 AND s.id > $2 AND s.outcome IS NULL
   ORDER BY s.id LIMIT $3) s
 LEFT JOIN LATERAL (
   SELECT l.id, l.blocked, l.attempts FROM punctual.later l WHERE l.id = s.id LIMIT 1) l ON true
@@ -3500,7 +3563,7 @@ LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE c.job = s.id LIMIT 
 ORDER BY s.id;
 
 -- read-unswept
-SELECT w.id, w.tenant, w.run, w.stopping, w.running FROM punctual.workflows w
+SELECT w.id, w.tenant, w.run, w.stopping, w.running, w.held FROM punctual.workflows w
 WHERE NOT w.swept ORDER BY w.id LIMIT $1;
 
 -- read-wait
@@ -3512,7 +3575,8 @@ SELECT j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.
   j.concurrency_key AS "key",
   j.attempts + 1 AS fence, greatest(j.size_kib, pg_column_size(j.payload) >> 10) AS "sizeKib" FROM
     unnest($1::uuid[]) u(id) JOIN punctual.jobs j ON j.id BETWEEN u.id AND u.id
-WHERE (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL;
+WHERE (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND (j.workflow IS NULL OR (SELECT w.held FROM
+  punctual.workflows w WHERE w.id = j.workflow) IS NOT TRUE);
 
 -- read-waiting-ahead
 SELECT u.id FROM unnest($1::uuid[]) u(id) WHERE coalesce(
@@ -3526,11 +3590,13 @@ SELECT l.id, l.tenant, l.queue, l.needs, l.lane, l.rank, l.run_at AS "runAt", l.
 l.attempts + 1 AS fence, l.size_kib AS "sizeKib" FROM punctual.later l WHERE l.id = ANY($1::uuid[]) AND l.blocked;
 
 -- read-waiting-steps
-SELECT s.id, s.workflow, s.tenant, s.wait FROM punctual.steps s WHERE s.workflow = $1::uuid AND s.released AND
-  s.outcome IS NULL AND s.wait IS NOT NULL;
+SELECT s.id, s.workflow, s.tenant, s.wait FROM punctual.steps s
+WHERE s.workflow = $1::uuid AND s.released AND s.outcome IS NULL AND s.wait IS NOT NULL;
 
 -- read-woken-steps
-SELECT s.id, s.workflow, s.tenant, s.wait FROM punctual.steps s
+SELECT s.id, s.workflow, s.tenant, s.wait, coalesce((SELECT w.held FROM punctual.workflows w WHERE w.id =
+  s.workflow), false) AS held
+FROM punctual.steps s
 WHERE s.wake_at <= $1::bigint AND s.outcome IS NULL
   AND NOT EXISTS (SELECT 1 FROM punctual.outbox o WHERE o.job = s.id)
 ORDER BY s.wake_at LIMIT $2;
@@ -3549,8 +3615,8 @@ WHERE place_in_portion <= $2::int AND bytes_before < $3::bigint ORDER BY id;
 
 -- read-workflow
 SELECT w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
-w.stopping, w.held, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at FROM punctual.workflows w WHERE
-  w.tenant = $1 AND w.id = $2::uuid;
+w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at FROM punctual.workflows w
+  WHERE w.tenant = $1 AND w.id = $2::uuid;
 
 -- record-occurrences
 WITH recorded AS (
@@ -3747,13 +3813,13 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING id
 ), changed AS (
   UPDATE punctual.steps s SET parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
-    wake_at = u.wake_at, outcome = NULL, finished_at = NULL
-  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[])
-    u(id, parents_left, ok, bad, released, wake_at)
+    wake_at = u.wake_at, parked = u.parked, outcome = NULL, finished_at = NULL
+  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[], $18::boolean[])
+    u(id, parents_left, ok, bad, released, wake_at, parked)
   WHERE s.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
 ), again AS (
   UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps_left = $16::int, failed = $17::int,
-    stopping = NULL, swept = true, ended_at = NULL
+    stopping = NULL, ended_at = NULL
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_retried)
@@ -3812,21 +3878,21 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING id
 ), changed AS (
   UPDATE punctual.steps s SET parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
-    wake_at = u.wake_at, outcome = NULL, finished_at = NULL
-  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[])
-    u(id, parents_left, ok, bad, released, wake_at)
+    wake_at = u.wake_at, parked = u.parked, outcome = NULL, finished_at = NULL
+  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[], $18::boolean[])
+    u(id, parents_left, ok, bad, released, wake_at, parked)
   WHERE s.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
 ), again AS (
   UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps_left = $16::int, failed = $17::int,
-    stopping = NULL, swept = true, ended_at = NULL
+    stopping = NULL, ended_at = NULL
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_retried)
   SELECT $9::bigint, $5::text, count(*) FROM moved HAVING count(*) > 0
 ), answer AS (SELECT (SELECT count(*) FROM moved) AS moved FROM own), entry AS (INSERT INTO punctual.audit (epoch,
   id, at, tenant, key_id, key_name, address, request_id, action, kind, subject, before, after, outcome)
-  SELECT $2::bigint, $18::uuid, $19::bigint, $20::text, $21::uuid, $22::text, $23::text, $24::text, $25::text,
-    $26::text, $27::text, $28::json, $29::json, $30::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+  SELECT $2::bigint, $19::uuid, $20::bigint, $21::text, $22::uuid, $23::text, $24::text, $25::text, $26::text,
+    $27::text, $28::text, $29::json, $30::json, $31::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- replace-later
@@ -4265,6 +4331,42 @@ FROM (SELECT tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_compl
   jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures,
   occurrences_late, occurrences_missed, lateness_ms, lateness FROM punctual.tallies) t
 WHERE $1::text IS NULL OR tenant = $1;
+
+-- unpark-steps
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS MATERIALIZED (
+  SELECT s.id FROM unnest($4::uuid[]) u(id) JOIN punctual.steps s ON s.id BETWEEN u.id AND u.id
+  WHERE s.parked AND EXISTS (SELECT 1 FROM term)
+), postponed AS (
+  UPDATE punctual.later l SET blocked = false, run_at = greatest(l.run_at, $5::bigint), admit_at =
+    greatest(greatest(l.run_at, $5::bigint) - $6::bigint, $5::bigint)
+  WHERE l.id = ANY (ARRAY(SELECT id FROM chosen)) AND l.blocked AND (l.held OR greatest(l.run_at, $5::bigint) >
+    $7::bigint)
+  RETURNING l.id
+), freed AS (
+  DELETE FROM punctual.later l
+  WHERE l.id = ANY (ARRAY(SELECT id FROM chosen)) AND l.blocked AND NOT (l.held OR greatest(l.run_at, $5::bigint) >
+    $7::bigint)
+  RETURNING l.*, greatest(l.run_at, $5::bigint) AS new_run_at
+), live AS (
+  INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
+    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, workflow, batch,
+    size_kib, edited)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.new_run_at AS run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
+    m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, m.size_kib, true AS edited
+  FROM freed m
+  RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
+    jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
+    jobs.attempts + 1 AS fence, jobs.size_kib AS "sizeKib"
+), marked AS (
+  UPDATE punctual.steps s SET parked = false WHERE s.id = ANY (ARRAY(SELECT id FROM chosen))
+), answer AS (
+  SELECT (SELECT count(*) FROM chosen) AS chosen, (SELECT json_agg(l) FROM live l) AS live,
+    (SELECT count(*) FROM postponed) AS postponed
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- update-schedule
 UPDATE punctual.schedules s SET

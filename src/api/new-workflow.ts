@@ -16,7 +16,7 @@ const LOOK_EVERY = 100;
 /** A workflow as it is stored, with new ids; `resolved` are the names of its steps. */
 export async function newWorkflow(
   owner: Owner,
-  { name, key, onFailure, running, steps }: ParsedWorkflow,
+  { name, key, rerunOf, onFailure, running, steps }: ParsedWorkflow,
   resolved: readonly Resolved[],
   now: number,
   laterThreshold: number,
@@ -36,6 +36,7 @@ export async function newWorkflow(
   const runs = steps.filter(({ wait }) => wait === null);
   return {
     ...{ id: uuidv7(now), tenant, name, key, onFailure, running, createdAt: now, createdBy },
+    rerunOf: rerunOf ?? null,
     queues: distinctNames(runs.map(({ definition }) => definition.queue)),
     tasks: distinctNames(runs.map(({ definition }) => definition.task ?? '')),
     ...{ steps: made, edges },
@@ -63,7 +64,7 @@ function newStep(
   const { hold, runAt } = definition;
   return {
     row: { id: uuidv7(now), payload, definition: stored },
-    ...{ name, runIf, parents: parents.length, delayMs: blocked ? delayMs : 0, refers, held: hold, blocked },
+    ...{ name, runIf, parents: parents.length, delayMs, refers, held: hold, blocked },
     wait: wait === null ? null : JSON.stringify(wait),
     wakeAt: wait === null || parents.length > 0 ? null : wakeAt(wait, now),
     admitAt: blocked ? NEVER : hold ? runAt : admissionTime(runAt, now, laterThreshold),

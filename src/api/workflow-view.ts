@@ -33,9 +33,10 @@ export class WorkflowText extends JsonText {
 
 /** A workflow without its steps. */
 export function listedWorkflow(row: WorkflowRow): ListedWorkflow {
-  const { id, tenant, name, key, state, run, stopping, steps, steps_left, failed } = row;
+  const { id, tenant, name, key, state, run, stopping, held, steps, steps_left, failed } = row;
   return {
     ...{ id, tenant, name, key, state, run, onFailure: row.on_failure, running: row.running, stopping },
+    ...{ held, rerunOf: row.rerun_of },
     progress: { steps, ended: steps - steps_left, failed },
     createdAt: time(row.created_at),
     createdBy: row.created_by,
@@ -50,6 +51,7 @@ export function viewOfNew(workflow: NewWorkflow): Workflow {
   for (const [i, parent] of edges.parents.entries()) after[edges.children[i]!]!.push(steps[parent]!.name);
   return {
     ...{ id, tenant, name, key, state: 'running', run: 1, onFailure, running, stopping: null },
+    ...{ held: false, rerunOf: workflow.rerunOf },
     progress: { steps: steps.length, ended: 0, failed: 0 },
     createdAt: time(createdAt),
     createdBy,

@@ -137,6 +137,48 @@ export const workflowRoutes: readonly Route[] = [
     },
   }),
   route({
+    id: 'holdWorkflow',
+    audit: 'workflow.hold',
+    method: 'POST',
+    path: '/v1/workflows/:id/hold',
+    tag: 'workflows',
+    summary:
+      'Hold a workflow: no step starts until it is released. Running steps finish; waits for events and times still end.',
+    scope: 'submit',
+    params: IdPath,
+    answers: { 200: WorkflowSchema },
+    idempotent: true,
+    run: async ({ node, caller, params: { id }, call }) => {
+      const shard = node.shardOf(caller.tenant);
+      await mustRead(shard, caller, id);
+      const { workflows } = await shard.leader();
+      return answerAfter(shard, caller, id, call, (requested) =>
+        workflows.hold(caller.tenant, id, requested),
+      );
+    },
+  }),
+  route({
+    id: 'releaseWorkflow',
+    audit: 'workflow.release',
+    method: 'POST',
+    path: '/v1/workflows/:id/release',
+    tag: 'workflows',
+    summary:
+      'Release a workflow that is on hold: what would have started meanwhile starts. Jobs that are on hold by themselves stay so.',
+    scope: 'submit',
+    params: IdPath,
+    answers: { 200: WorkflowSchema },
+    idempotent: true,
+    run: async ({ node, caller, params: { id }, call }) => {
+      const shard = node.shardOf(caller.tenant);
+      await mustRead(shard, caller, id);
+      const { workflows } = await shard.leader();
+      return answerAfter(shard, caller, id, call, (requested) =>
+        workflows.release(caller.tenant, id, requested),
+      );
+    },
+  }),
+  route({
     id: 'retryWorkflow',
     audit: 'workflow.retry',
     method: 'POST',

@@ -48,6 +48,8 @@ export const AUDIT_ACTIONS = [
   'task.change',
   'task.delete',
   'workflow.cancel',
+  'workflow.hold',
+  'workflow.release',
   'workflow.retry',
 ] as const;
 

@@ -106,6 +106,10 @@ export interface ListedWorkflow {
   readonly running: RunningPolicy;
   /** Why the rest of it is skipped: a failure, or because somebody cancelled it. */
   readonly stopping: 'failure' | 'cancel' | null;
+  /** Whether no step starts until somebody releases it. */
+  readonly held: boolean;
+  /** The workflow that it repeats. */
+  readonly rerunOf: string | null;
   readonly progress: { readonly steps: number; readonly ended: number; readonly failed: number };
   readonly createdAt: string;
   readonly createdBy: string;

@@ -8,7 +8,7 @@ import type { Stopping } from './workflow-portions.js';
 /** Reading workflows, their steps and edges. */
 
 const COLUMNS = `w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
-      w.stopping, w.held, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at`;
+      w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at`;
 
 const READ_WORKFLOW = statement(
   'read-workflow',
@@ -39,6 +39,7 @@ export interface WorkflowRow extends Record<string, unknown> {
   readonly running: RunningPolicy;
   readonly stopping: Stopping | null;
   readonly held: boolean;
+  readonly rerun_of: string | null;
   readonly queues: readonly string[] | null;
   readonly tasks: readonly string[] | null;
   readonly created_at: number;
@@ -182,6 +183,27 @@ interface ParentRow extends Record<string, unknown> {
 /** The steps that a step waits for. */
 export function readParents(db: Queryable, step: string): Promise<ParentRow[]> {
   return run(db, READ_PARENTS, [step]);
+}
+
+const READ_STEP_HOLD = statement(
+  'read-step-hold',
+  `
+    SELECT s.parked, w.held FROM punctual.steps s JOIN punctual.workflows w ON ${byIndex('w.id', 's.workflow')}
+    WHERE s.id = $1::uuid`,
+);
+
+/** How a step stands with the hold of its workflow. */
+export interface StepHold extends Record<string, unknown> {
+  /** Whether its job is blocked because of that. */
+  readonly parked: boolean;
+  /** Whether the workflow is on hold. */
+  readonly held: boolean;
+}
+
+/** Whether the hold of its workflow concerns a step. */
+export async function readStepHold(db: Queryable, step: string): Promise<StepHold> {
+  const [row] = await run<StepHold>(db, READ_STEP_HOLD, [step]);
+  return row ?? { parked: false, held: false };
 }
 
 const READ_WAIT = statement(

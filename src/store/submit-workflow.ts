@@ -27,6 +27,7 @@ export interface NewStep {
   readonly wakeAt: number | null;
   /** Whether its payload refers to results of other steps. */
   readonly refers: boolean;
+  /** Whether it is submitted on hold. */
   readonly held: boolean;
   /** When its job is admitted; null if it is stored in the live table. */
   readonly admitAt: number | null;
@@ -40,6 +41,8 @@ export interface NewWorkflow {
   readonly tenant: string;
   readonly name: string;
   readonly key: string | null;
+  /** The workflow that it repeats. */
+  readonly rerunOf: string | null;
   readonly onFailure: FailurePolicy;
   readonly running: RunningPolicy;
   /** The queues and tasks of its steps; null if there are too many. */
@@ -73,17 +76,18 @@ const STEP_COLUMNS = new Columns<NewStep & { readonly place: number }>([
   { name: 'wait', type: 'json', of: (step) => step.wait },
   { name: 'wake_at', type: 'bigint', of: (step) => step.wakeAt },
   { name: 'refers', type: 'boolean', of: (step) => step.refers },
+  { name: 'hold', type: 'boolean', of: (step) => step.held },
   { name: 'template', type: 'json', of: (step) => (step.refers ? step.row.payload : null) },
 ]);
 
-const LIVE = NEW_JOB_COLUMNS.inSql(21);
+const LIVE = NEW_JOB_COLUMNS.inSql(22);
 const LATER = LATER_COLUMNS.inSql(LIVE.next);
 const STEPS = STEP_COLUMNS.inSql(LATER.next);
 const STEP_IDS = `($${LATER.next}::uuid[])`;
 const EDGES = `unnest($${STEPS.next}::int[], $${STEPS.next + 1}::int[]) e(parent, child)`;
 const IF_MADE = 'EXISTS (SELECT 1 FROM made)';
 
-/** The parameters: $1 to $9 as for jobs, $10 to $20 the workflow, then its live jobs, the others, steps and edges. */
+/** The parameters: $1 to $9 as for jobs, $10 to $21 the workflow, then its live jobs, the others, steps and edges. */
 const INSERT_WORKFLOW = statement(
   'insert-workflow',
   `
@@ -92,9 +96,9 @@ const INSERT_WORKFLOW = statement(
         floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + ${VISIBLE_WITHIN_MS / 2} AS young
     ), made AS (
       INSERT INTO punctual.workflows
-        (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks)
+        (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks, rerun_of)
       SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int, $18::int,
-        $19::text[], $20::text[]
+        $19::text[], $20::text[], $21::uuid
       WHERE (SELECT named AND young FROM valid)
       ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
       RETURNING id
@@ -175,13 +179,14 @@ async function insertWorkflow(
   now: number,
 ): Promise<boolean> {
   const { id, tenant, name, key, onFailure, running, createdAt, createdBy, steps, edges } = workflow;
-  const { queues, tasks } = workflow;
+  const { queues, tasks, rerunOf } = workflow;
   const live = steps.filter(isLive).map(({ row }) => row);
   const later = steps.filter((step) => !isLive(step));
   const placed = steps.map((step, place) => ({ ...step, place }));
   const [valid] = await run<{ named: boolean; young: boolean; made: boolean }>(db, INSERT_WORKFLOW, [
     ...[now, [tenant], [steps.length], ...namesTaken(made.names), made.at],
     ...[id, tenant, name, key, onFailure, running, createdAt, createdBy, steps.length, queues, tasks],
+    rerunOf,
     ...(await parametersOf(NEW_JOB_COLUMNS, live)),
     ...(await parametersOf(LATER_COLUMNS, later)),
     ...(await parametersOf(STEP_COLUMNS, placed)),

@@ -67,6 +67,8 @@ export function planReopening(
   /** Names of the events that have come. */
   events: ReadonlySet<string>,
   now: number,
+  /** Whether the workflow is on hold. */
+  held = false,
 ): ReopeningPlan {
   const byId = new Map(steps.map((step) => [step.id, step]));
   const parents = grouped(edges, 'child', 'parent');
@@ -107,8 +109,9 @@ export function planReopening(
     }
     changed.push({
       ...{ id, finishedAt: isReopened ? step.finishedAt : null, ...counts, released: runs },
-      blocked: !runs || step.wait !== null || step.refers,
+      blocked: !runs || held || step.wait !== null || step.refers,
       wakeAt: runs ? wakeOf(step, events, now) : null,
+      parked: runs && held && step.wait === null && !step.refers,
     });
     if (isReopened) reopened.push(step);
   }

@@ -45,6 +45,8 @@ export interface WorkflowLeader {
   ended(ended: readonly (EndedJob | EndedWorkflow)[]): void;
   /** Adds new jobs that were written to the backlog, and counts them for the quota of their tenant. */
   admitNew(jobs: readonly Waiting[]): Promise<void>;
+  /** Counts jobs that moved to the live table or to `later`, for the quota of their tenant. */
+  readonly addedJobs: { note(tenant: string, live: number, later: number): void };
   /** Takes the turn of a job if it is free, which also removes it from the backlog. */
   tryTurn(jobId: string): boolean;
   /** Waits for the turn of a job and takes it. */

@@ -118,6 +118,8 @@ const VIEW = {
   stopping: nullable(
     Type.Enum(['failure', 'cancel'], { type: 'string', description: 'Why the rest of it is skipped.' }),
   ),
+  held: Type.Boolean({ description: 'Whether no step starts until somebody releases it.' }),
+  rerunOf: nullable(Type.String({ description: 'The workflow that it repeats.' })),
   progress: Type.Object({ steps: Whole, ended: Whole, failed: Whole }, { title: 'WorkflowProgress' }),
   createdAt: Time,
   createdBy: Type.String(),

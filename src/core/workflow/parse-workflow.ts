@@ -37,6 +37,8 @@ export interface ParsedStep extends ParsedSubmission {
 export interface ParsedWorkflow {
   readonly name: string;
   readonly key: string | null;
+  /** The workflow that it repeats. */
+  readonly rerunOf?: string;
   readonly onFailure: FailurePolicy;
   readonly running: RunningPolicy;
   readonly steps: readonly ParsedStep[];
