@@ -35,7 +35,9 @@ export class WorkflowText extends JsonText {
 export function listedWorkflow(row: WorkflowRow): ListedWorkflow {
   const { id, tenant, name, key, state, run, stopping, held, steps, steps_left, failed } = row;
   return {
-    ...{ id, tenant, name, key, state, run, onFailure: row.on_failure, running: row.running, stopping },
+    ...{ id, tenant, name, key, definition: usedDefinition(row.definition, row.definition_version) },
+    ...{ schedule: row.schedule, scheduledAt: maybeTime(row.occurrence) },
+    ...{ state, run, onFailure: row.on_failure, running: row.running, stopping },
     ...{ held, rerunOf: row.rerun_of },
     progress: { steps, ended: steps - steps_left, failed },
     createdAt: time(row.created_at),
@@ -47,10 +49,13 @@ export function listedWorkflow(row: WorkflowRow): ListedWorkflow {
 /** A new workflow is as it was stored, whatever has become of it since. */
 export function viewOfNew(workflow: NewWorkflow): Workflow {
   const { id, tenant, name, key, onFailure, running, steps, edges, createdAt, createdBy } = workflow;
+  const { definition, scheduled } = workflow;
   const after = steps.map((): string[] => []);
   for (const [i, parent] of edges.parents.entries()) after[edges.children[i]!]!.push(steps[parent]!.name);
   return {
-    ...{ id, tenant, name, key, state: 'running', run: 1, onFailure, running, stopping: null },
+    ...{ id, tenant, name, key, definition, schedule: scheduled?.schedule ?? null },
+    scheduledAt: maybeTime(scheduled?.occurrence ?? null),
+    ...{ state: 'running', run: 1, onFailure, running, stopping: null },
     ...{ held: false, rerunOf: workflow.rerunOf },
     progress: { steps: steps.length, ended: 0, failed: 0 },
     createdAt: time(createdAt),
@@ -63,6 +68,10 @@ export function viewOfNew(workflow: NewWorkflow): Workflow {
       ]),
     ),
   };
+}
+
+function usedDefinition(name: string | null, version: number | null): ListedWorkflow['definition'] {
+  return name === null || version === null ? null : { name, version };
 }
 
 function time(ms: number): string {

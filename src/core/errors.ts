@@ -36,6 +36,8 @@ export const ERROR_CODES = {
     hint: 'Check the id and --tenant; `punctual job list` shows the newest jobs.' },
   WORKFLOW_NOT_FOUND: { status: 404, exit: 5, title: 'There is no such workflow',
     hint: 'Check the id and --tenant; `punctual workflow list` shows the newest workflows.' },
+  DEFINITION_NOT_FOUND: { status: 404, exit: 5, title: 'There is no such workflow definition',
+    hint: '`punctual workflow definitions` shows those that there are, `punctual workflow definition NAME` the versions of one.' },
   WORKFLOW_ENDED: { status: 409, exit: 6, title: 'The workflow has already ended',
     hint: '`punctual workflow get ID` shows how it ended; `punctual workflow retry ID` runs what failed again.' },
   WORKFLOW_HELD: { status: 409, exit: 6, title: 'The workflow is on hold already',

@@ -8,7 +8,8 @@ import type { Stopping } from './workflow-portions.js';
 /** Reading workflows, their steps and edges. */
 
 const COLUMNS = `w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
-      w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at`;
+      w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
+      w.definition_version, w.schedule, w.occurrence`;
 
 const READ_WORKFLOW = statement(
   'read-workflow',
@@ -21,6 +22,7 @@ const LIST_WORKFLOWS = statement(
     SELECT ${COLUMNS} FROM punctual.workflows w
     WHERE w.tenant = $1 AND w.id < $2::uuid AND ($4::text[] IS NULL OR w.state = ANY ($4::text[]))
       AND ($5::text IS NULL OR w.name = $5::text) AND ($6::text IS NULL OR w.key = $6::text)
+      AND ($7::text IS NULL OR w.definition = $7::text) AND ($8::text IS NULL OR w.schedule = $8::text)
     ORDER BY w.id DESC LIMIT $3`,
 );
 
@@ -45,6 +47,10 @@ export interface WorkflowRow extends Record<string, unknown> {
   readonly created_at: number;
   readonly created_by: string;
   readonly ended_at: number | null;
+  readonly definition: string | null;
+  readonly definition_version: number | null;
+  readonly schedule: string | null;
+  readonly occurrence: number | null;
 }
 
 /** The workflow, or null when the tenant has none of that id. */
@@ -59,6 +65,8 @@ export interface WorkflowFilter {
   readonly states?: readonly WorkflowState[] | undefined;
   readonly name?: string | undefined;
   readonly key?: string | undefined;
+  readonly definition?: string | undefined;
+  readonly schedule?: string | undefined;
 }
 
 /** Workflows with ids below the given one, newest first. */
@@ -67,9 +75,12 @@ export function listWorkflows(
   tenant: string,
   below: string,
   limit: number,
-  { states, name, key }: WorkflowFilter = {},
+  { states, name, key, definition, schedule }: WorkflowFilter = {},
 ): Promise<WorkflowRow[]> {
-  return run(db, LIST_WORKFLOWS, [tenant, below, limit, states ?? null, name ?? null, key ?? null]);
+  return run(db, LIST_WORKFLOWS, [
+    ...[tenant, below, limit, states ?? null, name ?? null, key ?? null],
+    ...[definition ?? null, schedule ?? null],
+  ]);
 }
 
 /** The steps of a workflow with the states of their jobs, in one statement over all places. */
