@@ -1,11 +1,13 @@
+import type { JobDefinition } from '../core/submission.js';
 import { TimeSlice } from '../core/time-slice.js';
 import { uuidv7 } from '../core/uuid.js';
-import type { ParsedStep, ParsedWorkflow } from '../core/workflow/parse-workflow.js';
+import type { ParsedAddition, ParsedStep, ParsedWorkflow } from '../core/workflow/parse-workflow.js';
 import { wakeAt } from '../core/workflow/waiting.js';
 import { admissionTime } from '../dispatch/admission-time.js';
-import { toStored } from '../store/job-row.js';
+import { type JobRow, type StoredDefinition, toStored } from '../store/job-row.js';
 import type { Resolved } from '../store/names.js';
 import { NEVER, type NewStep, type NewWorkflow } from '../store/submit-workflow.js';
+import type { Draft } from '../workflow/plan-addition.js';
 import type { Owner } from './submitter.js';
 
 /** More queues or tasks than this are not kept: no restricted key reaches so many. */
@@ -22,51 +24,107 @@ export async function newWorkflow(
   laterThreshold: number,
 ): Promise<NewWorkflow> {
   const { tenant, createdBy } = owner;
+  const id = uuidv7(now);
   const slice = new TimeSlice();
   const made: NewStep[] = [];
   const edges = { parents: [] as number[], children: [] as number[] };
   for (const [i, step] of steps.entries()) {
     if (i % LOOK_EVERY === 0 && slice.isOver) await slice.next();
-    made.push(newStep(step, owner, resolved[i]!, now, laterThreshold, made.at(-1), steps[i - 1]));
+    made.push(newStep(step, id, owner, resolved[i]!, now, laterThreshold, made.at(-1), steps[i - 1]));
     for (const parent of step.parents) {
       edges.parents.push(parent);
       edges.children.push(i);
     }
   }
-  const runs = steps.filter(({ wait }) => wait === null);
   return {
-    ...{ id: uuidv7(now), tenant, name, key, onFailure, running, createdAt: now, createdBy },
-    queues: distinctNames(runs.map(({ definition }) => definition.queue)),
-    tasks: distinctNames(runs.map(({ definition }) => definition.task ?? '')),
+    ...{ id, tenant, name, key, onFailure, running, createdAt: now, createdBy },
+    ...reachWith({ queues: [], tasks: [] }, steps),
     ...{ steps: made, edges },
   };
 }
 
 function newStep(
   step: ParsedStep,
-  { tenant, createdBy, traceparent }: Owner,
-  { queue, needs }: Resolved,
+  workflow: string,
+  owner: Owner,
+  resolved: Resolved,
   now: number,
   laterThreshold: number,
   before: NewStep | undefined,
   like: ParsedStep | undefined,
 ): NewStep {
-  const { name, runIf, parents, delayMs, wait, refers, definition, payload } = step;
+  const { parents, wait } = step;
   const blocked = parents.length > 0 || wait !== null;
-  const origin = { queue, needs, tenant, createdAt: definition.at, createdBy, traceparent };
   // The steps of a wide graph mostly share their definition, which then is converted and sent once.
-  const isAlike = like?.definition === definition && before?.blocked === blocked;
-  // The delay of a blocked step counts from its release.
-  const stored = isAlike
-    ? before.row.definition
-    : toStored(blocked ? { ...definition, runAt: definition.at } : definition, origin);
-  const { hold, runAt } = definition;
+  const isAlike = like?.definition === step.definition && before?.blocked === blocked;
+  const stored = isAlike ? before.row.definition : storedOf(step, blocked, owner, resolved);
   return {
-    row: { id: uuidv7(now), payload, definition: stored },
-    ...{ name, runIf, parents: parents.length, delayMs: blocked ? delayMs : 0, refers, held: hold, blocked },
-    wait: wait === null ? null : JSON.stringify(wait),
+    ...stepOf(step, { id: uuidv7(now), workflow, definition: stored }, blocked, now, laterThreshold),
+    parents: parents.length,
     wakeAt: wait === null || parents.length > 0 ? null : wakeAt(wait, now),
+  };
+}
+
+/** The delay of a blocked step counts from its release. */
+function storedOf(
+  { definition }: Pick<ParsedStep, 'definition'>,
+  blocked: boolean,
+  { tenant, createdBy, traceparent }: Owner,
+  { queue, needs }: Resolved,
+): StoredDefinition {
+  const origin = { queue, needs, tenant, createdAt: definition.at, createdBy, traceparent };
+  return toStored(blocked ? { ...definition, runAt: definition.at } : definition, origin);
+}
+
+function stepOf(
+  step: Omit<ParsedStep, 'parents'>,
+  row: Omit<JobRow, 'payload'>,
+  blocked: boolean,
+  now: number,
+  laterThreshold: number,
+): Omit<NewStep, 'parents' | 'wakeAt'> {
+  const { name, runIf, delayMs, wait, refers, payload } = step;
+  const { hold, runAt } = step.definition;
+  return {
+    row: { ...row, payload },
+    ...{ name, runIf, delayMs: blocked ? delayMs : 0, refers, held: hold, blocked },
+    wait: wait === null ? null : JSON.stringify(wait),
     admitAt: blocked ? NEVER : hold ? runAt : admissionTime(runAt, now, laterThreshold),
+  };
+}
+
+/** Steps that are to be added to a workflow, with new ids; what they wait for is known when they are added. */
+export function draftSteps<S extends ParsedAddition>(
+  workflow: string,
+  steps: readonly S[],
+  owner: Owner,
+  resolved: readonly Resolved[],
+  now: number,
+  laterThreshold: number,
+): (S & Draft)[] {
+  // Steps that share their definition share what is stored of it, too.
+  const stored = { blocked: new Map<JobDefinition, StoredDefinition>(), free: new Map<JobDefinition, StoredDefinition>() };
+  return steps.map((step, i) => {
+    const id = uuidv7(now);
+    const make = (blocked: boolean) => {
+      const known = blocked ? stored.blocked : stored.free;
+      const definition = known.get(step.definition) ?? storedOf(step, blocked, owner, resolved[i]!);
+      known.set(step.definition, definition);
+      return stepOf(step, { id, workflow, definition }, blocked, now, laterThreshold);
+    };
+    return { ...step, id, make };
+  });
+}
+
+/** The queues and tasks of a workflow and of the steps that are added to it; null where there are too many. */
+export function reachWith(
+  { queues, tasks }: Pick<NewWorkflow, 'queues' | 'tasks'>,
+  steps: readonly Pick<ParsedStep, 'wait' | 'definition'>[],
+): Pick<NewWorkflow, 'queues' | 'tasks'> {
+  const runs = steps.filter(({ wait }) => wait === null);
+  return {
+    queues: queues && distinctNames([...queues, ...runs.map(({ definition }) => definition.queue)]),
+    tasks: tasks && distinctNames([...tasks, ...runs.map(({ definition }) => definition.task ?? '')]),
   };
 }
 

@@ -1,3 +1,4 @@
+import { addedStepRoutes } from './added-steps.js';
 import { attemptRoutes } from './attempts.js';
 import { auditRoutes } from './audit.js';
 import { batchRoutes } from './batches.js';
@@ -32,6 +33,7 @@ export const ROUTES: readonly Route[] = [
   ...auditRoutes,
   ...scheduleRoutes,
   ...workflowRoutes,
+  ...addedStepRoutes,
   ...eventRoutes,
   ...clusterRoutes,
   ...healthRoutes,

@@ -1,4 +1,5 @@
 import { type FieldError, invalid, MOST_ERRORS, pointerStep } from '../errors.js';
+import { JsonText } from '../json-reader.js';
 import { readFields, validate } from '../schemas/validate.js';
 import { WorkflowEnvelope, WorkflowStep } from '../schemas/workflow.js';
 import {
@@ -16,7 +17,8 @@ import {
   type WorkflowStep as Step,
   WORKFLOW_DEFAULTS,
 } from '../workflow.js';
-import { checkGraph, type PlacedStep } from './graph.js';
+import { checkGraph, type GraphStep, type PlacedStep } from './graph.js';
+import { findReferences } from './references.js';
 
 /** From what a user wrote to a workflow that can be stored. */
 
@@ -63,6 +65,43 @@ export async function parseWorkflow(form: WorkflowForm, context: SubmissionConte
   return { name, key, onFailure, running, steps: await parseSteps(jobs, context) };
 }
 
+/** A step that is to be added to a workflow: its parents are names, which are looked up when it is added. */
+export interface ParsedAddition extends Omit<ParsedStep, 'parents'> {
+  readonly after: readonly string[];
+  /** The steps whose results its payload refers to. */
+  readonly references: readonly string[];
+}
+
+/** Steps that are to be added, and their forms, whose graph is checked when it is known what they are added to. */
+export interface ParsedAdditions {
+  readonly forms: Readonly<Record<string, GraphStep>>;
+  readonly steps: readonly ParsedAddition[];
+}
+
+/** Checks everything about steps that are to be added but for their graph. */
+export async function parseAdditions(
+  jobs: Readonly<Record<string, unknown>>,
+  context: SubmissionContext,
+): Promise<ParsedAdditions> {
+  const forms = await readForms(jobs);
+  const slice = new TimeSlice();
+  const placed: PlacedStep[] = [];
+  for (const [name, { payload }] of Object.entries(forms)) {
+    if (slice.isOver) await slice.next();
+    const { references } = payload instanceof JsonText ? findReferences(payload) : { references: [] };
+    placed.push({ name, parents: [], children: [], references });
+  }
+  const steps = await toSteps(placed, forms, context);
+  return {
+    forms,
+    steps: steps.map(({ parents: _, ...step }, i) => ({
+      ...step,
+      after: forms[step.name]!.after ?? [],
+      references: [...new Set(placed[i]!.references.map((reference) => reference.step))],
+    })),
+  };
+}
+
 async function parseSteps(
   jobs: Readonly<Record<string, unknown>>,
   context: SubmissionContext,
@@ -70,6 +109,14 @@ async function parseSteps(
   const forms = await readForms(jobs);
   const { steps, errors } = checkGraph(forms);
   if (errors) throw invalid([...errors]);
+  return toSteps(steps, forms, context);
+}
+
+async function toSteps(
+  steps: readonly PlacedStep[],
+  forms: Readonly<Record<string, Step>>,
+  context: SubmissionContext,
+): Promise<ParsedStep[]> {
   const runs = steps.filter(({ name }) => forms[name]!.wait === undefined);
   const parsed = await parseSubmissions(
     runs.map(({ name }) => submissionOf(forms[name]!)),
