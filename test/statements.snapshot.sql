@@ -56,6 +56,85 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING at
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- add-steps
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), valid AS MATERIALIZED (SELECT (SELECT count(*)
+    FROM unnest($15::int[], $16::text[], $17::text[]) n(id, tenant, name)
+      JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+        cardinality($15::int[])
+    AND (SELECT count(*) FROM unnest($18::int[], $19::bytea[]) n(id, signature)
+      JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($18::int[])
+        AS named),
+mine AS MATERIALIZED (
+  SELECT c.job FROM punctual.claims c WHERE c.job = $4::uuid AND c.fence = $5::int AND EXISTS (SELECT 1 FROM term)
+  FOR KEY SHARE
+), own AS MATERIALIZED (
+  SELECT 1 AS yes WHERE EXISTS (SELECT 1 FROM mine) AND (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM term)
+), grown AS (
+  UPDATE punctual.workflows w SET steps = w.steps + $8::int, steps_left = w.steps_left + $8::int, queues =
+    $9::text[],
+    tasks = $10::text[]
+  WHERE w.id = $6::uuid AND EXISTS (SELECT 1 FROM own)
+), live AS (
+  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent, workflow)
+  SELECT u.id, coalesce(u.payload, $43::json), coalesce(u.size_kib, $44::int), coalesce(u.tenant, $45::text),
+    coalesce(u.queue, $46::int), coalesce(u.needs, $47::int), coalesce(u.lane, $48::int), coalesce(u.rank,
+    $49::smallint), coalesce(u.run_at, $50::bigint), coalesce(u.max_attempts, $51::smallint), coalesce(u.max_losses,
+    $52::smallint), coalesce(u.at_most_once, $53::boolean), coalesce(u.timeout_ms, $54::bigint),
+    coalesce(u.created_at, $55::bigint), coalesce(u.start_before, $56::bigint), coalesce(u.task, $57::text),
+    coalesce(u.created_by, $58::text), coalesce(u.key, $59::text), coalesce(u.concurrency_key, $60::text),
+    coalesce(u.target, $61::json), coalesce(u.backoff, $62::json), coalesce(u.requires, $63::json),
+    coalesce(u.traceparent, $64::text), $6::uuid FROM unnest($20::uuid[], $21::json[], $22::int[], $23::text[],
+    $24::int[], $25::int[], $26::int[], $27::smallint[], $28::bigint[], $29::smallint[], $30::smallint[],
+    $31::boolean[], $32::bigint[], $33::bigint[], $34::bigint[], $35::text[], $36::text[], $37::text[], $38::text[],
+    $39::json[], $40::json[], $41::json[], $42::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank,
+    run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent) WHERE EXISTS (SELECT 1 FROM own)
+), later AS (
+  INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent, admit_at, held, blocked, workflow)
+  SELECT u.id, coalesce(u.payload, $91::json), coalesce(u.size_kib, $92::int), coalesce(u.tenant, $93::text),
+    coalesce(u.queue, $94::int), coalesce(u.needs, $95::int), coalesce(u.lane, $96::int), coalesce(u.rank,
+    $97::smallint), coalesce(u.run_at, $98::bigint), coalesce(u.max_attempts, $99::smallint), coalesce(u.max_losses,
+    $100::smallint), coalesce(u.at_most_once, $101::boolean), coalesce(u.timeout_ms, $102::bigint),
+    coalesce(u.created_at, $103::bigint), coalesce(u.start_before, $104::bigint), coalesce(u.task, $105::text),
+    coalesce(u.created_by, $106::text), coalesce(u.key, $107::text), coalesce(u.concurrency_key, $108::text),
+    coalesce(u.target, $109::json), coalesce(u.backoff, $110::json), coalesce(u.requires, $111::json),
+    coalesce(u.traceparent, $112::text), coalesce(u.admit_at, $113::bigint), coalesce(u.held, $114::boolean),
+    coalesce(u.blocked, $115::boolean), $6::uuid FROM unnest($65::uuid[], $66::json[], $67::int[], $68::text[],
+    $69::int[], $70::int[], $71::int[], $72::smallint[], $73::bigint[], $74::smallint[], $75::smallint[],
+    $76::boolean[], $77::bigint[], $78::bigint[], $79::bigint[], $80::text[], $81::text[], $82::text[], $83::text[],
+    $84::json[], $85::json[], $86::json[], $87::text[], $88::bigint[], $89::boolean[], $90::boolean[]) u(id,
+    payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
+    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent,
+    admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM own)
+), steps AS (
+  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at,
+    refers, hold, template, ok, bad, workflow, tenant, added_by)
+  SELECT u.id, coalesce(u.name, $131::text), coalesce(u.place, $132::int), coalesce(u.run_if, $133::text),
+    coalesce(u.parents, $134::int), coalesce(u.parents_left, $135::int), coalesce(u.released, $136::boolean),
+    coalesce(u.delay_ms, $137::bigint), coalesce(u.wait, $138::json), coalesce(u.wake_at, $139::bigint),
+    coalesce(u.refers, $140::boolean), coalesce(u.hold, $141::boolean), coalesce(u.template, $142::json),
+    coalesce(u.ok, $143::int), coalesce(u.bad, $144::int), $6::uuid, $7::text, $4::uuid FROM unnest($116::uuid[],
+    $117::text[], $118::int[], $119::text[], $120::int[], $121::int[], $122::boolean[], $123::bigint[],
+    $124::json[], $125::bigint[], $126::boolean[], $127::boolean[], $128::json[], $129::int[], $130::int[]) u(id,
+    name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at, refers, hold, template, ok, bad)
+    WHERE EXISTS (SELECT 1 FROM own)
+), edges AS (
+  INSERT INTO punctual.edges (parent, child)
+  SELECT e.parent, e.child FROM unnest($11::uuid[], $12::uuid[]) e(parent, child) WHERE EXISTS (SELECT 1 FROM own)
+), joined AS (
+  UPDATE punctual.steps s SET parents = s.parents + $8::int, parents_left = s.parents_left + $8::int
+  WHERE s.id = ANY($13::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+  SELECT $14::bigint, $7::text, $8::int WHERE EXISTS (SELECT 1 FROM own)
+), answer AS (SELECT named, EXISTS (SELECT 1 FROM mine) AS own FROM valid) SELECT answer.* FROM term LEFT JOIN
+  answer ON true;
+
 -- add-tenant
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -118,6 +197,15 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     FROM term)
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- add-workflow-definition
+INSERT INTO punctual.workflow_definitions AS d (tenant, name, version, jobs, on_failure, running, digest, bytes,
+  steps,
+  queues, tasks, created_at, created_by)
+VALUES ($1, $2, $3, $4::json, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING d.tenant, d.name, d.version,
+  d.on_failure, d.running, d.bytes, d.steps,
+  encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
+  d.created_by, d.replaced_at;
 
 -- add-workflow-event
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -460,7 +548,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
       $9::uuid[])], -1) END AS fence, CASE WHEN ($13::uuid[]) IS NULL THEN $12::uuid ELSE
       ($13::uuid[])[width_bucket(j.id, $9::uuid[])] END AS worker, j.tenant, j.task, j.timeout_ms, j.failures,
       j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by, j.schedule, j.payload,
-      j.target, j.traceparent
+      j.target, j.traceparent, j.workflow
     FROM punctual.jobs j
     WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
       nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND (j.workflow IS NULL OR
@@ -484,8 +572,8 @@ LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, l
   ON l.tenant = c.tenant
   ), answer AS (SELECT c.id, c.task, c.timeout_ms AS "timeoutMs", c.failures, c.losses, c.max_attempts AS
     "maxAttempts", c.max_losses AS "maxLosses", c.at_most_once AS "atMostOnce", c.backoff, c.run_at AS "runAt",
-    c.late_by AS "lateBy", c.schedule, c.payload, c.target, c.traceparent FROM chosen c) SELECT answer.* FROM term
-    LEFT JOIN answer ON true;
+    c.late_by AS "lateBy", c.schedule, c.payload, c.target, c.traceparent, c.workflow FROM chosen c) SELECT answer.*
+    FROM term LEFT JOIN answer ON true;
 
 -- claim-known-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -545,6 +633,12 @@ UPDATE punctual.tenant_usage u SET
   count_ms = floor(extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000)
 WHERE u.tenant = $1::text
 RETURNING u.live, u.later;
+
+-- count-workflow-definitions
+SELECT count(*) AS versions, coalesce(sum(d.bytes), 0)::bigint AS bytes,
+  coalesce(max(d.version) FILTER (WHERE d.name = $2), 0) AS newest,
+  bool_or(d.name = $2 AND d.replaced_at IS NULL AND d.digest = $3::bytea) AS same
+FROM punctual.workflow_definitions d WHERE d.tenant = $1;
 
 -- counted-tenants
 SELECT tenant FROM punctual.tenant_usage;
@@ -2024,6 +2118,14 @@ FROM punctual.steps s
 LEFT JOIN LATERAL (SELECT o.state, o.finished_at FROM punctual.outbox o WHERE o.job = s.id LIMIT 1) o ON true
 WHERE s.workflow = $1::uuid AND s.name = ANY($2::text[]);
 
+-- find-steps-below
+WITH RECURSIVE down AS (
+  SELECT u.id FROM unnest($1::uuid[]) u(id)
+  UNION
+  SELECT e.child FROM down d JOIN punctual.edges e ON e.parent BETWEEN d.id AND d.id
+)
+SELECT d.id FROM down d WHERE d.id = ANY($2::uuid[]) LIMIT 1;
+
 -- find-task
 SELECT tenant, name, definition, published_by, created_at, created_by, changed_at, changed_by, version FROM
   punctual.tasks WHERE tenant = $1 AND name = $2;
@@ -2041,6 +2143,12 @@ SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", l
 SELECT id, false AS cut FROM punctual.workers
 WHERE ($1::text IS NULL OR tenant = $1) AND id >= $2::uuid AND id <= $3::uuid AND ($5::boolean OR NOT operator)
 ORDER BY id LIMIT $4::int;
+
+-- find-workflow-definition
+SELECT d.tenant, d.name, d.version, d.on_failure, d.running, d.bytes, d.steps,
+encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
+d.created_by, d.replaced_at FROM punctual.workflow_definitions d WHERE d.tenant = $1 AND d.name = $2
+AND CASE WHEN $3::int IS NULL THEN d.replaced_at IS NULL ELSE d.version = $3::int END;
 
 -- find-workflow-events
 SELECT e.workflow, e.name, e.payload FROM unnest($1::uuid[], $2::text[]) u(workflow, name)
@@ -2180,6 +2288,24 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     WHERE (d.last_seen < $4::bigint OR d.place > $5::int) AND EXISTS (SELECT 1 FROM term) LIMIT $6::int))
   RETURNING 1
 ), answer AS (SELECT count(*) AS forgotten FROM forgotten) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- forget-definition-versions
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), page AS MATERIALIZED (
+  SELECT d.tenant, d.name, d.version, d.ctid AS place FROM punctual.workflow_definitions d
+  WHERE d.replaced_at < $7::bigint AND (d.tenant, d.name, d.version) > ($4::text, $5::text, $6::int) AND EXISTS
+    (SELECT 1 FROM term)
+  ORDER BY d.tenant, d.name, d.version LIMIT 500
+), gone AS (
+  DELETE FROM punctual.workflow_definitions d WHERE d.ctid = ANY (ARRAY(
+    SELECT p.place FROM page p WHERE (
+      SELECT true FROM punctual.workflows w
+      WHERE w.tenant = p.tenant AND w.definition = p.name AND w.definition_version = p.version LIMIT 1) IS NULL))
+  RETURNING 1
+), answer AS (
+  SELECT p.tenant, p.name, p.version, (SELECT count(*) FROM page) AS seen, (SELECT count(*) FROM gone) AS gone
+  FROM page p ORDER BY p.tenant DESC, p.name DESC, p.version DESC LIMIT 1
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- forget-node
 DELETE FROM punctual.nodes WHERE id = $1 AND url = $2;
@@ -2433,63 +2559,65 @@ WITH valid AS MATERIALIZED (
     floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + 5000 AS young
 ), made AS (
   INSERT INTO punctual.workflows
-    (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks, rerun_of)
+    (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks,
+    definition, definition_version, schedule, occurrence, rerun_of)
   SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int,
     $18::int,
-    $19::text[], $20::text[], $21::uuid
+    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid
   WHERE (SELECT named AND young FROM valid)
   ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
   RETURNING id
 ), live AS (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, workflow)
-  SELECT u.id, coalesce(u.payload, $45::json), coalesce(u.size_kib, $46::int), coalesce(u.tenant, $47::text),
-    coalesce(u.queue, $48::int), coalesce(u.needs, $49::int), coalesce(u.lane, $50::int), coalesce(u.rank,
-    $51::smallint), coalesce(u.run_at, $52::bigint), coalesce(u.max_attempts, $53::smallint), coalesce(u.max_losses,
-    $54::smallint), coalesce(u.at_most_once, $55::boolean), coalesce(u.timeout_ms, $56::bigint),
-    coalesce(u.created_at, $57::bigint), coalesce(u.start_before, $58::bigint), coalesce(u.task, $59::text),
-    coalesce(u.created_by, $60::text), coalesce(u.key, $61::text), coalesce(u.concurrency_key, $62::text),
-    coalesce(u.target, $63::json), coalesce(u.backoff, $64::json), coalesce(u.requires, $65::json),
-    coalesce(u.traceparent, $66::text), $10::uuid FROM unnest($22::uuid[], $23::json[], $24::int[], $25::text[],
-    $26::int[], $27::int[], $28::int[], $29::smallint[], $30::bigint[], $31::smallint[], $32::smallint[],
-    $33::boolean[], $34::bigint[], $35::bigint[], $36::bigint[], $37::text[], $38::text[], $39::text[], $40::text[],
-    $41::json[], $42::json[], $43::json[], $44::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank,
-    run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
-    concurrency_key, target, backoff, requires, traceparent) WHERE EXISTS (SELECT 1 FROM made)
+    backoff, requires, traceparent, workflow, schedule, occurrence)
+  SELECT u.id, coalesce(u.payload, $49::json), coalesce(u.size_kib, $50::int), coalesce(u.tenant, $51::text),
+    coalesce(u.queue, $52::int), coalesce(u.needs, $53::int), coalesce(u.lane, $54::int), coalesce(u.rank,
+    $55::smallint), coalesce(u.run_at, $56::bigint), coalesce(u.max_attempts, $57::smallint), coalesce(u.max_losses,
+    $58::smallint), coalesce(u.at_most_once, $59::boolean), coalesce(u.timeout_ms, $60::bigint),
+    coalesce(u.created_at, $61::bigint), coalesce(u.start_before, $62::bigint), coalesce(u.task, $63::text),
+    coalesce(u.created_by, $64::text), coalesce(u.key, $65::text), coalesce(u.concurrency_key, $66::text),
+    coalesce(u.target, $67::json), coalesce(u.backoff, $68::json), coalesce(u.requires, $69::json),
+    coalesce(u.traceparent, $70::text), $10::uuid, $23::text, $24::bigint FROM unnest($26::uuid[], $27::json[],
+    $28::int[], $29::text[], $30::int[], $31::int[], $32::int[], $33::smallint[], $34::bigint[], $35::smallint[],
+    $36::smallint[], $37::boolean[], $38::bigint[], $39::bigint[], $40::bigint[], $41::text[], $42::text[],
+    $43::text[], $44::text[], $45::json[], $46::json[], $47::json[], $48::text[]) u(id, payload, size_kib, tenant,
+    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before,
+    task, created_by, key, concurrency_key, target, backoff, requires, traceparent) WHERE EXISTS (SELECT 1 FROM
+    made)
 ), later AS (
   INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, admit_at, held, blocked, workflow)
-  SELECT u.id, coalesce(u.payload, $93::json), coalesce(u.size_kib, $94::int), coalesce(u.tenant, $95::text),
-    coalesce(u.queue, $96::int), coalesce(u.needs, $97::int), coalesce(u.lane, $98::int), coalesce(u.rank,
-    $99::smallint), coalesce(u.run_at, $100::bigint), coalesce(u.max_attempts, $101::smallint),
-    coalesce(u.max_losses, $102::smallint), coalesce(u.at_most_once, $103::boolean), coalesce(u.timeout_ms,
-    $104::bigint), coalesce(u.created_at, $105::bigint), coalesce(u.start_before, $106::bigint), coalesce(u.task,
-    $107::text), coalesce(u.created_by, $108::text), coalesce(u.key, $109::text), coalesce(u.concurrency_key,
-    $110::text), coalesce(u.target, $111::json), coalesce(u.backoff, $112::json), coalesce(u.requires, $113::json),
-    coalesce(u.traceparent, $114::text), coalesce(u.admit_at, $115::bigint), coalesce(u.held, $116::boolean),
-    coalesce(u.blocked, $117::boolean), $10::uuid FROM unnest($67::uuid[], $68::json[], $69::int[], $70::text[],
-    $71::int[], $72::int[], $73::int[], $74::smallint[], $75::bigint[], $76::smallint[], $77::smallint[],
-    $78::boolean[], $79::bigint[], $80::bigint[], $81::bigint[], $82::text[], $83::text[], $84::text[], $85::text[],
-    $86::json[], $87::json[], $88::json[], $89::text[], $90::bigint[], $91::boolean[], $92::boolean[]) u(id,
-    payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
-    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent,
-    admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
+    backoff, requires, traceparent, admit_at, held, blocked, workflow, schedule, occurrence)
+  SELECT u.id, coalesce(u.payload, $97::json), coalesce(u.size_kib, $98::int), coalesce(u.tenant, $99::text),
+    coalesce(u.queue, $100::int), coalesce(u.needs, $101::int), coalesce(u.lane, $102::int), coalesce(u.rank,
+    $103::smallint), coalesce(u.run_at, $104::bigint), coalesce(u.max_attempts, $105::smallint),
+    coalesce(u.max_losses, $106::smallint), coalesce(u.at_most_once, $107::boolean), coalesce(u.timeout_ms,
+    $108::bigint), coalesce(u.created_at, $109::bigint), coalesce(u.start_before, $110::bigint), coalesce(u.task,
+    $111::text), coalesce(u.created_by, $112::text), coalesce(u.key, $113::text), coalesce(u.concurrency_key,
+    $114::text), coalesce(u.target, $115::json), coalesce(u.backoff, $116::json), coalesce(u.requires, $117::json),
+    coalesce(u.traceparent, $118::text), coalesce(u.admit_at, $119::bigint), coalesce(u.held, $120::boolean),
+    coalesce(u.blocked, $121::boolean), $10::uuid, $23::text, $24::bigint FROM unnest($71::uuid[], $72::json[],
+    $73::int[], $74::text[], $75::int[], $76::int[], $77::int[], $78::smallint[], $79::bigint[], $80::smallint[],
+    $81::smallint[], $82::boolean[], $83::bigint[], $84::bigint[], $85::bigint[], $86::text[], $87::text[],
+    $88::text[], $89::text[], $90::json[], $91::json[], $92::json[], $93::text[], $94::bigint[], $95::boolean[],
+    $96::boolean[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
+    requires, traceparent, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
 ), steps AS (
   INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at,
     refers, hold, template, workflow, tenant)
-  SELECT u.id, coalesce(u.name, $131::text), coalesce(u.place, $132::int), coalesce(u.run_if, $133::text),
-    coalesce(u.parents, $134::int), coalesce(u.parents_left, $135::int), coalesce(u.released, $136::boolean),
-    coalesce(u.delay_ms, $137::bigint), coalesce(u.wait, $138::json), coalesce(u.wake_at, $139::bigint),
-    coalesce(u.refers, $140::boolean), coalesce(u.hold, $141::boolean), coalesce(u.template, $142::json), $10::uuid,
-    $11::text FROM unnest($118::uuid[], $119::text[], $120::int[], $121::text[], $122::int[], $123::int[],
-    $124::boolean[], $125::bigint[], $126::json[], $127::bigint[], $128::boolean[], $129::boolean[], $130::json[])
+  SELECT u.id, coalesce(u.name, $135::text), coalesce(u.place, $136::int), coalesce(u.run_if, $137::text),
+    coalesce(u.parents, $138::int), coalesce(u.parents_left, $139::int), coalesce(u.released, $140::boolean),
+    coalesce(u.delay_ms, $141::bigint), coalesce(u.wait, $142::json), coalesce(u.wake_at, $143::bigint),
+    coalesce(u.refers, $144::boolean), coalesce(u.hold, $145::boolean), coalesce(u.template, $146::json), $10::uuid,
+    $11::text FROM unnest($122::uuid[], $123::text[], $124::int[], $125::text[], $126::int[], $127::int[],
+    $128::boolean[], $129::bigint[], $130::json[], $131::bigint[], $132::boolean[], $133::boolean[], $134::json[])
     u(id, name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at, refers, hold, template)
     WHERE EXISTS (SELECT 1 FROM made)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
-  SELECT ($118::uuid[])[e.parent + 1], ($118::uuid[])[e.child + 1] FROM unnest($143::int[], $144::int[]) e(parent,
+  SELECT ($122::uuid[])[e.parent + 1], ($122::uuid[])[e.child + 1] FROM unnest($147::int[], $148::int[]) e(parent,
     child) WHERE EXISTS (SELECT 1 FROM made)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
@@ -2690,6 +2818,10 @@ WHERE b.tenant = $1::text AND b.id < $2::uuid AND ($3::text[] IS NULL OR b.state
 ORDER BY b.id DESC LIMIT $4::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
 WHERE place_in_portion <= $4::int AND bytes_before < $5::bigint ORDER BY id DESC;
 
+-- list-definition-versions
+SELECT d.version FROM punctual.workflow_definitions d
+WHERE d.tenant = $1 AND d.name = $2 ORDER BY d.version DESC LIMIT 1000;
+
 -- list-found-jobs
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
@@ -2831,12 +2963,24 @@ SELECT * FROM (
    $3::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
 WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY id DESC;
 
+-- list-workflow-definitions
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT d.tenant, d.name, d.version, d.on_failure, d.running, 1024 AS bytes, d.steps,
+  encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
+  d.created_by, d.replaced_at FROM punctual.workflow_definitions d
+ WHERE d.tenant = $1 AND d.name > $2 AND d.replaced_at IS NULL ORDER BY d.name LIMIT $3::int + 1) s WINDOW in_order
+   AS (ORDER BY name)) t
+WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY name;
+
 -- list-workflows
 SELECT w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
-  w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at FROM punctual.workflows
-    w
+  w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
+  w.definition_version, w.schedule, w.occurrence FROM punctual.workflows w
 WHERE w.tenant = $1 AND w.id < $2::uuid AND ($4::text[] IS NULL OR w.state = ANY ($4::text[]))
   AND ($5::text IS NULL OR w.name = $5::text) AND ($6::text IS NULL OR w.key = $6::text)
+  AND ($7::text IS NULL OR w.definition = $7::text) AND ($8::text IS NULL OR w.schedule = $8::text)
 ORDER BY w.id DESC LIMIT $3;
 
 -- locate-jobs
@@ -2886,6 +3030,9 @@ SELECT u.live, u.later, u.counted_at AS "countedAt", u.count_ms AS "countMs",
   floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
 FROM punctual.tenant_usage u JOIN punctual.tenants t ON t.id = u.tenant
 WHERE u.tenant = $1::text FOR UPDATE OF u;
+
+-- lock-workflow-definitions
+SELECT pg_advisory_xact_lock(hashtextextended('punctual workflow definitions ' || $1, 0));
 
 -- look-at-lease
   SELECT l.epoch, l.holder, l.holder_url AS "holderUrl",
@@ -3138,6 +3285,11 @@ INSERT INTO punctual.occurrences (schedule, tenant, at, until, count, state, rea
 SELECT $1::uuid, $2, u.* FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::text[],
   $8::bigint[]) u(at, until, count, state, reason, recorded_at);
 
+-- read-adder
+SELECT s.name, c.fence FROM punctual.steps s
+LEFT JOIN LATERAL (SELECT c.fence FROM punctual.claims c WHERE c.job = s.id LIMIT 1) c ON true
+WHERE s.id = $1::uuid AND s.workflow = $2::uuid AND s.tenant = $3::text;
+
 -- read-ahead
 SELECT o.at, o.job FROM punctual.occurrences o
 WHERE o.schedule = $1::uuid AND o.at > $2 AND NOT o.by_hand AND o.job IS NOT NULL ORDER BY o.at;
@@ -3292,6 +3444,10 @@ FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attem
   e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
   e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
 JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p;
+
+-- read-joiners
+SELECT s.id FROM punctual.edges e JOIN punctual.steps s ON s.id BETWEEN e.child AND e.child
+WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL ORDER BY s.id;
 
 -- read-ledger
   SELECT o.at, o.by_hand AS "byHand", o.state, o.reason, o.job, o.late_after AS "lateAfter", o.until, o.count,
@@ -3470,17 +3626,41 @@ SELECT h.result FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e
 WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at = $3::bigint AND h.state = 'succeeded';
 
 -- read-steps
-SELECT s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at,
+SELECT s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at, s.added_by,
   CASE WHEN s.outcome IS NOT NULL THEN s.outcome
     WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
     WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
-    ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state
-FROM punctual.steps s
+    ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state FROM punctual.steps s
 LEFT JOIN LATERAL (
   SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
 LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
 LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
 WHERE s.workflow = $1 AND s.tenant = $2 ORDER BY s.place;
+
+-- read-steps-beside
+WITH all_steps AS MATERIALIZED (
+  SELECT s.id, s.name, s.place, s.parents, s.outcome, s.bad, s.added_by FROM punctual.steps s WHERE s.workflow =
+    $1::uuid)
+SELECT (SELECT count(*) FROM all_steps) AS steps, (SELECT coalesce(sum(parents), 0) FROM all_steps) AS edges,
+  (SELECT max(place) FROM all_steps) AS "lastPlace",
+  (SELECT json_agg(json_build_object('id', a.id, 'name', a.name, 'outcome', a.outcome, 'bad', a.bad,
+    'addedBy', a.added_by)) FROM all_steps a WHERE a.name = ANY($2::text[])) AS named;
+
+-- read-steps-named
+SELECT s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at, s.added_by,
+  CASE WHEN s.outcome IS NOT NULL THEN s.outcome
+    WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
+    WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
+    ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state,
+  ARRAY(SELECT p.name FROM punctual.edges e JOIN punctual.steps p ON p.id BETWEEN e.parent AND e.parent
+    WHERE e.child = s.id ORDER BY p.place) AS after,
+  (SELECT a.name FROM punctual.steps a WHERE a.id = s.added_by) AS adder
+FROM punctual.steps s
+LEFT JOIN LATERAL (
+  SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
+LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
+LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
+WHERE s.workflow = $1 AND s.tenant = $2 AND s.name = ANY($3::text[]) ORDER BY s.place;
 
 -- read-steps-of-day
 SELECT h.* FROM punctual.steps s
@@ -3602,7 +3782,7 @@ WHERE s.wake_at <= $1::bigint AND s.outcome IS NULL
 ORDER BY s.wake_at LIMIT $2;
 
 -- read-work
-SELECT j.id, j.payload, j.target, j.traceparent FROM punctual.jobs j WHERE j.id = ANY($1::uuid[]);
+SELECT j.id, j.payload, j.target, j.traceparent, j.workflow FROM punctual.jobs j WHERE j.id = ANY($1::uuid[]);
 
 -- read-workers
 SELECT * FROM (
@@ -3615,8 +3795,14 @@ WHERE place_in_portion <= $2::int AND bytes_before < $3::bigint ORDER BY id;
 
 -- read-workflow
 SELECT w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
-w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at FROM punctual.workflows w
-  WHERE w.tenant = $1 AND w.id = $2::uuid;
+w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
+w.definition_version, w.schedule, w.occurrence FROM punctual.workflows w WHERE w.tenant = $1 AND w.id = $2::uuid;
+
+-- read-workflow-definition
+SELECT d.tenant, d.name, d.version, d.on_failure, d.running, d.bytes, d.steps,
+encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
+d.created_by, d.replaced_at, d.jobs FROM punctual.workflow_definitions d WHERE d.tenant = $1 AND d.name = $2
+AND CASE WHEN $3::int IS NULL THEN d.replaced_at IS NULL ELSE d.version = $3::int END;
 
 -- record-occurrences
 WITH recorded AS (
@@ -3953,6 +4139,13 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM gone m
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- replace-workflow-definition
+UPDATE punctual.workflow_definitions d SET replaced_at = $3::bigint
+WHERE d.tenant = $1 AND d.name = $2 AND d.replaced_at IS NULL RETURNING d.tenant, d.name, d.version, d.on_failure,
+  d.running, d.bytes, d.steps,
+  encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
+  d.created_by, d.replaced_at;
 
 -- retry-batch
 WITH term AS (SELECT 1 AS held FROM punctual.leases

@@ -1,5 +1,5 @@
-import type { ListedWorkflow, Workflow, WorkflowStepView } from '../core/workflow.js';
-import type { EdgeRow, StepRow, WorkflowRow } from '../store/read-workflows.js';
+import type { AddedSteps, ListedWorkflow, Workflow, WorkflowStepView } from '../core/workflow.js';
+import type { EdgeRow, NamedStepRow, StepRow, WorkflowRow } from '../store/read-workflows.js';
 import type { NewWorkflow } from '../store/submit-workflow.js';
 import { JsonText } from './json-text.js';
 
@@ -23,12 +23,24 @@ export class WorkflowText extends JsonText {
       else parents.set(child, [name]);
     }
     const jobs: Record<string, WorkflowStepView> = {};
-    for (const { id, name, state, run_if: runIf, finished_at } of this.steps) {
-      jobs[name] = { id, state, after: parents.get(id) ?? [], runIf, finishedAt: maybeTime(finished_at) };
+    for (const step of this.steps) {
+      const addedBy = step.added_by === null ? null : (names.get(step.added_by) ?? null);
+      jobs[step.name] = stepView(step, parents.get(step.id) ?? [], addedBy);
     }
     const workflow: Workflow = { ...listedWorkflow(this.row), jobs };
     return JSON.stringify(workflow);
   }
+}
+
+/** Steps that were added to a workflow. */
+export function addedSteps(workflow: string, steps: readonly NamedStepRow[]): AddedSteps {
+  const jobs = steps.map((step) => [step.name, stepView(step, step.after, step.adder)] as const);
+  return { workflow, jobs: Object.fromEntries(jobs) };
+}
+
+function stepView(step: StepRow, after: readonly string[], addedBy: string | null): WorkflowStepView {
+  const { id, state, run_if: runIf, finished_at } = step;
+  return { id, state, after, runIf, addedBy, finishedAt: maybeTime(finished_at) };
 }
 
 /** A workflow without its steps. */
@@ -64,7 +76,10 @@ export function viewOfNew(workflow: NewWorkflow): Workflow {
     jobs: Object.fromEntries(
       steps.map(({ name: step, row, blocked, runIf }, i): [string, WorkflowStepView] => [
         step,
-        { id: row.id, state: blocked ? 'blocked' : 'pending', after: after[i]!, runIf, finishedAt: null },
+        {
+          ...{ id: row.id, state: blocked ? 'blocked' : 'pending', after: after[i]!, runIf },
+          ...{ addedBy: null, finishedAt: null },
+        },
       ]),
     ),
   };

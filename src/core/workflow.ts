@@ -138,7 +138,25 @@ export interface WorkflowStepView {
   readonly state: JobState;
   readonly after: readonly string[];
   readonly runIf: RunIf;
+  /** The step that added it while it ran; null if it was submitted with the workflow. */
+  readonly addedBy: string | null;
   readonly finishedAt: string | null;
+}
+
+/** Steps that a running step adds to its workflow. */
+export interface StepAddition {
+  readonly jobs: WorkflowSteps;
+  /** Whether the steps that wait for the one that adds also wait for these; default true. */
+  readonly join?: boolean;
+  /** The attempt that adds them; may be left out by one that comes with its own token. */
+  readonly by?: { readonly jobId: string; readonly fence: number };
+}
+
+/** Steps that were added to a workflow, now or by an earlier request of the same job. */
+export interface AddedSteps {
+  /** The id of the workflow. */
+  readonly workflow: string;
+  readonly jobs: Readonly<Record<string, WorkflowStepView>>;
 }
 
 /** A workflow in a list. */

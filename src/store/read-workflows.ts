@@ -83,21 +83,34 @@ export function listWorkflows(
   ]);
 }
 
-/** The steps of a workflow with the states of their jobs, in one statement over all places. */
-const READ_STEPS = statement(
-  'read-steps',
-  `
-    SELECT s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at,
+/** Steps with the states of their jobs, in one statement over all places. */
+const STEPS = `s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at, s.added_by,
       CASE WHEN s.outcome IS NOT NULL THEN s.outcome
         WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
         WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
-        ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state
-    FROM punctual.steps s
+        ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state`;
+const STEP_PLACES = `punctual.steps s
     LEFT JOIN LATERAL (
       SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
     LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
-    LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
+    LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true`;
+
+const READ_STEPS = statement(
+  'read-steps',
+  `
+    SELECT ${STEPS} FROM ${STEP_PLACES}
     WHERE s.workflow = $1 AND s.tenant = $2 ORDER BY s.place`,
+);
+
+const READ_STEPS_NAMED = statement(
+  'read-steps-named',
+  `
+    SELECT ${STEPS},
+      ARRAY(SELECT p.name FROM punctual.edges e JOIN punctual.steps p ON ${byIndex('p.id', 'e.parent')}
+        WHERE e.child = s.id ORDER BY p.place) AS after,
+      (SELECT a.name FROM punctual.steps a WHERE a.id = s.added_by) AS adder
+    FROM ${STEP_PLACES}
+    WHERE s.workflow = $1 AND s.tenant = $2 AND s.name = ANY($3::text[]) ORDER BY s.place`,
 );
 
 /** A step as it is shown. */
@@ -111,9 +124,28 @@ export interface StepRow extends Record<string, unknown> {
   readonly outcome: EndState | null;
   readonly finished_at: number | null;
   readonly state: JobState;
+  /** The job that added it; null if it was submitted with the workflow. */
+  readonly added_by: string | null;
 }
 
-/** The steps of a workflow, every one behind its parents. */
+/** A step with the names of those around it. */
+export interface NamedStepRow extends StepRow {
+  readonly after: readonly string[];
+  /** The step that added it. */
+  readonly adder: string | null;
+}
+
+/** Some steps of a workflow, in their order. */
+export function readStepsNamed(
+  db: Queryable,
+  tenant: string,
+  workflow: string,
+  names: readonly string[],
+): Promise<NamedStepRow[]> {
+  return run(db, READ_STEPS_NAMED, [workflow, tenant, names]);
+}
+
+/** The steps of a workflow: those that it was submitted with, every one behind its parents, then those that were added. */
 export function readSteps(db: Queryable, tenant: string, workflow: string): Promise<StepRow[]> {
   return run(db, READ_STEPS, [workflow, tenant]);
 }

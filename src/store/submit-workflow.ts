@@ -71,24 +71,34 @@ export interface NewWorkflow {
   readonly edges: { readonly parents: readonly number[]; readonly children: readonly number[] };
 }
 
+/** A step with its number in the order of its workflow. */
+export interface PlacedStep extends NewStep {
+  readonly place: number;
+  /** Set for a step that is added when some of its parents have ended. */
+  readonly parentsLeft?: number;
+  readonly released?: boolean;
+}
+
 /** When a blocked job is admitted: never, also to those who do not know what blocked means. */
 export const NEVER = 2 ** 52;
 
-const LATER_COLUMNS = new Columns<NewStep>([
+/** The columns of the job of a step that is not live; exported for steps that are added later. */
+export const LATER_COLUMNS = new Columns<NewStep>([
   ...NEW_JOB_COLUMNS.inside((step: NewStep) => step.row),
   column('admit_at', (step) => step.admitAt),
   column('held', (step) => step.held),
   column('blocked', (step) => step.blocked),
 ]);
 
-const STEP_COLUMNS = new Columns<NewStep & { readonly place: number }>([
+/** The columns of a step; exported for steps that are added later. */
+export const STEP_COLUMNS = new Columns<PlacedStep>([
   column('id', (step) => step.row.id),
   { name: 'name', type: 'text', of: (step) => step.name },
   { name: 'place', type: 'int', of: (step) => step.place },
   { name: 'run_if', type: 'text', of: (step) => step.runIf },
   { name: 'parents', type: 'int', of: (step) => step.parents },
-  { name: 'parents_left', type: 'int', of: (step) => step.parents },
-  { name: 'released', type: 'boolean', of: (step) => step.parents === 0 },
+  { name: 'parents_left', type: 'int', of: (step) => step.parentsLeft ?? step.parents },
+  { name: 'released', type: 'boolean', of: (step) => step.released ?? step.parents === 0 },
   { name: 'delay_ms', type: 'bigint', of: (step) => step.delayMs },
   { name: 'wait', type: 'json', of: (step) => step.wait },
   { name: 'wake_at', type: 'bigint', of: (step) => step.wakeAt },

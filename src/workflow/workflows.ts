@@ -10,6 +10,7 @@ import { findEvents } from '../store/step-inputs.js';
 import { cancelWorkflow } from '../store/stop-workflow.js';
 import { WorkflowExecutor } from './executor.js';
 import { type Again, eventsOf, planReopening, subtree } from './plan-reopening.js';
+import { StepAdder, type StepsToAdd } from './step-adder.js';
 import { Sweeper } from './sweeper.js';
 import type { CancelJob, WorkflowLeader } from './workflow-leader.js';
 
@@ -17,6 +18,7 @@ import type { CancelJob, WorkflowLeader } from './workflow-leader.js';
 export class Workflows {
   readonly executor: WorkflowExecutor;
   private readonly sweeper: Sweeper;
+  private readonly adder: StepAdder;
 
   constructor(
     private readonly leader: WorkflowLeader,
@@ -28,6 +30,7 @@ export class Workflows {
   ) {
     this.executor = new WorkflowExecutor(leader, () => this.sweeper.wake());
     this.sweeper = new Sweeper(leader, this.executor, cancelJob);
+    this.adder = new StepAdder(leader, this.executor);
   }
 
   start(): void {
@@ -37,6 +40,11 @@ export class Workflows {
 
   async stop(): Promise<void> {
     await Promise.all([this.executor.stop(), this.sweeper.stop()]);
+  }
+
+  /** Adds steps that a running step has; answers whether any of them is new. */
+  add(addition: StepsToAdd): Promise<boolean> {
+    return this.adder.add(addition);
   }
 
   /** Skips what has not started and cancels what runs; the workflow ends when all of its steps have. */

@@ -153,9 +153,61 @@ const StepView = Type.Object(
     state: JobState,
     after: Type.Array(Type.String()),
     runIf: RunIf,
+    addedBy: nullable(
+      Type.String({
+        description: 'The step that added it while it ran; null if it was submitted with the workflow.',
+      }),
+    ),
     finishedAt: nullable(Time),
   },
   { title: 'WorkflowStepView' },
+);
+
+/** Steps that a running step adds to its workflow. */
+export const StepAddition = strict(
+  {
+    jobs: WorkflowSteps,
+    join: Type.Optional(
+      Type.Boolean({
+        default: true,
+        description: 'Whether the steps that wait for the one that adds also wait for these.',
+      }),
+    ),
+    by: Type.Optional(
+      strict(
+        { jobId: Id, fence: Type.Integer({ minimum: 1 }) },
+        { description: 'The attempt that adds them; may be left out by one that comes with its own token.' },
+      ),
+    ),
+  },
+  {
+    title: 'StepAddition',
+    examples: [{ jobs: { 'page-1': { task: 'render', payload: { page: 1 } } } }],
+  },
+);
+
+/** The same without its steps, which are checked one by one so that others have their turn in between. */
+export const StepAdditionEnvelope = strict({
+  ...StepAddition.properties,
+  jobs: Type.Unsafe<Record<string, unknown>>({
+    type: 'object',
+    minProperties: 1,
+    maxProperties: MOST_STEPS,
+    propertyNames: StepName,
+  }),
+});
+
+/** Steps that were added to a workflow. */
+export const AddedSteps = Type.Object(
+  {
+    workflow: Type.String({ description: 'The id of the workflow.' }),
+    jobs: Type.Unsafe<Record<string, StepViewShape>>({
+      type: 'object',
+      additionalProperties: StepView,
+      description: 'The steps by their names.',
+    }),
+  },
+  { title: 'AddedSteps' },
 );
 
 const VIEW = {
