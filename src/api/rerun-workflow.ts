@@ -19,7 +19,7 @@ const LOOK_EVERY = 500;
 /**
  * A workflow as it was submitted, to be submitted again: its graph, what its steps say, and payloads with their references.
  * What a schema or a task said when it was submitted is part of its jobs, and holds again. `startBefore` is left out, as by a
- * retry: it is a moment, and has mostly passed.
+ * retry: it is a moment, and has mostly passed. Steps that other steps have added are left out: these add them again.
  */
 export async function submittedWorkflow(
   db: Queryable,
@@ -33,7 +33,9 @@ export async function submittedWorkflow(
   const slice = new TimeSlice();
   for (const [i, { parent, child }] of (await readGraph(db, row.tenant, row.id)).entries()) {
     if (i % LOOK_EVERY === 0 && slice.isOver) await slice.next();
-    parents[indexes.get(child)!]!.push(indexes.get(parent)!);
+    const [from, to] = [indexes.get(parent), indexes.get(child)];
+    // Edges of steps that other steps have added lead nowhere.
+    if (from !== undefined && to !== undefined) parents[to]!.push(from);
   }
   const definitions = new Definitions(now);
   const steps: ParsedStep[] = [];
@@ -53,10 +55,12 @@ export async function submittedWorkflow(
 /** The steps in the order of the submission, in which every step is behind its parents. */
 async function readAll(db: Queryable, row: WorkflowRow, maxBytes: number): Promise<SubmittedStep[]> {
   const steps: SubmittedStep[] = [];
-  let bytes = 0;
+  let [bytes, count] = [0, 0];
   for (let after = FIRST_UUID; ; ) {
     const page = await readSubmittedSteps(db, row.tenant, row.id, after, PORTION);
+    count += page.length;
     for (const step of page) {
+      if (step.isAdded) continue;
       if (step.queue === null) throw gone(row.id);
       bytes += Buffer.byteLength(step.payload);
       steps.push(step);
@@ -66,7 +70,7 @@ async function readAll(db: Queryable, row: WorkflowRow, maxBytes: number): Promi
     after = page.at(-1)!.id;
   }
   // It is being removed.
-  if (steps.length < row.steps) throw gone(row.id);
+  if (count < row.steps) throw gone(row.id);
   return steps.sort((a, b) => a.place - b.place);
 }
 

@@ -3,9 +3,15 @@ import { addAll } from '../core/long-lists.js';
 import { TimeSlice } from '../core/time-slice.js';
 import { FIRST_UUID } from '../core/uuid.js';
 import { criticalPath as findPath, longestSteps, type TimedStep } from '../core/workflow/critical-path.js';
-import type { CriticalPath, ListedWorkflow, RunIf } from '../core/workflow.js';
+import type { AddedSteps, CriticalPath, ListedWorkflow, RunIf, WorkflowStepView } from '../core/workflow.js';
 import type { Queryable } from '../store/database.js';
-import { readSteps, readStepTimes, type StepRow, type WorkflowRow } from '../store/read-workflows.js';
+import {
+  type NamedStepRow,
+  type PlacedStepRow,
+  readSteps,
+  readStepTimes,
+  type WorkflowRow,
+} from '../store/read-workflows.js';
 import type { NewWorkflow } from '../store/submit-workflow.js';
 import { JsonText } from './json-text.js';
 
@@ -29,6 +35,8 @@ interface ShownStep extends TimedStep {
   readonly name: string;
   readonly state: JobState;
   readonly runIf: RunIf;
+  /** The step that added it. */
+  readonly addedBy: string | null;
 }
 
 /** Reads the steps of a workflow and writes it. Both go in portions, so that ten thousand steps hold up nobody. */
@@ -41,16 +49,26 @@ export async function viewOfStored(db: Queryable, row: WorkflowRow, now: number)
 /** A new workflow is as it was stored, whatever has become of it since. */
 export function viewOfNew(workflow: NewWorkflow): Promise<WorkflowText> {
   const { id, tenant, name, key, onFailure, running, edges, createdAt, createdBy, rerunOf } = workflow;
+  const { definition, scheduled } = workflow;
   const parents = workflow.steps.map((): number[] => []);
   for (const [i, parent] of edges.parents.entries()) parents[edges.children[i]!]!.push(parent);
   const steps = workflow.steps.map(
     ({ name: step, row, blocked, runIf }, i): ShownStep => ({
-      ...{ id: row.id, name: step, runIf, finishedAt: null, parents: parents[i]!.sort(inOrder) },
+      ...{
+        id: row.id,
+        name: step,
+        runIf,
+        addedBy: null,
+        finishedAt: null,
+        parents: parents[i]!.sort(inOrder),
+      },
       state: blocked ? 'blocked' : 'pending',
     }),
   );
   const listed: ListedWorkflow = {
-    ...{ id, tenant, name, key, state: 'running', run: 1, onFailure, running, stopping: null },
+    ...{ id, tenant, name, key, definition, schedule: scheduled?.schedule ?? null },
+    scheduledAt: maybeTime(scheduled?.occurrence ?? null),
+    ...{ state: 'running', run: 1, onFailure, running, stopping: null },
     ...{ held: false, rerunOf },
     progress: { steps: steps.length, ended: 0, failed: 0 },
     createdAt: time(createdAt),
@@ -62,7 +80,7 @@ export function viewOfNew(workflow: NewWorkflow): Promise<WorkflowText> {
 }
 
 async function readShown(db: Queryable, { tenant, id }: WorkflowRow): Promise<ShownStep[]> {
-  const rows: StepRow[] = [];
+  const rows: PlacedStepRow[] = [];
   for (let after = FIRST_UUID; ; ) {
     const page = await readSteps(db, tenant, id, after, PORTION);
     addAll(rows, page);
@@ -78,7 +96,9 @@ async function readShown(db: Queryable, { tenant, id }: WorkflowRow): Promise<Sh
     const { name, state, run_if: runIf, finished_at: finishedAt } = row;
     const parents =
       row.parents === null ? [] : row.parents.split(',').flatMap((each) => indexes.get(each) ?? []);
-    steps.push({ id: row.id, name, state, runIf, finishedAt, parents: parents.sort(inOrder) });
+    const adder = row.added_by === null ? undefined : indexes.get(row.added_by);
+    const addedBy = adder === undefined ? null : rows[adder]!.name;
+    steps.push({ id: row.id, name, state, runIf, addedBy, finishedAt, parents: parents.sort(inOrder) });
   }
   return steps;
 }
@@ -120,27 +140,49 @@ async function write(
 ): Promise<WorkflowText> {
   const slice = new TimeSlice();
   const texts: string[] = [];
-  for (const [i, { id, name, state, runIf, finishedAt, parents }] of steps.entries()) {
+  for (const [i, { id, name, state, runIf, addedBy, finishedAt, parents }] of steps.entries()) {
     if (i % LOOK_EVERY === 0 && slice.isOver) await slice.next();
     const after = parents.map((parent) => steps[parent]!.name);
-    const step = { id, state, after, runIf, finishedAt: maybeTime(finishedAt) };
+    const step: WorkflowStepView = { id, state, after, runIf, addedBy, finishedAt: maybeTime(finishedAt) };
     texts.push(`${JSON.stringify(name)}:${JSON.stringify(step)}`);
   }
   const head = JSON.stringify({ ...listed, criticalPath }).slice(0, -1);
   return new WorkflowText(`${head},"jobs":{${texts.join(',')}}}`);
 }
 
+/** Steps that were added to a workflow. */
+export function addedSteps(workflow: string, steps: readonly NamedStepRow[]): AddedSteps {
+  const jobs = steps.map(({ id, name, state, after, run_if: runIf, adder, finished_at }) => {
+    const step: WorkflowStepView = {
+      id,
+      state,
+      after,
+      runIf,
+      addedBy: adder,
+      finishedAt: maybeTime(finished_at),
+    };
+    return [name, step] as const;
+  });
+  return { workflow, jobs: Object.fromEntries(jobs) };
+}
+
 /** A workflow without its steps. */
 export function listedWorkflow(row: WorkflowRow): ListedWorkflow {
   const { id, tenant, name, key, state, run, stopping, held, steps, steps_left, failed } = row;
   return {
-    ...{ id, tenant, name, key, state, run, onFailure: row.on_failure, running: row.running, stopping },
+    ...{ id, tenant, name, key, definition: usedDefinition(row.definition, row.definition_version) },
+    ...{ schedule: row.schedule, scheduledAt: maybeTime(row.occurrence) },
+    ...{ state, run, onFailure: row.on_failure, running: row.running, stopping },
     ...{ held, rerunOf: row.rerun_of },
     progress: { steps, ended: steps - steps_left, failed },
     createdAt: time(row.created_at),
     createdBy: row.created_by,
     endedAt: maybeTime(row.ended_at),
   };
+}
+
+function usedDefinition(name: string | null, version: number | null): ListedWorkflow['definition'] {
+  return name === null || version === null ? null : { name, version };
 }
 
 function time(ms: number): string {

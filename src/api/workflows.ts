@@ -6,10 +6,10 @@ import {
   WorkflowEvent as WorkflowEventBody,
   WorkflowListQuery,
   WorkflowPage,
+  WorkflowRequest,
   WorkflowRerun,
   WorkflowRetry,
   WorkflowView as WorkflowSchema,
-  WorkflowSubmission,
 } from '../core/schemas/workflow.js';
 import { parsePayload } from '../core/submission.js';
 import { LAST_UUID } from '../core/uuid.js';
@@ -39,6 +39,7 @@ import {
   route,
 } from './route.js';
 import type { Shard } from './shard.js';
+import { graphOf, ofDefinition } from './workflow-definitions.js';
 import { listedWorkflow, viewOfNew, viewOfStored, type WorkflowText } from './workflow-view.js';
 
 /** The signal of a call that does not wait. */
@@ -56,10 +57,11 @@ export const workflowRoutes: readonly Route[] = [
     path: '/v1/workflows',
     tag: 'workflows',
     summary:
-      'Submit a workflow: all of its steps are stored, or none. The same key again answers 200 with the workflow that has it.',
+      'Submit a workflow, or start one by the name of its definition: all of its steps are stored, or none. The same key again ' +
+      'answers 200 with the workflow that has it.',
     scope: 'submit',
-    body: jsonCheckedByRun(WorkflowSubmission, {
-      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', maps: ['jobs'] },
+    body: jsonCheckedByRun(WorkflowRequest, {
+      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', topText: 'input', maps: ['jobs'] },
       mostItems: () => MOST_STEPS,
     }),
     answers: { 201: WorkflowSchema, 200: WorkflowSchema },
@@ -75,7 +77,7 @@ export const workflowRoutes: readonly Route[] = [
     scope: 'read',
     query: WorkflowListQuery,
     answers: { 200: WorkflowPage },
-    run: ({ node, caller, query: { state, name, key, limit, after } }) => {
+    run: ({ node, caller, query: { state, name, key, definition, schedule, limit, after } }) => {
       const { reads } = node.shardOf(caller.tenant);
       const { tenant } = caller;
       const states = state === undefined ? undefined : (state.split(',') as WorkflowState[]);
@@ -84,7 +86,7 @@ export const workflowRoutes: readonly Route[] = [
         read: async (last, { rows: most }) => {
           const below = last?.id ?? after ?? LAST_UUID;
           const rows = await reads.read(tenant, (db) =>
-            listWorkflows(db, tenant, below, most + 1, { states, name, key }),
+            listWorkflows(db, tenant, below, most + 1, { states, name, key, definition, schedule }),
           );
           return { rows: rows.slice(0, most), more: rows.length > most };
         },
@@ -263,11 +265,18 @@ async function submitWorkflow(
 ): Promise<Answer> {
   const { tenant } = caller;
   const shard = node.shardOf(tenant);
-  const form = readWorkflowForm(body);
+  const read = readWorkflowForm(body);
+  const { form, definition } =
+    'definition' in read ? await graphOf(shard, caller, read) : { form: read, definition: null };
   const tasks = await findTasks(shard, tenant, Object.values(form.jobs));
-  return storeWorkflow(shard, caller, await parseWorkflow(form, submissionContext(node, shard, tasks)), call);
+  const context = { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
+  const parsed = await parseWorkflow(form, context).catch((error: unknown) => {
+    throw definition ? ofDefinition(error) : error;
+  });
+  return storeWorkflow(shard, caller, parsed, definition, call);
 }
 
+/** Submits a workflow again; a version of a definition that it was started from is there for as long as it is. */
 async function rerunWorkflow(
   node: NodeContext,
   caller: Caller,
@@ -278,7 +287,8 @@ async function rerunWorkflow(
   const shard = node.shardOf(caller.tenant);
   const row = await mustRead(shard, caller, id);
   const limits = { now: shard.clock.now(), maxBytes: MANY_PAYLOADS(node.config) };
-  return storeWorkflow(shard, caller, await submittedWorkflow(shard.hot, row, key, limits), call);
+  const parsed = await submittedWorkflow(shard.hot, row, key, limits);
+  return storeWorkflow(shard, caller, parsed, listedWorkflow(row).definition, call);
 }
 
 /** Stores a workflow, or answers with the one that has its key. */
@@ -286,6 +296,7 @@ async function storeWorkflow(
   shard: Shard,
   caller: Caller,
   parsed: ParsedWorkflow,
+  definition: NewWorkflow['definition'],
   { traceparent, keeper }: Partial<Pick<Call, 'traceparent' | 'keeper'>>,
 ): Promise<Answer> {
   const { tenant, actor } = caller;
@@ -303,6 +314,7 @@ async function storeWorkflow(
       const stored = await shard.submitter.submitWorkflow(
         owner,
         parsed,
+        definition,
         keeper &&
           (async (db, { workflow }) => {
             if (workflow) await keeper.keep(db, await answerTo(workflow));

@@ -47,6 +47,9 @@ export const AUDIT_ACTIONS = [
   'task.create',
   'task.change',
   'task.delete',
+  'definition.create',
+  'definition.change',
+  'definition.delete',
   'workflow.cancel',
   'workflow.hold',
   'workflow.release',
@@ -72,6 +75,7 @@ export interface AuditSubject {
     | 'worker'
     | 'task'
     | 'workflow'
+    | 'definition'
     | 'batch';
   /** The id or the name. */
   readonly name: string;

@@ -312,11 +312,11 @@ const claimFromMemory: Claim = async (...args) => {
   let last: { readonly definition: StoredDefinition; readonly facts: JobFacts } | undefined;
   return (entry, claim, poll) => {
     if (refused.has(entry.id)) return null;
-    const { definition, payload, schedule = null } = entry.row!;
+    const { definition, payload, schedule = null, workflow = null } = entry.row!;
     if (last?.definition !== definition) last = { definition, facts: factsOfNew(definition, schedule) };
     const { target, traceparent } = definition;
     const running = new Running(entry, last.facts, claim);
-    return { running, work: { payload, target, traceparent }, poll };
+    return { running, work: { payload, target, traceparent, workflow }, poll };
   };
 };
 
@@ -325,8 +325,8 @@ const claimFromTable: Claim = async (...args) => {
   return (entry, claim, poll) => {
     const row = rows.get(entry.id);
     if (!row) return null;
-    const { payload, target, traceparent } = row;
+    const { payload, target, traceparent, workflow } = row;
     const running = new Running(entry, factsOf(row), claim);
-    return { running, work: { payload, target, traceparent }, poll };
+    return { running, work: { payload, target, traceparent, workflow }, poll };
   };
 };

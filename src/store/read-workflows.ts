@@ -3,12 +3,14 @@ import type { FailurePolicy, RunIf, RunningPolicy, WorkflowState } from '../core
 import { assertTenant } from './assert-tenant.js';
 import { byIndex } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
+import { allEnded } from './ended-places.js';
 import type { Stopping } from './workflow-portions.js';
 
 /** Reading workflows, their steps and edges. */
 
 const COLUMNS = `w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
-      w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at`;
+      w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
+      w.definition_version, w.schedule, w.occurrence`;
 
 const READ_WORKFLOW = statement(
   'read-workflow',
@@ -21,6 +23,7 @@ const LIST_WORKFLOWS = statement(
     SELECT ${COLUMNS} FROM punctual.workflows w
     WHERE w.tenant = $1 AND w.id < $2::uuid AND ($4::text[] IS NULL OR w.state = ANY ($4::text[]))
       AND ($5::text IS NULL OR w.name = $5::text) AND ($6::text IS NULL OR w.key = $6::text)
+      AND ($7::text IS NULL OR w.definition = $7::text) AND ($8::text IS NULL OR w.schedule = $8::text)
     ORDER BY w.id DESC LIMIT $3`,
 );
 
@@ -45,6 +48,10 @@ export interface WorkflowRow extends Record<string, unknown> {
   readonly created_at: number;
   readonly created_by: string;
   readonly ended_at: number | null;
+  readonly definition: string | null;
+  readonly definition_version: number | null;
+  readonly schedule: string | null;
+  readonly occurrence: number | null;
 }
 
 /** The workflow, or null when the tenant has none of that id. */
@@ -59,6 +66,8 @@ export interface WorkflowFilter {
   readonly states?: readonly WorkflowState[] | undefined;
   readonly name?: string | undefined;
   readonly key?: string | undefined;
+  readonly definition?: string | undefined;
+  readonly schedule?: string | undefined;
 }
 
 /** Workflows with ids below the given one, newest first. */
@@ -67,34 +76,49 @@ export function listWorkflows(
   tenant: string,
   below: string,
   limit: number,
-  { states, name, key }: WorkflowFilter = {},
+  { states, name, key, definition, schedule }: WorkflowFilter = {},
 ): Promise<WorkflowRow[]> {
-  return run(db, LIST_WORKFLOWS, [tenant, below, limit, states ?? null, name ?? null, key ?? null]);
+  return run(db, LIST_WORKFLOWS, [
+    ...[tenant, below, limit, states ?? null, name ?? null, key ?? null],
+    ...[definition ?? null, schedule ?? null],
+  ]);
 }
 
-/**
- * Steps of a workflow with the states of their jobs, in one statement over all places. The ids of parents come as one text,
- * which the driver reads far faster than an array.
- */
-const READ_STEPS = statement(
-  'read-steps',
-  `
-    SELECT s.id, s.name, s.place, s.run_if, coalesce(s.finished_at, o.finished_at) AS finished_at,
-      (SELECT string_agg(e.parent::text, ',') FROM punctual.edges e WHERE e.child = s.id) AS parents,
+/** Steps with the states of their jobs, in one statement over all places. */
+const STEPS = `s.id, s.name, s.place, s.run_if, s.added_by, coalesce(s.finished_at, o.finished_at) AS finished_at,
       CASE WHEN s.outcome IS NOT NULL THEN s.outcome
         WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
         WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
-        ELSE o.state END AS state
-    FROM (
-      SELECT s.* FROM punctual.steps s WHERE s.workflow = $1 AND s.tenant = $2 AND s.id > $3::uuid
-      ORDER BY s.id LIMIT $4) s
+        ELSE o.state END AS state`;
+const PLACES_OF_STEPS = `
     LEFT JOIN LATERAL (
       SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
     LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
     LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
     LEFT JOIN LATERAL (
-      SELECT o.state, o.finished_at FROM punctual.outbox o WHERE s.outcome IS NULL AND o.job = s.id LIMIT 1) o ON true
+      SELECT o.state, o.finished_at FROM punctual.outbox o WHERE s.outcome IS NULL AND o.job = s.id LIMIT 1) o ON true`;
+
+/** The ids of parents come as one text, which the driver reads far faster than an array. */
+const READ_STEPS = statement(
+  'read-steps',
+  `
+    SELECT ${STEPS},
+      (SELECT string_agg(e.parent::text, ',') FROM punctual.edges e WHERE e.child = s.id) AS parents
+    FROM (
+      SELECT s.* FROM punctual.steps s WHERE s.workflow = $1 AND s.tenant = $2 AND s.id > $3::uuid
+      ORDER BY s.id LIMIT $4) s${PLACES_OF_STEPS}
     ORDER BY s.id`,
+);
+
+const READ_STEPS_NAMED = statement(
+  'read-steps-named',
+  `
+    SELECT ${STEPS},
+      ARRAY(SELECT p.name FROM punctual.edges e JOIN punctual.steps p ON ${byIndex('p.id', 'e.parent')}
+        WHERE e.child = s.id ORDER BY p.place) AS after,
+      (SELECT a.name FROM punctual.steps a WHERE a.id = s.added_by) AS adder
+    FROM punctual.steps s${PLACES_OF_STEPS}
+    WHERE s.workflow = $1 AND s.tenant = $2 AND s.name = ANY($3::text[]) ORDER BY s.place`,
 );
 
 /** A step as it is shown. */
@@ -103,10 +127,33 @@ export interface StepRow extends Record<string, unknown> {
   readonly name: string;
   readonly place: number;
   readonly run_if: RunIf;
-  /** Ids with commas between them. */
-  readonly parents: string | null;
   readonly finished_at: number | null;
   readonly state: JobState;
+  /** The job that added it; null if it was submitted with the workflow. */
+  readonly added_by: string | null;
+}
+
+/** A step of a whole workflow. */
+export interface PlacedStepRow extends StepRow {
+  /** The ids of its parents, with commas between them. */
+  readonly parents: string | null;
+}
+
+/** A step with the names of those around it. */
+export interface NamedStepRow extends StepRow {
+  readonly after: readonly string[];
+  /** The step that added it. */
+  readonly adder: string | null;
+}
+
+/** Some steps of a workflow, in their order. */
+export function readStepsNamed(
+  db: Queryable,
+  tenant: string,
+  workflow: string,
+  names: readonly string[],
+): Promise<NamedStepRow[]> {
+  return run(db, READ_STEPS_NAMED, [workflow, tenant, names]);
 }
 
 /** Steps of a workflow with ids above the given one. */
@@ -116,7 +163,7 @@ export function readSteps(
   workflow: string,
   after: string,
   limit: number,
-): Promise<StepRow[]> {
+): Promise<PlacedStepRow[]> {
   return run(db, READ_STEPS, [workflow, tenant, after, limit]);
 }
 
@@ -134,7 +181,7 @@ const READ_STEP_TIMES = statement(
       (SELECT min(${startOf('a')}) FROM unnest(m.earlier_attempts) a WHERE ${startOf('a')} >= u.since), m.at) AS at
     FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) u(id, finished_at, since)
     CROSS JOIN LATERAL (
-      SELECT coalesce(h.started_at, h.claimed_at) AS at, h.earlier_attempts FROM punctual.job_history h
+      SELECT coalesce(h.started_at, h.claimed_at) AS at, h.earlier_attempts FROM ${allEnded('h')}
       WHERE h.tenant = $1 AND h.id = u.id AND h.finished_at = u.finished_at
       UNION ALL
       SELECT (SELECT coalesce(c.started_at, c.claimed_at) FROM punctual.claims c WHERE c.job = j.id), j.earlier_attempts

@@ -1,6 +1,7 @@
 import type { EndState } from '../core/job.js';
 import { byIndex } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
+import { allEnded } from './ended-places.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
 /** What steps need before they run: payloads with references, results of other steps, events, and the end of a wait. */
@@ -50,7 +51,7 @@ export function findSteps(db: Queryable, workflow: string, names: readonly strin
 const READ_RESULT = statement(
   'read-step-result',
   `
-    SELECT h.result FROM punctual.job_history h
+    SELECT h.result FROM ${allEnded('h')}
     WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at = $3::bigint AND h.state = 'succeeded'`,
 );
 

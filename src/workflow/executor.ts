@@ -2,11 +2,14 @@ import { EarliestTimer } from '../core/clock.js';
 import { Loop, logFailure } from '../core/loop.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import { eventOf, timedOut, type Waits } from '../core/workflow/waiting.js';
+import { type Addition, addSteps } from '../store/add-steps.js';
 import type { Queryable } from '../store/database.js';
 import type { EndedStep } from '../store/ended-jobs.js';
 import { type Keep, keepLast } from '../store/idempotency.js';
 import { leaderTransaction, type TermKey } from '../store/leader-statement.js';
+import { toWaiting } from '../store/read-backlog.js';
 import { addEvent, nextWake, readWaitingSteps, readWoken, type WorkflowEvent } from '../store/step-inputs.js';
+import { type Made, takeRoomFor } from '../store/submit-jobs.js';
 import {
   type Applied,
   applyPortion,
@@ -265,6 +268,28 @@ export class WorkflowExecutor {
         }),
       ),
     );
+  }
+
+  /**
+   * Stores steps that are added to a workflow, and ends those of them that are skipped. To be called by those who are alone
+   * and have drained the workflow.
+   */
+  async addSteps(addition: Addition, skipped: readonly EndedUnrun[], made: Made, now: number): Promise<void> {
+    const { leader } = this;
+    const tenants = new Map([[addition.workflow, addition.tenant]]);
+    await this.write({ ...NOTHING, ended: skipped }, tenants, now, (write) =>
+      leader.write(() =>
+        leaderTransaction(leader.hot, leader.term, async (db) => {
+          // First, because it may wait, and what follows holds up the end of the attempt.
+          await takeRoomFor(db, addition.steps, made);
+          await addSteps(db, leader.term, addition, made.names, now);
+          return skipped.length > 0 ? write(db, leader.term) : NOT_APPLIED;
+        }),
+      ),
+    );
+    const live = addition.steps.filter(({ admitAt }) => admitAt === null);
+    await leader.admit(live.map(({ row }) => toWaiting(row)));
+    if (addition.steps.some(({ wakeAt }) => wakeAt !== null)) this.wake();
   }
 
   private tell(

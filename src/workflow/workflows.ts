@@ -2,6 +2,7 @@ import { type AuditAuthor, auditEntry } from '../core/audit.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import type { Queryable } from '../store/database.js';
 import { holdWorkflow } from '../store/hold-workflow.js';
+import { oldestDay } from '../store/partitions.js';
 import { type EdgeRow, readGraph, readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
 import { type GraphStepRow, readGraphSteps, reopenSteps } from '../store/reopen-steps.js';
 import type { Requested } from '../store/requested.js';
@@ -9,6 +10,7 @@ import { findEvents } from '../store/step-inputs.js';
 import { cancelWorkflow } from '../store/stop-workflow.js';
 import { WorkflowExecutor } from './executor.js';
 import { type Again, eventsOf, planReopening, subtree } from './plan-reopening.js';
+import { StepAdder, type StepsToAdd } from './step-adder.js';
 import { Sweeper } from './sweeper.js';
 import type { CancelJob, WorkflowLeader } from './workflow-leader.js';
 
@@ -16,6 +18,7 @@ import type { CancelJob, WorkflowLeader } from './workflow-leader.js';
 export class Workflows {
   readonly executor: WorkflowExecutor;
   private readonly sweeper: Sweeper;
+  private readonly adder: StepAdder;
 
   constructor(
     private readonly leader: WorkflowLeader,
@@ -27,6 +30,7 @@ export class Workflows {
   ) {
     this.executor = new WorkflowExecutor(leader, () => this.sweeper.wake());
     this.sweeper = new Sweeper(leader, this.executor, cancelJob);
+    this.adder = new StepAdder(leader, this.executor, () => this.sweeper.wake());
   }
 
   start(): void {
@@ -36,6 +40,11 @@ export class Workflows {
 
   async stop(): Promise<void> {
     await Promise.all([this.executor.stop(), this.sweeper.stop()]);
+  }
+
+  /** Adds steps that a running step has; answers whether any of them is new. */
+  add(addition: StepsToAdd): Promise<boolean> {
+    return this.adder.add(addition);
   }
 
   /** Skips what has not started and cancels what runs; the workflow ends when all of its steps have. */
@@ -128,6 +137,7 @@ export class Workflows {
   ): Promise<void> {
     const { leader } = this;
     const { id, tenant } = workflow;
+    if (await this.isTooOld(workflow)) throw tooOld(id);
     // An end that is not counted yet would be counted against the counters that are made here.
     await this.executor.drain(id);
     const [steps, edges] = [await readGraphSteps(leader.hot, id), await readGraph(leader.hot, tenant, id)];
@@ -152,6 +162,15 @@ export class Workflows {
     if (!isDone) throw tooOld(id);
     this.onReopened(tenant, plan.reopened.length);
     this.executor.wake();
+  }
+
+  /**
+   * Whether jobs of it may be gone: those of days that this leader is removing, or that were removed before. What it reads
+   * holds while it is alone, because only whoever is alone begins to remove days.
+   */
+  private async isTooOld({ ended_at: endedAt }: WorkflowRow): Promise<boolean> {
+    const { keptSince, hot } = this.leader;
+    return endedAt !== null && endedAt < Math.max(keptSince, await oldestDay(hot));
   }
 
   /** Looks for steps that have waited long enough. */
@@ -225,7 +244,10 @@ function ranOnce(id: string, steps: readonly GraphStepRow[]): PunctualError {
 }
 
 function tooOld(id: string): PunctualError {
-  return new PunctualError('WORKFLOW_ENDED', `Workflow ${id} is so old that jobs of its steps are gone.`);
+  return new PunctualError(
+    'WORKFLOW_ENDED',
+    `Workflow ${id} cannot run again: jobs of its steps were deleted, or it is older than the history that is kept.`,
+  );
 }
 
 /** The most names that an error lists. */

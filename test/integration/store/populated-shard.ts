@@ -18,6 +18,8 @@ export interface Population {
   readonly held: string;
   readonly unread: string;
   readonly failed: string;
+  /** When that one ended. */
+  readonly failedAt: number;
   /** A step that has ended, one that waits for it, and their workflow. */
   readonly endedStep: string;
   readonly blocked: string;
@@ -73,12 +75,16 @@ export async function populate(shard: TestShard, term: TermKey): Promise<Populat
   const batches = await populateBatches(shard, term, failed!, now);
   const { queue, needs } = (await readWaiting(shard.hot, [waiting!]))[0]!;
   const names = { queue, needs };
+  const ended = await shard.pool.query('SELECT finished_at AS at FROM punctual.job_history WHERE id = $1', [
+    failed,
+  ]);
   return {
     waiting: waiting!,
     running: running!,
     held,
     unread: rows[0].id,
     failed: failed!,
+    failedAt: ended.rows[0].at,
     ...names,
     ...workflow,
     batches,

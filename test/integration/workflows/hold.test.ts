@@ -204,6 +204,31 @@ describe('a workflow on hold', () => {
       expect((await user.job(job.id)).attempts).toHaveLength(1);
   });
 
+  it('keeps steps from starting that a running step adds, with their delays', async () => {
+    const user = node.newTenant();
+    const worker = await ProtocolWorker.register(user, { tasks: ['note'] });
+    const submitted = await submitWorkflow(user, {
+      jobs: { a: step('a'), last: step('last', ['a']) } as never,
+    });
+    const { jobId, fence } = await worker.claimOne();
+    await steer(user, submitted, 'hold');
+    await swept(node, submitted);
+    const jobs = { b: step('b'), late: step('late', [], { delay: '50ms' }) };
+    await user.get('POST', `/v1/workflows/${submitted.id}/jobs`, { body: { by: { jobId, fence }, jobs } });
+    await worker.succeed({ jobId, fence });
+    await swept(node, submitted);
+    expect(await worker.claimSilently(5, '400ms')).toEqual([]);
+    await until(async () => (await look(user, submitted)).progress.ended === 1);
+    expect(statesOf(await look(user, submitted))).toMatchObject({
+      b: 'blocked',
+      late: 'blocked',
+      last: 'blocked',
+    });
+    await steer(user, submitted, 'release');
+    for (const _ of ['b', 'late', 'last']) await worker.succeed(await worker.claimOne());
+    expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+  });
+
   it('is audited, repeatable with an Idempotency-Key, and not found by others', async () => {
     const user = node.newTenant();
     const submitted = await submitWorkflow(user, { jobs: { a: step('a', [], { delay: '1h' }) } as never });

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Workflow } from '../../../src/core/workflow.js';
 import { TestNode, type TestTenant } from '../../node-for-tests.js';
 import { withClient } from '../../postgres-client.js';
+import { ProtocolWorker } from '../../protocol-worker.js';
 import { notingTask, statesOf, step, submitWorkflow, workflowEnd } from './workflow-tester.js';
 
 let node: TestNode;
@@ -124,6 +125,39 @@ it('at-most-once steps have new jobs, each of which starts once', async () => {
   expect(ran).toEqual(['once', 'once']);
   const job = await user.job(body.jobs.once!.id);
   expect([job.delivery, job.attempts.length]).toEqual(['at-most-once', 1]);
+});
+
+it('steps that others added are not part of what runs again', async () => {
+  const user = node.newTenant();
+  const worker = await ProtocolWorker.register(user, { tasks: ['note'] });
+  const first = await submitWorkflow(user, { jobs: { a: step('a'), last: step('last', ['a']) } as never });
+  const { jobId, fence } = await worker.claimOne();
+  const body = { by: { jobId, fence }, jobs: { b: step('b') } };
+  await user.get('POST', `/v1/workflows/${first.id}/jobs`, { body });
+  const whileItRuns = await rerun(user, first);
+  expect([whileItRuns.status, graphOf(whileItRuns.body)]).toEqual([201, graphOf(first)]);
+  await user.get('POST', `/v1/workflows/${whileItRuns.body.id}/cancel`);
+  await worker.succeed({ jobId, fence });
+  for (const _ of ['b', 'last']) await worker.succeed(await worker.claimOne());
+  const ended = await workflowEnd(user, first);
+  expect([ended.state, ended.progress.steps]).toEqual(['succeeded', 3]);
+  expect(graphOf((await rerun(user, first)).body)).toEqual(graphOf(first));
+});
+
+it('a workflow of a definition runs again with the input and the version that it had', async () => {
+  const user = node.newTenant();
+  await user.work([notingTask([])]);
+  const jobs = { a: step('a', [], { payload: { name: { $from: 'input.who' } } }) };
+  await user.get('PUT', '/v1/workflow-definitions/greeting', { body: { jobs } });
+  const first = await user.get<Workflow>('POST', '/v1/workflows', {
+    body: { definition: 'greeting', input: { who: 'Ada' } },
+  });
+  await workflowEnd(user, first);
+  await user.get('PUT', '/v1/workflow-definitions/greeting', { body: { jobs: { a: step('other') } } });
+  const { status, body } = await rerun(user, first);
+  expect([status, body.definition]).toEqual([201, { name: 'greeting', version: 1 }]);
+  await workflowEnd(user, body);
+  expect((await user.job(body.jobs.a!.id)).payload).toEqual({ name: 'Ada' });
 });
 
 it('a workflow whose jobs have left history cannot run again: 410', async () => {
