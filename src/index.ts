@@ -59,6 +59,7 @@ export {
   workflow,
 } from './client/workflow-builder.js';
 export {
+  type RerunOptions,
   type RetryWorkflowOptions,
   type StartOptions,
   WorkflowFailedError,
@@ -86,6 +87,7 @@ export type {
   Labels,
   ListedJob,
   Progress,
+  RelativeList,
   RetryInput,
   SubmittedJob,
   Target,
@@ -124,6 +126,8 @@ export type {
   TaskView,
 } from './core/wire.js';
 export type {
+  CriticalPath,
+  CriticalStep,
   EventWait,
   FailurePolicy,
   ListedWorkflow,

@@ -73,7 +73,9 @@ mine AS MATERIALIZED (
 ), grown AS (
   UPDATE punctual.workflows w SET steps = w.steps + $8::int, steps_left = w.steps_left + $8::int, queues =
     $9::text[],
-    tasks = $10::text[]
+    tasks = $10::text[],
+    -- Those that could run at once are parked like the others.
+    swept = w.swept AND NOT w.held
   WHERE w.id = $6::uuid AND EXISTS (SELECT 1 FROM own)
 ), live AS (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
@@ -3576,11 +3578,16 @@ WITH RECURSIVE up AS (
   SELECT e.parent AS id FROM punctual.edges e WHERE e.child = $1::uuid
   UNION
   SELECT e.parent FROM up u JOIN punctual.edges e ON e.child BETWEEN u.id AND u.id
+), down AS (
+  SELECT e.child AS id FROM punctual.edges e WHERE e.parent = $1::uuid
+  UNION
+  SELECT e.child FROM down d JOIN punctual.edges e ON e.parent BETWEEN d.id AND d.id
 )
 SELECT
-  ARRAY(SELECT e.parent FROM punctual.edges e WHERE e.child = $1::uuid ORDER BY 1 LIMIT 1000) AS "dependsOn",
-  ARRAY(SELECT e.child FROM punctual.edges e WHERE e.parent = $1::uuid ORDER BY 1 LIMIT 1000) AS dependents,
-  ARRAY(SELECT u.id FROM up u LIMIT 1000) AS ancestors;
+  ARRAY(SELECT e.parent FROM punctual.edges e WHERE e.child = $1::uuid ORDER BY 1 LIMIT 1001) AS "dependsOn",
+  ARRAY(SELECT e.child FROM punctual.edges e WHERE e.parent = $1::uuid ORDER BY 1 LIMIT 1001) AS dependents,
+  ARRAY(SELECT u.id FROM up u LIMIT 1001) AS ancestors,
+  ARRAY(SELECT d.id FROM down d LIMIT 1001) AS descendants;
 
 -- read-runs
 SELECT o.at FROM punctual.occurrences o
@@ -3625,17 +3632,48 @@ SELECT h.result FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e
   e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
 WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at = $3::bigint AND h.state = 'succeeded';
 
+-- read-step-times
+SELECT u.id, coalesce(
+  (SELECT min(coalesce((a ->> 'startedAt')::bigint, (a ->> 'claimedAt')::bigint)) FROM unnest(m.earlier_attempts) a
+    WHERE coalesce((a ->> 'startedAt')::bigint, (a ->> 'claimedAt')::bigint) >= u.since), m.at) AS at
+FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) u(id, finished_at, since)
+CROSS JOIN LATERAL (
+  SELECT coalesce(h.started_at, h.claimed_at) AS at, h.earlier_attempts FROM (SELECT e.id, e.tenant, e.queue,
+    e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses,
+    e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by, e.key,
+    e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts, e.schedule,
+    e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress, e.started_at,
+    e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL SELECT e.id,
+    e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+    e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+    e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+    e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+    e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
+  WHERE h.tenant = $1 AND h.id = u.id AND h.finished_at = u.finished_at
+  UNION ALL
+  SELECT (SELECT coalesce(c.started_at, c.claimed_at) FROM punctual.claims c WHERE c.job = j.id), j.earlier_attempts
+  FROM punctual.jobs j WHERE u.finished_at IS NULL AND j.id = u.id
+  UNION ALL
+  SELECT NULL, l.earlier_attempts FROM punctual.later l WHERE u.finished_at IS NULL AND l.id = u.id
+  LIMIT 1) m;
+
 -- read-steps
-SELECT s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at, s.added_by,
+SELECT s.id, s.name, s.place, s.run_if, s.added_by, coalesce(s.finished_at, o.finished_at) AS finished_at,
   CASE WHEN s.outcome IS NOT NULL THEN s.outcome
     WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
     WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
-    ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state FROM punctual.steps s
+    ELSE o.state END AS state,
+  (SELECT string_agg(e.parent::text, ',') FROM punctual.edges e WHERE e.child = s.id) AS parents
+FROM (
+  SELECT s.* FROM punctual.steps s WHERE s.workflow = $1 AND s.tenant = $2 AND s.id > $3::uuid
+  ORDER BY s.id LIMIT $4) s
 LEFT JOIN LATERAL (
   SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
 LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
 LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
-WHERE s.workflow = $1 AND s.tenant = $2 ORDER BY s.place;
+LEFT JOIN LATERAL (
+  SELECT o.state, o.finished_at FROM punctual.outbox o WHERE s.outcome IS NULL AND o.job = s.id LIMIT 1) o ON true
+ORDER BY s.id;
 
 -- read-steps-beside
 WITH all_steps AS MATERIALIZED (
@@ -3647,11 +3685,11 @@ SELECT (SELECT count(*) FROM all_steps) AS steps, (SELECT coalesce(sum(parents),
     'addedBy', a.added_by)) FROM all_steps a WHERE a.name = ANY($2::text[])) AS named;
 
 -- read-steps-named
-SELECT s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at, s.added_by,
+SELECT s.id, s.name, s.place, s.run_if, s.added_by, coalesce(s.finished_at, o.finished_at) AS finished_at,
   CASE WHEN s.outcome IS NOT NULL THEN s.outcome
     WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
     WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
-    ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state,
+    ELSE o.state END AS state,
   ARRAY(SELECT p.name FROM punctual.edges e JOIN punctual.steps p ON p.id BETWEEN e.parent AND e.parent
     WHERE e.child = s.id ORDER BY p.place) AS after,
   (SELECT a.name FROM punctual.steps a WHERE a.id = s.added_by) AS adder
@@ -3660,6 +3698,8 @@ LEFT JOIN LATERAL (
   SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
 LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
 LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
+LEFT JOIN LATERAL (
+  SELECT o.state, o.finished_at FROM punctual.outbox o WHERE s.outcome IS NULL AND o.job = s.id LIMIT 1) o ON true
 WHERE s.workflow = $1 AND s.tenant = $2 AND s.name = ANY($3::text[]) ORDER BY s.place;
 
 -- read-steps-of-day
@@ -3680,6 +3720,43 @@ WHERE s.workflow = ANY($1::uuid[]);
 -- read-submissions
 SELECT l.id, l.submission FROM unnest($1::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id
 WHERE l.submission IS NOT NULL;
+
+-- read-submitted-steps
+SELECT s.id, s.name, s.place, s.run_if AS "runIf", s.delay_ms AS "delayMs", s.wait, s.refers, s.hold,
+  s.added_by IS NOT NULL AS "isAdded",
+  CASE WHEN s.refers THEN s.template ELSE m.payload END AS payload,
+  q.name AS queue, m.rank, m.max_attempts AS "maxAttempts", m.max_losses AS "maxLosses",
+  m.at_most_once AS "atMostOnce", m.timeout_ms AS "timeoutMs", m.task, m.concurrency_key AS "concurrencyKey",
+  m.target, m.backoff, m.requires
+FROM (
+  SELECT s.* FROM punctual.steps s WHERE s.workflow = $2::uuid AND s.tenant = $1 AND s.id > $3::uuid
+  ORDER BY s.id LIMIT $4) s
+LEFT JOIN LATERAL (
+  SELECT j.queue, j.rank, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.task, j.concurrency_key,
+    j.target, j.backoff, j.requires, CASE WHEN s.refers THEN NULL ELSE j.payload END AS payload
+    FROM punctual.jobs j WHERE j.id = s.id AND s.outcome IS NULL
+  UNION ALL
+  SELECT l.queue, l.rank, l.max_attempts, l.max_losses, l.at_most_once, l.timeout_ms, l.task, l.concurrency_key,
+    l.target, l.backoff, l.requires, CASE WHEN s.refers THEN NULL ELSE l.payload END AS payload
+    FROM punctual.later l WHERE l.id = s.id AND s.outcome IS NULL
+  UNION ALL
+  SELECT h.queue, h.rank, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.task, h.concurrency_key,
+    h.target, h.backoff, h.requires, CASE WHEN s.refers THEN NULL ELSE h.payload END AS payload
+    FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e
+      UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at = coalesce(s.finished_at,
+      (SELECT o.finished_at FROM punctual.outbox o WHERE o.job = s.id))
+  LIMIT 1) m ON true
+LEFT JOIN punctual.queues q ON q.id = m.queue
+ORDER BY s.id;
 
 -- read-task-changes
 SELECT c.version AS last, t.tenant, t.version, t.tasks FROM punctual.task_changes c

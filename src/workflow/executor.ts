@@ -33,8 +33,6 @@ import type { WorkflowLeader } from './workflow-leader.js';
 const MAX_EDGES = 1_000;
 /** Ends of one statement. */
 const MAX_ENDS = 500;
-/** Ends that are kept in memory; what is beyond that is read from the table. */
-const MAX_PENDING = 50_000;
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 const EVERY_MS = 60_000;
 
@@ -47,6 +45,8 @@ const EVERY_MS = 60_000;
  * holds: a cursor would miss what is committed late, and reading from the beginning passes all dead rows.
  */
 export class WorkflowExecutor {
+  /** Ends that are kept in memory; what is beyond that is read from the table. Tests make it small. */
+  maxPending = 50_000;
   /** By step. */
   private readonly pending = new Map<string, PendingEnd>();
   /** Whether steps may have waited long enough. */
@@ -99,7 +99,7 @@ export class WorkflowExecutor {
   }
 
   private add(end: PendingEnd): void {
-    if (this.pending.size < MAX_PENDING) this.pending.set(end.job, end);
+    if (this.pending.size < this.maxPending) this.pending.set(end.job, end);
     else this.isBehind = true;
   }
 

@@ -48,6 +48,8 @@ export class StepAdder {
   constructor(
     private readonly leader: WorkflowLeader,
     private readonly executor: WorkflowExecutor,
+    /** Called when steps were added to a workflow that is on hold. */
+    private readonly onHeld: () => void,
   ) {}
 
   /** Answers whether any step is new. */
@@ -89,6 +91,7 @@ export class StepAdder {
     await executor.addSteps(stored, plan.skipped, made, now).catch((error: unknown) => {
       throw error instanceof NotOwnedError ? stale(by) : error;
     });
+    if (workflow.held) this.onHeld();
     return true;
   }
 

@@ -30,7 +30,7 @@ export class Workflows {
   ) {
     this.executor = new WorkflowExecutor(leader, () => this.sweeper.wake());
     this.sweeper = new Sweeper(leader, this.executor, cancelJob);
-    this.adder = new StepAdder(leader, this.executor);
+    this.adder = new StepAdder(leader, this.executor, () => this.sweeper.wake());
   }
 
   start(): void {

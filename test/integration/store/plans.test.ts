@@ -73,6 +73,7 @@ import {
 } from '../../../src/store/read-backlog.js';
 import { findEnded, findKey, readJob } from '../../../src/store/read-job.js';
 import { readFirstWaiting, readPrevious } from '../../../src/store/read-overlap.js';
+import { readSubmittedSteps } from '../../../src/store/read-submitted-steps.js';
 import {
   listWorkflows,
   readGraph,
@@ -81,6 +82,7 @@ import {
   readStepHold,
   readStepIds,
   readSteps,
+  readStepTimes,
   readWait,
   readWorkflow,
 } from '../../../src/store/read-workflows.js';
@@ -370,7 +372,9 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-unended-steps': (db) => readUnended(db, ID, ID, 100),
   'read-unswept': (db) => readUnswept(db, 10),
   'read-workflow': (db) => readWorkflow(db, TENANT, ID),
-  'read-steps': (db) => readSteps(db, TENANT, ID),
+  'read-steps': (db) => readSteps(db, TENANT, ID, ID, 100),
+  'read-step-times': (db) => readStepTimes(db, TENANT, [{ id: ID, finishedAt: 1, from: 0 }]),
+  'read-submitted-steps': (db) => readSubmittedSteps(db, TENANT, ID, ID, 100),
   'read-graph': (db) => readGraph(db, TENANT, ID),
   'read-relatives': (db) => readRelatives(db, ID),
   'read-parents': (db) => readParents(db, ID),
