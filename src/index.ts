@@ -69,6 +69,7 @@ export {
   workflow,
 } from './client/workflow-builder.js';
 export {
+  type RerunOptions,
   type RetryWorkflowOptions,
   type StartDefinedOptions,
   type StartOptions,
@@ -97,6 +98,7 @@ export type {
   Labels,
   ListedJob,
   Progress,
+  RelativeList,
   RetryInput,
   SubmittedJob,
   Target,
@@ -135,6 +137,8 @@ export type {
   TaskView,
 } from './core/wire.js';
 export type {
+  CriticalPath,
+  CriticalStep,
   EventWait,
   FailurePolicy,
   ListedWorkflow,

@@ -177,7 +177,7 @@ export interface Call {
 
 type CallerOf<S extends Scope> = S extends 'public'
   ? null
-  : S extends 'attempt'
+  : S extends 'attempt' | 'step'
     ? Caller | AttemptCredential
     : Caller;
 

@@ -1,3 +1,4 @@
+import { addedStepRoutes } from './added-steps.js';
 import { attemptRoutes } from './attempts.js';
 import { auditRoutes } from './audit.js';
 import { batchRoutes } from './batches.js';
@@ -34,6 +35,7 @@ export const ROUTES: readonly Route[] = [
   ...scheduleRoutes,
   ...workflowRoutes,
   ...definitionRoutes,
+  ...addedStepRoutes,
   ...eventRoutes,
   ...clusterRoutes,
   ...healthRoutes,

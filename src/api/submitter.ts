@@ -239,6 +239,28 @@ export class Submitter {
     }
   }
 
+  /** Has the leader store steps that are added to a workflow, with the ids of their names and room for them. */
+  async addSteps<T>(
+    owner: Owner,
+    definitions: readonly JobDefinition[],
+    store: (resolved: readonly Resolved[], made: Made) => Promise<T>,
+  ): Promise<T> {
+    const { databaseNow } = this.options;
+    const kinds = definitions.map((definition) => ({ owner, definition }));
+    const named = (how: { readonly counted?: string }) =>
+      this.withNames(kinds, (resolved) => {
+        const made: Made = { names: distinct(resolved), at: databaseNow(), since: performance.now(), ...how };
+        return store(resolved, made).catch((error: unknown) => {
+          throw error instanceof NoRoomError ? new NoRoomForError(error.jobs, error) : error;
+        });
+      });
+    try {
+      return await (owner.isCounted ? this.withRoom(owner.tenant, named) : named({}));
+    } catch (error) {
+      throw explainDatabaseError(error);
+    }
+  }
+
   private resolve(kinds: readonly NamedKind[]): Promise<Resolved[]> {
     const { names, clock } = this.options;
     return names.resolve(
@@ -428,7 +450,7 @@ class NoRoomForError extends Error {
   readonly wanted: JobCounts;
   readonly places: readonly Place[];
 
-  constructor(jobs: readonly Pick<NewJob, 'row'>[], error: NoRoomError) {
+  constructor(jobs: readonly { readonly row: { readonly id: string } }[], error: NoRoomError) {
     super(error.message, { cause: error });
     this.wanted = error.wanted;
     const places = new Map(

@@ -51,6 +51,8 @@ export const AUDIT_ACTIONS = [
   'definition.change',
   'definition.delete',
   'workflow.cancel',
+  'workflow.hold',
+  'workflow.release',
   'workflow.retry',
 ] as const;
 

@@ -138,7 +138,25 @@ export interface WorkflowStepView {
   readonly state: JobState;
   readonly after: readonly string[];
   readonly runIf: RunIf;
+  /** The step that added it while it ran; null if it was submitted with the workflow. */
+  readonly addedBy: string | null;
   readonly finishedAt: string | null;
+}
+
+/** Steps that a running step adds to its workflow. */
+export interface StepAddition {
+  readonly jobs: WorkflowSteps;
+  /** Whether the steps that wait for the one that adds also wait for these; default true. */
+  readonly join?: boolean;
+  /** The attempt that adds them; may be left out by one that comes with its own token. */
+  readonly by?: { readonly jobId: string; readonly fence: number };
+}
+
+/** Steps that were added to a workflow, now or by an earlier request of the same job. */
+export interface AddedSteps {
+  /** The id of the workflow. */
+  readonly workflow: string;
+  readonly jobs: Readonly<Record<string, WorkflowStepView>>;
 }
 
 /** A workflow in a list. */
@@ -160,14 +178,44 @@ export interface ListedWorkflow {
   readonly running: RunningPolicy;
   /** Why the rest of it is skipped: a failure, or because somebody cancelled it. */
   readonly stopping: 'failure' | 'cancel' | null;
+  /** Whether no step starts until somebody releases it. */
+  readonly held: boolean;
+  /** The workflow that it repeats. */
+  readonly rerunOf: string | null;
   readonly progress: { readonly steps: number; readonly ended: number; readonly failed: number };
   readonly createdAt: string;
   readonly createdBy: string;
   readonly endedAt: string | null;
 }
 
+/** A step on the critical path of its workflow. */
+export interface CriticalStep {
+  readonly name: string;
+  readonly state: JobState;
+  /** From the end of the step before it to its first attempt. */
+  readonly waitedMs: number;
+  /** From there to its end, or until now; pauses between its attempts are part of it. */
+  readonly ranMs: number;
+  readonly totalMs: number;
+}
+
+/** The chain of steps that determined when a workflow ended, or that determines how far it is. */
+export interface CriticalPath {
+  /** From the submission to the end of the last step, or until now. */
+  readonly totalMs: number;
+  /** What the listed steps spent waiting. */
+  readonly waitedMs: number;
+  /** What the listed steps spent running. */
+  readonly ranMs: number;
+  /** In their order; of a longer path the thousand that took longest. */
+  readonly steps: readonly CriticalStep[];
+  /** How many steps of the path are not listed. */
+  readonly left: number;
+}
+
 /** A workflow as the API shows it. */
 export interface Workflow extends ListedWorkflow {
+  readonly criticalPath: CriticalPath;
   /** Its steps by their names. */
   readonly jobs: Readonly<Record<string, WorkflowStepView>>;
 }

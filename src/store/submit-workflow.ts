@@ -28,6 +28,7 @@ export interface NewStep {
   readonly wakeAt: number | null;
   /** Whether its payload refers to results of other steps. */
   readonly refers: boolean;
+  /** Whether it is submitted on hold. */
   readonly held: boolean;
   /** When its job is admitted; null if it is stored in the live table. */
   readonly admitAt: number | null;
@@ -53,6 +54,8 @@ export interface NewWorkflow {
   readonly tenant: string;
   readonly name: string;
   readonly key: string | null;
+  /** The workflow that it repeats. */
+  readonly rerunOf: string | null;
   /** The version of a definition that it is started from. */
   readonly definition: UsedDefinition | null;
   /** The schedule that starts it. */
@@ -68,39 +71,50 @@ export interface NewWorkflow {
   readonly edges: { readonly parents: readonly number[]; readonly children: readonly number[] };
 }
 
+/** A step with its number in the order of its workflow. */
+export interface PlacedStep extends NewStep {
+  readonly place: number;
+  /** Set for a step that is added when some of its parents have ended. */
+  readonly parentsLeft?: number;
+  readonly released?: boolean;
+}
+
 /** When a blocked job is admitted: never, also to those who do not know what blocked means. */
 export const NEVER = 2 ** 52;
 
-const LATER_COLUMNS = new Columns<NewStep>([
+/** The columns of the job of a step that is not live; exported for steps that are added later. */
+export const LATER_COLUMNS = new Columns<NewStep>([
   ...NEW_JOB_COLUMNS.inside((step: NewStep) => step.row),
   column('admit_at', (step) => step.admitAt),
   column('held', (step) => step.held),
   column('blocked', (step) => step.blocked),
 ]);
 
-const STEP_COLUMNS = new Columns<NewStep & { readonly place: number }>([
+/** The columns of a step; exported for steps that are added later. */
+export const STEP_COLUMNS = new Columns<PlacedStep>([
   column('id', (step) => step.row.id),
   { name: 'name', type: 'text', of: (step) => step.name },
   { name: 'place', type: 'int', of: (step) => step.place },
   { name: 'run_if', type: 'text', of: (step) => step.runIf },
   { name: 'parents', type: 'int', of: (step) => step.parents },
-  { name: 'parents_left', type: 'int', of: (step) => step.parents },
-  { name: 'released', type: 'boolean', of: (step) => step.parents === 0 },
+  { name: 'parents_left', type: 'int', of: (step) => step.parentsLeft ?? step.parents },
+  { name: 'released', type: 'boolean', of: (step) => step.released ?? step.parents === 0 },
   { name: 'delay_ms', type: 'bigint', of: (step) => step.delayMs },
   { name: 'wait', type: 'json', of: (step) => step.wait },
   { name: 'wake_at', type: 'bigint', of: (step) => step.wakeAt },
   { name: 'refers', type: 'boolean', of: (step) => step.refers },
+  { name: 'hold', type: 'boolean', of: (step) => step.held },
   { name: 'template', type: 'json', of: (step) => (step.refers ? step.row.payload : null) },
 ]);
 
-const LIVE = NEW_JOB_COLUMNS.inSql(25);
+const LIVE = NEW_JOB_COLUMNS.inSql(26);
 const LATER = LATER_COLUMNS.inSql(LIVE.next);
 const STEPS = STEP_COLUMNS.inSql(LATER.next);
 const STEP_IDS = `($${LATER.next}::uuid[])`;
 const EDGES = `unnest($${STEPS.next}::int[], $${STEPS.next + 1}::int[]) e(parent, child)`;
 const IF_MADE = 'EXISTS (SELECT 1 FROM made)';
 
-/** The parameters: $1 to $9 as for jobs, $10 to $24 the workflow, then its live jobs, the others, steps and edges. */
+/** The parameters: $1 to $9 as for jobs, $10 to $25 the workflow, then its live jobs, the others, steps and edges. */
 const INSERT_WORKFLOW = statement(
   'insert-workflow',
   `
@@ -110,9 +124,9 @@ const INSERT_WORKFLOW = statement(
     ), made AS (
       INSERT INTO punctual.workflows
         (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks,
-        definition, definition_version, schedule, occurrence)
+        definition, definition_version, schedule, occurrence, rerun_of)
       SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int, $18::int,
-        $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint
+        $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid
       WHERE (SELECT named AND young FROM valid)
       ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
       RETURNING id
@@ -194,7 +208,7 @@ export async function insertWorkflow(
   now: number,
 ): Promise<boolean> {
   const { id, tenant, name, key, onFailure, running, createdAt, createdBy, steps, edges } = workflow;
-  const { queues, tasks, definition, scheduled } = workflow;
+  const { queues, tasks, rerunOf, definition, scheduled } = workflow;
   const live = steps.filter(isLive).map(({ row }) => row);
   const later = steps.filter((step) => !isLive(step));
   const placed = steps.map((step, place) => ({ ...step, place }));
@@ -203,6 +217,7 @@ export async function insertWorkflow(
     ...[id, tenant, name, key, onFailure, running, createdAt, createdBy, steps.length, queues, tasks],
     ...[definition?.name ?? null, definition?.version ?? null],
     ...[scheduled?.schedule ?? null, scheduled?.occurrence ?? null],
+    rerunOf,
     ...(await parametersOf(NEW_JOB_COLUMNS, live)),
     ...(await parametersOf(LATER_COLUMNS, later)),
     ...(await parametersOf(STEP_COLUMNS, placed)),

@@ -2,11 +2,14 @@ import { EarliestTimer } from '../core/clock.js';
 import { Loop, logFailure } from '../core/loop.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import { eventOf, timedOut, type Waits } from '../core/workflow/waiting.js';
+import { type Addition, addSteps } from '../store/add-steps.js';
 import type { Queryable } from '../store/database.js';
 import type { EndedStep } from '../store/ended-jobs.js';
 import { type Keep, keepLast } from '../store/idempotency.js';
 import { leaderTransaction, type TermKey } from '../store/leader-statement.js';
+import { toWaiting } from '../store/read-backlog.js';
 import { addEvent, nextWake, readWaitingSteps, readWoken, type WorkflowEvent } from '../store/step-inputs.js';
+import { type Made, takeRoomFor } from '../store/submit-jobs.js';
 import {
   type Applied,
   applyPortion,
@@ -30,8 +33,6 @@ import type { WorkflowLeader } from './workflow-leader.js';
 const MAX_EDGES = 1_000;
 /** Ends of one statement. */
 const MAX_ENDS = 500;
-/** Ends that are kept in memory; what is beyond that is read from the table. */
-const MAX_PENDING = 50_000;
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 const EVERY_MS = 60_000;
 
@@ -44,6 +45,8 @@ const EVERY_MS = 60_000;
  * holds: a cursor would miss what is committed late, and reading from the beginning passes all dead rows.
  */
 export class WorkflowExecutor {
+  /** Ends that are kept in memory; what is beyond that is read from the table. Tests make it small. */
+  maxPending = 50_000;
   /** By step. */
   private readonly pending = new Map<string, PendingEnd>();
   /** Whether steps may have waited long enough. */
@@ -96,7 +99,7 @@ export class WorkflowExecutor {
   }
 
   private add(end: PendingEnd): void {
-    if (this.pending.size < MAX_PENDING) this.pending.set(end.job, end);
+    if (this.pending.size < this.maxPending) this.pending.set(end.job, end);
     else this.isBehind = true;
   }
 
@@ -161,7 +164,7 @@ export class WorkflowExecutor {
       prepared = await this.prepare(plan, read, now);
     }
     const { taken, partly, counted, workflows } = plan;
-    const steps = withWaits(plan.steps, prepared);
+    const steps = withPrepared(plan.steps, prepared);
     const portion = {
       counted,
       partly,
@@ -181,8 +184,8 @@ export class WorkflowExecutor {
   }
 
   private prepare(plan: Plan, { sources }: ReadPortion, now: number): Promise<Prepared> {
-    const tenants = new Map(sources.map(({ workflow, tenant }) => [workflow, tenant]));
-    const ready = plan.ready.map((step) => ({ ...step, tenant: tenants.get(step.workflow)! }));
+    const workflows = new Map(sources.map(({ workflow, tenant, held }) => [workflow, { tenant, held }]));
+    const ready = plan.ready.map((step) => ({ ...step, ...workflows.get(step.workflow)! }));
     return prepare(this.leader, ready, now);
   }
 
@@ -232,7 +235,7 @@ export class WorkflowExecutor {
     );
     const portion = {
       ...NOTHING,
-      steps: prepared.released.map(({ id }) => ({ ...NO_CHANGE, id, released: true })),
+      steps: prepared.released.map(({ id, parked }) => ({ ...NO_CHANGE, id, released: true, parked })),
       released: prepared.released,
       ended: [...waits.map((waiter) => endOfWait(waiter, results.get(waiter.id))), ...prepared.ended],
     };
@@ -265,6 +268,28 @@ export class WorkflowExecutor {
         }),
       ),
     );
+  }
+
+  /**
+   * Stores steps that are added to a workflow, and ends those of them that are skipped. To be called by those who are alone
+   * and have drained the workflow.
+   */
+  async addSteps(addition: Addition, skipped: readonly EndedUnrun[], made: Made, now: number): Promise<void> {
+    const { leader } = this;
+    const tenants = new Map([[addition.workflow, addition.tenant]]);
+    await this.write({ ...NOTHING, ended: skipped }, tenants, now, (write) =>
+      leader.write(() =>
+        leaderTransaction(leader.hot, leader.term, async (db) => {
+          // First, because it may wait, and what follows holds up the end of the attempt.
+          await takeRoomFor(db, addition.steps, made);
+          await addSteps(db, leader.term, addition, made.names, now);
+          return skipped.length > 0 ? write(db, leader.term) : NOT_APPLIED;
+        }),
+      ),
+    );
+    const live = addition.steps.filter(({ admitAt }) => admitAt === null);
+    await leader.admit(live.map(({ row }) => toWaiting(row)));
+    if (addition.steps.some(({ wakeAt }) => wakeAt !== null)) this.wake();
   }
 
   private tell(
@@ -312,7 +337,13 @@ function lastEdge(edges: readonly ReadEdge[], step: string): number {
   return edges.length;
 }
 
-function withWaits(steps: readonly StepChange[], { waiting }: Prepared): StepChange[] {
+/** The changes of steps with when they wake, and whether they only wait for their workflow. */
+function withPrepared(steps: readonly StepChange[], { waiting, released }: Prepared): StepChange[] {
   const wakeAts = new Map(waiting.map(({ id, wakeAt }) => [id, wakeAt]));
-  return steps.map((step) => ({ ...step, wakeAt: wakeAts.get(step.id) ?? null }));
+  const parked = new Map(released.map((step) => [step.id, step.parked]));
+  return steps.map((step) => ({
+    ...step,
+    wakeAt: wakeAts.get(step.id) ?? null,
+    parked: parked.get(step.id) ?? null,
+  }));
 }

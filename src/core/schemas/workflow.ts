@@ -153,9 +153,61 @@ const StepView = Type.Object(
     state: JobState,
     after: Type.Array(Type.String()),
     runIf: RunIf,
+    addedBy: nullable(
+      Type.String({
+        description: 'The step that added it while it ran; null if it was submitted with the workflow.',
+      }),
+    ),
     finishedAt: nullable(Time),
   },
   { title: 'WorkflowStepView' },
+);
+
+/** Steps that a running step adds to its workflow. */
+export const StepAddition = strict(
+  {
+    jobs: WorkflowSteps,
+    join: Type.Optional(
+      Type.Boolean({
+        default: true,
+        description: 'Whether the steps that wait for the one that adds also wait for these.',
+      }),
+    ),
+    by: Type.Optional(
+      strict(
+        { jobId: Id, fence: Type.Integer({ minimum: 1 }) },
+        { description: 'The attempt that adds them; may be left out by one that comes with its own token.' },
+      ),
+    ),
+  },
+  {
+    title: 'StepAddition',
+    examples: [{ jobs: { 'page-1': { task: 'render', payload: { page: 1 } } } }],
+  },
+);
+
+/** The same without its steps, which are checked one by one so that others have their turn in between. */
+export const StepAdditionEnvelope = strict({
+  ...StepAddition.properties,
+  jobs: Type.Unsafe<Record<string, unknown>>({
+    type: 'object',
+    minProperties: 1,
+    maxProperties: MOST_STEPS,
+    propertyNames: StepName,
+  }),
+});
+
+/** Steps that were added to a workflow. */
+export const AddedSteps = Type.Object(
+  {
+    workflow: Type.String({ description: 'The id of the workflow.' }),
+    jobs: Type.Unsafe<Record<string, StepViewShape>>({
+      type: 'object',
+      additionalProperties: StepView,
+      description: 'The steps by their names.',
+    }),
+  },
+  { title: 'AddedSteps' },
 );
 
 const VIEW = {
@@ -180,16 +232,48 @@ const VIEW = {
   stopping: nullable(
     Type.Enum(['failure', 'cancel'], { type: 'string', description: 'Why the rest of it is skipped.' }),
   ),
+  held: Type.Boolean({ description: 'Whether no step starts until somebody releases it.' }),
+  rerunOf: nullable(Type.String({ description: 'The workflow that it repeats.' })),
   progress: Type.Object({ steps: Whole, ended: Whole, failed: Whole }, { title: 'WorkflowProgress' }),
   createdAt: Time,
   createdBy: Type.String(),
   endedAt: nullable(Time),
 };
 
+const CriticalPath = Type.Object(
+  {
+    totalMs: Type.Integer({
+      description: 'From the submission to the end of the last step, or until now.',
+    }),
+    waitedMs: Type.Integer({ description: 'What the listed steps spent waiting.' }),
+    ranMs: Type.Integer({ description: 'What the listed steps spent running.' }),
+    steps: Type.Array(
+      Type.Object(
+        {
+          name: Type.String(),
+          state: JobState,
+          waitedMs: Type.Integer({ description: 'From the end of the step before it to its first attempt.' }),
+          ranMs: Type.Integer({ description: 'From there to its end, or until now.' }),
+          totalMs: Whole,
+        },
+        { title: 'CriticalStep' },
+      ),
+      { description: 'In their order; of a longer path the thousand that took longest.' },
+    ),
+    left: Type.Integer({ description: 'How many steps of the path are not listed.' }),
+  },
+  {
+    title: 'CriticalPath',
+    description:
+      'The chain of steps that determined when the workflow ended, or that determines how far it is.',
+  },
+);
+
 /** A workflow as the API shows it. */
 export const WorkflowView = Type.Object(
   {
     ...VIEW,
+    criticalPath: CriticalPath,
     jobs: Type.Unsafe<Record<string, StepViewShape>>({
       type: 'object',
       additionalProperties: StepView,
@@ -254,6 +338,12 @@ export const WorkflowDefinitionQuery = strict({ version: Type.Optional(Definitio
 export const WorkflowEvent = strict(
   { event: Name, payload: Type.Optional(Json) },
   { title: 'WorkflowEvent', examples: [{ event: 'paid', payload: { amount: 42 } }] },
+);
+
+/** How a workflow is submitted again. */
+export const WorkflowRerun = strict(
+  { key: Type.Optional(line(512)) },
+  { title: 'WorkflowRerun', examples: [{ key: 'publish-42-again' }] },
 );
 
 /** Which steps run again. */

@@ -31,14 +31,28 @@ export type CheckedGraph =
   | { readonly steps: readonly PlacedStep[]; readonly errors?: undefined }
   | { readonly steps?: undefined; readonly errors: readonly FieldError[] };
 
+/** Steps that exist when others are added, by their names: whether they have ended. */
+export type KnownSteps = ReadonlyMap<string, { readonly hasEnded: boolean }>;
+
+const NO_STEPS: KnownSteps = new Map();
+
 /** Names of a cycle that an error spells out; the others in the middle are counted. */
 const MOST_NAMES = 20;
 
-/** Checks the graph of a workflow whose steps have the right form. */
-export function checkGraph(jobs: Readonly<Record<string, GraphStep>>, pointer = '/jobs'): CheckedGraph {
-  const names = Object.keys(jobs);
-  const tooMany = sizeError(names.length, edgesIn(jobs, names));
+/**
+ * Checks the graph of a workflow whose steps have the right form. Steps that are added to a workflow may also name those
+ * that are known, which come first in the answer, and refer to the results of known ones that have ended.
+ */
+export function checkGraph(
+  added: Readonly<Record<string, GraphStep>>,
+  pointer = '/jobs',
+  known: KnownSteps = NO_STEPS,
+): CheckedGraph {
+  const own = Object.keys(added);
+  const tooMany = sizeError(own.length, edgesIn(added, own));
   if (tooMany) return { errors: [{ pointer, detail: tooMany }] };
+  const jobs = known.size === 0 ? added : withKnown(added, known);
+  const names = Object.keys(jobs);
   const errors: FieldError[] = [];
   if (Object.hasOwn(jobs, INPUT))
     add(
@@ -53,8 +67,16 @@ export function checkGraph(jobs: Readonly<Record<string, GraphStep>>, pointer = 
   const order = topologicalOrder(parents, children);
   if (order.length < names.length) return { errors: findCycles(names, parents, order, pointer) };
   const graph = { names, parents, order, references: readReferences(jobs, names, pointer, errors) };
-  checkAncestors(graph, pointer, errors);
+  checkAncestors(graph, pointer, errors, known);
   return errors.length > 0 ? { errors } : { steps: placed(graph, children) };
+}
+
+/** A known step waits for none of those that are added. */
+function withKnown(
+  added: Readonly<Record<string, GraphStep>>,
+  known: KnownSteps,
+): Readonly<Record<string, GraphStep>> {
+  return { ...Object.fromEntries([...known.keys()].map((name) => [name, {}])), ...added };
 }
 
 function edgesIn(jobs: Readonly<Record<string, GraphStep>>, names: readonly string[]): number {
@@ -214,7 +236,7 @@ interface Edges {
 }
 
 /** Each reference must be to an ancestor, whose result is there when the step is released. */
-function checkAncestors(graph: Edges, pointer: string, errors: FieldError[]): void {
+function checkAncestors(graph: Edges, pointer: string, errors: FieldError[], known: KnownSteps): void {
   const { names } = graph;
   const wrong = (step: number, reference: Reference, why: string) => {
     const at = `${pointer}${pointerStep(names[step]!)}/payload${pointerTo(reference.place)}/$from`;
@@ -223,7 +245,8 @@ function checkAncestors(graph: Edges, pointer: string, errors: FieldError[]): vo
   const far = farReferences(graph, (step, reference) =>
     wrong(step, reference, `names a step that does not exist`),
   );
-  for (const { step, source, reference } of withoutWay(graph, far)) {
+  const open = known.size === 0 ? far : far.filter(({ source }) => !known.get(names[source]!)?.hasEnded);
+  for (const { step, source, reference } of withoutWay(graph, open)) {
     const why =
       step === source ? 'is the step itself' : `is not among the steps that "${names[step]}" waits for`;
     wrong(step, reference, why);

@@ -23,9 +23,9 @@ import {
   type WorkflowStep as Step,
   WORKFLOW_DEFAULTS,
 } from '../workflow.js';
-import { checkGraph, type PlacedStep } from './graph.js';
+import { checkGraph, type GraphStep, type PlacedStep } from './graph.js';
 import { outlineInput, putInput } from './input.js';
-import { isToInput } from './references.js';
+import { findReferences, isToInput } from './references.js';
 
 /** From what a user wrote to a workflow that can be stored. */
 
@@ -46,6 +46,8 @@ export interface ParsedStep extends ParsedSubmission {
 export interface ParsedWorkflow {
   readonly name: string;
   readonly key: string | null;
+  /** The workflow that it repeats. */
+  readonly rerunOf?: string;
   readonly onFailure: FailurePolicy;
   readonly running: RunningPolicy;
   readonly steps: readonly ParsedStep[];
@@ -112,6 +114,43 @@ export function policiesOf({
   return { onFailure, running };
 }
 
+/** A step that is to be added to a workflow: its parents are names, which are looked up when it is added. */
+export interface ParsedAddition extends Omit<ParsedStep, 'parents'> {
+  readonly after: readonly string[];
+  /** The steps whose results its payload refers to. */
+  readonly references: readonly string[];
+}
+
+/** Steps that are to be added, and their forms, whose graph is checked when it is known what they are added to. */
+export interface ParsedAdditions {
+  readonly forms: Readonly<Record<string, GraphStep>>;
+  readonly steps: readonly ParsedAddition[];
+}
+
+/** Checks everything about steps that are to be added but for their graph. */
+export async function parseAdditions(
+  jobs: Readonly<Record<string, unknown>>,
+  context: WorkflowContext,
+): Promise<ParsedAdditions> {
+  const forms = await readForms(jobs);
+  const slice = new TimeSlice();
+  const placed: PlacedStep[] = [];
+  for (const [name, { payload }] of Object.entries(forms)) {
+    if (slice.isOver) await slice.next();
+    const { references } = payload instanceof JsonText ? findReferences(payload) : { references: [] };
+    placed.push({ name, parents: [], children: [], references });
+  }
+  const steps = await toSteps(placed, forms, context, { input: null });
+  return {
+    forms,
+    steps: steps.map(({ parents: _, ...step }, i) => ({
+      ...step,
+      after: forms[step.name]!.after ?? [],
+      references: [...new Set(placed[i]!.references.map((reference) => reference.step))],
+    })),
+  };
+}
+
 /** Without `given`, what the input will be is not known yet. */
 async function parseSteps(
   jobs: Readonly<Record<string, unknown>>,
@@ -121,6 +160,15 @@ async function parseSteps(
   const forms = await readForms(jobs);
   const { steps, errors } = checkGraph(forms);
   if (errors) throw invalid([...errors]);
+  return toSteps(steps, forms, context, given);
+}
+
+async function toSteps(
+  steps: readonly PlacedStep[],
+  forms: Readonly<Record<string, Step>>,
+  context: WorkflowContext,
+  given: { readonly input: JsonText | null } | null,
+): Promise<ParsedStep[]> {
   const runs = steps.filter(({ name }) => forms[name]!.wait === undefined);
   const payloads = given && (await resolveInput(runs, forms, given, context));
   const parsed = await parseSubmissions(
