@@ -99,7 +99,7 @@ export class ModelShard {
   reopen(chosen: ReadonlySet<string>): void {
     const rows = this.graph.map(({ id, runIf }): GraphStepRow => {
       const { outcome, released } = this.steps.get(id)!;
-      const rest = { wait: null, refers: false, hasHistory: true, ranOnce: false };
+      const rest = { wait: null, refers: false, addedBy: null, hasHistory: true, ranOnce: false };
       return { id, name: id, runIf, outcome, finishedAt: outcome === null ? null : 1, released, ...rest };
     });
     const edges = this.graph.flatMap(({ id, parents }) => parents.map((parent) => ({ parent, child: id })));

@@ -7,7 +7,7 @@ import type { Requested } from '../store/requested.js';
 import { findEvents } from '../store/step-inputs.js';
 import { cancelWorkflow } from '../store/stop-workflow.js';
 import { WorkflowExecutor } from './executor.js';
-import { type Again, eventsOf, planReopening, subtree } from './plan-reopening.js';
+import { type Again, eventsOf, planReopening, planRerun } from './plan-reopening.js';
 import { StepAdder, type StepsToAdd } from './step-adder.js';
 import { Sweeper } from './sweeper.js';
 import type { CancelJob, WorkflowLeader } from './workflow-leader.js';
@@ -72,11 +72,15 @@ export class Workflows {
         }
         const root = steps.find(({ name }) => name === from);
         if (!root) throw invalid([{ pointer: '/from', detail: `there is no step "${from}"` }]);
-        const below = subtree([root.id], edges);
-        const busy = steps.filter((step) => below.has(step.id) && step.outcome === null && step.released);
+        const { below, removed, lost } = planRerun(root.id, steps, edges);
+        const busy = steps.filter(
+          (step) =>
+            step.outcome === null && (removed.has(step.id) || (below.has(step.id) && step.released)),
+        );
         if (root.outcome === null || busy.length > 0)
           throw stillRuns(id, root.outcome === null ? [root] : busy);
-        return { chosen: new Set([root.id]), withDescendants: true, withSkipped: false };
+        if (lost.length > 0) throw losesSteps(id, lost);
+        return { chosen: new Set([root.id]), withDescendants: true, withSkipped: false, removed };
       });
     });
   }
@@ -100,7 +104,10 @@ export class Workflows {
   private async reopen(
     workflow: WorkflowRow,
     { author, keep, action }: Requested<boolean> & { readonly action: 'workflow.retry' | 'job.retry' },
-    choose: (steps: readonly GraphStepRow[], edges: readonly EdgeRow[]) => Again,
+    choose: (
+      steps: readonly GraphStepRow[],
+      edges: readonly EdgeRow[],
+    ) => Again & { readonly removed?: ReadonlySet<string> },
   ): Promise<void> {
     const { leader } = this;
     const { id, tenant } = workflow;
@@ -111,9 +118,14 @@ export class Workflows {
     const named = eventsOf(steps).map((name) => ({ workflow: id, name }));
     const come = named.length === 0 ? [] : await findEvents(leader.hot, named);
     const events = new Set(come.map(({ name }) => name));
-    const plan = planReopening(steps, edges, choose(steps, edges), events, now);
+    const { removed = new Set<string>(), ...again } = choose(steps, edges);
+    const left = steps.filter((step) => !removed.has(step.id));
+    const leftEdges = edges.filter(({ parent, child }) => !removed.has(parent) && !removed.has(child));
+    const plan = planReopening(left, leftEdges, again, events, now);
     if (plan.reopened.length === 0) throw nothingToRetry(id);
-    const once = plan.reopened.filter(({ ranOnce }) => ranOnce);
+    const once = [...plan.reopened, ...steps.filter((step) => removed.has(step.id))].filter(
+      (step) => step.ranOnce,
+    );
     if (once.length > 0) throw ranOnce(id, once);
     if (plan.reopened.some(({ hasHistory }) => !hasHistory)) throw tooOld(id);
     const changed = {
@@ -123,7 +135,7 @@ export class Workflows {
     };
     const entry = author && this.entry(author, action, workflow, changed);
     const isDone = await leader.writeRequested(entry, keep, (db, term) =>
-      reopenSteps(db, term, { workflow: id, tenant, ...plan }, now),
+      reopenSteps(db, term, { workflow: id, tenant, ...plan, removed: [...removed] }, now),
     );
     if (!isDone) throw tooOld(id);
     this.onReopened(tenant, plan.reopened.length);
@@ -187,6 +199,11 @@ function nothingToRetry(id: string): PunctualError {
 
 function stillRuns(id: string, steps: readonly GraphStepRow[]): PunctualError {
   return new PunctualError('JOB_NOT_ENDED', `Steps of workflow ${id} have not ended: ${namesOf(steps)}.`);
+}
+
+function losesSteps(id: string, steps: readonly GraphStepRow[]): PunctualError {
+  const detail = `Steps of workflow ${id} wait for steps that would be added anew, and were added by others: ${namesOf(steps)}.`;
+  return new PunctualError('RERUN_LOSES_STEPS', detail);
 }
 
 function ranOnce(id: string, steps: readonly GraphStepRow[]): PunctualError {
