@@ -56,6 +56,84 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING at
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- add-steps
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), valid AS MATERIALIZED (SELECT (SELECT count(*)
+    FROM unnest($15::int[], $16::text[], $17::text[]) n(id, tenant, name)
+      JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+        cardinality($15::int[])
+    AND (SELECT count(*) FROM unnest($18::int[], $19::bytea[]) n(id, signature)
+      JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($18::int[])
+        AS named),
+mine AS MATERIALIZED (
+  SELECT c.job FROM punctual.claims c WHERE c.job = $4::uuid AND c.fence = $5::int AND EXISTS (SELECT 1 FROM term)
+  FOR KEY SHARE
+), own AS MATERIALIZED (
+  SELECT 1 AS yes WHERE EXISTS (SELECT 1 FROM mine) AND (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM term)
+), grown AS (
+  UPDATE punctual.workflows w SET steps = w.steps + $8::int, steps_left = w.steps_left + $8::int, queues =
+    $9::text[],
+    tasks = $10::text[]
+  WHERE w.id = $6::uuid AND EXISTS (SELECT 1 FROM own)
+), live AS (
+  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent, workflow)
+  SELECT u.id, coalesce(u.payload, $43::json), coalesce(u.size_kib, $44::int), coalesce(u.tenant, $45::text),
+    coalesce(u.queue, $46::int), coalesce(u.needs, $47::int), coalesce(u.lane, $48::int), coalesce(u.rank,
+    $49::smallint), coalesce(u.run_at, $50::bigint), coalesce(u.max_attempts, $51::smallint), coalesce(u.max_losses,
+    $52::smallint), coalesce(u.at_most_once, $53::boolean), coalesce(u.timeout_ms, $54::bigint),
+    coalesce(u.created_at, $55::bigint), coalesce(u.start_before, $56::bigint), coalesce(u.task, $57::text),
+    coalesce(u.created_by, $58::text), coalesce(u.key, $59::text), coalesce(u.concurrency_key, $60::text),
+    coalesce(u.target, $61::json), coalesce(u.backoff, $62::json), coalesce(u.requires, $63::json),
+    coalesce(u.traceparent, $64::text), $6::uuid FROM unnest($20::uuid[], $21::json[], $22::int[], $23::text[],
+    $24::int[], $25::int[], $26::int[], $27::smallint[], $28::bigint[], $29::smallint[], $30::smallint[],
+    $31::boolean[], $32::bigint[], $33::bigint[], $34::bigint[], $35::text[], $36::text[], $37::text[], $38::text[],
+    $39::json[], $40::json[], $41::json[], $42::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank,
+    run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent) WHERE EXISTS (SELECT 1 FROM own)
+), later AS (
+  INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent, admit_at, held, blocked, workflow)
+  SELECT u.id, coalesce(u.payload, $91::json), coalesce(u.size_kib, $92::int), coalesce(u.tenant, $93::text),
+    coalesce(u.queue, $94::int), coalesce(u.needs, $95::int), coalesce(u.lane, $96::int), coalesce(u.rank,
+    $97::smallint), coalesce(u.run_at, $98::bigint), coalesce(u.max_attempts, $99::smallint), coalesce(u.max_losses,
+    $100::smallint), coalesce(u.at_most_once, $101::boolean), coalesce(u.timeout_ms, $102::bigint),
+    coalesce(u.created_at, $103::bigint), coalesce(u.start_before, $104::bigint), coalesce(u.task, $105::text),
+    coalesce(u.created_by, $106::text), coalesce(u.key, $107::text), coalesce(u.concurrency_key, $108::text),
+    coalesce(u.target, $109::json), coalesce(u.backoff, $110::json), coalesce(u.requires, $111::json),
+    coalesce(u.traceparent, $112::text), coalesce(u.admit_at, $113::bigint), coalesce(u.held, $114::boolean),
+    coalesce(u.blocked, $115::boolean), $6::uuid FROM unnest($65::uuid[], $66::json[], $67::int[], $68::text[],
+    $69::int[], $70::int[], $71::int[], $72::smallint[], $73::bigint[], $74::smallint[], $75::smallint[],
+    $76::boolean[], $77::bigint[], $78::bigint[], $79::bigint[], $80::text[], $81::text[], $82::text[], $83::text[],
+    $84::json[], $85::json[], $86::json[], $87::text[], $88::bigint[], $89::boolean[], $90::boolean[]) u(id,
+    payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
+    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent,
+    admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM own)
+), steps AS (
+  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at,
+    refers, template, ok, bad, workflow, tenant, added_by)
+  SELECT u.id, coalesce(u.name, $130::text), coalesce(u.place, $131::int), coalesce(u.run_if, $132::text),
+    coalesce(u.parents, $133::int), coalesce(u.parents_left, $134::int), coalesce(u.released, $135::boolean),
+    coalesce(u.delay_ms, $136::bigint), coalesce(u.wait, $137::json), coalesce(u.wake_at, $138::bigint),
+    coalesce(u.refers, $139::boolean), coalesce(u.template, $140::json), coalesce(u.ok, $141::int), coalesce(u.bad,
+    $142::int), $6::uuid, $7::text, $4::uuid FROM unnest($116::uuid[], $117::text[], $118::int[], $119::text[],
+    $120::int[], $121::int[], $122::boolean[], $123::bigint[], $124::json[], $125::bigint[], $126::boolean[],
+    $127::json[], $128::int[], $129::int[]) u(id, name, place, run_if, parents, parents_left, released, delay_ms,
+    wait, wake_at, refers, template, ok, bad) WHERE EXISTS (SELECT 1 FROM own)
+), edges AS (
+  INSERT INTO punctual.edges (parent, child)
+  SELECT e.parent, e.child FROM unnest($11::uuid[], $12::uuid[]) e(parent, child) WHERE EXISTS (SELECT 1 FROM own)
+), joined AS (
+  UPDATE punctual.steps s SET parents = s.parents + $8::int, parents_left = s.parents_left + $8::int
+  WHERE s.id = ANY($13::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+  SELECT $14::bigint, $7::text, $8::int WHERE EXISTS (SELECT 1 FROM own)
+), answer AS (SELECT named, EXISTS (SELECT 1 FROM mine) AS own FROM valid) SELECT answer.* FROM term LEFT JOIN
+  answer ON true;
+
 -- add-tenant
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -456,7 +534,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
       $9::uuid[])], -1) END AS fence, CASE WHEN ($13::uuid[]) IS NULL THEN $12::uuid ELSE
       ($13::uuid[])[width_bucket(j.id, $9::uuid[])] END AS worker, j.tenant, j.task, j.timeout_ms, j.failures,
       j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by, j.schedule, j.payload,
-      j.target, j.traceparent
+      j.target, j.traceparent, j.workflow
     FROM punctual.jobs j
     WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
       nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
@@ -480,8 +558,8 @@ LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, l
   ON l.tenant = c.tenant
   ), answer AS (SELECT c.id, c.task, c.timeout_ms AS "timeoutMs", c.failures, c.losses, c.max_attempts AS
     "maxAttempts", c.max_losses AS "maxLosses", c.at_most_once AS "atMostOnce", c.backoff, c.run_at AS "runAt",
-    c.late_by AS "lateBy", c.schedule, c.payload, c.target, c.traceparent FROM chosen c) SELECT answer.* FROM term
-    LEFT JOIN answer ON true;
+    c.late_by AS "lateBy", c.schedule, c.payload, c.target, c.traceparent, c.workflow FROM chosen c) SELECT answer.*
+    FROM term LEFT JOIN answer ON true;
 
 -- claim-known-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -1925,6 +2003,14 @@ FROM punctual.steps s
 LEFT JOIN LATERAL (SELECT o.state, o.finished_at FROM punctual.outbox o WHERE o.job = s.id LIMIT 1) o ON true
 WHERE s.workflow = $1::uuid AND s.name = ANY($2::text[]);
 
+-- find-steps-below
+WITH RECURSIVE down AS (
+  SELECT u.id FROM unnest($1::uuid[]) u(id)
+  UNION
+  SELECT e.child FROM down d JOIN punctual.edges e ON e.parent BETWEEN d.id AND d.id
+)
+SELECT d.id FROM down d WHERE d.id = ANY($2::uuid[]) LIMIT 1;
+
 -- find-task
 SELECT tenant, name, definition, published_by, created_at, created_by, changed_at, changed_by, version FROM
   punctual.tasks WHERE tenant = $1 AND name = $2;
@@ -2930,6 +3016,11 @@ INSERT INTO punctual.occurrences (schedule, tenant, at, until, count, state, rea
 SELECT $1::uuid, $2, u.* FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::text[],
   $8::bigint[]) u(at, until, count, state, reason, recorded_at);
 
+-- read-adder
+SELECT s.name, c.fence FROM punctual.steps s
+LEFT JOIN LATERAL (SELECT c.fence FROM punctual.claims c WHERE c.job = s.id LIMIT 1) c ON true
+WHERE s.id = $1::uuid AND s.workflow = $2::uuid AND s.tenant = $3::text;
+
 -- read-ahead
 SELECT o.at, o.job FROM punctual.occurrences o
 WHERE o.schedule = $1::uuid AND o.at > $2 AND NOT o.by_hand AND o.job IS NOT NULL ORDER BY o.at;
@@ -2997,7 +3088,8 @@ WHERE s.workflow = $1 AND s.tenant = $2;
 
 -- read-graph-steps
 SELECT s.id, s.name, s.run_if AS "runIf", s.outcome, s.finished_at AS "finishedAt", s.released, s.wait, s.refers,
-  h.id IS NOT NULL AS "hasHistory", coalesce(h.at_most_once AND h.attempts > 0, false) AS "ranOnce"
+  s.added_by AS "addedBy", h.id IS NOT NULL AS "hasHistory", coalesce(h.at_most_once AND h.attempts > 0, false) AS
+    "ranOnce"
 FROM punctual.steps s
 LEFT JOIN LATERAL (
   SELECT h.id, h.at_most_once, h.attempts FROM punctual.job_history h
@@ -3045,6 +3137,10 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
   NULL::bigint AS cancelled_at, h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
 FROM punctual.job_history h
 JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p;
+
+-- read-joiners
+SELECT s.id FROM punctual.edges e JOIN punctual.steps s ON s.id BETWEEN e.child AND e.child
+WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL ORDER BY s.id;
 
 -- read-ledger
   SELECT o.at, o.by_hand AS "byHand", o.state, o.reason, o.job, o.late_after AS "lateAfter", o.until, o.count,
@@ -3190,17 +3286,41 @@ SELECT h.result FROM punctual.job_history h
 WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at = $3::bigint AND h.state = 'succeeded';
 
 -- read-steps
-SELECT s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at,
+SELECT s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at, s.added_by,
   CASE WHEN s.outcome IS NOT NULL THEN s.outcome
     WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
     WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
-    ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state
-FROM punctual.steps s
+    ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state FROM punctual.steps s
 LEFT JOIN LATERAL (
   SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
 LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
 LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
 WHERE s.workflow = $1 AND s.tenant = $2 ORDER BY s.place;
+
+-- read-steps-beside
+WITH all_steps AS MATERIALIZED (
+  SELECT s.id, s.name, s.place, s.parents, s.outcome, s.bad, s.added_by FROM punctual.steps s WHERE s.workflow =
+    $1::uuid)
+SELECT (SELECT count(*) FROM all_steps) AS steps, (SELECT coalesce(sum(parents), 0) FROM all_steps) AS edges,
+  (SELECT max(place) FROM all_steps) AS "lastPlace",
+  (SELECT json_agg(json_build_object('id', a.id, 'name', a.name, 'outcome', a.outcome, 'bad', a.bad,
+    'addedBy', a.added_by)) FROM all_steps a WHERE a.name = ANY($2::text[])) AS named;
+
+-- read-steps-named
+SELECT s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at, s.added_by,
+  CASE WHEN s.outcome IS NOT NULL THEN s.outcome
+    WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
+    WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
+    ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state,
+  ARRAY(SELECT p.name FROM punctual.edges e JOIN punctual.steps p ON p.id BETWEEN e.parent AND e.parent
+    WHERE e.child = s.id ORDER BY p.place) AS after,
+  (SELECT a.name FROM punctual.steps a WHERE a.id = s.added_by) AS adder
+FROM punctual.steps s
+LEFT JOIN LATERAL (
+  SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
+LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
+LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
+WHERE s.workflow = $1 AND s.tenant = $2 AND s.name = ANY($3::text[]) ORDER BY s.place;
 
 -- read-submissions
 SELECT l.id, l.submission FROM unnest($1::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id
@@ -3304,7 +3424,7 @@ WHERE s.wake_at <= $1::bigint AND s.outcome IS NULL
 ORDER BY s.wake_at LIMIT $2;
 
 -- read-work
-SELECT j.id, j.payload, j.target, j.traceparent FROM punctual.jobs j WHERE j.id = ANY($1::uuid[]);
+SELECT j.id, j.payload, j.target, j.traceparent, j.workflow FROM punctual.jobs j WHERE j.id = ANY($1::uuid[]);
 
 -- read-workers
 SELECT * FROM (
@@ -3496,13 +3616,21 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM gone m
   RETURNING id
 ), changed AS (
-  UPDATE punctual.steps s SET parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
+  UPDATE punctual.steps s SET parents = u.parents, parents_left = u.parents_left, ok = u.ok, bad = u.bad, released =
+    u.released,
     wake_at = u.wake_at, outcome = NULL, finished_at = NULL
-  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[])
-    u(id, parents_left, ok, bad, released, wake_at)
+  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[],
+    $19::int[]) u(id, parents_left, ok, bad, released, wake_at, parents)
   WHERE s.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
+), removed AS (
+  DELETE FROM punctual.steps s WHERE s.id = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), cut_below AS (
+  DELETE FROM punctual.edges e WHERE e.parent = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), cut_above AS (
+  DELETE FROM punctual.edges e WHERE e.child = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
 ), again AS (
-  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps_left = $16::int, failed = $17::int,
+  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
+    steps_left = $16::int, failed = $17::int,
     stopping = NULL, swept = true, ended_at = NULL
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
@@ -3543,13 +3671,21 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM gone m
   RETURNING id
 ), changed AS (
-  UPDATE punctual.steps s SET parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
+  UPDATE punctual.steps s SET parents = u.parents, parents_left = u.parents_left, ok = u.ok, bad = u.bad, released =
+    u.released,
     wake_at = u.wake_at, outcome = NULL, finished_at = NULL
-  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[])
-    u(id, parents_left, ok, bad, released, wake_at)
+  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[],
+    $19::int[]) u(id, parents_left, ok, bad, released, wake_at, parents)
   WHERE s.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
+), removed AS (
+  DELETE FROM punctual.steps s WHERE s.id = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), cut_below AS (
+  DELETE FROM punctual.edges e WHERE e.parent = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), cut_above AS (
+  DELETE FROM punctual.edges e WHERE e.child = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
 ), again AS (
-  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps_left = $16::int, failed = $17::int,
+  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
+    steps_left = $16::int, failed = $17::int,
     stopping = NULL, swept = true, ended_at = NULL
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
@@ -3557,8 +3693,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   SELECT $9::bigint, $5::text, count(*) FROM moved HAVING count(*) > 0
 ), answer AS (SELECT (SELECT count(*) FROM moved) AS moved FROM own), entry AS (INSERT INTO punctual.audit (epoch,
   id, at, tenant, key_id, key_name, address, request_id, action, kind, subject, before, after, outcome)
-  SELECT $2::bigint, $18::uuid, $19::bigint, $20::text, $21::uuid, $22::text, $23::text, $24::text, $25::text,
-    $26::text, $27::text, $28::json, $29::json, $30::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+  SELECT $2::bigint, $20::uuid, $21::bigint, $22::text, $23::uuid, $24::text, $25::text, $26::text, $27::text,
+    $28::text, $29::text, $30::json, $31::json, $32::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- replace-later

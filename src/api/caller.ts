@@ -94,7 +94,9 @@ export function refusalOf(
   }
   if ('jobId' in credential) {
     const isItsOwn = scope === 'step' || (scope === 'attempt' && credential.jobId === id);
-    return isItsOwn ? null : 'The token of an attempt can report about its own job, and add steps to its workflow, only.';
+    return isItsOwn
+      ? null
+      : 'The token of an attempt can report about its own job, and add steps to its workflow, only.';
   }
   const scopes = credential.key?.scopes ?? [];
   if (credential.operator) {

@@ -103,7 +103,10 @@ export function draftSteps<S extends ParsedAddition>(
   laterThreshold: number,
 ): (S & Draft)[] {
   // Steps that share their definition share what is stored of it, too.
-  const stored = { blocked: new Map<JobDefinition, StoredDefinition>(), free: new Map<JobDefinition, StoredDefinition>() };
+  const stored = {
+    blocked: new Map<JobDefinition, StoredDefinition>(),
+    free: new Map<JobDefinition, StoredDefinition>(),
+  };
   return steps.map((step, i) => {
     const id = uuidv7(now);
     const make = (blocked: boolean) => {

@@ -23,6 +23,7 @@ import type {
   WorkerRegistration,
   WorkerWelcome,
 } from '../core/wire.js';
+import type { AddedSteps } from '../core/workflow.js';
 import type { Transport } from '../transport/transport.js';
 import { HttpWorkerGateway } from '../worker/http-gateway.js';
 
@@ -93,6 +94,11 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
         appendLogs(node, await this.reporter(node, token), jobId, validate(attempt.LogReport, report)),
       (remote) => remote.log(jobId, token, report),
     );
+  }
+
+  /** Seldom and perhaps large, so it takes the way of the API. */
+  addSteps(...call: Parameters<WorkerGateway['addSteps']>): Promise<AddedSteps> {
+    return this.remote.addSteps(...call);
   }
 
   /** Once for each start of a worker, so it takes the way of the API. */

@@ -77,11 +77,7 @@ export interface Beside {
 }
 
 /** The figures of a workflow, and its steps of these names. */
-export async function readBeside(
-  db: Queryable,
-  workflow: string,
-  names: readonly string[],
-): Promise<Beside> {
+export async function readBeside(db: Queryable, workflow: string, names: readonly string[]): Promise<Beside> {
   type Row = Omit<Beside, 'named'> & { readonly named: string | null } & Record<string, unknown>;
   const [row] = await run<Row>(db, READ_BESIDE, [workflow, names]);
   const { steps, edges, lastPlace, named } = row!;
@@ -93,13 +89,13 @@ const READ_JOINERS = statement(
   'read-joiners',
   `
     SELECT s.id FROM punctual.edges e JOIN punctual.steps s ON ${byIndex('s.id', 'e.child')}
-    WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL ORDER BY s.id`,
+    WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL`,
 );
 
 /** The steps that wait for a step and are not decided about. */
 export async function readJoiners(db: Queryable, step: string): Promise<string[]> {
   const rows = await run<{ id: string }>(db, READ_JOINERS, [step]);
-  return rows.map(({ id }) => id);
+  return rows.map(({ id }) => id).sort();
 }
 
 const FIND_BELOW = statement(

@@ -112,8 +112,10 @@ const REOPEN_STEPS = auditedStatement(
     WHERE ${byIndex('s.id', 'u.id')} AND ${IF_OWN}
   ), removed AS (
     DELETE FROM punctual.steps s WHERE s.id = ANY($18::uuid[]) AND ${IF_OWN}
-  ), cut AS (
-    DELETE FROM punctual.edges e WHERE (e.parent = ANY($18::uuid[]) OR e.child = ANY($18::uuid[])) AND ${IF_OWN}
+  ), cut_below AS (
+    DELETE FROM punctual.edges e WHERE e.parent = ANY($18::uuid[]) AND ${IF_OWN}
+  ), cut_above AS (
+    DELETE FROM punctual.edges e WHERE e.child = ANY($18::uuid[]) AND ${IF_OWN}
   ), again AS (
     UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]), steps_left = $16::int, failed = $17::int,
       stopping = NULL, swept = true, ended_at = NULL

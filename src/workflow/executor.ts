@@ -274,12 +274,7 @@ export class WorkflowExecutor {
    * Stores steps that are added to a workflow, and ends those of them that are skipped. To be called by those who are alone
    * and have drained the workflow.
    */
-  async addSteps(
-    addition: Addition,
-    skipped: readonly EndedUnrun[],
-    made: Made,
-    now: number,
-  ): Promise<void> {
+  async addSteps(addition: Addition, skipped: readonly EndedUnrun[], made: Made, now: number): Promise<void> {
     const { leader } = this;
     const tenants = new Map([[addition.workflow, addition.tenant]]);
     await this.write({ ...NOTHING, ended: skipped }, tenants, now, (write) =>

@@ -74,8 +74,7 @@ export class Workflows {
         if (!root) throw invalid([{ pointer: '/from', detail: `there is no step "${from}"` }]);
         const { below, removed, lost } = planRerun(root.id, steps, edges);
         const busy = steps.filter(
-          (step) =>
-            step.outcome === null && (removed.has(step.id) || (below.has(step.id) && step.released)),
+          (step) => step.outcome === null && (removed.has(step.id) || (below.has(step.id) && step.released)),
         );
         if (root.outcome === null || busy.length > 0)
           throw stillRuns(id, root.outcome === null ? [root] : busy);

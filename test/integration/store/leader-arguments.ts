@@ -8,6 +8,7 @@ import { leaderStatements } from '../../../src/store/leader-statement.js';
 import { namesOfOne, namesTaken } from '../../../src/store/names.js';
 import { PARSED_COLUMNS } from '../../../src/store/place-jobs.js';
 import { MEMBER_COLUMNS } from '../../../src/store/submit-batch.js';
+import { additionValues } from '../../../src/store/add-steps.js';
 import { NO_CHANGE, portionValues } from '../../../src/store/workflow-portions.js';
 import type { Population } from './populated-shard.js';
 import { SUCCEEDED, TENANT, type TestShard, WORKER } from './test-shard.js';
@@ -77,7 +78,23 @@ export async function leaderArguments(
     'retry-batch': [TENANT, batches.failed.id, batches.failed.members, 0, now],
     'reopen-steps': [
       ...[jobs.workflow, TENANT, [], [], [], now, [jobs.blocked], [1], [0], [0], [false], [null], 2, 0],
+      ...[[], [1]],
     ],
+    'add-steps': await additionValues(
+      {
+        ...{ workflow: jobs.workflow, tenant: TENANT, job: jobs.running, fence: 1, joiners: [jobs.blocked] },
+        ...{ queues: [], tasks: [], edges: { parents: [], children: [] } },
+        steps: [
+          {
+            ...{ row, name: 'new', place: 9, runIf: 'all-succeeded', parents: 0, parentsLeft: 0, ok: 0, bad: 0 },
+            ...{ released: true, delayMs: 0, wait: null, wakeAt: null, refers: false, held: false },
+            ...{ admitAt: null, blocked: false },
+          },
+        ],
+      },
+      shard.made().names,
+      now,
+    ),
     'forget-workflows': [now + 60_000, 10],
     'add-workflow-event': [jobs.workflow, 'paid', 'null', now],
     'forget-cancel-requests': [[1]],

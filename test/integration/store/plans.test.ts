@@ -38,6 +38,7 @@ import {
   moveSchedules,
   recordOccurrences,
 } from '../../../src/store/fire-occurrences.js';
+import { type Addition, addSteps, findBelow, readAdder, readBeside, readJoiners } from '../../../src/store/add-steps.js';
 import { forgetWorkflows } from '../../../src/store/forget-workflows.js';
 import { findAnswer } from '../../../src/store/idempotency.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
@@ -73,6 +74,7 @@ import { readFirstWaiting, readPrevious } from '../../../src/store/read-overlap.
 import {
   listWorkflows,
   readGraph,
+  readStepsNamed,
   readParents,
   readRelatives,
   readStepIds,
@@ -235,6 +237,7 @@ afterAll(() => close());
 
 type Run = (db: Queryable & Pool) => Promise<unknown>;
 const ID = nobody();
+const OTHER_ID = nobody();
 const RETRY = { id: ID, fence: 1, outcome: 'failed', runAt: 0, lateBy: 0, attempt: '{}' } as const;
 const LATER_JOB = { ...unchanged(ID), admitAt: 0, held: false };
 const BEGINNING = { operator: true, tenant: TENANT, digits: '0198c4f2', limit: 5 };
@@ -256,10 +259,22 @@ const PORTION_OF_STEPS = {
   ended: [{ id: ID, state: 'skipped' as const, error: null, result: null }],
 };
 
-const REOPENED = { id: ID, finishedAt: 1, parentsLeft: 0, ok: 0, bad: 0, released: true, blocked: false };
+const REOPENED = { id: ID, finishedAt: 1, parents: 1, parentsLeft: 0, ok: 0, bad: 0, released: true, blocked: false };
 const REOPENING = {
   ...{ workflow: ID, tenant: TENANT, steps: [{ ...REOPENED, wakeAt: null }], stepsLeft: 1, failed: 0 },
+  removed: [ID],
 };
+
+async function additionOfOne(): Promise<Addition> {
+  const { row } = await shard.newJob({});
+  const counts = { parents: 1, parentsLeft: 1, ok: 0, bad: 0, released: false, place: 1, delayMs: 0 };
+  const rest = { name: 'new', runIf: 'all-succeeded', wait: null, wakeAt: null, refers: false, held: false } as const;
+  return {
+    ...{ workflow: ID, tenant: TENANT, job: ID, fence: 1, joiners: [ID], queues: [], tasks: [] },
+    steps: [{ row: { ...row, id: OTHER_ID }, ...counts, ...rest, admitAt: 1, blocked: true }],
+    edges: { parents: [ID], children: [OTHER_ID] },
+  };
+}
 
 const NAMED = {
   tenant: TENANT,
@@ -322,6 +337,12 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-edges, read-sources': (db) => readPortion(db, [END_OF_STEP], 100),
   'apply-portion': (db) => applyPortion(db, TERM, PORTION_OF_STEPS, 0, 0),
   'forget-workflows': (db) => forgetWorkflows(db, TERM, 0),
+  'read-adder': (db) => readAdder(db, TENANT, ID, ID),
+  'read-steps-beside': (db) => readBeside(db, ID, ['a']),
+  'read-joiners': (db) => readJoiners(db, ID),
+  'find-steps-below': (db) => findBelow(db, [ID], [ID]),
+  'read-steps-named': (db) => readStepsNamed(db, TENANT, ID, ['a']),
+  'add-steps': async (db) => addSteps(db, TERM, await additionOfOne(), shard.made().names, 0).catch(() => undefined),
   'reopen-steps': (db) => reopenSteps(db, TERM, REOPENING, 0),
   'read-graph-steps': (db) => readGraphSteps(db, ID),
   'read-step-payloads': (db) => readPayloads(db, [ID]),

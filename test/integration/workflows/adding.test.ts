@@ -74,10 +74,15 @@ describe('steps that a running step adds', () => {
     const { ended, ran } = await runWith({ end: step('end', ['a']) }, async (user, id, by) => {
       answer = await ask(user, id, by, { b: step('b'), c: step('c', ['b']) });
       // They run while the step that added them still does.
-      await until(async () => (await user.get<Workflow>('GET', `/v1/workflows/${id}`)).jobs.c!.state === 'succeeded');
+      await until(
+        async () => (await user.get<Workflow>('GET', `/v1/workflows/${id}`)).jobs.c!.state === 'succeeded',
+      );
     });
     expect(answer!.status).toBe(201);
-    expect(answer!.body.jobs).toMatchObject({ b: { after: [], addedBy: 'a' }, c: { after: ['b'], addedBy: 'a' } });
+    expect(answer!.body.jobs).toMatchObject({
+      b: { after: [], addedBy: 'a' },
+      c: { after: ['b'], addedBy: 'a' },
+    });
     expect(ended).toMatchObject({ state: 'succeeded', progress: { steps: 4, ended: 4, failed: 0 } });
     expect(ran).toEqual(['a', 'b', 'c', 'end']);
     expect([...ended.jobs.end!.after].sort()).toEqual(['a', 'b', 'c']);
@@ -144,7 +149,9 @@ describe('steps that a running step adds', () => {
       if (name === 'a') await ask(user, id, by, { b: { ...adder(), payload: { name: 'b' } } });
       else await ask(user, id, by, { c: step('c') });
     });
-    const submitted = await submitWorkflow(user, { jobs: { a: adder(), end: step('end', ['a']) } as WorkflowSteps });
+    const submitted = await submitWorkflow(user, {
+      jobs: { a: adder(), end: step('end', ['a']) } as WorkflowSteps,
+    });
     id = submitted.id;
     door.open();
     const ended = await workflowEnd(user, submitted);
@@ -158,7 +165,9 @@ describe('a request to add steps', () => {
     const { ended, ran } = await runWith({ end: step('end', ['a']) }, async (user, id, by) => {
       const jobs = { b: step('b') };
       const first = await ask(user, id, by, jobs);
-      await until(async () => (await user.get<Workflow>('GET', `/v1/workflows/${id}`)).jobs.b!.state === 'succeeded');
+      await until(
+        async () => (await user.get<Workflow>('GET', `/v1/workflows/${id}`)).jobs.b!.state === 'succeeded',
+      );
       const second = await ask(user, id, by, jobs);
       expect([first.status, second.status]).toEqual([201, 200]);
       expect(second.body.jobs.b!.id).toBe(first.body.jobs.b!.id);
@@ -189,12 +198,18 @@ describe('a request to add steps', () => {
 
   it('of an attempt that has ended, or was replaced, is refused', async () => {
     let attempt: Attempt | undefined;
-    const { ended, user } = await runWith({ end: step('end', ['a'], { hold: true }) }, async (each, id, by) => {
-      attempt = by;
-      const early = await ask(each, id, { ...by, fence: by.fence + 1 }, { b: step('b') });
-      expect([early.status, early.body.code]).toEqual([409, 'STALE_FENCE']);
-      await each.get('POST', `/v1/jobs/${(await each.get<Workflow>('GET', `/v1/workflows/${id}`)).jobs.end!.id}/release`);
-    });
+    const { ended, user } = await runWith(
+      { end: step('end', ['a'], { hold: true }) },
+      async (each, id, by) => {
+        attempt = by;
+        const early = await ask(each, id, { ...by, fence: by.fence + 1 }, { b: step('b') });
+        expect([early.status, early.body.code]).toEqual([409, 'STALE_FENCE']);
+        await each.get(
+          'POST',
+          `/v1/jobs/${(await each.get<Workflow>('GET', `/v1/workflows/${id}`)).jobs.end!.id}/release`,
+        );
+      },
+    );
     const late = await ask(user, ended.id, attempt!, { b: step('b') });
     expect([late.status, late.body.code]).toEqual([409, 'STALE_FENCE']);
     expect(Object.keys(ended.jobs)).toEqual(['a', 'end']);
@@ -202,25 +217,30 @@ describe('a request to add steps', () => {
 
   it('says what is wrong with the steps, and stores none then', async () => {
     const wrong: [object, object, string][] = [];
-    const { ended } = await runWith({ end: step('end', ['a']), last: step('last', ['end']) }, async (user, id, by) => {
-      const cases: [Steps, object, string][] = [
-        [{ end: step('end') }, {}, '/jobs/end'],
-        [{ a: step('a') }, {}, '/jobs/a'],
-        [{ b: step('b', ['nobody']) }, {}, '/jobs/b/after/0'],
-        [{ b: step('b', ['c']), c: step('c', ['b']) }, {}, '/jobs/b/after/0'],
-        [{ b: step('b', ['last']) }, {}, '/jobs/b/after/0'],
-        [{ b: step('b', [], { payload: { $from: 'end.result' } }) }, {}, '/jobs/b/payload/$from'],
-        [{ b: step('b', [], { payload: { $from: 'a.result' } }) }, {}, '/jobs/b/payload/$from'],
-        [{ good: step('good'), b: { nothing: 1 } }, {}, '/jobs/b/nothing'],
-      ];
-      for (const [jobs, more, pointer] of cases) {
-        const { status, body } = await ask(user, id, by, jobs, more);
-        wrong.push([jobs, more, pointer]);
-        expect([status, body.errors[0]?.pointer]).toEqual([422, pointer]);
-      }
-      const unnamed = await user.ask('POST', `/v1/workflows/${id}/jobs`, { body: { jobs: { b: step('b') } } });
-      expect(unnamed.status).toBe(422);
-    });
+    const { ended } = await runWith(
+      { end: step('end', ['a']), last: step('last', ['end']) },
+      async (user, id, by) => {
+        const cases: [Steps, object, string][] = [
+          [{ end: step('end') }, {}, '/jobs/end'],
+          [{ a: step('a') }, {}, '/jobs/a'],
+          [{ b: step('b', ['nobody']) }, {}, '/jobs/b/after/0'],
+          [{ b: step('b', ['c']), c: step('c', ['b']) }, {}, '/jobs/b/after/0'],
+          [{ b: step('b', ['last']) }, {}, '/jobs/b/after/0'],
+          [{ b: step('b', [], { payload: { $from: 'end.result' } }) }, {}, '/jobs/b/payload/$from'],
+          [{ b: step('b', [], { payload: { $from: 'a.result' } }) }, {}, '/jobs/b/payload/$from'],
+          [{ good: step('good'), b: { nothing: 1 } }, {}, '/jobs/b/nothing'],
+        ];
+        for (const [jobs, more, pointer] of cases) {
+          const { status, body } = await ask(user, id, by, jobs, more);
+          wrong.push([jobs, more, pointer]);
+          expect([status, body.errors[0]?.pointer]).toEqual([422, pointer]);
+        }
+        const unnamed = await user.ask('POST', `/v1/workflows/${id}/jobs`, {
+          body: { jobs: { b: step('b') } },
+        });
+        expect(unnamed.status).toBe(422);
+      },
+    );
     expect(wrong).toHaveLength(8);
     expect(Object.keys(ended.jobs)).toEqual(['a', 'end', 'last']);
     expect(ended.state).toBe('succeeded');
